@@ -1,0 +1,134 @@
+//! Zeroed bytes of a fixed number, aligned to cache lines, on huge pages when there are many.
+//!
+//! A random read in a large table costs a walk through the page tables beside the read itself;
+//! with pages of 2 MiB the walk is shorter and mostly cached. Many systems hand huge pages only
+//! to those who ask, so a table of 4 MiB or more is mapped on its own and asks. Where that is
+//! not possible the table works on ordinary pages.
+
+use crate::{error::Infeasible, probe::LINE};
+use memmap2::MmapMut;
+use std::fmt;
+
+/// From this size on a table is mapped, aligned to a huge page and asks for huge pages.
+const HUGE_FROM: usize = 4 << 20;
+const HUGE_PAGE: usize = 2 << 20;
+
+/// Zeroed bytes: a whole number of cache lines, the first at the start of one.
+pub struct Memory {
+    owner: Owner,
+    /// Where in the owner's bytes the first line starts.
+    start: usize,
+    len: usize,
+}
+
+enum Owner {
+    Heap(Vec<u8>),
+    Mapped(MmapMut),
+}
+
+impl Memory {
+    /// Room for `bytes` bytes, rounded up to whole lines, all zero.
+    pub fn zeroed(bytes: u64) -> Result<Self, Infeasible> {
+        let infeasible = || Infeasible::Memory { bytes };
+        let len = usize::try_from(bytes)
+            .ok()
+            .and_then(|bytes| bytes.max(1).checked_next_multiple_of(LINE))
+            .ok_or_else(infeasible)?;
+        let align = if len < HUGE_FROM { LINE } else { HUGE_PAGE };
+        let room = len
+            .checked_add(align)
+            .filter(|&room| isize::try_from(room).is_ok())
+            .ok_or_else(infeasible)?;
+        let owner = if len < HUGE_FROM {
+            let mut heap = Vec::new();
+            heap.try_reserve_exact(room).map_err(|_| infeasible())?;
+            heap.resize(room, 0);
+            Owner::Heap(heap)
+        } else {
+            let map = MmapMut::map_anon(room).map_err(|_| infeasible())?;
+            // A wish, not a need: a kernel without huge pages refuses, and the table works.
+            #[cfg(target_os = "linux")]
+            let _ = map.advise(memmap2::Advice::HugePage);
+            Owner::Mapped(map)
+        };
+        let start = owner.bytes().as_ptr().align_offset(align);
+        if start > align {
+            return Err(infeasible());
+        }
+        Ok(Memory { owner, start, len })
+    }
+
+    /// All bytes.
+    #[inline(always)]
+    pub fn bytes(&self) -> &[u8] {
+        &self.owner.bytes()[self.start..self.start + self.len]
+    }
+
+    /// All bytes, to change.
+    #[inline(always)]
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        let bytes = match &mut self.owner {
+            Owner::Heap(heap) => heap.as_mut_slice(),
+            Owner::Mapped(map) => map,
+        };
+        &mut bytes[self.start..self.start + self.len]
+    }
+
+    /// A copy in memory of its own.
+    pub fn try_clone(&self) -> Result<Self, Infeasible> {
+        let mut copy = Memory::zeroed(self.len as u64)?;
+        copy.bytes_mut().copy_from_slice(self.bytes());
+        Ok(copy)
+    }
+}
+
+impl Owner {
+    #[inline(always)]
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Owner::Heap(heap) => heap,
+            Owner::Mapped(map) => map,
+        }
+    }
+}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Memory({} bytes)", self.len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_zero_aligned_and_of_whole_lines() {
+        for bytes in [0, 1, 63, 64, 65, 1000, HUGE_FROM - 1, HUGE_FROM, HUGE_FROM + 1] {
+            let memory = Memory::zeroed(bytes as u64).unwrap();
+            let whole = bytes.max(1).next_multiple_of(LINE);
+            assert_eq!(memory.bytes().len(), whole);
+            assert_eq!(memory.bytes().as_ptr().align_offset(LINE), 0);
+            assert!(memory.bytes().iter().all(|&byte| byte == 0));
+        }
+    }
+
+    #[test]
+    fn a_copy_is_equal_and_apart() {
+        for bytes in [100, HUGE_FROM] {
+            let mut memory = Memory::zeroed(bytes as u64).unwrap();
+            memory.bytes_mut()[bytes - 1] = 7;
+            let mut copy = memory.try_clone().unwrap();
+            assert_eq!(memory.bytes(), copy.bytes());
+            copy.bytes_mut()[0] = 1;
+            assert_eq!(memory.bytes()[0], 0);
+        }
+    }
+
+    #[test]
+    fn what_no_machine_has_is_infeasible() {
+        for bytes in [u64::MAX, u64::MAX / 2, 1 << 60] {
+            assert_eq!(Memory::zeroed(bytes).unwrap_err(), Infeasible::Memory { bytes });
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Where the bits are kept: memory that is fixed at the start, and packed integers in it.
+
+mod memory;
+mod packed;
+
+pub use memory::Memory;
+pub use packed::{Packed, WIDTH_MOST, read, write};

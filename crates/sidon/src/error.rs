@@ -1,0 +1,173 @@
+//! How a structure says no.
+//!
+//! Three occasions, three types: a write that did not happen ([`Refused`]), a target or shape that
+//! cannot be had ([`Infeasible`]), bytes that are not a structure ([`Malformed`]).
+
+use std::fmt;
+
+/// Why a write was refused. Whoever returns this has changed nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refused {
+    /// A counter that the write would raise is at its ceiling.
+    Overflow {
+        /// The largest value a counter of this width holds.
+        ceiling: u64,
+    },
+    /// There is nothing to remove: the key is visibly absent.
+    NotStored,
+    /// A merge of structures that differ in this respect.
+    Mismatch {
+        /// What differs: `"seed"` or the name of a field of the shape.
+        field: &'static str,
+    },
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refused::Overflow { ceiling } => {
+                write!(f, "a counter is at its ceiling of {ceiling}")
+            }
+            Refused::NotStored => write!(f, "the key is not stored"),
+            Refused::Mismatch { field } => {
+                write!(f, "the two structures differ in their {field}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// Why a plan or a shape cannot be had.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Infeasible {
+    /// A parameter lies outside what the structure allows.
+    Parameter {
+        /// The name of the parameter.
+        name: &'static str,
+        /// What was asked for.
+        got: f64,
+        /// The smallest value allowed.
+        least: f64,
+        /// The largest value allowed.
+        most: f64,
+    },
+    /// The operating system does not give this much memory, or no machine could address it.
+    Memory {
+        /// The bytes asked for; `u64::MAX` if their number does not fit 64 bits.
+        bytes: u64,
+    },
+}
+
+impl Infeasible {
+    /// `Ok` if `least <= got <= most`, else the parameter by its name.
+    pub(crate) fn unless_within(
+        name: &'static str,
+        got: u64,
+        least: u64,
+        most: u64,
+    ) -> Result<(), Infeasible> {
+        if (least..=most).contains(&got) {
+            return Ok(());
+        }
+        Err(Infeasible::Parameter { name, got: got as f64, least: least as f64, most: most as f64 })
+    }
+}
+
+impl fmt::Display for Infeasible {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Infeasible::Parameter { name, got, least, most } => {
+                write!(f, "{name} is {got}, and must be from {least} to {most}")
+            }
+            Infeasible::Memory { bytes: u64::MAX } => {
+                write!(f, "the table would not fit any address space")
+            }
+            Infeasible::Memory { bytes } => {
+                write!(f, "the system does not give the {bytes} bytes that the table needs")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Infeasible {}
+
+/// Why bytes are not a structure.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Malformed {
+    /// The bytes end before the structure does, or go on after it.
+    Length {
+        /// How many bytes the header asks for.
+        expected: u64,
+        /// How many there are.
+        got: u64,
+    },
+    /// The first four bytes are not the magic number.
+    Magic,
+    /// Written by a version of the format that this library does not read.
+    Version {
+        /// The version found.
+        got: u16,
+    },
+    /// The bytes hold another kind of structure.
+    Kind {
+        /// The kind that the caller asked for.
+        expected: u16,
+        /// The kind found.
+        got: u16,
+    },
+    /// Digests were made by a function that this library does not have.
+    Hash {
+        /// The function's number in the format.
+        got: u16,
+    },
+    /// The seed given is not the seed the structure was built under.
+    Seed,
+    /// The checksum does not fit the bytes.
+    Checksum,
+    /// A field has a value that no structure has.
+    Field {
+        /// The field by its name in the format.
+        name: &'static str,
+    },
+    /// The shape is well formed but cannot be built here.
+    Shape(Infeasible),
+}
+
+impl From<Infeasible> for Malformed {
+    fn from(why: Infeasible) -> Self {
+        Malformed::Shape(why)
+    }
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Malformed::Length { expected, got } => {
+                write!(f, "expected {expected} bytes, got {got}")
+            }
+            Malformed::Magic => write!(f, "not a sidon structure: the magic number is missing"),
+            Malformed::Version { got } => write!(f, "format version {got} is not known"),
+            Malformed::Kind { expected, got } => {
+                write!(f, "expected a structure of kind {expected}, got kind {got}")
+            }
+            Malformed::Hash { got } => write!(f, "hash function {got} is not known"),
+            Malformed::Seed => write!(f, "written under another seed"),
+            Malformed::Checksum => write!(f, "the checksum does not fit: the bytes are damaged"),
+            Malformed::Field { name } => write!(f, "the field {name} has an impossible value"),
+            Malformed::Shape(why) => write!(f, "the shape cannot be built: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for Malformed {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Malformed::Shape(why) => Some(why),
+            _ => None,
+        }
+    }
+}

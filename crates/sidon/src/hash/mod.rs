@@ -1,0 +1,72 @@
+//! A key is hashed once.
+//!
+//! A [`Key`] becomes a [`Digest`] of 64 uniform bits under a [`Seed`]; every structure derives
+//! its positions from the digest ([`spread`], [`permute`]).
+//!
+//! # The function
+//!
+//! The digest is SipHash-1-3 of the key's bytes under the 128 bits of the seed. It was chosen by
+//! measurement on 13-byte keys, IPv4 five-tuples; `cargo run --release -p bench -- --only hash`
+//! repeats it, and `docs/PERFORMANCE.md` keeps the figures. The candidates:
+//!
+//! - *rapidhash v3* is the fastest one at a time. But a 13-byte key whose first eight bytes equal
+//!   one published constant makes its product zero under every seed: the remaining five bytes do
+//!   not matter, so 2^40 five-tuples share one digest and an attacker need not know the seed. The
+//!   tests keep the example.
+//! - *XXH3* is specified, and its specification says that it is not meant against intentional
+//!   collisions.
+//! - *SipHash-1-3* is a keyed pseudo-random function made for exactly this use, and what hash
+//!   tables in Rust and elsewhere rest on. Batches hash four keys at a time in vector registers,
+//!   after which it is as fast as the others.
+//!
+//! The output is part of the byte format and never changes: the tests pin golden values.
+
+pub mod permute;
+mod sip;
+pub mod spread;
+
+mod key;
+pub use key::Key;
+
+use std::fmt;
+
+/// The number of the digest function in the byte format.
+pub(crate) const SIPHASH_1_3: u16 = 1;
+
+/// A secret of 128 bits that picks the hash function.
+///
+/// Structures merge only under equal seeds. A daemon that faces strangers takes
+/// [`Seed::random`]; experiments and files that are to be merged take an explicit one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Seed(pub u128);
+
+impl Seed {
+    /// A seed from the operating system's source of randomness.
+    pub fn random() -> std::io::Result<Self> {
+        let mut bytes = [0; 16];
+        getrandom::fill(&mut bytes)?;
+        Ok(Seed(u128::from_le_bytes(bytes)))
+    }
+
+    /// 64 bits that tell seeds apart without giving the seed away: the digest of a fixed text.
+    pub fn check_value(self) -> u64 {
+        sip::hash(self, b"sidon seed check").0
+    }
+}
+
+/// A seed is a secret: it does not print.
+impl fmt::Debug for Seed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Seed(..)")
+    }
+}
+
+/// The 64 uniform bits that stand for a key under a seed.
+///
+/// A digest is itself a key, and its own digest under every seed: what was hashed once need not be
+/// hashed again. Give one to structures of the seed that made it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Digest(pub u64);
+
+#[cfg(test)]
+mod tests;

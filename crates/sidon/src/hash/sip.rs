@@ -1,0 +1,108 @@
+//! SipHash-1-3: a pseudo-random function of byte strings under a 128-bit key.
+//!
+//! One round a message word, three at the end. Written once over [`Word`], so that the same lines
+//! hash one key or four side by side. Aumasson and Bernstein, "SipHash: a fast short-input PRF",
+//! INDOCRYPT 2012.
+
+use super::{Digest, Seed};
+use crate::probe::{Isa, Word};
+
+/// The four words of state.
+struct State<W>([W; 4]);
+
+impl<W: Word> State<W> {
+    #[inline(always)]
+    fn new(key: [W; 2]) -> Self {
+        let [k0, k1] = key;
+        State([
+            k0.xor_word(0x736f_6d65_7073_6575),
+            k1.xor_word(0x646f_7261_6e64_6f6d),
+            k0.xor_word(0x6c79_6765_6e65_7261),
+            k1.xor_word(0x7465_6462_7974_6573),
+        ])
+    }
+
+    #[inline(always)]
+    fn round(&mut self) {
+        let [mut a, mut b, mut c, mut d] = self.0;
+        a = a.add(b);
+        b = b.rotate::<13>().xor(a);
+        a = a.rotate::<32>();
+        c = c.add(d);
+        d = d.rotate::<16>().xor(c);
+        a = a.add(d);
+        d = d.rotate::<21>().xor(a);
+        c = c.add(b);
+        b = b.rotate::<17>().xor(c);
+        c = c.rotate::<32>();
+        self.0 = [a, b, c, d];
+    }
+
+    #[inline(always)]
+    fn absorb(&mut self, word: W) {
+        self.0[3] = self.0[3].xor(word);
+        self.round();
+        self.0[0] = self.0[0].xor(word);
+    }
+
+    #[inline(always)]
+    fn finish(mut self) -> W {
+        self.0[2] = self.0[2].xor_word(0xff);
+        self.round();
+        self.round();
+        self.round();
+        let [a, b, c, d] = self.0;
+        a.xor(b).xor(c).xor(d)
+    }
+}
+
+fn halves(seed: Seed) -> [u64; 2] {
+    [seed.0 as u64, (seed.0 >> 64) as u64]
+}
+
+/// Word `i` of the padded message: eight bytes of it, or the rest and the length.
+#[inline(always)]
+fn message_word(bytes: &[u8], i: usize) -> u64 {
+    if let Some(whole) = bytes.get(i * 8..i * 8 + 8) {
+        return u64::from_le_bytes(whole.try_into().expect("the slice has eight bytes"));
+    }
+    let rest = &bytes[i * 8..];
+    let mut word = [0; 8];
+    word[..rest.len()].copy_from_slice(rest);
+    word[7] = bytes.len() as u8;
+    u64::from_le_bytes(word)
+}
+
+/// The digest of one key.
+#[inline(always)]
+pub(super) fn hash(seed: Seed, bytes: &[u8]) -> Digest {
+    let mut state = State::new(halves(seed));
+    for i in 0..=bytes.len() / 8 {
+        state.absorb(message_word(bytes, i));
+    }
+    Digest(state.finish())
+}
+
+/// The digests of keys of one length, four at a time.
+#[inline(always)]
+pub(super) fn hash_each<I: Isa, const N: usize>(
+    isa: I,
+    seed: Seed,
+    keys: &[[u8; N]],
+    digests: &mut [Digest],
+) {
+    let key = halves(seed).map(|half| isa.load([half; 4]));
+    let fours = keys.len() / 4 * 4;
+    for (keys, digests) in keys.chunks_exact(4).zip(digests.chunks_exact_mut(4)) {
+        let mut state = State::new(key);
+        for i in 0..=N / 8 {
+            state.absorb(isa.load(std::array::from_fn(|lane| message_word(&keys[lane], i))));
+        }
+        for (digest, word) in digests.iter_mut().zip(isa.store(state.finish())) {
+            *digest = Digest(word);
+        }
+    }
+    for (key, digest) in keys[fours..].iter().zip(&mut digests[fours..]) {
+        *digest = hash(seed, key);
+    }
+}

@@ -1,0 +1,179 @@
+//! Digests are what they were, keyed, and spread evenly.
+
+use super::*;
+use crate::probe::{self, Isa, Kernel};
+use proptest::prelude::*;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+const SEED: Seed = Seed(0x0f0e_0d0c_0b0a_0908_0706_0504_0302_0100);
+
+fn batch<K: Key>(seed: Seed, keys: &[K]) -> Vec<Digest> {
+    struct Loop<'a, K>(Seed, &'a [K]);
+    impl<K: Key> Kernel for Loop<'_, K> {
+        type Output = Vec<Digest>;
+        fn run<I: Isa>(self, isa: I) -> Vec<Digest> {
+            let mut digests = vec![Digest(0); self.1.len()];
+            K::digests(isa, self.0, self.1, &mut digests);
+            digests
+        }
+    }
+    probe::dispatch(Loop(seed, keys))
+}
+
+#[test]
+fn the_function_is_siphash_1_3() {
+    use std::hash::Hasher;
+    let bytes: Vec<u8> = (0..=255).cycle().take(300).collect();
+    for len in 0..bytes.len() {
+        let mut reference = siphasher::sip::SipHasher13::new_with_keys(
+            0x0706_0504_0302_0100,
+            0x0f0e_0d0c_0b0a_0908,
+        );
+        reference.write(&bytes[..len]);
+        assert_eq!(bytes[..len].digest(SEED).0, reference.finish(), "{len} bytes");
+    }
+}
+
+#[test]
+fn value_stability() {
+    let addresses: (Ipv4Addr, Ipv6Addr) = ([192, 0, 2, 1].into(), Ipv6Addr::LOCALHOST);
+    let socket: SocketAddr = "192.0.2.1:443".parse().unwrap();
+    let digests = [
+        b"".digest(SEED),
+        b"sidon".digest(SEED),
+        [7u8; 13].digest(SEED),
+        1u8.digest(SEED),
+        1u16.digest(SEED),
+        1u32.digest(SEED),
+        1u64.digest(SEED),
+        1u128.digest(SEED),
+        addresses.0.digest(SEED),
+        addresses.1.digest(SEED),
+        socket.digest(SEED),
+        Digest(SEED.check_value()),
+    ];
+    assert_eq!(digests.map(|digest| digest.0), GOLDEN);
+    let positions: Vec<u64> =
+        (0..spread::MOST).map(|i| spread::position(Digest(GOLDEN[1]), i, 1_000_003)).collect();
+    assert_eq!(positions[..4], POSITIONS);
+    assert_eq!(spread::position(Digest(GOLDEN[1]), 31, 1 << 40), POSITION_31);
+}
+const GOLDEN: [u64; 12] = [
+    0xabac_0158_050f_c4dc,
+    0x849e_ac86_6b34_296e,
+    0x731a_cbb2_e375_97bd,
+    0x0732_543e_9e14_e772,
+    0x4aff_f1e3_36a1_b770,
+    0xbf74_a0e0_9856_d67e,
+    0x32c5_ea5c_e472_f19b,
+    0x36e9_aab4_6905_1c67,
+    0x62f7_2a7f_32dc_3ac9,
+    0xd361_5916_76c8_faef,
+    0x432d_b775_af88_a0ff,
+    0x597a_c8c0_91d4_a5ad,
+];
+const POSITIONS: [u64; 4] = [518047, 318868, 893175, 496124];
+const POSITION_31: u64 = 163799792603;
+
+#[test]
+fn keys_are_hashed_as_the_bytes_they_document() {
+    let bytes = |bytes: &[u8]| bytes.digest(SEED);
+    assert_eq!("flow".digest(SEED), bytes(b"flow"));
+    assert_eq!(String::from("flow").digest(SEED), bytes(b"flow"));
+    assert_eq!(Box::<str>::from("flow").digest(SEED), bytes(b"flow"));
+    assert_eq!((&&"flow").digest(SEED), bytes(b"flow"));
+    assert_eq!([1u8, 2, 3].digest(SEED), bytes(&[1, 2, 3]));
+    assert_eq!(0x0102u16.digest(SEED), bytes(&[2, 1]));
+    assert_eq!((-2i32).digest(SEED), bytes(&[0xfe, 0xff, 0xff, 0xff]));
+    assert_eq!(0x01u128.digest(SEED), bytes(&1u128.to_le_bytes()));
+    let v4: IpAddr = "192.0.2.1".parse().unwrap();
+    assert_eq!(v4.digest(SEED), bytes(&[192, 0, 2, 1]));
+    let v6: IpAddr = "2001:db8::1".parse().unwrap();
+    assert_eq!(v6.digest(SEED), bytes(&[0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]));
+    let socket: SocketAddr = "192.0.2.1:443".parse().unwrap();
+    assert_eq!(socket.digest(SEED), bytes(&[192, 0, 2, 1, 1, 187]));
+    let socket: SocketAddr = "[::1]:443".parse().unwrap();
+    assert_eq!(
+        socket.digest(SEED),
+        bytes(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 187])
+    );
+    assert_eq!(Digest(77).digest(SEED), Digest(77));
+}
+
+proptest! {
+    #[test]
+    fn a_batch_hashes_as_one_by_one(keys: Vec<[u8; 13]>, wide: Vec<[u8; 37]>, seed: u128) {
+        let seed = Seed(seed);
+        let one_by_one: Vec<_> = keys.iter().map(|key| key.digest(seed)).collect();
+        prop_assert_eq!(batch(seed, &keys), one_by_one);
+        let one_by_one: Vec<_> = wide.iter().map(|key| key.digest(seed)).collect();
+        prop_assert_eq!(batch(seed, &wide), one_by_one);
+        let slices: Vec<&[u8]> = wide.iter().map(|key| &key[..20]).collect();
+        let one_by_one: Vec<_> = slices.iter().map(|key| key.digest(seed)).collect();
+        prop_assert_eq!(batch(seed, &slices), one_by_one);
+    }
+
+    #[test]
+    fn positions_lie_in_the_table(digest: u64, size in 1u64.., width in 1u64..1 << 58) {
+        for i in 0..spread::MOST {
+            prop_assert!(spread::position(Digest(digest), i, size) < size);
+            let cell = spread::position_in_row(Digest(digest), i, width);
+            prop_assert_eq!(cell / width, u64::from(i));
+        }
+    }
+
+    #[test]
+    fn bucket_and_remainder_are_the_two_parts_of_a_fingerprint(
+        digest: u64, buckets in 1u64..1 << 30, bits in 0u32..=33,
+    ) {
+        let (bucket, remainder) = spread::bucket_and_remainder(Digest(digest), buckets, bits);
+        prop_assert!(bucket < buckets && remainder < 1 << bits);
+        prop_assert_eq!(bucket << bits | remainder, spread::fraction(digest, buckets << bits));
+    }
+}
+
+/// Pairs of keys whose digests begin with the same 36 bits: 2^20 keys have about eight.
+fn prefix_collisions(keys: &[[u8; 13]], digest: impl Fn(&[u8; 13]) -> u64) -> Vec<[[u8; 13]; 2]> {
+    let mut prefixes: Vec<_> = keys.iter().map(|key| (digest(key) >> 28, *key)).collect();
+    prefixes.sort_unstable();
+    prefixes.windows(2).filter(|pair| pair[0].0 == pair[1].0).map(|p| [p[0].1, p[1].1]).collect()
+}
+
+#[test]
+fn collisions_found_under_one_seed_do_not_survive_another() {
+    let keys: Vec<_> = sidon_kit::FiveTuples::seeded(5).take(1 << 20).collect();
+    let found = prefix_collisions(&keys, |key| key.digest(SEED).0);
+    // n^2 / 2 / 2^36 = 8 pairs are expected; with none there would be nothing to test.
+    assert!((1..=32).contains(&found.len()), "{} pairs", found.len());
+    let others = (1..=100).map(|i| Seed(SEED.0.wrapping_mul(2 * i + 1)));
+    let survivors = others
+        .flat_map(|seed| found.iter().map(move |pair| (seed, pair)))
+        .filter(|(seed, [a, b])| a.digest(*seed).0 >> 28 == b.digest(*seed).0 >> 28)
+        .count();
+    assert_eq!(survivors, 0, "of {} pairs under 100 seeds", found.len());
+}
+
+#[test]
+fn positions_of_one_digest_are_independent_of_each_other() {
+    // Each pair of positions, taken to 8 cells, fills the 64 combinations evenly.
+    let n = 1 << 20;
+    let digests: Vec<_> = sidon_kit::Keys::seeded(6).take(n).map(Digest).collect();
+    for (i, j) in [(0, 1), (0, 2), (1, 2), (3, 7), (0, 31), (15, 16), (30, 31)] {
+        let mut counts = [0usize; 64];
+        for &digest in &digests {
+            let pair = spread::position(digest, i, 8) * 8 + spread::position(digest, j, 8);
+            counts[pair as usize] += 1;
+        }
+        for count in counts {
+            sidon_kit::assert_rate(count, n, 1.0 / 64.0);
+        }
+    }
+}
+
+#[test]
+fn random_seeds_differ_and_do_not_print() {
+    let (a, b) = (Seed::random().unwrap(), Seed::random().unwrap());
+    assert_ne!(a, b);
+    assert_ne!(a.check_value(), b.check_value());
+    assert_eq!(format!("{a:?}"), "Seed(..)");
+}

@@ -1,0 +1,164 @@
+//! The classic filter: a set that keys enter and never leave, in about ten bits a key.
+//!
+//! Every key has `k` bits anywhere in a table of `m`. Inserting sets them; a key whose bits are
+//! not all set was never inserted.
+//! ```text
+//! digest --spread--> | . 1 . . 1 . . . 1 . . |      k = 3
+//! ```
+//! A stranger passes if its bits happen to be set: `fill^k`, which is `(1 - e^(-kn/m))^k` for `n`
+//! keys. A lookup reads up to `k` cache lines, and about two for a stranger. Bloom, CACM 1970;
+//! [`Blocked`](super::Blocked) trades a few bits for a single line.
+
+use super::{batch, scattered::Scattered};
+use crate::{
+    Certainty, Digest, Infeasible, Key, Malformed, Refused, Seed,
+    bytes::{self, Image},
+    cells,
+    ops::{Contains, Insert, Merge},
+    probe::{self, Isa, Kernel},
+};
+
+/// The integers that fix a Bloom filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// How many bits the table has: any number but zero.
+    pub bits: u64,
+    /// How many of them a key sets: 1 to [`spread::MOST`](crate::hash::spread::MOST).
+    pub hashes: u32,
+}
+
+/// A set that keys can enter. See the [module](self).
+#[derive(Debug)]
+pub struct Bloom {
+    shape: Shape,
+    seed: Seed,
+    bits: Scattered,
+    inserted: u64,
+}
+
+impl Bloom {
+    /// An empty filter.
+    pub fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
+        let bits = Scattered::zeroed(shape.bits, 1, shape.hashes)?;
+        Ok(Bloom { shape, seed, bits, inserted: 0 })
+    }
+
+    /// Takes every key out.
+    pub fn clear(&mut self) {
+        self.bits.clear();
+        self.inserted = 0;
+    }
+
+    /// The integers that fix the memory.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// How many insertions there were, repeated keys included.
+    pub fn inserted(&self) -> u64 {
+        self.inserted
+    }
+
+    /// The share of bits that are set.
+    pub fn fill(&self) -> f64 {
+        self.bits.fill()
+    }
+
+    /// The share of strangers that pass, at the present fill.
+    pub fn false_positive_rate(&self) -> f64 {
+        self.bits.false_positive_rate()
+    }
+
+    /// A copy in memory of its own.
+    pub fn try_clone(&self) -> Result<Self, Infeasible> {
+        Ok(Bloom { bits: self.bits.try_clone()?, ..*self })
+    }
+
+    #[inline(always)]
+    fn insert_digest(&mut self, digest: Digest) {
+        let positions = self.bits.positions(digest);
+        let table = self.bits.cells.bytes_mut();
+        for position in positions {
+            self.bits.occupied += 1 - cells::write(table, 1, position, 1);
+        }
+        self.inserted = self.inserted.saturating_add(1);
+    }
+}
+
+impl<K: Key + ?Sized> Insert<K> for Bloom {
+    #[inline]
+    fn insert(&mut self, key: &K) -> Result<(), Refused> {
+        self.insert_digest(key.digest(self.seed));
+        Ok(())
+    }
+
+    fn insert_batch(&mut self, keys: &[K], _: &mut dyn FnMut(usize, Refused))
+    where
+        K: Sized,
+    {
+        struct Loop<'a, K>(&'a mut Bloom, &'a [K]);
+        impl<K: Key> Kernel for Loop<'_, K> {
+            type Output = ();
+            #[inline(always)]
+            fn run<I: Isa>(self, isa: I) {
+                let Loop(filter, keys) = self;
+                batch::each_chunk(isa, filter.seed, keys, |_, digests| {
+                    filter.bits.prefetch_all(digests);
+                    for &digest in digests {
+                        filter.insert_digest(digest);
+                    }
+                });
+            }
+        }
+        probe::dispatch(Loop(self, keys));
+    }
+}
+
+impl<K: Key + ?Sized> Contains<K> for Bloom {
+    #[inline]
+    fn contains(&self, key: &K) -> bool {
+        self.bits.contains(key.digest(self.seed))
+    }
+
+    fn contains_batch(&self, keys: &[K], found: &mut [bool])
+    where
+        K: Sized,
+    {
+        self.bits.contains_batch(self.seed, keys, found);
+    }
+
+    fn certainty(&self) -> Certainty {
+        Certainty::from_rate(self.false_positive_rate())
+    }
+}
+
+impl Merge for Bloom {
+    fn merge(&mut self, other: &Self) -> Result<(), Refused> {
+        super::same("seed", self.seed == other.seed)?;
+        super::same("bits", self.shape.bits == other.shape.bits)?;
+        super::same("hashes", self.shape.hashes == other.shape.hashes)?;
+        super::unite(self.bits.cells.bytes_mut(), other.bits.cells.bytes());
+        self.bits.occupied = self.bits.cells.occupied();
+        self.inserted = self.inserted.saturating_add(other.inserted);
+        Ok(())
+    }
+}
+
+impl Image for Bloom {
+    const KIND: u16 = 1;
+
+    fn to_bytes(&self) -> Vec<u8> {
+        let fields = [self.shape.bits, self.shape.hashes.into(), self.inserted];
+        bytes::write(Self::KIND, self.seed, &fields, self.bits.cells.payload())
+    }
+
+    fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
+        let ([bits, hashes, inserted], payload) = bytes::read(image, Self::KIND, seed)?;
+        let hashes = bytes::narrow("hashes", hashes)?;
+        bytes::justify(payload, cells::Packed::payload_bytes(bits, 1)?)?;
+        let mut filter = Bloom::new(Shape { bits, hashes }, seed)?;
+        filter.bits.load(payload)?;
+        filter.inserted = inserted;
+        Ok(filter)
+    }
+}

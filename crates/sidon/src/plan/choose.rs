@@ -1,0 +1,111 @@
+//! Which structure, what size, what it will cost.
+
+use super::{Target, blocked, blocked_rate, bloom, bloom_rate, counting, counting_rate};
+use crate::{
+    Infeasible,
+    cells::Packed,
+    member::{blocked as blocked_filter, bloom as bloom_filter, counting as counting_filter},
+    probe::LINE,
+};
+
+/// A structure that meets a target, and what it costs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Member {
+    /// The bytes of its table.
+    pub bytes: u64,
+    /// The false-positive rate it will have with all keys stored.
+    pub false_positives: f64,
+    /// The integers to build it from.
+    pub shape: Shape,
+}
+
+/// The shape of any structure that answers membership.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Shape {
+    /// A [`member::Bloom`](crate::member::Bloom).
+    Bloom(bloom_filter::Shape),
+    /// A [`member::Blocked`](crate::member::Blocked).
+    Blocked(blocked_filter::Shape),
+    /// A [`member::Counting`](crate::member::Counting).
+    Counting(counting_filter::Shape),
+    /// The plain alternative, not ours: a hash table of 64-bit digests with a byte of control a
+    /// slot, a power of two of slots and at most seven in eight of them full.
+    HashSet {
+        /// How many slots it has.
+        slots: u64,
+    },
+}
+
+impl Shape {
+    /// The structure's name in tables and JSON.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Shape::Bloom(_) => "bloom",
+            Shape::Blocked(_) => "blocked",
+            Shape::Counting(_) => "counting",
+            Shape::HashSet { .. } => "hash_set",
+        }
+    }
+
+    /// Whether keys can leave.
+    pub fn deletes(&self) -> bool {
+        matches!(self, Shape::Counting(_) | Shape::HashSet { .. })
+    }
+}
+
+/// Every structure that meets the target, cheapest first.
+pub fn members(target: Target) -> Result<Vec<Member>, Infeasible> {
+    let keys = target.keys;
+    let mut rows = Vec::new();
+
+    let shape = bloom(target)?;
+    let bytes = Packed::payload_bytes(shape.bits, 1)?;
+    let false_positives = bloom_rate(shape, keys);
+    rows.push(Member { bytes, false_positives, shape: Shape::Bloom(shape) });
+
+    // Its digest word is too narrow for the lowest rates: then it is no alternative.
+    if let Ok(shape) = blocked(target) {
+        let bytes = shape.lines * LINE as u64;
+        let false_positives = blocked_rate(shape, keys);
+        rows.push(Member { bytes, false_positives, shape: Shape::Blocked(shape) });
+    }
+
+    let shape = counting(target)?;
+    let bytes = Packed::payload_bytes(shape.counters, shape.width)?;
+    let false_positives = counting_rate(shape, keys);
+    rows.push(Member { bytes, false_positives, shape: Shape::Counting(shape) });
+
+    let slots = (keys.div_ceil(7) * 8).next_power_of_two();
+    let false_positives = keys as f64 / 2f64.powi(64);
+    let shape = Shape::HashSet { slots };
+    rows.push(Member { bytes: slots * 9, false_positives, shape });
+
+    rows.sort_by_key(|row| row.bytes);
+    Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_meet_the_target_and_come_cheapest_first() {
+        for keys in [1, 100, 1_000_000, 1 << 33] {
+            for false_positives in [0.5, 0.01, 1e-6, 1e-8] {
+                let rows = members(Target { keys, false_positives }).unwrap();
+                assert!(rows.is_sorted_by_key(|row| row.bytes));
+                assert!(rows.iter().all(|row| row.false_positives <= false_positives));
+                assert!(rows.iter().any(|row| row.shape.deletes()));
+            }
+        }
+    }
+
+    #[test]
+    fn a_rate_that_digests_cannot_tell_apart_is_infeasible() {
+        let target = Target { keys: 1 << 40, false_positives: 1e-9 };
+        assert!(
+            matches!(members(target), Err(Infeasible::Parameter { least, .. }) if least > 9e-7)
+        );
+    }
+}

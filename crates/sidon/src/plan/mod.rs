@@ -1,0 +1,52 @@
+//! From what the user wants to the integers that fix the memory, without sampling.
+//!
+//! A [`Target`] becomes a shape or [`Infeasible`]. Rates are closed forms under ideal hashing:
+//! what is planned here is measured in the tests. [`members`] lists every structure that meets a
+//! target, cheapest first, with the plain alternative among them.
+
+mod bloom;
+mod choose;
+mod counting;
+mod tail;
+
+pub use bloom::{
+    blocked, blocked_rate, bloom, bloom_best_hashes, bloom_bits_per_key, bloom_rate,
+    bloom_rate_limit,
+};
+pub use choose::{Member, Shape, members};
+pub use counting::{
+    counting, counting_at_least, counting_overflow, counting_overflow_bound, counting_raises,
+    counting_rate,
+};
+pub use tail::{ln_factorial, poisson, poisson_at_least};
+
+use crate::Infeasible;
+
+/// What a set should hold and how rarely it may err.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Target {
+    /// How many keys are stored at a time, at the most.
+    pub keys: u64,
+    /// The share of strangers that may pass, above 0 and below 1.
+    pub false_positives: f64,
+}
+
+/// The most keys a plan is made for: beyond, a table would not fit 64-bit addresses.
+const KEYS_MOST: u64 = 1 << 48;
+/// The smallest rate a plan is made for.
+const RATE_LEAST: f64 = 1e-12;
+
+impl Target {
+    fn check(self) -> Result<(), Infeasible> {
+        Infeasible::unless_within("keys", self.keys, 1, KEYS_MOST)?;
+        let (name, got) = ("false_positives", self.false_positives);
+        // A stranger shares its 64-bit digest with a member at a rate of keys / 2^64, whatever the
+        // structure: a plan keeps that below a sixteenth of the target, and may then leave it out.
+        let least = RATE_LEAST.max(16.0 * self.keys as f64 / 2f64.powi(64));
+        // Written so that a rate that is no number is refused too.
+        if !(got >= least && got < 1.0) {
+            return Err(Infeasible::Parameter { name, got, least, most: 1.0 });
+        }
+        Ok(())
+    }
+}

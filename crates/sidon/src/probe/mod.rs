@@ -1,0 +1,167 @@
+//! The few operations worth a SIMD instruction, and the library's only unsafe code.
+//!
+//! [`Isa`] names them. [`Portable`] defines them in plain Rust and is the specification;
+//! `Sse2` and `Avx2` are its twins on x86-64, tested to be equal to it. A hot loop is a
+//! [`Kernel`], generic over the instruction set, and [`dispatch`] runs it with the best one this
+//! processor has: the question is asked once a batch, and costs nothing inside the loop.
+//!
+//! ```text
+//! dispatch(kernel) --+-- AVX2 found --> kernel.run(Avx2)      compiled with AVX2 throughout
+//!                    +-- x86-64 ------> kernel.run(Sse2)      SSE2 is part of x86-64
+//!                    +-- otherwise ---> kernel.run(Portable)
+//! ```
+
+mod portable;
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)]
+mod x86;
+
+pub use portable::Portable;
+#[cfg(target_arch = "x86_64")]
+pub use x86::{Avx2, Sse2};
+
+/// Bytes in a cache line, the unit in which memory moves.
+pub const LINE: usize = 64;
+
+/// How many bits of a [`Blocked`](crate::member::Blocked) line one key may set.
+pub const LINE_HASHES_MAX: u32 = 16;
+
+/// An instruction set: a proof, held by value, that its operations may be executed.
+pub trait Isa: Copy {
+    /// Four 64-bit words side by side.
+    type X4: Word;
+
+    /// The four words as one.
+    fn load(self, words: [u64; 4]) -> Self::X4;
+
+    /// The four words of one.
+    fn store(self, words: Self::X4) -> [u64; 4];
+
+    /// Which lanes of the bucket hold `value`: bit `i` of the answer is lane `i`. A lane is
+    /// little-endian, and the bucket has 16, 32 or 64 bytes.
+    fn matches<L: Lane, const N: usize>(self, bucket: &[u8; N], value: L) -> u64;
+
+    /// Whether all bits that `choice` names in the line are set.
+    fn line_contains(self, line: &[u8; LINE], choice: LineChoice) -> bool;
+
+    /// Sets all bits that `choice` names in the line.
+    fn line_insert(self, line: &mut [u8; LINE], choice: LineChoice);
+}
+
+/// Which bits of a 64-byte line stand for a key.
+///
+/// The line is eight little-endian words of 64 bits. Bit `i` of a key lies in word
+/// `(i + start) mod 8`, at the place that the upper six bits of `word * SALT[i]` name. Thus a key
+/// spreads over as many words as it can, and `start` evens out the words if the number of bits is
+/// no multiple of eight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LineChoice {
+    /// 32 digest bits that pick the places.
+    pub word: u32,
+    /// The first word, below 8; zero if `hashes` is 8 or 16.
+    pub start: u8,
+    /// How many bits a key sets, 1 to [`LINE_HASHES_MAX`].
+    pub hashes: u8,
+}
+
+/// Odd multipliers of [`LineChoice`]: the upper halves of the first 16 multiples of the golden
+/// ratio's 64 bits under the SplitMix64 finaliser, made odd. They are part of the byte format.
+pub(crate) const SALT: [u32; LINE_HASHES_MAX as usize] = salts();
+
+const fn salts() -> [u32; LINE_HASHES_MAX as usize] {
+    let mut salts = [0; LINE_HASHES_MAX as usize];
+    let mut i = 0;
+    while i < salts.len() {
+        let mut x = 0x9e37_79b9_7f4a_7c15u64.wrapping_mul(i as u64 + 1);
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        salts[i] = ((x ^ (x >> 31)) >> 32) as u32 | 1;
+        i += 1;
+    }
+    salts
+}
+
+/// An unsigned integer that a bucket has in each lane.
+pub trait Lane: Copy + Eq {
+    /// Its bytes in memory.
+    const BYTES: usize;
+    /// Reads a lane from exactly [`Self::BYTES`] bytes.
+    fn read(bytes: &[u8]) -> Self;
+    /// The value in the lowest bits.
+    fn to_u32(self) -> u32;
+}
+
+macro_rules! lane {
+    ($($int:ty),*) => {$(
+        impl Lane for $int {
+            const BYTES: usize = size_of::<$int>();
+            #[inline(always)]
+            fn read(bytes: &[u8]) -> Self {
+                let mut lane = [0; size_of::<$int>()];
+                lane.copy_from_slice(bytes);
+                <$int>::from_le_bytes(lane)
+            }
+            #[inline(always)]
+            fn to_u32(self) -> u32 {
+                u32::from(self)
+            }
+        }
+    )*};
+}
+lane!(u8, u16, u32);
+
+/// What a hash needs of a 64-bit word, alone or four side by side.
+pub trait Word: Copy {
+    /// Sum modulo 2^64.
+    fn add(self, other: Self) -> Self;
+    /// Exclusive or.
+    fn xor(self, other: Self) -> Self;
+    /// Exclusive or with the same word in every place.
+    fn xor_word(self, word: u64) -> Self;
+    /// Rotation to the left by `N` bits, 1 to 63.
+    fn rotate<const N: u32>(self) -> Self;
+}
+
+/// A loop that wants the best instruction set there is.
+///
+/// Its `run` should be `#[inline(always)]`, and so should all it calls in the loop: what is
+/// inlined into the dispatcher's arm is compiled for that arm's instructions.
+pub trait Kernel {
+    /// What the loop yields.
+    type Output;
+    /// The loop.
+    fn run<I: Isa>(self, isa: I) -> Self::Output;
+}
+
+/// Runs the kernel with the best instruction set of this processor.
+#[inline]
+pub fn dispatch<K: Kernel>(kernel: K) -> K::Output {
+    #[cfg(target_arch = "x86_64")]
+    {
+        match Avx2::detect() {
+            Some(isa) => x86::run_avx2(isa, kernel),
+            None => kernel.run(Sse2::ALWAYS),
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    kernel.run(Portable)
+}
+
+/// The best instruction set that needs no question: for single operations.
+#[cfg(target_arch = "x86_64")]
+pub(crate) const BASE: Sse2 = Sse2::ALWAYS;
+/// The best instruction set that needs no question: for single operations.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) const BASE: Portable = Portable;
+
+/// Asks for the cache line that holds `bytes[index]`, without waiting. Any index is allowed.
+#[inline(always)]
+pub fn prefetch(bytes: &[u8], index: usize) {
+    #[cfg(target_arch = "x86_64")]
+    x86::prefetch(bytes, index);
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (bytes, index);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,101 @@
+//! The definition of every operation, in plain Rust.
+
+use super::{Isa, LINE, Lane, LineChoice, SALT, Word};
+
+/// Plain Rust, for any processor.
+#[derive(Debug, Clone, Copy)]
+pub struct Portable;
+
+impl Isa for Portable {
+    type X4 = [u64; 4];
+
+    #[inline(always)]
+    fn load(self, words: [u64; 4]) -> [u64; 4] {
+        words
+    }
+
+    #[inline(always)]
+    fn store(self, words: [u64; 4]) -> [u64; 4] {
+        words
+    }
+
+    #[inline(always)]
+    fn matches<L: Lane, const N: usize>(self, bucket: &[u8; N], value: L) -> u64 {
+        const { assert!(N == 16 || N == 32 || N == 64, "a bucket has 16, 32 or 64 bytes") };
+        let mut mask = 0;
+        for (i, lane) in bucket.chunks_exact(L::BYTES).enumerate() {
+            mask |= u64::from(L::read(lane) == value) << i;
+        }
+        mask
+    }
+
+    #[inline(always)]
+    fn line_contains(self, line: &[u8; LINE], choice: LineChoice) -> bool {
+        let wanted = line_bits(choice);
+        (0..8).all(|i| word(line, i) & wanted[i] == wanted[i])
+    }
+
+    #[inline(always)]
+    fn line_insert(self, line: &mut [u8; LINE], choice: LineChoice) {
+        for (i, wanted) in line_bits(choice).into_iter().enumerate() {
+            let united = word(line, i) | wanted;
+            line[i * 8..][..8].copy_from_slice(&united.to_le_bytes());
+        }
+    }
+}
+
+/// The bits of the choice, word by word.
+#[inline(always)]
+pub(super) fn line_bits(choice: LineChoice) -> [u64; 8] {
+    let mut bits = [0; 8];
+    for i in 0..usize::from(choice.hashes) {
+        let place = choice.word.wrapping_mul(SALT[i]) >> 26;
+        bits[(i + usize::from(choice.start)) % 8] |= 1 << place;
+    }
+    bits
+}
+
+#[inline(always)]
+fn word(line: &[u8; LINE], i: usize) -> u64 {
+    let mut word = [0; 8];
+    word.copy_from_slice(&line[i * 8..][..8]);
+    u64::from_le_bytes(word)
+}
+
+impl Word for [u64; 4] {
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        std::array::from_fn(|i| self[i].wrapping_add(other[i]))
+    }
+    #[inline(always)]
+    fn xor(self, other: Self) -> Self {
+        std::array::from_fn(|i| self[i] ^ other[i])
+    }
+    #[inline(always)]
+    fn xor_word(self, word: u64) -> Self {
+        self.map(|own| own ^ word)
+    }
+    #[inline(always)]
+    fn rotate<const N: u32>(self) -> Self {
+        self.map(|word| word.rotate_left(N))
+    }
+}
+
+impl Word for u64 {
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        self.wrapping_add(other)
+    }
+    #[inline(always)]
+    fn xor(self, other: Self) -> Self {
+        self ^ other
+    }
+    #[inline(always)]
+    fn xor_word(self, word: u64) -> Self {
+        self ^ word
+    }
+    #[inline(always)]
+    fn rotate<const N: u32>(self) -> Self {
+        self.rotate_left(N)
+    }
+}

@@ -1,0 +1,121 @@
+//! Every twin is equal to the portable definition.
+
+use super::*;
+use proptest::prelude::*;
+
+/// Runs the same closure body with every instruction set this processor has, and compares.
+macro_rules! twins_agree {
+    (|$isa:ident| $body:expr) => {{
+        let expected = {
+            let $isa = Portable;
+            $body
+        };
+        #[cfg(target_arch = "x86_64")]
+        {
+            let $isa = Sse2::ALWAYS;
+            assert_eq!(expected, $body, "SSE2");
+            if let Some($isa) = Avx2::detect() {
+                assert_eq!(expected, $body, "AVX2");
+            }
+        }
+        expected
+    }};
+}
+
+fn all_widths<const N: usize>(bucket: [u8; N], value: u32) {
+    let by_hand = |bytes: usize| {
+        let value = &value.to_le_bytes()[..bytes];
+        bucket
+            .chunks_exact(bytes)
+            .enumerate()
+            .map(|(i, lane)| u64::from(lane == value) << i)
+            .sum::<u64>()
+    };
+    assert_eq!(twins_agree!(|isa| isa.matches(&bucket, value as u8)), by_hand(1));
+    assert_eq!(twins_agree!(|isa| isa.matches(&bucket, value as u16)), by_hand(2));
+    assert_eq!(twins_agree!(|isa| isa.matches(&bucket, value)), by_hand(4));
+}
+
+#[test]
+fn a_match_in_any_single_lane_is_that_lane() {
+    fn check<const N: usize>() {
+        for byte in 0..N {
+            let mut bucket = [0u8; N];
+            bucket[byte] = 0x80;
+            for value in [0, 0x80, 0x8000, 0x80_0000, 0x8000_0000] {
+                all_widths(bucket, value);
+            }
+        }
+    }
+    check::<16>();
+    check::<32>();
+    check::<64>();
+}
+
+proptest! {
+    #[test]
+    fn matches_agree_on_any_bucket(bytes in prop::array::uniform32(0u8..4), value in 0u32..0x0404_0404) {
+        // Few distinct bytes make matches of every width likely.
+        let mut long = [0; 64];
+        long[..32].copy_from_slice(&bytes);
+        long[32..].copy_from_slice(&bytes.map(|byte| byte ^ 1));
+        let mut short = [0; 16];
+        short.copy_from_slice(&bytes[..16]);
+        let value = value & 0x0303_0303;
+        all_widths(long, value);
+        all_widths(bytes, value);
+        all_widths(short, value);
+        let lane = u32::read(&bytes[8..12]);
+        all_widths(bytes, lane);
+    }
+
+    #[test]
+    fn lines_agree_on_any_choice(word: u32, other: u32, start in 0u8..8, hashes in 1u8..=16) {
+        let start = if hashes % 8 == 0 { 0 } else { start };
+        let choice = LineChoice { word, start, hashes };
+        let line = twins_agree!(|isa| {
+            let mut line = [0; LINE];
+            isa.line_insert(&mut line, choice);
+            line
+        });
+        let ones: u32 = line.iter().map(|byte| byte.count_ones()).sum();
+        prop_assert!(ones >= 1 && ones <= u32::from(hashes));
+        prop_assert!(twins_agree!(|isa| isa.line_contains(&line, choice)));
+        let other = LineChoice { word: other, ..choice };
+        twins_agree!(|isa| isa.line_contains(&line, other));
+        // One bit less, and the key is visibly absent.
+        let byte = line.iter().position(|&byte| byte != 0).unwrap();
+        let mut fewer = line;
+        fewer[byte] &= fewer[byte] - 1;
+        prop_assert!(!twins_agree!(|isa| isa.line_contains(&fewer, choice)));
+    }
+
+    #[test]
+    fn four_words_are_four_words(a: [u64; 4], b: [u64; 4]) {
+        fn all<W: Word>(x: W, y: W) -> [W; 8] {
+            [
+                x.add(y), x.xor(y), x.xor_word(77), x.rotate::<13>(), x.rotate::<16>(),
+                x.rotate::<17>(), x.rotate::<21>(), x.rotate::<32>(),
+            ]
+        }
+        let four = twins_agree!(|isa| all(isa.load(a), isa.load(b)).map(|x| isa.store(x)));
+        for i in 0..4 {
+            for (operation, lone) in all(a[i], b[i]).into_iter().enumerate() {
+                prop_assert_eq!(four[operation][i], lone);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_kernel_is_run_and_its_answer_returned() {
+    struct Sum<'a>(&'a [u8; 32]);
+    impl Kernel for Sum<'_> {
+        type Output = u32;
+        fn run<I: Isa>(self, isa: I) -> u32 {
+            isa.matches(self.0, 7u8).count_ones()
+        }
+    }
+    assert_eq!(dispatch(Sum(&[7; 32])), 32);
+    prefetch(&[1, 2, 3], usize::MAX);
+}

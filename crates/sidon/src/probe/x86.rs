@@ -1,0 +1,288 @@
+//! SSE2 and AVX2 twins of the portable definition.
+//!
+//! Every function here is `unsafe` for one reason alone, that the processor must have the
+//! instructions. A value of [`Sse2`] or [`Avx2`] is the proof that it has.
+
+use super::{Isa, Kernel, LINE, Lane, LineChoice, Portable, SALT, Word, portable};
+use std::arch::x86_64::*;
+
+/// SSE2, which every x86-64 processor has.
+#[derive(Debug, Clone, Copy)]
+pub struct Sse2(());
+
+impl Sse2 {
+    /// The proof, which needs no question.
+    pub const ALWAYS: Sse2 = Sse2(());
+}
+
+/// AVX2 and BMI2, which every x86-64 server since 2015 has.
+#[derive(Debug, Clone, Copy)]
+pub struct Avx2(());
+
+impl Avx2 {
+    /// The proof, if this processor has the instructions.
+    #[inline]
+    pub fn detect() -> Option<Self> {
+        (is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2")).then_some(Avx2(()))
+    }
+}
+
+/// Runs the kernel in a function that is compiled with AVX2.
+#[inline]
+pub(super) fn run_avx2<K: Kernel>(isa: Avx2, kernel: K) -> K::Output {
+    #[target_feature(enable = "avx2,bmi2")]
+    fn inner<K: Kernel>(isa: Avx2, kernel: K) -> K::Output {
+        kernel.run(isa)
+    }
+    // SAFETY: `isa` was made by `Avx2::detect`, so this processor has AVX2 and BMI2.
+    unsafe { inner(isa, kernel) }
+}
+
+#[inline(always)]
+pub(super) fn prefetch(bytes: &[u8], index: usize) {
+    let address = bytes.as_ptr().wrapping_add(index);
+    // SAFETY: a prefetch reads nothing and faults at no address; SSE is part of x86-64.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) }
+}
+
+/// The 16 bytes from `bytes[at]` on.
+#[inline(always)]
+fn load128(bytes: &[u8], at: usize) -> __m128i {
+    let part = &bytes[at..at + 16];
+    // SAFETY: `part` has 16 readable bytes; the load allows any alignment; SSE2 is in x86-64.
+    unsafe { _mm_loadu_si128(part.as_ptr().cast()) }
+}
+
+impl Isa for Sse2 {
+    type X4 = [u64; 4];
+
+    #[inline(always)]
+    fn load(self, words: [u64; 4]) -> [u64; 4] {
+        words
+    }
+
+    #[inline(always)]
+    fn store(self, words: [u64; 4]) -> [u64; 4] {
+        words
+    }
+
+    #[inline(always)]
+    fn matches<L: Lane, const N: usize>(self, bucket: &[u8; N], value: L) -> u64 {
+        const { assert!(N == 16 || N == 32 || N == 64, "a bucket has 16, 32 or 64 bytes") };
+        let mut mask = 0;
+        // SAFETY: all intrinsics of this block are SSE2, which x86-64 has; `load128` checks its
+        // own bounds.
+        unsafe {
+            match L::BYTES {
+                1 => {
+                    let wanted = _mm_set1_epi8(value.to_u32() as i8);
+                    for i in 0..N / 16 {
+                        let equal = _mm_cmpeq_epi8(load128(bucket, i * 16), wanted);
+                        mask |= u64::from(_mm_movemask_epi8(equal) as u16) << (i * 16);
+                    }
+                }
+                2 if N == 16 => {
+                    let wanted = _mm_set1_epi16(value.to_u32() as i16);
+                    let equal = _mm_cmpeq_epi16(load128(bucket, 0), wanted);
+                    let packed = _mm_packs_epi16(equal, _mm_setzero_si128());
+                    mask = u64::from(_mm_movemask_epi8(packed) as u16);
+                }
+                2 => {
+                    let wanted = _mm_set1_epi16(value.to_u32() as i16);
+                    for i in 0..N / 32 {
+                        let low = _mm_cmpeq_epi16(load128(bucket, i * 32), wanted);
+                        let high = _mm_cmpeq_epi16(load128(bucket, i * 32 + 16), wanted);
+                        let packed = _mm_packs_epi16(low, high);
+                        mask |= u64::from(_mm_movemask_epi8(packed) as u16) << (i * 16);
+                    }
+                }
+                _ => {
+                    let wanted = _mm_set1_epi32(value.to_u32() as i32);
+                    for i in 0..N / 16 {
+                        let equal = _mm_cmpeq_epi32(load128(bucket, i * 16), wanted);
+                        let lanes = _mm_movemask_ps(_mm_castsi128_ps(equal)) as u32;
+                        mask |= u64::from(lanes) << (i * 4);
+                    }
+                }
+            }
+        }
+        mask
+    }
+
+    #[inline(always)]
+    fn line_contains(self, line: &[u8; LINE], choice: LineChoice) -> bool {
+        Portable.line_contains(line, choice)
+    }
+
+    #[inline(always)]
+    fn line_insert(self, line: &mut [u8; LINE], choice: LineChoice) {
+        Portable.line_insert(line, choice);
+    }
+}
+
+/// The 32 bytes from `bytes[at]` on.
+///
+/// # Safety
+/// The processor must have AVX.
+#[inline(always)]
+unsafe fn load256(bytes: &[u8], at: usize) -> __m256i {
+    let part = &bytes[at..at + 32];
+    // SAFETY: `part` has 32 readable bytes; the load allows any alignment; the caller has AVX.
+    unsafe { _mm256_loadu_si256(part.as_ptr().cast()) }
+}
+
+impl Isa for Avx2 {
+    type X4 = Avx2X4;
+
+    #[inline(always)]
+    fn load(self, words: [u64; 4]) -> Avx2X4 {
+        // SAFETY: a value of `Avx2` proves AVX2; `words` has 32 readable bytes, and the load
+        // allows any alignment.
+        Avx2X4(unsafe { _mm256_loadu_si256(words.as_ptr().cast()) })
+    }
+
+    #[inline(always)]
+    fn store(self, words: Avx2X4) -> [u64; 4] {
+        let mut stored = [0; 4];
+        // SAFETY: a value of `Avx2` proves AVX2; `stored` has 32 writable bytes, and the store
+        // allows any alignment.
+        unsafe { _mm256_storeu_si256(stored.as_mut_ptr().cast(), words.0) };
+        stored
+    }
+
+    #[inline(always)]
+    fn matches<L: Lane, const N: usize>(self, bucket: &[u8; N], value: L) -> u64 {
+        if N == 16 {
+            return Sse2::ALWAYS.matches(bucket, value);
+        }
+        const { assert!(N == 16 || N == 32 || N == 64, "a bucket has 16, 32 or 64 bytes") };
+        let mut mask = 0;
+        // SAFETY: a value of `Avx2` proves AVX2; `load256` checks its own bounds.
+        unsafe {
+            match L::BYTES {
+                1 => {
+                    let wanted = _mm256_set1_epi8(value.to_u32() as i8);
+                    for i in 0..N / 32 {
+                        let equal = _mm256_cmpeq_epi8(load256(bucket, i * 32), wanted);
+                        mask |= u64::from(_mm256_movemask_epi8(equal) as u32) << (i * 32);
+                    }
+                }
+                2 => {
+                    let wanted = _mm256_set1_epi16(value.to_u32() as i16);
+                    for i in 0..N / 32 {
+                        let equal = _mm256_cmpeq_epi16(load256(bucket, i * 32), wanted);
+                        let low = _mm256_castsi256_si128(equal);
+                        let high = _mm256_extracti128_si256::<1>(equal);
+                        let packed = _mm_packs_epi16(low, high);
+                        mask |= u64::from(_mm_movemask_epi8(packed) as u16) << (i * 16);
+                    }
+                }
+                _ => {
+                    let wanted = _mm256_set1_epi32(value.to_u32() as i32);
+                    for i in 0..N / 32 {
+                        let equal = _mm256_cmpeq_epi32(load256(bucket, i * 32), wanted);
+                        let lanes = _mm256_movemask_ps(_mm256_castsi256_ps(equal)) as u32;
+                        mask |= u64::from(lanes) << (i * 8);
+                    }
+                }
+            }
+        }
+        mask
+    }
+
+    #[inline(always)]
+    fn line_contains(self, line: &[u8; LINE], choice: LineChoice) -> bool {
+        // SAFETY: a value of `Avx2` proves AVX2; `load256` checks its own bounds.
+        unsafe {
+            let (low, high) = line_bits(choice);
+            let miss_low = _mm256_andnot_si256(load256(line, 0), low);
+            let miss_high = _mm256_andnot_si256(load256(line, 32), high);
+            let miss = _mm256_or_si256(miss_low, miss_high);
+            _mm256_testz_si256(miss, miss) == 1
+        }
+    }
+
+    #[inline(always)]
+    fn line_insert(self, line: &mut [u8; LINE], choice: LineChoice) {
+        // SAFETY: a value of `Avx2` proves AVX2; `line` has 64 writable bytes, and the stores
+        // allow any alignment.
+        unsafe {
+            let (low, high) = line_bits(choice);
+            let low = _mm256_or_si256(load256(line, 0), low);
+            let high = _mm256_or_si256(load256(line, 32), high);
+            _mm256_storeu_si256(line.as_mut_ptr().cast(), low);
+            _mm256_storeu_si256(line.as_mut_ptr().add(32).cast(), high);
+        }
+    }
+}
+
+/// The bits of the choice: the first four words and the last four.
+///
+/// # Safety
+/// The processor must have AVX2.
+#[inline(always)]
+unsafe fn line_bits(choice: LineChoice) -> (__m256i, __m256i) {
+    if choice.hashes != 8 {
+        // Other numbers of bits are rare enough to take the definition's own way.
+        let bits = portable::line_bits(choice);
+        // SAFETY: `bits` has 64 readable bytes; the loads allow any alignment; the caller has AVX2.
+        return unsafe {
+            let bits = bits.as_ptr().cast::<__m256i>();
+            (_mm256_loadu_si256(bits), _mm256_loadu_si256(bits.add(1)))
+        };
+    }
+    // SAFETY: the caller has AVX2; `SALT` has the 32 bytes that are read.
+    unsafe {
+        let salts = _mm256_loadu_si256(SALT.as_ptr().cast());
+        let product = _mm256_mullo_epi32(_mm256_set1_epi32(choice.word as i32), salts);
+        let places = _mm256_srli_epi32::<26>(product);
+        let low = _mm256_cvtepu32_epi64(_mm256_castsi256_si128(places));
+        let high = _mm256_cvtepu32_epi64(_mm256_extracti128_si256::<1>(places));
+        let one = _mm256_set1_epi64x(1);
+        (_mm256_sllv_epi64(one, low), _mm256_sllv_epi64(one, high))
+    }
+}
+
+/// Four words in one AVX2 register. Only [`Avx2::load`](Isa::load) makes one from words, so a
+/// value proves AVX2, as a value of [`Avx2`] does.
+#[derive(Debug, Clone, Copy)]
+pub struct Avx2X4(__m256i);
+
+impl Word for Avx2X4 {
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        // SAFETY: `self` proves AVX2.
+        Avx2X4(unsafe { _mm256_add_epi64(self.0, other.0) })
+    }
+    #[inline(always)]
+    fn xor(self, other: Self) -> Self {
+        // SAFETY: `self` proves AVX2.
+        Avx2X4(unsafe { _mm256_xor_si256(self.0, other.0) })
+    }
+    #[inline(always)]
+    fn xor_word(self, word: u64) -> Self {
+        // SAFETY: `self` proves AVX2.
+        Avx2X4(unsafe { _mm256_xor_si256(self.0, _mm256_set1_epi64x(word as i64)) })
+    }
+    #[inline(always)]
+    fn rotate<const N: u32>(self) -> Self {
+        // SAFETY: `self` proves AVX2.
+        Avx2X4(unsafe {
+            match N {
+                32 => _mm256_shuffle_epi32::<0b10_11_00_01>(self.0),
+                16 => {
+                    let by_two_bytes = _mm256_setr_epi8(
+                        6, 7, 0, 1, 2, 3, 4, 5, 14, 15, 8, 9, 10, 11, 12, 13, //
+                        6, 7, 0, 1, 2, 3, 4, 5, 14, 15, 8, 9, 10, 11, 12, 13,
+                    );
+                    _mm256_shuffle_epi8(self.0, by_two_bytes)
+                }
+                _ => {
+                    let left = _mm256_sll_epi64(self.0, _mm_cvtsi32_si128(N as i32));
+                    let right = _mm256_srl_epi64(self.0, _mm_cvtsi32_si128(64 - N as i32));
+                    _mm256_or_si256(left, right)
+                }
+            }
+        })
+    }
+}
