@@ -136,3 +136,16 @@ pub(crate) fn justify(payload: &[u8], needed: u64) -> Result<(), Malformed> {
     }
     Ok(())
 }
+
+/// Refuses a table in which more was raised than that many keys of that many hashes can raise.
+pub(crate) fn plausible(
+    name: &'static str,
+    raised: u64,
+    keys: u64,
+    hashes: u32,
+) -> Result<(), Malformed> {
+    if u128::from(raised) > u128::from(keys) * u128::from(hashes) {
+        return Err(Malformed::Field { name });
+    }
+    Ok(())
+}

@@ -69,8 +69,7 @@ impl Blocked {
 
     /// The share of bits that are set. Reads the whole table.
     pub fn fill(&self) -> f64 {
-        let ones: u64 = self.words().map(|word| u64::from(word.count_ones())).sum();
-        ones as f64 / (self.shape.lines as f64 * LINE as f64 * 8.0)
+        self.ones() as f64 / (self.shape.lines as f64 * LINE as f64 * 8.0)
     }
 
     /// The share of strangers that pass, from the bits as they are. Reads the whole table.
@@ -96,6 +95,10 @@ impl Blocked {
     /// A copy in memory of its own.
     pub fn try_clone(&self) -> Result<Self, Infeasible> {
         Ok(Blocked { memory: self.memory.try_clone()?, ..*self })
+    }
+
+    fn ones(&self) -> u64 {
+        self.words().map(|word| u64::from(word.count_ones())).sum()
     }
 
     fn words(&self) -> impl Iterator<Item = u64> + '_ {
@@ -233,6 +236,7 @@ impl Image for Blocked {
         bytes::justify(payload, lines.saturating_mul(LINE as u64))?;
         let mut filter = Blocked::new(Shape { lines, hashes }, seed)?;
         filter.memory.bytes_mut().copy_from_slice(payload);
+        bytes::plausible("inserted", filter.ones(), inserted, hashes)?;
         filter.inserted = inserted;
         Ok(filter)
     }

@@ -158,6 +158,7 @@ impl Image for Bloom {
         bytes::justify(payload, cells::Packed::payload_bytes(bits, 1)?)?;
         let mut filter = Bloom::new(Shape { bits, hashes }, seed)?;
         filter.bits.load(payload)?;
+        bytes::plausible("inserted", filter.bits.occupied, inserted, hashes)?;
         filter.inserted = inserted;
         Ok(filter)
     }

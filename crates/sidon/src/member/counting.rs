@@ -313,6 +313,14 @@ impl Image for Counting {
         bytes::justify(payload, Packed::payload_bytes(counters, shape.width)?)?;
         let mut filter = Counting::new(shape, seed)?;
         filter.counters.load(payload)?;
+        if shape.overflow == Overflow::Refuse {
+            // Pinned counters outlive their keys; others are the sum of what is stored.
+            let raised = filter.counters.cells.iter().sum();
+            bytes::plausible("stored", raised, stored, shape.hashes)?;
+            if raised < stored {
+                return Err(Malformed::Field { name: "stored" });
+            }
+        }
         filter.stored = stored;
         Ok(filter)
     }

@@ -1,0 +1,351 @@
+//! What every set must keep, against an exact twin, refused operations included.
+
+use sidon::{
+    Key, Refused, Seed,
+    bytes::Image,
+    member::{Blocked, Bloom, Counting, Overflow, blocked, bloom, counting},
+    ops::{Contains, Insert, Merge, Remove},
+};
+use sidon_kit::{Multiset, Rng};
+
+/// A structure under test. `remove` is `None` for those that keys cannot leave.
+trait Subject: Insert<u64> + Contains<u64> + Merge + Image {
+    fn fresh(seed: Seed, size: u64) -> Self;
+    fn try_remove(&mut self, key: u64) -> Option<Result<(), Refused>>;
+    fn try_remove_batch(&mut self, keys: &[u64], refused: &mut dyn FnMut(usize, Refused)) -> bool;
+    fn stored(&self) -> u64;
+    fn wipe(&mut self);
+}
+
+macro_rules! grows_only {
+    ($name:ident, $shape:expr) => {
+        impl Subject for $name {
+            fn fresh(seed: Seed, size: u64) -> Self {
+                $name::new($shape(size), seed).unwrap()
+            }
+            fn try_remove(&mut self, _: u64) -> Option<Result<(), Refused>> {
+                None
+            }
+            fn try_remove_batch(&mut self, _: &[u64], _: &mut dyn FnMut(usize, Refused)) -> bool {
+                false
+            }
+            fn stored(&self) -> u64 {
+                self.inserted()
+            }
+            fn wipe(&mut self) {
+                self.clear();
+            }
+        }
+    };
+}
+grows_only!(Bloom, |size| bloom::Shape { bits: size, hashes: 5 });
+grows_only!(Blocked, |size: u64| blocked::Shape { lines: size.div_ceil(512), hashes: 8 });
+
+/// A counting filter of one width and policy.
+struct Counters<const WIDTH: u32, const PIN: bool>(Counting);
+
+impl<const WIDTH: u32, const PIN: bool> Insert<u64> for Counters<WIDTH, PIN> {
+    fn insert(&mut self, key: &u64) -> Result<(), Refused> {
+        self.0.insert(key)
+    }
+    fn insert_batch(&mut self, keys: &[u64], refused: &mut dyn FnMut(usize, Refused)) {
+        self.0.insert_batch(keys, refused);
+    }
+}
+impl<const WIDTH: u32, const PIN: bool> Contains<u64> for Counters<WIDTH, PIN> {
+    fn contains(&self, key: &u64) -> bool {
+        self.0.contains(key)
+    }
+    fn contains_batch(&self, keys: &[u64], found: &mut [bool]) {
+        self.0.contains_batch(keys, found);
+    }
+    fn certainty(&self) -> sidon::Certainty {
+        Contains::<u64>::certainty(&self.0)
+    }
+}
+impl<const WIDTH: u32, const PIN: bool> Merge for Counters<WIDTH, PIN> {
+    fn merge(&mut self, other: &Self) -> Result<(), Refused> {
+        self.0.merge(&other.0)
+    }
+}
+impl<const WIDTH: u32, const PIN: bool> Image for Counters<WIDTH, PIN> {
+    const KIND: u16 = Counting::KIND;
+    fn to_bytes(&self) -> Vec<u8> {
+        self.0.to_bytes()
+    }
+    fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, sidon::Malformed> {
+        Counting::from_bytes(image, seed).map(Self)
+    }
+}
+impl<const WIDTH: u32, const PIN: bool> Subject for Counters<WIDTH, PIN> {
+    fn fresh(seed: Seed, size: u64) -> Self {
+        let overflow = if PIN { Overflow::Pin } else { Overflow::Refuse };
+        let shape = counting::Shape { counters: size, hashes: 4, width: WIDTH, overflow };
+        Self(Counting::new(shape, seed).unwrap())
+    }
+    fn try_remove(&mut self, key: u64) -> Option<Result<(), Refused>> {
+        Some(self.0.remove(&key))
+    }
+    fn try_remove_batch(&mut self, keys: &[u64], refused: &mut dyn FnMut(usize, Refused)) -> bool {
+        self.0.remove_batch(keys, refused);
+        true
+    }
+    fn stored(&self) -> u64 {
+        self.0.stored()
+    }
+    fn wipe(&mut self) {
+        self.0.clear();
+    }
+}
+
+/// What a run met: a law that was never put to the test holds for nothing.
+#[derive(Debug, Default)]
+struct Met {
+    inserted: u32,
+    refused_inserts: u32,
+    removed: u32,
+    refused_removes: u32,
+}
+
+/// Random operations on a small universe, so that keys repeat, counters fill and cells coincide.
+fn against_the_twin<S: Subject>(size: u64, universe: u64, steps: u32, seed: u64) -> Met {
+    let mut rng = Rng::seeded(seed);
+    let mut subject = S::fresh(Seed(seed.into()), size);
+    let mut twin = Multiset::new();
+    let mut met = Met::default();
+    for step in 0..steps {
+        let key = rng.below(universe);
+        let before = subject.to_bytes();
+        match rng.below(100) {
+            0..55 => match subject.insert(&key) {
+                Ok(()) => {
+                    twin.insert(key);
+                    met.inserted += 1;
+                }
+                Err(why) => {
+                    assert!(matches!(why, Refused::Overflow { .. }), "{why:?}");
+                    assert_eq!(subject.to_bytes(), before, "a refused insert changed something");
+                    met.refused_inserts += 1;
+                }
+            },
+            55..85 => {
+                let Some(&member) = twin.members().get(rng.below(universe) as usize) else {
+                    continue;
+                };
+                match subject.try_remove(member) {
+                    Some(Ok(())) => {
+                        assert!(twin.remove(member));
+                        met.removed += 1;
+                    }
+                    Some(Err(why)) => panic!("a member could not be removed: {why}"),
+                    None => {}
+                }
+            }
+            85..99 => {
+                if twin.count(key) == 0 && !subject.contains(&key) {
+                    if let Some(answer) = subject.try_remove(key) {
+                        assert_eq!(answer, Err(Refused::NotStored));
+                        assert_eq!(subject.to_bytes(), before, "a refused remove changed something");
+                        met.refused_removes += 1;
+                    }
+                }
+            }
+            _ if rng.chance(0.1) => {
+                subject.wipe();
+                twin.clear();
+                assert_eq!(subject.to_bytes(), S::fresh(Seed(seed.into()), size).to_bytes());
+            }
+            _ => {}
+        }
+        assert_eq!(subject.stored(), twin.total(), "step {step}");
+        for member in twin.members() {
+            assert!(subject.contains(member), "step {step}: {member} is lost");
+        }
+        if step % 64 == 0 {
+            let again = S::from_bytes(&subject.to_bytes(), Seed(seed.into())).unwrap();
+            assert_eq!(again.to_bytes(), subject.to_bytes());
+            assert_eq!(again.certainty(), subject.certainty());
+        }
+    }
+    met
+}
+
+fn deletes<S: Subject>() -> Met {
+    let mut all = Met::default();
+    for seed in 0..8 {
+        let met = against_the_twin::<S>(97, 60, 2_000, seed);
+        all.inserted += met.inserted;
+        all.refused_inserts += met.refused_inserts;
+        all.removed += met.removed;
+        all.refused_removes += met.refused_removes;
+    }
+    assert!(all.inserted > 1_000 && all.removed > 1_000 && all.refused_removes > 10, "{all:?}");
+    all
+}
+
+#[test]
+fn counting_keeps_every_law_with_counters_of_any_width() {
+    assert!(deletes::<Counters<2, false>>().refused_inserts > 100);
+    assert!(deletes::<Counters<3, false>>().refused_inserts > 100);
+    assert!(deletes::<Counters<4, false>>().refused_inserts > 100);
+    deletes::<Counters<7, false>>();
+    deletes::<Counters<16, false>>();
+}
+
+#[test]
+fn pinned_counters_never_refuse_and_never_lose_a_member() {
+    assert_eq!(deletes::<Counters<2, true>>().refused_inserts, 0);
+    assert_eq!(deletes::<Counters<3, true>>().refused_inserts, 0);
+    assert_eq!(deletes::<Counters<5, true>>().refused_inserts, 0);
+}
+
+#[test]
+fn filters_that_only_grow_keep_every_law() {
+    for seed in 0..4 {
+        assert!(against_the_twin::<Bloom>(401, 60, 1_000, seed).inserted > 400);
+        assert!(against_the_twin::<Blocked>(2048, 60, 1_000, seed).inserted > 400);
+    }
+}
+
+/// A batch is the same as one by one: same bytes, same answers, same refusals.
+fn batch_is_one_by_one<S: Subject>(size: u64, universe: u64) {
+    let seed = Seed(9);
+    let mut rng = Rng::seeded(10);
+    let (mut batch, mut single) = (S::fresh(seed, size), S::fresh(seed, size));
+    for len in [0usize, 1, 3, 31, 32, 33, 100, 500] {
+        let keys: Vec<u64> = (0..len).map(|_| rng.below(universe)).collect();
+        let (mut refused, mut expected) = (Vec::new(), Vec::new());
+        batch.insert_batch(&keys, &mut |i, why| refused.push((i, why)));
+        for (i, key) in keys.iter().enumerate() {
+            expected.extend(single.insert(key).err().map(|why| (i, why)));
+        }
+        assert_eq!(refused, expected);
+        assert_eq!(batch.to_bytes(), single.to_bytes(), "after inserting {len}");
+
+        let asked: Vec<u64> = (0..len).map(|_| rng.below(2 * universe)).collect();
+        let mut found = vec![false; len];
+        batch.contains_batch(&asked, &mut found);
+        let one_by_one: Vec<bool> = asked.iter().map(|key| single.contains(key)).collect();
+        assert_eq!(found, one_by_one);
+
+        // Some that are in, some that are visibly absent; never a stranger that passes.
+        let leaving: Vec<u64> = keys.iter().step_by(2).copied().collect();
+        refused.clear();
+        expected.clear();
+        if batch.try_remove_batch(&leaving, &mut |i, why| refused.push((i, why))) {
+            for (i, &key) in leaving.iter().enumerate() {
+                expected.extend(single.try_remove(key).unwrap().err().map(|why| (i, why)));
+            }
+        }
+        assert_eq!(refused, expected);
+        assert_eq!(batch.to_bytes(), single.to_bytes(), "after removing from {len}");
+    }
+}
+
+#[test]
+fn batches_are_the_same_as_one_by_one() {
+    // Once in the core's own cache, and once too large for it.
+    for size in [3_001, 8 << 20] {
+        batch_is_one_by_one::<Bloom>(size, 1 << 40);
+        batch_is_one_by_one::<Blocked>(size, 1 << 40);
+        batch_is_one_by_one::<Counters<4, false>>(size, 1 << 40);
+        batch_is_one_by_one::<Counters<5, true>>(size, 1 << 40);
+    }
+    // Few keys: counters at their ceiling refuse within a batch.
+    batch_is_one_by_one::<Counters<2, false>>(301, 40);
+    batch_is_one_by_one::<Counters<2, true>>(301, 40);
+}
+
+/// A merge is the same as inserting both sides' keys into one.
+fn merge_is_inserting_both<S: Subject>() {
+    let mut keys = sidon_kit::Keys::seeded(11);
+    let seed = Seed(12);
+    let (mut left, mut right, mut both) =
+        (S::fresh(seed, 5_003), S::fresh(seed, 5_003), S::fresh(seed, 5_003));
+    for i in 0..400 {
+        let key = keys.next().unwrap();
+        let side = if i % 3 == 0 { &mut left } else { &mut right };
+        side.insert(&key).unwrap();
+        both.insert(&key).unwrap();
+    }
+    left.merge(&right).unwrap();
+    assert_eq!(left.to_bytes(), both.to_bytes());
+
+    for other in [S::fresh(Seed(13), 5_003), S::fresh(seed, 9_001)] {
+        let before = left.to_bytes();
+        assert!(matches!(left.merge(&other), Err(Refused::Mismatch { .. })));
+        assert_eq!(left.to_bytes(), before);
+    }
+}
+
+#[test]
+fn a_merge_holds_what_both_held() {
+    merge_is_inserting_both::<Bloom>();
+    merge_is_inserting_both::<Blocked>();
+    merge_is_inserting_both::<Counters<4, false>>();
+    merge_is_inserting_both::<Counters<7, false>>();
+    merge_is_inserting_both::<Counters<2, true>>();
+}
+
+#[test]
+fn a_merge_that_would_overflow_is_refused_whole() {
+    let (mut left, mut right) =
+        (Counters::<2, false>::fresh(Seed(1), 100), Counters::<2, false>::fresh(Seed(1), 100));
+    for _ in 0..2 {
+        left.insert(&1).unwrap();
+        right.insert(&1).unwrap();
+    }
+    let before = left.to_bytes();
+    assert_eq!(left.merge(&right), Err(Refused::Overflow { ceiling: 3 }));
+    assert_eq!(left.to_bytes(), before);
+}
+
+#[test]
+fn a_key_whose_positions_coincide_counts_once_there() {
+    // One counter: all positions of every key coincide.
+    let shape =
+        counting::Shape { counters: 1, hashes: 7, width: 4, overflow: Overflow::Refuse };
+    let mut filter = Counting::new(shape, Seed(3)).unwrap();
+    for copies in 1..=15 {
+        filter.insert(&copies).unwrap();
+        assert_eq!(filter.largest(), copies);
+    }
+    assert_eq!(filter.insert(&16u64), Err(Refused::Overflow { ceiling: 15 }));
+    for copies in (1..=15).rev() {
+        filter.remove(&copies).unwrap();
+        assert_eq!(filter.largest(), copies - 1);
+    }
+    assert_eq!(filter.remove(&1u64), Err(Refused::NotStored));
+    assert_eq!(filter.fill(), 0.0);
+}
+
+#[test]
+fn a_digest_can_stand_for_its_key() {
+    let mut filter = Counters::<4, false>::fresh(Seed(4), 1000).0;
+    filter.insert("10.0.0.1").unwrap();
+    assert!(filter.contains(&"10.0.0.1".digest(Seed(4))));
+    filter.remove(&"10.0.0.1".digest(Seed(4))).unwrap();
+    assert!(!filter.contains("10.0.0.1"));
+}
+
+#[test]
+fn shapes_that_cannot_be_are_refused_before_any_memory_is_taken() {
+    let bad = [
+        counting::Shape { counters: 0, hashes: 3, width: 4, overflow: Overflow::Refuse },
+        counting::Shape { counters: 9, hashes: 0, width: 4, overflow: Overflow::Refuse },
+        counting::Shape { counters: 9, hashes: 33, width: 4, overflow: Overflow::Refuse },
+        counting::Shape { counters: 9, hashes: 3, width: 0, overflow: Overflow::Refuse },
+        counting::Shape { counters: 9, hashes: 3, width: 17, overflow: Overflow::Refuse },
+        counting::Shape { counters: u64::MAX, hashes: 3, width: 4, overflow: Overflow::Refuse },
+        counting::Shape { counters: 1 << 58, hashes: 3, width: 4, overflow: Overflow::Refuse },
+    ];
+    for shape in bad {
+        assert!(Counting::new(shape, Seed(1)).is_err(), "{shape:?}");
+    }
+    for (bits, hashes) in [(0, 3), (10, 0), (10, 33), (u64::MAX, 3)] {
+        assert!(Bloom::new(bloom::Shape { bits, hashes }, Seed(1)).is_err());
+    }
+    for (lines, hashes) in [(0, 3), (10, 0), (10, 17), (u64::MAX, 3), (1 << 57, 8)] {
+        assert!(Blocked::new(blocked::Shape { lines, hashes }, Seed(1)).is_err());
+    }
+}
