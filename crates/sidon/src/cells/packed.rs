@@ -142,13 +142,13 @@ impl Packed {
             return self.iter().filter(|&value| value != 0).count() as u64;
         }
         // The highest bit of each cell of a word.
-        let high = u64::MAX / self.ceiling() << (self.width - 1);
+        let high = (u64::MAX / self.ceiling()) << (self.width - 1);
         let words = self.bytes().chunks_exact(8);
         words
             .map(|word| {
                 let word = u64::from_le_bytes(word.try_into().expect("a chunk of eight bytes"));
                 // A carry reaches a cell's highest bit if any lower bit is set.
-                let carried = (word & !high) + !high | word;
+                let carried = ((word & !high) + !high) | word;
                 u64::from((carried & high).count_ones())
             })
             .sum()

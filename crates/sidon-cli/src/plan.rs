@@ -1,0 +1,121 @@
+//! `sidon plan`: which structure, what size, what it will cost.
+
+use crate::show;
+use clap::Subcommand;
+use serde_json::{Value, json};
+use sidon::{
+    member::Overflow,
+    plan::{self, Shape, Target},
+};
+
+/// Choose a structure and its size for a target
+///
+/// Prints every structure that meets the target, cheapest first, with the plain alternative among
+/// them. The figures are closed forms; the library's tests measure that they hold.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Sets: is this key one of them?
+    ///
+    /// Example: sidon plan member --keys 1000000 --fpr 0.001
+    Member(MemberArgs),
+}
+
+#[derive(Debug, clap::Args)]
+struct MemberArgs {
+    /// How many keys are stored at a time, at the most
+    #[arg(long, value_name = "N", value_parser = keys)]
+    keys: u64,
+    /// The share of strangers that may pass, between 0 and 1
+    #[arg(long, value_name = "P")]
+    fpr: f64,
+    /// Write JSON: {"rows": [{"structure", "bits_per_key", "bytes", "fpr", "deletes", "shape"}]}
+    #[arg(long)]
+    json: bool,
+}
+
+/// A whole number, written plainly, with underscores, or as 1e6.
+fn keys(text: &str) -> Result<u64, String> {
+    if let Ok(number) = text.replace('_', "").parse() {
+        return Ok(number);
+    }
+    match text.parse::<f64>() {
+        Ok(number) if number >= 0.0 && number < 2f64.powi(64) && number.fract() == 0.0 => {
+            Ok(number as u64)
+        }
+        _ => Err("expected a whole number, such as 1000000 or 1e6".to_owned()),
+    }
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    match &args.what {
+        What::Member(args) => member(args),
+    }
+}
+
+fn member(args: &MemberArgs) -> anyhow::Result<()> {
+    let rows = plan::members(Target { keys: args.keys, false_positives: args.fpr })?;
+    let bits_per_key = |bytes: u64| bytes as f64 * 8.0 / args.keys as f64;
+    if args.json {
+        let rows = rows.iter().map(|row| {
+            json!({
+                "structure": row.shape.name(),
+                "bits_per_key": bits_per_key(row.bytes),
+                "bytes": row.bytes,
+                "fpr": row.false_positives,
+                "deletes": row.shape.deletes(),
+                "shape": shape_json(&row.shape),
+            })
+        });
+        return show::json_rows(rows.collect());
+    }
+    let head = ["structure", "bits/key", "memory", "false positives", "deletes", "shape"];
+    let lines = rows.iter().map(|row| {
+        vec![
+            row.shape.name().to_owned(),
+            format!("{:.2}", bits_per_key(row.bytes)),
+            show::bytes(row.bytes),
+            show::rate(row.false_positives),
+            if row.shape.deletes() { "yes" } else { "no" }.to_owned(),
+            shape_text(&row.shape),
+        ]
+    });
+    show::print(&show::table(&head, lines))?;
+    let filter = rows.iter().find(|row| row.shape.deletes());
+    if let Some(Shape::HashSet { .. }) = filter.map(|row| row.shape) {
+        show::print("\nFor keys that leave, a plain hash set is the smallest here: take that.")?;
+    }
+    Ok(())
+}
+
+fn shape_json(shape: &Shape) -> Value {
+    match shape {
+        Shape::Bloom(shape) => json!({ "bits": shape.bits, "hashes": shape.hashes }),
+        Shape::Blocked(shape) => json!({ "lines": shape.lines, "hashes": shape.hashes }),
+        Shape::Counting(shape) => json!({
+            "counters": shape.counters,
+            "hashes": shape.hashes,
+            "width": shape.width,
+            "overflow": match shape.overflow { Overflow::Refuse => "refuse", Overflow::Pin => "pin" },
+        }),
+        Shape::HashSet { slots } => json!({ "slots": slots }),
+        _ => Value::Null,
+    }
+}
+
+/// The shape on a line, from the same facts as the JSON.
+fn shape_text(shape: &Shape) -> String {
+    let Value::Object(fields) = shape_json(shape) else { return String::new() };
+    let text = |value: &Value| match value {
+        Value::Number(number) => number.as_u64().map_or(number.to_string(), show::whole),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let fields: Vec<_> = fields.iter().map(|(name, v)| format!("{name} {}", text(v))).collect();
+    fields.join(", ")
+}

@@ -1,0 +1,81 @@
+//! How numbers, tables and JSON are shown, the same in every subcommand.
+
+use comfy_table::{CellAlignment, Table, presets};
+use serde_json::{Value, json};
+use std::io::{self, Write};
+
+/// A table; columns of numbers to the right, others to the left.
+pub(crate) fn table(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let rows: Vec<Vec<String>> = rows.into_iter().collect();
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(head);
+    for row in &rows {
+        table.add_row(row);
+    }
+    for (i, column) in table.column_iter_mut().enumerate() {
+        let is_number = |row: &Vec<String>| row[i].starts_with(|c: char| c.is_ascii_digit());
+        if rows.iter().all(is_number) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+        column.set_padding((0, 2));
+    }
+    let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
+    lines.join("\n")
+}
+
+/// Writes `{"rows": [...]}` to standard output.
+pub(crate) fn json_rows(rows: Vec<Value>) -> anyhow::Result<()> {
+    print(&serde_json::to_string_pretty(&json!({ "rows": rows }))?)
+}
+
+/// Writes a text and a line's end to standard output.
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    writeln!(io::stdout().lock(), "{text}")?;
+    Ok(())
+}
+
+/// A number of bytes in the unit that suits it.
+pub(crate) fn bytes(bytes: u64) -> String {
+    const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{bytes} B") } else { format!("{value:.2} {}", UNITS[unit]) }
+}
+
+/// A whole number with its thousands apart.
+pub(crate) fn whole(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A rate in four digits, as a power of ten where it is small.
+pub(crate) fn rate(rate: f64) -> String {
+    if rate == 0.0 || rate >= 1e-4 { format!("{rate:.6}") } else { format!("{rate:.3e}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!(whole(0), "0");
+        assert_eq!(whole(999), "999");
+        assert_eq!(whole(1_234_567), "1,234,567");
+        assert_eq!(bytes(1023), "1023 B");
+        assert_eq!(bytes(7 << 20), "7.00 MiB");
+        assert_eq!(rate(0.01), "0.010000");
+        assert_eq!(rate(5e-7), "5.000e-7");
+    }
+}

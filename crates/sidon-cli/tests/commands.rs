@@ -1,0 +1,80 @@
+//! What a user types, and what comes back.
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+fn sidon(args: &[&str]) -> (bool, String, String) {
+    let output = Command::cargo_bin("sidon").unwrap().args(args).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.success(), text(output.stdout), text(output.stderr))
+}
+
+fn rows(args: &[&str]) -> Vec<Value> {
+    let (success, out, err) = sidon(args);
+    assert!(success, "{err}");
+    let json: Value = serde_json::from_str(&out).unwrap();
+    json["rows"].as_array().unwrap().clone()
+}
+
+#[test]
+fn plan_member_lists_structures_cheapest_first() {
+    let rows = rows(&["plan", "member", "--keys", "1000000", "--fpr", "0.01", "--json"]);
+    let names: Vec<_> = rows.iter().map(|row| row["structure"].as_str().unwrap()).collect();
+    assert_eq!(names, ["bloom", "blocked", "counting", "hash_set"]);
+    let bytes: Vec<_> = rows.iter().map(|row| row["bytes"].as_u64().unwrap()).collect();
+    assert!(bytes.is_sorted());
+    for row in &rows {
+        assert!(row["fpr"].as_f64().unwrap() <= 0.01);
+        let bits = row["bytes"].as_f64().unwrap() * 8.0 / 1e6;
+        assert!((row["bits_per_key"].as_f64().unwrap() - bits).abs() < 1e-9);
+    }
+    let counting = &rows[2];
+    assert_eq!(counting["deletes"], true);
+    assert_eq!(counting["shape"]["width"], 4);
+    assert_eq!(counting["shape"]["hashes"], 7);
+    // A Bloom filter takes a quarter of the counters' bits, rounded up to bytes.
+    assert_eq!(rows[0]["shape"]["bits"], counting["shape"]["counters"]);
+}
+
+#[test]
+fn the_table_and_the_json_tell_the_same() {
+    let (success, out, _) = sidon(&["plan", "member", "--keys", "1e6", "--fpr", "0.01"]);
+    assert!(success);
+    for row in rows(&["plan", "member", "--keys", "1_000_000", "--fpr", "0.01", "--json"]) {
+        let line = out.lines().find(|line| line.starts_with(row["structure"].as_str().unwrap()));
+        let bits = format!("{:.2}", row["bits_per_key"].as_f64().unwrap());
+        assert!(line.unwrap().contains(&bits), "{out}");
+    }
+}
+
+#[test]
+fn bad_targets_are_explained() {
+    for (args, part) in [
+        (["--keys", "0", "--fpr", "0.01"], "keys is 0"),
+        (["--keys", "10", "--fpr", "0"], "false_positives is 0"),
+        (["--keys", "10", "--fpr", "NaN"], "false_positives is NaN"),
+        (["--keys", "ten", "--fpr", "0.1"], "whole number"),
+        (["--keys", "1.5", "--fpr", "0.1"], "whole number"),
+        (["--keys", "18446744073709551615", "--fpr", "0.1"], "keys is"),
+    ] {
+        let (success, out, err) = sidon(&[&["plan", "member"][..], &args].concat());
+        assert!(!success && out.is_empty(), "{args:?}");
+        assert!(err.contains(part), "{args:?}: {err}");
+    }
+}
+
+#[test]
+fn the_demo_keeps_its_promises() {
+    let rows = rows(&["demo", "--flows", "20000", "--fpr", "0.01", "--json"]);
+    let row = |what: &str| rows.iter().find(|row| row["what"] == what).unwrap();
+    assert_eq!(row("members_lost")["measured"], 0);
+    assert_eq!(row("operations_refused")["measured"], 0);
+    let rate = row("false_positive_rate");
+    let (promised, measured) =
+        (rate["promised"].as_f64().unwrap(), rate["measured"].as_f64().unwrap());
+    // 200,000 strangers at one in a hundred: six sigma are 13 %, the fill adds a few.
+    assert!((measured / promised - 1.0).abs() < 0.18, "{measured} against {promised}");
+
+    let (success, out, _) = sidon(&["demo", "--flows", "20000"]);
+    assert!(success && out.contains("members lost") && out.contains("20,000 flows"));
+}
