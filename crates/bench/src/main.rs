@@ -1,1 +1,77 @@
-fn main() {}
+//! Sidon's timings against peers, in one run.
+//!
+//! Three sections: `machine` is what the memory can do, `hash` what hashing a key costs, `member`
+//! every set of ours beside the sets of others. Times are medians over interleaved rounds, with
+//! the fastest and slowest round beside them. Built as a user builds: no target CPU is named, so
+//! instructions beyond the baseline come from run-time dispatch, ours and the peers' alike.
+
+mod args;
+mod clock;
+mod digest;
+mod filter;
+mod hash;
+mod host;
+mod limits;
+mod member;
+mod ours;
+mod peers;
+mod report;
+mod stats;
+mod table;
+mod workload;
+
+use anyhow::{Result, ensure};
+use args::Args;
+use clap::Parser;
+use serde_json::json;
+use sidon::plan::Target;
+use std::process::ExitCode;
+
+const HASH_ROUNDS: usize = 15;
+const MACHINE_ROUNDS: usize = 5;
+
+fn main() -> Result<ExitCode> {
+    let args = Args::parse();
+    ensure!(args.fpr > 0.0 && args.fpr < 1.0, "--fpr {} is not between 0 and 1", args.fpr);
+    let rounds = |usual: usize| args.rounds.map_or(usual, |rounds| rounds as usize);
+    // Asked first: afterwards the load is our own.
+    let machine = host::describe();
+
+    let (mut rows, mut notes) = (Vec::new(), Vec::new());
+    if ["memory_huge", "memory_ordinary"].iter().any(|name| args.wants("machine", name)) {
+        rows.extend(limits::run(rounds(MACHINE_ROUNDS), |name| args.wants("machine", name))?);
+    }
+    if hash::NAMES.iter().any(|name| args.wants("hash", name)) {
+        rows.extend(hash::run(rounds(HASH_ROUNDS), |name| args.wants("hash", name)));
+    }
+    let mut entries = filter::all();
+    entries.retain(|entry| args.wants("member", entry.name));
+    for keys in if entries.is_empty() { Vec::new() } else { args.sizes() } {
+        let target = Target { keys: keys.into(), false_positives: args.fpr };
+        let rounds = rounds(member::usual_rounds(keys as usize, args.quick));
+        rows.extend(member::run(&entries, target, rounds, &mut notes)?);
+    }
+    ensure!(!rows.is_empty(), "--only {} names nothing", args.only.join(", "));
+    report::compare(&mut rows);
+
+    let settings = json!({
+        "fpr": args.fpr,
+        "quick": args.quick,
+        "rounds": args.rounds,
+        "chunk": filter::CHUNK,
+        "operations": workload::OPERATIONS,
+    });
+    if args.json {
+        println!("{:#}", report::json(&machine, &settings, &notes, &rows));
+    } else {
+        println!("machine {machine:#}\nsettings {settings}");
+        table::print(&rows);
+        notes.iter().for_each(|note| println!("note: {note}"));
+    }
+    let losers = report::losers(&rows);
+    if losers.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    eprintln!("lost members: {}", losers.join(", "));
+    Ok(ExitCode::FAILURE)
+}
