@@ -9,6 +9,13 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refused {
+    /// Every cell that the key may use is taken, and none could be made free.
+    Full {
+        /// How many cells are in use.
+        stored: u64,
+        /// How many there are.
+        cells: u64,
+    },
     /// A counter that the write would raise is at its ceiling.
     Overflow {
         /// The largest value a counter of this width holds.
@@ -26,6 +33,9 @@ pub enum Refused {
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Refused::Full { stored, cells } => {
+                write!(f, "no cell is free for the key: {stored} of {cells} are in use")
+            }
             Refused::Overflow { ceiling } => {
                 write!(f, "a counter is at its ceiling of {ceiling}")
             }

@@ -1,5 +1,6 @@
 //! Where the bits are kept: memory that is fixed at the start, and packed integers in it.
 
+pub(crate) mod bucket;
 mod memory;
 mod packed;
 

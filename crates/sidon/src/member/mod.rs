@@ -5,16 +5,19 @@
 //! | [`Bloom`] | no | k lines | 9.6 |
 //! | [`Blocked`] | no | one line | about 11 |
 //! | [`Counting`] | yes | k lines | 38 |
+//! | [`DLeft`] | yes | 2 lines | 11 to 18 |
 
 mod batch;
 pub mod blocked;
 pub mod bloom;
 pub mod counting;
+pub mod dleft;
 mod scattered;
 
 pub use blocked::Blocked;
 pub use bloom::Bloom;
 pub use counting::{Counting, Overflow};
+pub use dleft::{DLeft, Moves};
 
 use crate::Refused;
 

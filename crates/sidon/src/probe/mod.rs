@@ -41,6 +41,9 @@ pub trait Isa: Copy {
     /// little-endian, and the bucket has 16, 32 or 64 bytes.
     fn matches<L: Lane, const N: usize>(self, bucket: &[u8; N], value: L) -> u64;
 
+    /// Which lanes of the bucket hold `value` where the bits of `ignored` are not looked at.
+    fn matches_but<L: Lane, const N: usize>(self, bucket: &[u8; N], value: L, ignored: L) -> u64;
+
     /// Whether all bits that `choice` names in the line are set.
     fn line_contains(self, line: &[u8; LINE], choice: LineChoice) -> bool;
 
@@ -89,6 +92,10 @@ pub trait Lane: Copy + Eq {
     fn read(bytes: &[u8]) -> Self;
     /// The value in the lowest bits.
     fn to_u32(self) -> u32;
+    /// The lowest bits of a value.
+    fn from_u32(value: u32) -> Self;
+    /// Writes a lane to exactly [`Self::BYTES`] bytes.
+    fn write(self, bytes: &mut [u8]);
 }
 
 macro_rules! lane {
@@ -104,6 +111,14 @@ macro_rules! lane {
             #[inline(always)]
             fn to_u32(self) -> u32 {
                 u32::from(self)
+            }
+            #[inline(always)]
+            fn from_u32(value: u32) -> Self {
+                value as $int
+            }
+            #[inline(always)]
+            fn write(self, bytes: &mut [u8]) {
+                bytes.copy_from_slice(&self.to_le_bytes());
             }
         }
     )*};

@@ -21,10 +21,16 @@ impl Isa for Portable {
 
     #[inline(always)]
     fn matches<L: Lane, const N: usize>(self, bucket: &[u8; N], value: L) -> u64 {
+        self.matches_but(bucket, value, L::from_u32(0))
+    }
+
+    #[inline(always)]
+    fn matches_but<L: Lane, const N: usize>(self, bucket: &[u8; N], value: L, ignored: L) -> u64 {
         const { assert!(N == 16 || N == 32 || N == 64, "a bucket has 16, 32 or 64 bytes") };
         let mut mask = 0;
         for (i, lane) in bucket.chunks_exact(L::BYTES).enumerate() {
-            mask |= u64::from(L::read(lane) == value) << i;
+            let differ = (L::read(lane).to_u32() ^ value.to_u32()) & !ignored.to_u32();
+            mask |= u64::from(differ == 0) << i;
         }
         mask
     }

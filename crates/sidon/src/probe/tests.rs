@@ -34,6 +34,21 @@ fn all_widths<const N: usize>(bucket: [u8; N], value: u32) {
     assert_eq!(twins_agree!(|isa| isa.matches(&bucket, value as u8)), by_hand(1));
     assert_eq!(twins_agree!(|isa| isa.matches(&bucket, value as u16)), by_hand(2));
     assert_eq!(twins_agree!(|isa| isa.matches(&bucket, value)), by_hand(4));
+    for ignored in [0x01, 0x0103, 0x8000_0001, u32::MAX] {
+        let seeing = |bytes: usize| {
+            let blind = |lane: &[u8]| -> Vec<u8> {
+                lane.iter().zip(ignored.to_le_bytes()).map(|(byte, off)| byte & !off).collect()
+            };
+            let wanted = blind(&value.to_le_bytes()[..bytes]);
+            let lanes = bucket.chunks_exact(bytes).enumerate();
+            lanes.map(|(i, lane)| u64::from(blind(lane) == wanted) << i).sum::<u64>()
+        };
+        let (value8, ignored8) = (value as u8, ignored as u8);
+        let (value16, ignored16) = (value as u16, ignored as u16);
+        assert_eq!(twins_agree!(|isa| isa.matches_but(&bucket, value8, ignored8)), seeing(1));
+        assert_eq!(twins_agree!(|isa| isa.matches_but(&bucket, value16, ignored16)), seeing(2));
+        assert_eq!(twins_agree!(|isa| isa.matches_but(&bucket, value, ignored)), seeing(4));
+    }
 }
 
 #[test]

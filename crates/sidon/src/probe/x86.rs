@@ -68,6 +68,13 @@ impl Isa for Sse2 {
 
     #[inline(always)]
     fn matches<L: Lane, const N: usize>(self, bucket: &[u8; N], value: L) -> u64 {
+        self.matches_but(bucket, value, L::from_u32(0))
+    }
+
+    #[inline(always)]
+    fn matches_but<L: Lane, const N: usize>(self, bucket: &[u8; N], value: L, ignored: L) -> u64 {
+        let value = value.to_u32() | ignored.to_u32();
+        let ignored = ignored.to_u32();
         const { assert!(N == 16 || N == 32 || N == 64, "a bucket has 16, 32 or 64 bytes") };
         let mut mask = 0;
         // SAFETY: all intrinsics of this block are SSE2, which x86-64 has; `load128` checks its
@@ -75,31 +82,41 @@ impl Isa for Sse2 {
         unsafe {
             match L::BYTES {
                 1 => {
-                    let wanted = _mm_set1_epi8(value.to_u32() as i8);
+                    let wanted = _mm_set1_epi8(value as i8);
+                    let blind = _mm_set1_epi8(ignored as i8);
                     for i in 0..N / 16 {
-                        let equal = _mm_cmpeq_epi8(load128(bucket, i * 16), wanted);
+                        let equal =
+                            _mm_cmpeq_epi8(_mm_or_si128(load128(bucket, i * 16), blind), wanted);
                         mask |= u64::from(_mm_movemask_epi8(equal) as u16) << (i * 16);
                     }
                 }
                 2 if N == 16 => {
-                    let wanted = _mm_set1_epi16(value.to_u32() as i16);
-                    let equal = _mm_cmpeq_epi16(load128(bucket, 0), wanted);
+                    let wanted = _mm_set1_epi16(value as i16);
+                    let blind = _mm_set1_epi16(ignored as i16);
+                    let equal = _mm_cmpeq_epi16(_mm_or_si128(load128(bucket, 0), blind), wanted);
                     let packed = _mm_packs_epi16(equal, _mm_setzero_si128());
                     mask = u64::from(_mm_movemask_epi8(packed) as u16);
                 }
                 2 => {
-                    let wanted = _mm_set1_epi16(value.to_u32() as i16);
+                    let wanted = _mm_set1_epi16(value as i16);
+                    let blind = _mm_set1_epi16(ignored as i16);
                     for i in 0..N / 32 {
-                        let low = _mm_cmpeq_epi16(load128(bucket, i * 32), wanted);
-                        let high = _mm_cmpeq_epi16(load128(bucket, i * 32 + 16), wanted);
+                        let low =
+                            _mm_cmpeq_epi16(_mm_or_si128(load128(bucket, i * 32), blind), wanted);
+                        let high = _mm_cmpeq_epi16(
+                            _mm_or_si128(load128(bucket, i * 32 + 16), blind),
+                            wanted,
+                        );
                         let packed = _mm_packs_epi16(low, high);
                         mask |= u64::from(_mm_movemask_epi8(packed) as u16) << (i * 16);
                     }
                 }
                 _ => {
-                    let wanted = _mm_set1_epi32(value.to_u32() as i32);
+                    let wanted = _mm_set1_epi32(value as i32);
+                    let blind = _mm_set1_epi32(ignored as i32);
                     for i in 0..N / 16 {
-                        let equal = _mm_cmpeq_epi32(load128(bucket, i * 16), wanted);
+                        let equal =
+                            _mm_cmpeq_epi32(_mm_or_si128(load128(bucket, i * 16), blind), wanted);
                         let lanes = _mm_movemask_ps(_mm_castsi128_ps(equal)) as u32;
                         mask |= u64::from(lanes) << (i * 4);
                     }
@@ -152,25 +169,40 @@ impl Isa for Avx2 {
 
     #[inline(always)]
     fn matches<L: Lane, const N: usize>(self, bucket: &[u8; N], value: L) -> u64 {
+        self.matches_but(bucket, value, L::from_u32(0))
+    }
+
+    #[inline(always)]
+    fn matches_but<L: Lane, const N: usize>(self, bucket: &[u8; N], value: L, ignored: L) -> u64 {
         if N == 16 {
-            return Sse2::ALWAYS.matches(bucket, value);
+            return Sse2::ALWAYS.matches_but(bucket, value, ignored);
         }
+        let value = value.to_u32() | ignored.to_u32();
+        let ignored = ignored.to_u32();
         const { assert!(N == 16 || N == 32 || N == 64, "a bucket has 16, 32 or 64 bytes") };
         let mut mask = 0;
         // SAFETY: a value of `Avx2` proves AVX2; `load256` checks its own bounds.
         unsafe {
             match L::BYTES {
                 1 => {
-                    let wanted = _mm256_set1_epi8(value.to_u32() as i8);
+                    let wanted = _mm256_set1_epi8(value as i8);
+                    let blind = _mm256_set1_epi8(ignored as i8);
                     for i in 0..N / 32 {
-                        let equal = _mm256_cmpeq_epi8(load256(bucket, i * 32), wanted);
+                        let equal = _mm256_cmpeq_epi8(
+                            _mm256_or_si256(load256(bucket, i * 32), blind),
+                            wanted,
+                        );
                         mask |= u64::from(_mm256_movemask_epi8(equal) as u32) << (i * 32);
                     }
                 }
                 2 => {
-                    let wanted = _mm256_set1_epi16(value.to_u32() as i16);
+                    let wanted = _mm256_set1_epi16(value as i16);
+                    let blind = _mm256_set1_epi16(ignored as i16);
                     for i in 0..N / 32 {
-                        let equal = _mm256_cmpeq_epi16(load256(bucket, i * 32), wanted);
+                        let equal = _mm256_cmpeq_epi16(
+                            _mm256_or_si256(load256(bucket, i * 32), blind),
+                            wanted,
+                        );
                         let low = _mm256_castsi256_si128(equal);
                         let high = _mm256_extracti128_si256::<1>(equal);
                         let packed = _mm_packs_epi16(low, high);
@@ -178,9 +210,13 @@ impl Isa for Avx2 {
                     }
                 }
                 _ => {
-                    let wanted = _mm256_set1_epi32(value.to_u32() as i32);
+                    let wanted = _mm256_set1_epi32(value as i32);
+                    let blind = _mm256_set1_epi32(ignored as i32);
                     for i in 0..N / 32 {
-                        let equal = _mm256_cmpeq_epi32(load256(bucket, i * 32), wanted);
+                        let equal = _mm256_cmpeq_epi32(
+                            _mm256_or_si256(load256(bucket, i * 32), blind),
+                            wanted,
+                        );
                         let lanes = _mm256_movemask_ps(_mm256_castsi256_ps(equal)) as u32;
                         mask |= u64::from(lanes) << (i * 8);
                     }

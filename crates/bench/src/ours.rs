@@ -1,0 +1,119 @@
+//! Sidon's structures: each in batches and, as `.._single`, key by key.
+
+use crate::{
+    filter::{CHUNK, Entry, Filter, SEED, Tuple},
+    peers::sbbf,
+};
+use anyhow::Result;
+use sidon::{
+    cells::Packed,
+    member::{Blocked, Bloom, Counting, blocked},
+    ops::{Contains, Insert, Remove},
+    plan::{self, Target},
+    probe::LINE,
+};
+
+pub(crate) const ENTRIES: &[Entry] = &[
+    Entry::ours("bloom", false, |target| bloom(target, false)),
+    Entry::ours("bloom_single", false, |target| bloom(target, true)),
+    Entry::ours("blocked", false, |target| planned(target, false)),
+    Entry::ours("blocked_single", false, |target| planned(target, true)),
+    Entry::ours("blocked_as_sbbf", false, |target| as_sbbf(target, false)),
+    Entry::ours("blocked_as_sbbf_single", false, |target| as_sbbf(target, true)),
+    Entry::ours("counting", true, |target| counting(target, false)),
+    Entry::ours("counting_single", true, |target| counting(target, true)),
+];
+
+/// Takes members out of a filter.
+type Take<F> = fn(&mut F, &[Tuple]);
+
+/// Any structure of ours.
+struct Ours<F> {
+    filter: F,
+    bytes: u64,
+    /// Whether to go key by key.
+    single: bool,
+    /// How keys leave, if they can.
+    remove: Option<Take<F>>,
+}
+
+impl<F: Insert<Tuple> + Contains<Tuple> + 'static> Ours<F> {
+    fn set(filter: F, bytes: u64, single: bool) -> Box<dyn Filter> {
+        Box::new(Ours { filter, bytes, single, remove: None })
+    }
+
+    fn multiset(filter: F, bytes: u64, single: bool) -> Box<dyn Filter>
+    where
+        F: Remove<Tuple>,
+    {
+        let remove: Take<F> = if single {
+            // Only members are removed: a refusal would show as a lost key.
+            |filter, keys| {
+                for key in keys {
+                    let _ = filter.remove(key);
+                }
+            }
+        } else {
+            |filter, keys| filter.remove_batch(keys, &mut |_, _| {})
+        };
+        Box::new(Ours { filter, bytes, single, remove: Some(remove) })
+    }
+}
+
+impl<F: Insert<Tuple> + Contains<Tuple>> Filter for Ours<F> {
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn insert(&mut self, keys: &[Tuple]) {
+        if self.single {
+            for key in keys {
+                let _ = self.filter.insert(key);
+            }
+        } else {
+            self.filter.insert_batch(keys, &mut |_, _| {});
+        }
+    }
+
+    fn contains(&self, keys: &[Tuple]) -> usize {
+        if self.single {
+            return keys.iter().filter(|key| self.filter.contains(key)).count();
+        }
+        let mut found = [false; CHUNK];
+        let found = &mut found[..keys.len()];
+        self.filter.contains_batch(keys, found);
+        found.iter().map(|&found| usize::from(found)).sum()
+    }
+
+    fn remove(&mut self, keys: &[Tuple]) {
+        let Some(remove) = self.remove else { unreachable!("the entry does not remove") };
+        remove(&mut self.filter, keys);
+    }
+}
+
+fn bloom(target: Target, single: bool) -> Result<Box<dyn Filter>> {
+    let shape = plan::bloom(target)?;
+    let bytes = Packed::payload_bytes(shape.bits, 1)?;
+    Ok(Ours::set(Bloom::new(shape, SEED)?, bytes, single))
+}
+
+fn planned(target: Target, single: bool) -> Result<Box<dyn Filter>> {
+    line_filter(plan::blocked(target)?, single)
+}
+
+/// As many bytes as the split-block peer takes for the same target, and as many hashes.
+fn as_sbbf(target: Target, single: bool) -> Result<Box<dyn Filter>> {
+    let lines = (sbbf::bytes(target) / LINE as u64).max(1);
+    line_filter(blocked::Shape { lines, hashes: 8 }, single)
+}
+
+fn line_filter(shape: blocked::Shape, single: bool) -> Result<Box<dyn Filter>> {
+    let bytes = shape.lines * LINE as u64;
+    Ok(Ours::set(Blocked::new(shape, SEED)?, bytes, single))
+}
+
+fn counting(target: Target, single: bool) -> Result<Box<dyn Filter>> {
+    let shape = plan::counting(target)?;
+    let bytes = Packed::payload_bytes(shape.counters, shape.width)?;
+    Ok(Ours::multiset(Counting::new(shape, SEED)?, bytes, single))
+}
