@@ -230,9 +230,9 @@ fn tables_that_grew_apart_merge() {
     let keys: Vec<u64> = Keys::seeded(10).take(400).collect();
     for (i, key) in keys.iter().enumerate() {
         if i % 2 == 0 {
-            left.insert(key).unwrap()
+            left.insert(key).unwrap();
         } else {
-            right.insert(key).unwrap()
+            right.insert(key).unwrap();
         }
         both.insert(key).unwrap();
     }
