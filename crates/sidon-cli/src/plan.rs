@@ -4,7 +4,7 @@ use crate::show;
 use clap::Subcommand;
 use serde_json::{Value, json};
 use sidon::{
-    member::Overflow,
+    member::{Overflow, Spread},
     plan::{self, Shape, Target},
 };
 
@@ -101,6 +101,7 @@ fn shape_json(shape: &Shape) -> Value {
             "counters": shape.counters,
             "hashes": shape.hashes,
             "width": shape.width,
+            "lines": match shape.spread { Spread::Anywhere => 0, Spread::Lines(lines) => lines },
             "overflow": match shape.overflow { Overflow::Refuse => "refuse", Overflow::Pin => "pin" },
         }),
         Shape::HashSet { slots } => json!({ "slots": slots }),

@@ -3,7 +3,9 @@
 use sidon::{
     Malformed, Seed,
     bytes::{self, Image},
-    member::{Blocked, Bloom, Counting, Overflow, blocked, bloom, counting},
+    member::{
+        Blocked, Bloom, Counting, DLeft, Moves, Overflow, Spread, blocked, bloom, counting, dleft,
+    },
     ops::{Contains, Insert},
 };
 use sidon_kit::Rng;
@@ -30,11 +32,27 @@ fn filled<S: Insert<str>>(mut empty: S) -> S {
     empty
 }
 
-fn goldens() -> [Vec<u8>; 4] {
+fn goldens() -> [Vec<u8>; 6] {
     let overflow = Overflow::Refuse;
-    let counting4 = counting::Shape { counters: 101, hashes: 4, width: 4, overflow };
+    let counting4 =
+        counting::Shape { counters: 101, hashes: 4, width: 4, overflow, spread: Spread::Anywhere };
     let overflow = Overflow::Pin;
-    let counting3 = counting::Shape { counters: 61, hashes: 3, width: 3, overflow };
+    let counting3 =
+        counting::Shape { counters: 61, hashes: 3, width: 3, overflow, spread: Spread::Anywhere };
+    let overflow = Overflow::Refuse;
+    let spread = Spread::Lines(2);
+    let lines = counting::Shape { counters: 256, hashes: 6, width: 4, overflow, spread };
+    let left = dleft::Shape {
+        subtables: 2,
+        buckets: 5,
+        cells: 8,
+        width: 16,
+        remainder: 12,
+        counter: 2,
+        moves: Moves::Search(64),
+        growths: 1,
+        grows: true,
+    };
     let blocked = blocked::Shape { lines: 2, hashes: 8 };
     let bloom = bloom::Shape { bits: 333, hashes: 5 };
     [
@@ -42,6 +60,8 @@ fn goldens() -> [Vec<u8>; 4] {
         golden("blocked.sidon", filled(Blocked::new(blocked, SEED).unwrap())),
         golden("counting.sidon", filled(Counting::new(counting4, SEED).unwrap())),
         golden("counting-pin.sidon", filled(Counting::new(counting3, SEED).unwrap())),
+        golden("counting-lines.sidon", filled(Counting::new(lines, SEED).unwrap())),
+        golden("dleft.sidon", filled(DLeft::new(left, SEED).unwrap())),
     ]
 }
 
@@ -61,6 +81,7 @@ fn read_as_all(image: &[u8]) -> Option<Malformed> {
         Ok(Bloom::KIND) => one::<Bloom>(image),
         Ok(Blocked::KIND) => one::<Blocked>(image),
         Ok(Counting::KIND) => one::<Counting>(image),
+        Ok(DLeft::KIND) => one::<DLeft>(image),
         _ => {
             let all = [one::<Bloom>(image), one::<Blocked>(image), one::<Counting>(image)];
             all.into_iter().reduce(Option::and).flatten()
@@ -76,11 +97,13 @@ fn golden_images_are_read_back() {
         assert!(!structure.contains("a stranger"));
         assert_eq!(S::from_bytes(image, Seed(1)).err(), Some(Malformed::Seed));
     }
-    let [bloom, blocked, counting, pin] = goldens();
+    let [bloom, blocked, counting, pin, lines, left] = goldens();
     check::<Bloom>(&bloom);
     check::<Blocked>(&blocked);
     check::<Counting>(&counting);
     check::<Counting>(&pin);
+    check::<Counting>(&lines);
+    check::<DLeft>(&left);
     assert_eq!(
         Bloom::from_bytes(&counting, SEED).err(),
         Some(Malformed::Kind { expected: Bloom::KIND, got: Counting::KIND })
@@ -130,10 +153,10 @@ fn ten_million_byte_strings_give_a_structure_or_malformed() {
                 image[..6].copy_from_slice(b"SIDN\x01\x00");
             }
         } else {
-            image.extend(&goldens[rng.below(4) as usize]);
+            image.extend(&goldens[rng.below(6) as usize]);
             for _ in 0..=rng.below(3) {
                 // Two in three changes go to the header and the fields.
-                let reach = if rng.below(3) == 0 { image.len() } else { 72 };
+                let reach = if rng.below(3) == 0 { image.len() } else { 96 };
                 let at = rng.below(reach as u64) as usize;
                 image[at] = match rng.below(4) {
                     0 => 0,

@@ -3,7 +3,9 @@
 use sidon::{
     Key, Refused, Seed,
     bytes::Image,
-    member::{Blocked, Bloom, Counting, DLeft, Moves, Overflow, blocked, bloom, counting, dleft},
+    member::{
+        Blocked, Bloom, Counting, DLeft, Moves, Overflow, Spread, blocked, bloom, counting, dleft,
+    },
     ops::{Contains, Insert, Merge, Remove},
 };
 use sidon_kit::{Multiset, Rng};
@@ -104,9 +106,13 @@ macro_rules! keys_leave {
     };
 }
 
-keys_leave!(Counters<const WIDTH: u32, const PIN: bool>(Counting), |size| {
+keys_leave!(Counters<const WIDTH: u32, const PIN: bool, const LINES: u32>(Counting), |size: u64| {
     let overflow = if PIN { Overflow::Pin } else { Overflow::Refuse };
-    counting::Shape { counters: size, hashes: 4, width: WIDTH, overflow }
+    let (counters, spread) = match LINES {
+        0 => (size, Spread::Anywhere),
+        lines => (size.next_multiple_of((512 / WIDTH).into()), Spread::Lines(lines)),
+    };
+    counting::Shape { counters, hashes: 4, width: WIDTH, overflow, spread }
 });
 
 // Remainders wide enough that two keys of a small universe rarely share a fingerprint.
@@ -214,18 +220,22 @@ fn deletes<S: Subject>() -> Met {
 
 #[test]
 fn counting_keeps_every_law_with_counters_of_any_width() {
-    assert!(deletes::<Counters<2, false>>().refused_inserts > 100);
-    assert!(deletes::<Counters<3, false>>().refused_inserts > 100);
-    assert!(deletes::<Counters<4, false>>().refused_inserts > 100);
-    deletes::<Counters<7, false>>();
-    deletes::<Counters<16, false>>();
+    assert!(deletes::<Counters<2, false, 0>>().refused_inserts > 100);
+    assert!(deletes::<Counters<3, false, 0>>().refused_inserts > 100);
+    assert!(deletes::<Counters<4, false, 0>>().refused_inserts > 100);
+    deletes::<Counters<7, false, 0>>();
+    assert!(deletes::<Counters<4, false, 1>>().refused_inserts > 100);
+    deletes::<Counters<4, false, 2>>();
+    deletes::<Counters<8, false, 4>>();
+    deletes::<Counters<4, true, 2>>();
+    deletes::<Counters<16, false, 0>>();
 }
 
 #[test]
 fn pinned_counters_never_refuse_and_never_lose_a_member() {
-    assert_eq!(deletes::<Counters<2, true>>().refused_inserts, 0);
-    assert_eq!(deletes::<Counters<3, true>>().refused_inserts, 0);
-    assert_eq!(deletes::<Counters<5, true>>().refused_inserts, 0);
+    assert_eq!(deletes::<Counters<2, true, 0>>().refused_inserts, 0);
+    assert_eq!(deletes::<Counters<3, true, 0>>().refused_inserts, 0);
+    assert_eq!(deletes::<Counters<5, true, 0>>().refused_inserts, 0);
 }
 
 #[test]
@@ -292,16 +302,17 @@ fn batches_are_the_same_as_one_by_one() {
     for size in [3_001, 8 << 20] {
         batch_is_one_by_one::<Bloom>(size, 1 << 40);
         batch_is_one_by_one::<Blocked>(size, 1 << 40);
-        batch_is_one_by_one::<Counters<4, false>>(size, 1 << 40);
-        batch_is_one_by_one::<Counters<5, true>>(size, 1 << 40);
+        batch_is_one_by_one::<Counters<4, false, 0>>(size, 1 << 40);
+        batch_is_one_by_one::<Counters<5, true, 0>>(size, 1 << 40);
+        batch_is_one_by_one::<Counters<4, false, 2>>(size, 1 << 40);
         batch_is_one_by_one::<Left<2, 16, 16, 2, 0>>(size, 1 << 40);
         batch_is_one_by_one::<Left<2, 8, 14, 0, 99>>(size, 1 << 40);
         batch_is_one_by_one::<Left<4, 8, 16, 2, 1>>(size, 1 << 40);
         batch_is_one_by_one::<Left<6, 16, 32, 4, 1>>(size, 1 << 40);
     }
     // Few keys: counters at their ceiling refuse within a batch.
-    batch_is_one_by_one::<Counters<2, false>>(301, 40);
-    batch_is_one_by_one::<Counters<2, true>>(301, 40);
+    batch_is_one_by_one::<Counters<2, false, 0>>(301, 40);
+    batch_is_one_by_one::<Counters<2, true, 0>>(301, 40);
     batch_is_one_by_one::<Left<2, 8, 16, 1, 0>>(97, 400);
     batch_is_one_by_one::<Left<2, 8, 16, 0, 30>>(97, 400);
     batch_is_one_by_one::<Left<3, 8, 8, 1, 1>>(97, 400);
@@ -333,15 +344,18 @@ fn merge_is_inserting_both<S: Subject>() {
 fn a_merge_holds_what_both_held() {
     merge_is_inserting_both::<Bloom>();
     merge_is_inserting_both::<Blocked>();
-    merge_is_inserting_both::<Counters<4, false>>();
-    merge_is_inserting_both::<Counters<7, false>>();
-    merge_is_inserting_both::<Counters<2, true>>();
+    merge_is_inserting_both::<Counters<4, false, 0>>();
+    merge_is_inserting_both::<Counters<7, false, 0>>();
+    merge_is_inserting_both::<Counters<4, false, 2>>();
+    merge_is_inserting_both::<Counters<2, true, 0>>();
 }
 
 #[test]
 fn a_merge_that_would_overflow_is_refused_whole() {
-    let (mut left, mut right) =
-        (Counters::<2, false>::fresh(Seed(1), 100), Counters::<2, false>::fresh(Seed(1), 100));
+    let (mut left, mut right) = (
+        Counters::<2, false, 0>::fresh(Seed(1), 100),
+        Counters::<2, false, 0>::fresh(Seed(1), 100),
+    );
     for _ in 0..2 {
         left.insert(&1).unwrap();
         right.insert(&1).unwrap();
@@ -354,7 +368,13 @@ fn a_merge_that_would_overflow_is_refused_whole() {
 #[test]
 fn a_key_whose_positions_coincide_counts_once_there() {
     // One counter: all positions of every key coincide.
-    let shape = counting::Shape { counters: 1, hashes: 7, width: 4, overflow: Overflow::Refuse };
+    let shape = counting::Shape {
+        counters: 1,
+        hashes: 7,
+        width: 4,
+        overflow: Overflow::Refuse,
+        spread: Spread::Anywhere,
+    };
     let mut filter = Counting::new(shape, Seed(3)).unwrap();
     for copies in 1..=15 {
         filter.insert(&copies).unwrap();
@@ -371,7 +391,7 @@ fn a_key_whose_positions_coincide_counts_once_there() {
 
 #[test]
 fn a_digest_can_stand_for_its_key() {
-    let mut filter = Counters::<4, false>::fresh(Seed(4), 1000).0;
+    let mut filter = Counters::<4, false, 0>::fresh(Seed(4), 1000).0;
     filter.insert("10.0.0.1").unwrap();
     assert!(filter.contains(&"10.0.0.1".digest(Seed(4))));
     filter.remove(&"10.0.0.1".digest(Seed(4))).unwrap();
@@ -381,13 +401,55 @@ fn a_digest_can_stand_for_its_key() {
 #[test]
 fn shapes_that_cannot_be_are_refused_before_any_memory_is_taken() {
     let bad = [
-        counting::Shape { counters: 0, hashes: 3, width: 4, overflow: Overflow::Refuse },
-        counting::Shape { counters: 9, hashes: 0, width: 4, overflow: Overflow::Refuse },
-        counting::Shape { counters: 9, hashes: 33, width: 4, overflow: Overflow::Refuse },
-        counting::Shape { counters: 9, hashes: 3, width: 0, overflow: Overflow::Refuse },
-        counting::Shape { counters: 9, hashes: 3, width: 17, overflow: Overflow::Refuse },
-        counting::Shape { counters: u64::MAX, hashes: 3, width: 4, overflow: Overflow::Refuse },
-        counting::Shape { counters: 1 << 58, hashes: 3, width: 4, overflow: Overflow::Refuse },
+        counting::Shape {
+            counters: 0,
+            hashes: 3,
+            width: 4,
+            overflow: Overflow::Refuse,
+            spread: Spread::Anywhere,
+        },
+        counting::Shape {
+            counters: 9,
+            hashes: 0,
+            width: 4,
+            overflow: Overflow::Refuse,
+            spread: Spread::Anywhere,
+        },
+        counting::Shape {
+            counters: 9,
+            hashes: 33,
+            width: 4,
+            overflow: Overflow::Refuse,
+            spread: Spread::Anywhere,
+        },
+        counting::Shape {
+            counters: 9,
+            hashes: 3,
+            width: 0,
+            overflow: Overflow::Refuse,
+            spread: Spread::Anywhere,
+        },
+        counting::Shape {
+            counters: 9,
+            hashes: 3,
+            width: 17,
+            overflow: Overflow::Refuse,
+            spread: Spread::Anywhere,
+        },
+        counting::Shape {
+            counters: u64::MAX,
+            hashes: 3,
+            width: 4,
+            overflow: Overflow::Refuse,
+            spread: Spread::Anywhere,
+        },
+        counting::Shape {
+            counters: 1 << 58,
+            hashes: 3,
+            width: 4,
+            overflow: Overflow::Refuse,
+            spread: Spread::Anywhere,
+        },
     ];
     for shape in bad {
         assert!(Counting::new(shape, Seed(1)).is_err(), "{shape:?}");

@@ -4,13 +4,19 @@
 //! Rottenstreich et al., "The variable-increment counting Bloom filter", here `004`.
 
 use sidon::{
-    member::{Overflow, bloom, counting},
+    member::{Overflow, Spread, bloom, counting},
     plan,
 };
 use sidon_kit::rate::assert_close;
 
 fn cbf(counters: u64, hashes: u32) -> counting::Shape {
-    counting::Shape { counters, hashes, width: 4, overflow: Overflow::Refuse }
+    counting::Shape {
+        counters,
+        hashes,
+        width: 4,
+        overflow: Overflow::Refuse,
+        spread: Spread::Anywhere,
+    }
 }
 
 #[test]

@@ -66,11 +66,15 @@ fn message_word(bytes: &[u8], i: usize) -> u64 {
     if let Some(whole) = bytes.get(i * 8..i * 8 + 8) {
         return u64::from_le_bytes(whole.try_into().expect("the slice has eight bytes"));
     }
-    let rest = &bytes[i * 8..];
-    let mut word = [0; 8];
-    word[..rest.len()].copy_from_slice(rest);
-    word[7] = bytes.len() as u8;
-    u64::from_le_bytes(word)
+    let (rest, length) = (bytes.len() % 8, (bytes.len() as u64) << 56);
+    if rest == 0 {
+        return length;
+    }
+    if let Some(last) = bytes.last_chunk::<8>() {
+        // The last eight bytes, without those that the word before has already.
+        return length | (u64::from_le_bytes(*last) >> (64 - 8 * rest));
+    }
+    bytes.iter().rev().fold(0, |word, &byte| (word << 8) | u64::from(byte)) | length
 }
 
 /// The digest of one key.

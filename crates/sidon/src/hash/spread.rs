@@ -42,6 +42,20 @@ pub fn position(digest: Digest, i: u32, size: u64) -> u64 {
     fraction(digest.0.wrapping_mul(POWERS[i as usize]), size)
 }
 
+/// The whole part and the fraction, of 2^64, of position `i`: a line, and what is left to pick a
+/// cell in it. The fraction is uniform in its upper `64 - log2(size)` bits.
+#[inline(always)]
+pub fn split(digest: Digest, i: u32, size: u64) -> (u64, u64) {
+    let product = u128::from(digest.0.wrapping_mul(POWERS[i as usize])) * u128::from(size);
+    ((product >> 64) as u64, product as u64)
+}
+
+/// Another word from one that was used up.
+#[inline(always)]
+pub fn again(word: u64) -> u64 {
+    word.wrapping_mul(POWERS[1])
+}
+
 /// Position `i` of the digest in a table of rows of `width` cells each: always in row `i`.
 #[inline(always)]
 pub fn position_in_row(digest: Digest, i: u32, width: u64) -> u64 {

@@ -21,7 +21,7 @@ use crate::{
     hash::spread,
     ops::{Contains, Insert, Merge},
     plan,
-    probe::{self, BASE, Isa, Kernel, LINE, LINE_HASHES_MAX, LineChoice},
+    probe::{self, Isa, Kernel, LINE, LINE_HASHES_MAX, LineChoice},
 };
 
 /// The integers that fix a blocked Bloom filter.
@@ -151,7 +151,16 @@ impl Blocked {
 impl<K: Key + ?Sized> Insert<K> for Blocked {
     #[inline]
     fn insert(&mut self, key: &K) -> Result<(), Refused> {
-        self.insert_digest(BASE, key.digest(self.seed));
+        struct One<'a>(&'a mut Blocked, Digest);
+        impl Kernel for One<'_> {
+            type Output = ();
+            #[inline(always)]
+            fn run<I: Isa>(self, isa: I) {
+                self.0.insert_digest(isa, self.1);
+            }
+        }
+        let digest = key.digest(self.seed);
+        probe::dispatch(One(self, digest));
         Ok(())
     }
 
@@ -180,7 +189,15 @@ impl<K: Key + ?Sized> Insert<K> for Blocked {
 impl<K: Key + ?Sized> Contains<K> for Blocked {
     #[inline]
     fn contains(&self, key: &K) -> bool {
-        self.contains_digest(BASE, key.digest(self.seed))
+        struct One<'a>(&'a Blocked, Digest);
+        impl Kernel for One<'_> {
+            type Output = bool;
+            #[inline(always)]
+            fn run<I: Isa>(self, isa: I) -> bool {
+                self.0.contains_digest(isa, self.1)
+            }
+        }
+        probe::dispatch(One(self, key.digest(self.seed)))
     }
 
     fn contains_batch(&self, keys: &[K], found: &mut [bool])

@@ -9,9 +9,12 @@
 //! keys. A lookup reads up to `k` cache lines, and about two for a stranger. Bloom, CACM 1970;
 //! [`Blocked`](super::Blocked) trades a few bits for a single line.
 
-use super::{batch, scattered::Scattered};
+use super::{
+    mapping::Spread,
+    table::{self, Fixed, OnTable, Table},
+};
 use crate::{
-    Certainty, Digest, Infeasible, Key, Malformed, Refused, Seed,
+    Certainty, Infeasible, Key, Malformed, Refused, Seed,
     bytes::{self, Image},
     cells,
     ops::{Contains, Insert, Merge},
@@ -32,14 +35,14 @@ pub struct Shape {
 pub struct Bloom {
     shape: Shape,
     seed: Seed,
-    bits: Scattered,
+    bits: Table,
     inserted: u64,
 }
 
 impl Bloom {
     /// An empty filter.
     pub fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
-        let bits = Scattered::zeroed(shape.bits, 1, shape.hashes)?;
+        let bits = Table::zeroed(shape.bits, 1, shape.hashes, Spread::Anywhere)?;
         Ok(Bloom { shape, seed, bits, inserted: 0 })
     }
 
@@ -66,7 +69,7 @@ impl Bloom {
 
     /// The share of strangers that pass, at the present fill.
     pub fn false_positive_rate(&self) -> f64 {
-        self.bits.false_positive_rate()
+        self.bits.fill().powi(self.shape.hashes as i32)
     }
 
     /// A copy in memory of its own.
@@ -75,20 +78,31 @@ impl Bloom {
     }
 
     #[inline(always)]
-    fn insert_digest(&mut self, digest: Digest) {
-        let positions = self.bits.positions(digest);
+    fn insert_at(&mut self, positions: &[u64]) {
         let table = self.bits.cells.bytes_mut();
-        for position in positions {
+        for &position in positions {
             self.bits.occupied += 1 - cells::write(table, 1, position, 1);
         }
         self.inserted = self.inserted.saturating_add(1);
     }
 }
 
+impl OnTable for Bloom {
+    #[inline(always)]
+    fn table(&self) -> &Table {
+        &self.bits
+    }
+    #[inline(always)]
+    fn seed(&self) -> Seed {
+        self.seed
+    }
+}
+
 impl<K: Key + ?Sized> Insert<K> for Bloom {
     #[inline]
     fn insert(&mut self, key: &K) -> Result<(), Refused> {
-        self.insert_digest(key.digest(self.seed));
+        let (positions, hashes) = self.bits.positions(key.digest(self.seed));
+        self.insert_at(&positions[..hashes]);
         Ok(())
     }
 
@@ -102,11 +116,8 @@ impl<K: Key + ?Sized> Insert<K> for Bloom {
             #[inline(always)]
             fn run<I: Isa>(self, isa: I) {
                 let Loop(filter, keys) = self;
-                batch::each_chunk(isa, filter.seed, keys, |_, digests| {
-                    filter.bits.prefetch_all(digests);
-                    for &digest in digests {
-                        filter.insert_digest(digest);
-                    }
+                table::each_key(isa, Fixed::<1>, filter, keys, |filter, _, positions| {
+                    filter.insert_at(positions);
                 });
             }
         }

@@ -12,12 +12,14 @@ pub mod blocked;
 pub mod bloom;
 pub mod counting;
 pub mod dleft;
-mod scattered;
+mod mapping;
+mod table;
 
 pub use blocked::Blocked;
 pub use bloom::Bloom;
 pub use counting::{Counting, Overflow};
 pub use dleft::{DLeft, Moves};
+pub use mapping::{LINES_MOST, Spread};
 
 use crate::Refused;
 

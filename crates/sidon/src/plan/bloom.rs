@@ -61,6 +61,8 @@ pub(super) fn least_cells(target: Target) -> Result<(u64, u32), Infeasible> {
     Ok(best.unwrap_or((1, 1)))
 }
 
+/// Below this rate the digest word of a line is too narrow, and a blocked table wastes memory.
+const BLOCKED_RATE_LEAST: f64 = 1e-8;
 /// Above this share of memory saved, another number of hashes is worth leaving eight, the fast one.
 const WORTH: f64 = 0.05;
 const FAST_HASHES: u32 = 8;
@@ -68,6 +70,10 @@ const FAST_HASHES: u32 = 8;
 /// The smallest table that meets the target, with eight hashes unless others save 5 % or more.
 pub fn blocked(target: Target) -> Result<blocked::Shape, Infeasible> {
     target.check()?;
+    let (name, got) = ("false_positives", target.false_positives);
+    if got < BLOCKED_RATE_LEAST {
+        return Err(Infeasible::Parameter { name, got, least: BLOCKED_RATE_LEAST, most: 1.0 });
+    }
     let lines_for = |hashes| least_lines(target, hashes);
     let fast = lines_for(FAST_HASHES);
     let least = (1..=LINE_HASHES_MAX).map(|hashes| (lines_for(hashes), hashes)).min();
@@ -77,10 +83,6 @@ pub fn blocked(target: Target) -> Result<blocked::Shape, Infeasible> {
         }
         _ => blocked::Shape { lines: fast, hashes: FAST_HASHES },
     };
-    if shape.lines == CELLS_MOST {
-        let (name, got) = ("false_positives", target.false_positives);
-        return Err(Infeasible::Parameter { name, got, least: FLOOR, most: 1.0 });
-    }
     Ok(shape)
 }
 
@@ -95,7 +97,7 @@ const CELLS_MOST: u64 = 1 << 58;
 
 /// The least number from 1 to `most` that meets a condition which all larger numbers meet too;
 /// `most` if none does.
-fn least(most: u64, meets: impl Fn(u64) -> bool) -> u64 {
+pub(super) fn least(most: u64, meets: impl Fn(u64) -> bool) -> u64 {
     let (mut fails, mut holds) = (0, 1);
     while holds < most && !meets(holds) {
         (fails, holds) = (holds, holds * 2);

@@ -15,8 +15,8 @@ pub use bloom::{
 };
 pub use choose::{Member, Shape, members};
 pub use counting::{
-    counting, counting_at_least, counting_overflow, counting_overflow_bound, counting_raises,
-    counting_rate,
+    counting, counting_at_least, counting_in_lines, counting_overflow, counting_overflow_bound,
+    counting_raises, counting_rate,
 };
 pub use tail::{ln_factorial, poisson, poisson_at_least};
 

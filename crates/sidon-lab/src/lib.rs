@@ -1,0 +1,37 @@
+//! The papers' tables and experiments, re-run: what was printed, what is right, what we measure.
+//!
+//! In the order one meets them:
+//!
+//! 1. [`claim`]: a number that a paper prints, with the right value and how close is close enough.
+//! 2. [`papers`]: a folder a paper; its claims, and the experiments that check them on the public
+//!    parts of [`sidon`].
+//! 3. [`trials`]: repeats of an experiment, side by side, the same for a seed on any number of
+//!    threads.
+//! 4. [`interval`]: where a measurement must fall, sized from the number of trials.
+//! 5. [`row`]: a claim beside its measurement, and the verdict. A row can fail.
+//! 6. [`report`]: rows as JSON and as a Markdown table.
+//!
+//! ```
+//! use sidon_lab::{Run, papers, select};
+//!
+//! let chosen = select(&["002.bf".to_owned()])?;
+//! let run = Run { seed: 1, quick: true, trials: None, threads: 1, progress: &|_| {} };
+//! let rows = chosen.run(&run)?;
+//! assert!(rows.iter().all(|row| row.holds));
+//! assert_eq!(papers::ALL[0].id, "002");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod claim;
+pub mod experiment;
+pub mod interval;
+pub mod papers;
+pub mod report;
+pub mod row;
+pub mod trials;
+
+pub use claim::{Claim, Said, Tolerance, Value};
+pub use experiment::{Chosen, Cost, Experiment, Paper, Unknown, select};
+pub use interval::Interval;
+pub use row::Row;
+pub use trials::Run;

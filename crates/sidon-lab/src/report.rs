@@ -1,0 +1,112 @@
+//! Rows as JSON and as a Markdown table.
+
+use crate::{
+    claim::{Value, short},
+    experiment::Paper,
+    interval::Interval,
+    row::Row,
+    trials::Run,
+};
+use serde_json::{Value as Json, json};
+
+/// A row as JSON. Numbers have ten digits: more would differ between machines.
+pub fn json(row: &Row) -> Json {
+    let Interval { low, high } = row.interval;
+    json!({
+        "id": row.claim.id,
+        "paper": value(&row.claim.paper),
+        "expected": value(&row.claim.expected),
+        "measured": value(&row.measured),
+        "interval": [number(low), number(high)],
+        "verdict": row.verdict(),
+        "note": row.note,
+    })
+}
+
+/// The head of [`line()`].
+pub const HEAD: [&str; 6] = ["id", "paper", "right", "ours", "must be", "verdict"];
+
+/// A row as the cells of a table.
+pub fn line(row: &Row) -> [String; 6] {
+    let must = match row.measured {
+        Value::Numbers(_) => "each as near as said".to_owned(),
+        _ if row.interval.low == row.interval.high => short(row.interval.low),
+        _ => row.interval.to_string(),
+    };
+    let cells = [&row.claim.paper, &row.claim.expected, &row.measured].map(Value::to_string);
+    let [paper, right, ours] = cells;
+    [row.claim.id.to_owned(), paper, right, ours, must, row.verdict().to_owned()]
+}
+
+/// The rows of one paper as a Markdown page, the same for the same run.
+pub fn markdown(paper: &Paper, run: &Run<'_>, rows: &[Row]) -> String {
+    let mut page = format!(
+        "# {}: {}\n\n{}.\n\nMade by `sidon lab run {}{}{} --seed {}`. Where ours must be is six \
+         standard deviations\naround the right value for the trials made, or the tails of the same \
+         chance, or the\nrecord's own tolerance.\n\n",
+        paper.id,
+        paper.title,
+        paper.source,
+        paper.id,
+        if run.quick { " --quick" } else { "" },
+        run.trials.map_or(String::new(), |trials| format!(" --trials {trials}")),
+        run.seed,
+    );
+    let mut add = |cells: &[String]| page.push_str(&format!("| {} |\n", cells.join(" | ")));
+    let about = |head: &str, note: &str| [head.to_owned(), note.to_owned()];
+    let [claim, note] = about("claim", "note");
+    let head: Vec<_> = [HEAD[0].to_owned(), claim]
+        .into_iter()
+        .chain(HEAD[1..].iter().map(|&head| head.to_owned()))
+        .chain([note])
+        .collect();
+    add(&head);
+    add(&vec!["---".to_owned(); head.len()]);
+    for row in rows {
+        let [id, rest @ ..] = line(row);
+        let claim = format!("{} ({})", row.claim.about, row.claim.place);
+        let cells: Vec<_> = [id, claim].into_iter().chain(rest).chain([row.note.clone()]).collect();
+        let cells: Vec<_> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
+        add(&cells);
+    }
+    let count = |verdict: &str| rows.iter().filter(|row| row.verdict() == verdict).count();
+    page.push_str(&format!(
+        "\n{} claims: {} agree, in {} the paper is wrong, for {} it prints no number, {} fail.\n",
+        rows.len(),
+        count("agrees"),
+        count("paper is wrong"),
+        count("paper prints no number"),
+        count("fails"),
+    ));
+    page
+}
+
+fn value(value: &Value) -> Json {
+    match value {
+        Value::Number(one) => number(*one),
+        Value::Numbers(all) => all.iter().map(|&one| number(one)).collect(),
+        Value::Text(text) => json!(text),
+        Value::Nothing => Json::Null,
+    }
+}
+
+/// A whole number if it is one; what is no number becomes null.
+fn number(number: f64) -> Json {
+    if number.fract() == 0.0 && number.abs() < 2f64.powi(53) {
+        return json!(number as i64);
+    }
+    format!("{number:.9e}").parse::<f64>().map_or(Json::Null, |rounded| json!(rounded))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_whole_or_have_ten_digits() {
+        assert_eq!(number(3.0).to_string(), "3");
+        assert_eq!(number(1.0 / 3.0).to_string(), "0.3333333333");
+        assert_eq!(number(1.680_777_707_914_2e-27).to_string(), "1.680777708e-27");
+        assert_eq!(number(f64::NAN), Json::Null);
+    }
+}

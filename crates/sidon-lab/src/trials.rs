@@ -1,0 +1,115 @@
+//! Repeats of an experiment, side by side.
+//!
+//! Each trial draws from a generator of its own, whose seed follows from the run's seed, the
+//! experiment and the trial's number: the results are the same on any number of threads, and a
+//! trial the same however many follow it.
+
+use sidon::{Key, Seed};
+use sidon_kit::Rng;
+use std::{
+    fmt,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    },
+    thread,
+};
+
+/// How experiments are run.
+#[derive(Clone, Copy)]
+pub struct Run<'a> {
+    /// Where all randomness comes from.
+    pub seed: u64,
+    /// Few trials, with wide intervals, in place of many.
+    pub quick: bool,
+    /// This many trials of each experiment, in place of its own number.
+    pub trials: Option<u64>,
+    /// How many trials at a time; zero is taken for one.
+    pub threads: usize,
+    /// Called after each trial with what it costs, in milliseconds of one core, as foreseen.
+    pub progress: &'a (dyn Fn(u64) + Sync),
+}
+
+impl fmt::Debug for Run<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Run { seed, quick, trials, threads, .. } = self;
+        write!(
+            f,
+            "Run {{ seed: {seed}, quick: {quick}, trials: {trials:?}, threads: {threads} }}"
+        )
+    }
+}
+
+impl Run<'_> {
+    /// What each of `trials` trials gives, in their order, or the first refusal met.
+    pub fn each<T: Send, E: Send>(
+        &self,
+        experiment: &str,
+        trials: u64,
+        millis: u64,
+        trial: impl Fn(Rng) -> Result<T, E> + Sync,
+    ) -> Result<Vec<T>, E> {
+        let (next, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+        let done = Mutex::new(Vec::new());
+        let work = || {
+            while !stop.load(Relaxed) {
+                let number = next.fetch_add(1, Relaxed);
+                if number >= trials {
+                    return;
+                }
+                let result = trial(self.rng(experiment, number));
+                stop.fetch_or(result.is_err(), Relaxed);
+                done.lock().unwrap_or_else(PoisonError::into_inner).push((number, result));
+                (self.progress)(millis);
+            }
+        };
+        let others = self.threads.saturating_sub(1).min(trials as usize);
+        thread::scope(|scope| {
+            for _ in 0..others {
+                scope.spawn(work);
+            }
+            work();
+        });
+        let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+        done.sort_unstable_by_key(|&(number, _)| number);
+        done.into_iter().map(|(_, result)| result).collect()
+    }
+
+    /// The generator of one trial.
+    fn rng(&self, experiment: &str, number: u64) -> Rng {
+        let name = format!("{experiment}/{number}");
+        Rng::seeded(name.as_str().digest(Seed(self.seed.into())).0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn draw(seed: u64, experiment: &str, trials: u64, threads: usize) -> Vec<u64> {
+        let run = Run { seed, quick: true, trials: None, threads, progress: &|_| {} };
+        run.each(experiment, trials, 1, |mut rng| Ok::<_, ()>(rng.next_u64())).unwrap()
+    }
+
+    #[test]
+    fn results_depend_on_seed_experiment_and_trial_alone() {
+        let one = draw(1, "a", 50, 1);
+        assert_eq!(one, draw(1, "a", 50, 3));
+        assert_eq!(one[..20], draw(1, "a", 20, 2));
+        assert_ne!(one, draw(2, "a", 50, 1));
+        assert_ne!(one, draw(1, "b", 50, 1));
+        let distinct: std::collections::HashSet<_> = one.iter().collect();
+        assert_eq!(distinct.len(), 50);
+    }
+
+    #[test]
+    fn a_refusal_ends_the_run() {
+        let run = Run { seed: 1, quick: true, trials: None, threads: 2, progress: &|_| {} };
+        let count = AtomicU64::new(0);
+        let result = run.each("a", 1_000_000, 1, |_| {
+            if count.fetch_add(1, Relaxed) == 3 { Err("no") } else { Ok(()) }
+        });
+        assert_eq!(result, Err("no"));
+        assert!(count.into_inner() < 1_000_000);
+    }
+}
