@@ -1,6 +1,7 @@
 //! `sidon`: compact memory for network flows, on the command line. A file a subcommand.
 
 mod demo;
+mod lab;
 mod plan;
 mod show;
 
@@ -18,12 +19,14 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Demo(demo::Args),
+    Lab(lab::Args),
     Plan(plan::Args),
 }
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Demo(args) => demo::run(&args),
+        Command::Lab(args) => lab::run(&args),
         Command::Plan(args) => plan::run(&args),
     };
     match done {

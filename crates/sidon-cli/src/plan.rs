@@ -4,7 +4,7 @@ use crate::show;
 use clap::Subcommand;
 use serde_json::{Value, json};
 use sidon::{
-    member::{Overflow, Spread},
+    member::{Moves, Overflow, Spread},
     plan::{self, Shape, Target},
 };
 
@@ -104,8 +104,27 @@ fn shape_json(shape: &Shape) -> Value {
             "lines": match shape.spread { Spread::Anywhere => 0, Spread::Lines(lines) => lines },
             "overflow": match shape.overflow { Overflow::Refuse => "refuse", Overflow::Pin => "pin" },
         }),
+        Shape::DLeft(shape) => json!({
+            "subtables": shape.subtables,
+            "buckets": shape.buckets,
+            "cells": shape.cells,
+            "width": shape.width,
+            "remainder": shape.remainder,
+            "counter": shape.counter,
+            "moves": moves(shape.moves),
+            "growths": shape.growths,
+            "grows": shape.grows,
+        }),
         Shape::HashSet { slots } => json!({ "slots": slots }),
         _ => Value::Null,
+    }
+}
+
+fn moves(moves: Moves) -> String {
+    match moves {
+        Moves::Never => "never".to_owned(),
+        Moves::First => "first".to_owned(),
+        Moves::Search(limit) => format!("search {limit}"),
     }
 }
 

@@ -13,7 +13,9 @@ pub(crate) fn table(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) 
         table.add_row(row);
     }
     for (i, column) in table.column_iter_mut().enumerate() {
-        let is_number = |row: &Vec<String>| row[i].starts_with(|c: char| c.is_ascii_digit());
+        // The first word decides: `1.71 MiB` is a number, the id `002.bf.base` is not.
+        let word = |row: &Vec<String>| row[i].split(' ').next().unwrap_or("").replace(',', "");
+        let is_number = |row: &Vec<String>| word(row).parse::<f64>().is_ok();
         if rows.iter().all(is_number) {
             column.set_cell_alignment(CellAlignment::Right);
         }

@@ -20,7 +20,8 @@ fn rows(args: &[&str]) -> Vec<Value> {
 fn plan_member_lists_structures_cheapest_first() {
     let rows = rows(&["plan", "member", "--keys", "1000000", "--fpr", "0.01", "--json"]);
     let names: Vec<_> = rows.iter().map(|row| row["structure"].as_str().unwrap()).collect();
-    assert_eq!(names, ["bloom", "blocked", "counting", "hash_set"]);
+    let expected = ["bloom", "dleft", "blocked", "dleft", "dleft", "counting", "hash_set"];
+    assert_eq!(names, expected);
     let bytes: Vec<_> = rows.iter().map(|row| row["bytes"].as_u64().unwrap()).collect();
     assert!(bytes.is_sorted());
     for row in &rows {
@@ -28,7 +29,7 @@ fn plan_member_lists_structures_cheapest_first() {
         let bits = row["bytes"].as_f64().unwrap() * 8.0 / 1e6;
         assert!((row["bits_per_key"].as_f64().unwrap() - bits).abs() < 1e-9);
     }
-    let counting = &rows[2];
+    let counting = rows.iter().find(|row| row["structure"] == "counting").unwrap();
     assert_eq!(counting["deletes"], true);
     assert_eq!(counting["shape"]["width"], 4);
     assert_eq!(counting["shape"]["hashes"], 7);
@@ -37,13 +38,33 @@ fn plan_member_lists_structures_cheapest_first() {
 }
 
 #[test]
+fn keys_that_leave_take_little_more_than_keys_that_stay() {
+    let rows = rows(&["plan", "member", "--keys", "1000000", "--fpr", "0.001", "--json"]);
+    let dleft: Vec<_> = rows.iter().filter(|row| row["structure"] == "dleft").collect();
+    let bits = |row: &Value| row["bits_per_key"].as_f64().unwrap();
+    let [smallest, small, fast] = dleft[..] else { panic!("three shapes, got {dleft:?}") };
+    assert!(bits(smallest) <= 15.0 && smallest["shape"]["counter"] == 0);
+    assert!(bits(small) <= 17.0 && small["shape"]["counter"] == 2);
+    for row in [smallest, small, fast] {
+        assert_eq!(row["deletes"], true);
+        assert_eq!(row["shape"]["subtables"], 2);
+        assert_eq!(row["shape"]["moves"], "search 256");
+        let cells = 2 * row["shape"]["cells"].as_u64().unwrap();
+        let bytes = row["shape"]["width"].as_u64().unwrap() * cells / 8;
+        let buckets = row["shape"]["buckets"].as_u64().unwrap();
+        assert_eq!(row["bytes"].as_u64().unwrap(), bytes * buckets);
+    }
+}
+
+#[test]
 fn the_table_and_the_json_tell_the_same() {
     let (success, out, _) = sidon(&["plan", "member", "--keys", "1e6", "--fpr", "0.01"]);
     assert!(success);
     for row in rows(&["plan", "member", "--keys", "1_000_000", "--fpr", "0.01", "--json"]) {
-        let line = out.lines().find(|line| line.starts_with(row["structure"].as_str().unwrap()));
-        let bits = format!("{:.2}", row["bits_per_key"].as_f64().unwrap());
-        assert!(line.unwrap().contains(&bits), "{out}");
+        let name = row["structure"].as_str().unwrap();
+        let bits = format!(" {:.2} ", row["bits_per_key"].as_f64().unwrap());
+        let is_row = |line: &str| line.starts_with(name) && line.contains(&bits);
+        assert!(out.lines().any(is_row), "{name}{bits}in {out}");
     }
 }
 

@@ -52,27 +52,38 @@ impl fmt::Display for Value {
             Value::Text(text) => write!(f, "{text}"),
             Value::Nothing => write!(f, "-"),
             Value::Number(number) => write!(f, "{}", short(*number)),
-            Value::Numbers(numbers) => {
-                let all: Vec<_> = numbers.iter().map(|&number| short(number)).collect();
-                write!(f, "{}", all.join(", "))
-            }
+            Value::Numbers(numbers) => match **numbers {
+                [first, _, .., last] if numbers.len() > 2 => {
+                    write!(f, "{}, .., {}", short(first), short(last))
+                }
+                ref few => {
+                    let few: Vec<_> = few.iter().map(|&number| short(number)).collect();
+                    write!(f, "{}", few.join(", "))
+                }
+            },
         }
     }
 }
 
 /// A number as one reads it: whole if it is whole, else six digits, as a power of ten where it is
-/// small.
+/// small; more digits where six would make it whole.
 pub fn short(number: f64) -> String {
     if number == 0.0 || (number.fract() == 0.0 && number.abs() < 1e15) {
         return format!("{number:.0}");
     }
     if number.abs() < 1e-4 {
-        return format!("{number:.4e}");
+        let text = format!("{number:.4e}");
+        let (digits, power) = text.split_once('e').unwrap_or((&text, "0"));
+        return format!("{}e{power}", without_zeros(digits));
     }
-    let before = number.abs().log10().floor() as i32;
-    let text = format!("{number:.*}", (5 - before).max(0) as usize);
-    let text = text.trim_end_matches('0');
-    text.trim_end_matches('.').to_owned()
+    let decimals = (5 - number.abs().log10().floor() as i32).max(0) as usize;
+    let texts = [decimals, 12].map(|decimals| format!("{number:.decimals$}"));
+    let [text, long] = texts.each_ref().map(|text| without_zeros(text));
+    if text.contains('.') { text } else { long }.to_owned()
+}
+
+fn without_zeros(text: &str) -> &str {
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text }
 }
 
 /// How close a measurement must come to the right value.
@@ -120,16 +131,46 @@ pub struct Claim {
     pub said: Said,
 }
 
+impl Claim {
+    /// A claim whose printed number is right.
+    pub const fn new(
+        id: &'static str,
+        place: &'static str,
+        about: &'static str,
+        paper: Value,
+        expected: Value,
+        tolerance: Tolerance,
+    ) -> Self {
+        Claim { id, place, about, paper, expected, tolerance, said: Said::Right }
+    }
+
+    /// The same, its printed number being wrong.
+    #[must_use]
+    pub const fn wrong(mut self, why: &'static str) -> Self {
+        self.said = Said::Wrong(why);
+        self
+    }
+
+    /// The same, no number being printed.
+    #[must_use]
+    pub const fn unprinted(mut self, why: &'static str) -> Self {
+        self.said = Said::Nothing(why);
+        self
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn numbers_read_well() {
-        let all = [0.0, 3.0, 0.001_463_771_4, 52.646_019, 1.680_777e-27, 0.75, 2_654_208.0];
+        let all = [0.0, 3.0, 0.001_463_771_4, 52.646_019, 5.6e-31, 0.75, 2_654_208.0, 0.999_999_98];
         let read: Vec<_> = all.into_iter().map(short).collect();
-        let expected = ["0", "3", "0.00146377", "52.646", "1.6808e-27", "0.75", "2654208"];
+        let expected =
+            ["0", "3", "0.00146377", "52.646", "5.6e-31", "0.75", "2654208", "0.99999998"];
         assert_eq!(read, expected);
         assert_eq!(Value::list(&[0.001, 0.002]).to_string(), "0.001, 0.002");
+        assert_eq!(Value::list(&[1.0, 0.5, 0.25]).to_string(), "1, .., 0.25");
     }
 }

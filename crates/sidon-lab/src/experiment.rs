@@ -9,6 +9,8 @@ use std::{error, fmt};
 pub struct Paper {
     /// The first part of its claims' ids.
     pub id: &'static str,
+    /// Its name in a column: the structure and the year.
+    pub short: &'static str,
     /// What it is called.
     pub title: &'static str,
     /// Who wrote it, where and when it came out.

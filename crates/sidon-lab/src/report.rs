@@ -1,7 +1,7 @@
 //! Rows as JSON and as a Markdown table.
 
 use crate::{
-    claim::{Value, short},
+    claim::{Tolerance, Value, short},
     experiment::Paper,
     interval::Interval,
     row::Row,
@@ -28,9 +28,13 @@ pub const HEAD: [&str; 6] = ["id", "paper", "right", "ours", "must be", "verdict
 
 /// A row as the cells of a table.
 pub fn line(row: &Row) -> [String; 6] {
-    let must = match row.measured {
-        Value::Numbers(_) => "each as near as said".to_owned(),
-        _ if row.interval.low == row.interval.high => short(row.interval.low),
+    let Interval { low, high } = row.interval;
+    let must = match (&row.measured, row.claim.tolerance) {
+        (Value::Numbers(_), Tolerance::Relative(share)) => format!("each within {share:e} of it"),
+        (Value::Numbers(_), Tolerance::Absolute(far)) => format!("each within {far:e}"),
+        _ if low == high => short(low),
+        // The two ends would look the same.
+        (_, Tolerance::Relative(share)) => format!("within {share:e} of it"),
         _ => row.interval.to_string(),
     };
     let cells = [&row.claim.paper, &row.claim.expected, &row.measured].map(Value::to_string);
@@ -38,28 +42,21 @@ pub fn line(row: &Row) -> [String; 6] {
     [row.claim.id.to_owned(), paper, right, ours, must, row.verdict().to_owned()]
 }
 
-/// The rows of one paper as a Markdown page, the same for the same run.
-pub fn markdown(paper: &Paper, run: &Run<'_>, rows: &[Row]) -> String {
+/// The rows of one paper as a Markdown page, the same for the same run. `ids` is what was chosen;
+/// nothing means all.
+pub fn markdown(paper: &Paper, run: &Run<'_>, ids: &[String], rows: &[Row]) -> String {
+    let chosen = if ids.is_empty() { "--all".to_owned() } else { ids.join(" ") };
+    let quick = if run.quick { " --quick" } else { "" };
+    let trials = run.trials.map_or(String::new(), |trials| format!(" --trials {trials}"));
     let mut page = format!(
-        "# {}: {}\n\n{}.\n\nMade by `sidon lab run {}{}{} --seed {}`. Where ours must be is six \
-         standard deviations\naround the right value for the trials made, or the tails of the same \
-         chance, or the\nrecord's own tolerance.\n\n",
-        paper.id,
-        paper.title,
-        paper.source,
-        paper.id,
-        if run.quick { " --quick" } else { "" },
-        run.trials.map_or(String::new(), |trials| format!(" --trials {trials}")),
-        run.seed,
+        "# {}: {}\n\n{}.\n\nMade by `sidon lab run {chosen}{quick}{trials} --seed {}`. \
+         What ours must be is six standard deviations around the\nright value for the trials made, \
+         or the tails of the same chance, or the record's own tolerance.\n\n",
+        paper.id, paper.title, paper.source, run.seed,
     );
     let mut add = |cells: &[String]| page.push_str(&format!("| {} |\n", cells.join(" | ")));
-    let about = |head: &str, note: &str| [head.to_owned(), note.to_owned()];
-    let [claim, note] = about("claim", "note");
-    let head: Vec<_> = [HEAD[0].to_owned(), claim]
-        .into_iter()
-        .chain(HEAD[1..].iter().map(|&head| head.to_owned()))
-        .chain([note])
-        .collect();
+    let head = [&HEAD[..1], &["claim"], &HEAD[1..], &["note"]].concat();
+    let head: Vec<_> = head.into_iter().map(str::to_owned).collect();
     add(&head);
     add(&vec!["---".to_owned(); head.len()]);
     for row in rows {
@@ -69,16 +66,21 @@ pub fn markdown(paper: &Paper, run: &Run<'_>, rows: &[Row]) -> String {
         let cells: Vec<_> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
         add(&cells);
     }
+    page.push_str(&format!("\n{}\n", tally(rows)));
+    page
+}
+
+/// How many claims agree, and how many do not.
+pub fn tally(rows: &[Row]) -> String {
     let count = |verdict: &str| rows.iter().filter(|row| row.verdict() == verdict).count();
-    page.push_str(&format!(
-        "\n{} claims: {} agree, in {} the paper is wrong, for {} it prints no number, {} fail.\n",
+    format!(
+        "{} claims: {} agree, in {} the paper is wrong, for {} it prints no number, {} fail.",
         rows.len(),
         count("agrees"),
         count("paper is wrong"),
         count("paper prints no number"),
         count("fails"),
-    ));
-    page
+    )
 }
 
 fn value(value: &Value) -> Json {

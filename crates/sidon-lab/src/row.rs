@@ -44,13 +44,17 @@ impl Row {
         let got = measured.numbers();
         let holds = !got.is_empty() && got.iter().all(|&got| interval.contains(got));
         let row = Row { claim, measured, interval, holds, note: reason(claim) };
-        let row = row.note(&format!("{trials} trials"));
-        match claim.tolerance {
-            Tolerance::Absolute(distance) if interval.half() > distance * (1.0 + 1e-9) => {
-                row.note(&format!("too few for the record's +/- {}", short(distance)))
-            }
-            _ => row,
+        let mut row = row.note(&format!("{trials} trials"));
+        if let Tolerance::Absolute(distance) = claim.tolerance
+            && interval.half() > distance * (1.0 + 1e-9)
+        {
+            row = row.note(&format!("too few for the record's +/- {}", short(distance)));
         }
+        let printed = claim.paper.numbers();
+        if matches!(claim.said, Said::Wrong(_)) && printed.iter().any(|&p| interval.contains(p)) {
+            row = row.note("the printed number is not ruled out by these");
+        }
+        row
     }
 
     /// The same, with more to say.
@@ -131,6 +135,8 @@ mod tests {
         let row = |half| Row::sampled(&CLAIM, 1.4, Interval::around(1.0, half), 7);
         assert!(row(0.5).holds && row(0.5).note.contains("7 trials; too few"));
         assert!(!row(0.25).holds && !row(0.25).note.contains("too few"));
+        // 1.1 is printed, and wrong.
+        assert!(row(0.25).note.contains("not ruled out") && !row(0.05).note.contains("ruled"));
         let failed = row(0.5).require(false, "no key may be lost");
         assert!(!failed.holds && failed.note.ends_with("FAILS: no key may be lost"));
     }

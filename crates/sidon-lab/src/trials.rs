@@ -33,10 +33,7 @@ pub struct Run<'a> {
 impl fmt::Debug for Run<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Run { seed, quick, trials, threads, .. } = self;
-        write!(
-            f,
-            "Run {{ seed: {seed}, quick: {quick}, trials: {trials:?}, threads: {threads} }}"
-        )
+        write!(f, "Run {{ seed: {seed}, quick: {quick}, trials: {trials:?}, threads: {threads} }}")
     }
 }
 

@@ -1,8 +1,9 @@
-//! A folder a paper: its claims with their facts, and the experiments that check them.
+//! A file or folder a paper: its claims with their facts, and the experiments that check them.
 
+pub mod acsm_2006;
 pub mod dleft_2006;
 
 use crate::experiment::Paper;
 
 /// Every paper, in the order of their ids.
-pub static ALL: &[&Paper] = &[&dleft_2006::PAPER];
+pub static ALL: &[&Paper] = &[&acsm_2006::PAPER, &dleft_2006::PAPER];

@@ -11,7 +11,7 @@
 
 use super::{
     mapping::Spread,
-    table::{self, Fixed, OnTable, Table},
+    table::{self, Bit, OnTable, Table},
 };
 use crate::{
     Certainty, Infeasible, Key, Malformed, Refused, Seed,
@@ -116,12 +116,18 @@ impl<K: Key + ?Sized> Insert<K> for Bloom {
             #[inline(always)]
             fn run<I: Isa>(self, isa: I) {
                 let Loop(filter, keys) = self;
-                table::each_key(isa, Fixed::<1>, filter, keys, |filter, _, positions| {
-                    filter.insert_at(positions);
-                });
+                table::each_key(isa, Bit, filter, keys, Enter);
             }
         }
         probe::dispatch(Loop(self, keys));
+    }
+}
+
+struct Enter;
+impl table::Act<Bloom> for Enter {
+    #[inline(always)]
+    fn act(&mut self, filter: &mut Bloom, _: usize, positions: &[u64]) {
+        filter.insert_at(positions);
     }
 }
 

@@ -14,8 +14,9 @@
 //! INFOCOM 2012, equations 7 and 8.
 
 use super::{
-    mapping::Spread,
-    table::{self, Fixed, OnTable, Table, Width},
+    lines::{self, EachKey},
+    mapping::{LINES_MOST, Ones, Spread},
+    table::{self, Nibble, OnTable, Table, Width, with_line_width},
 };
 use crate::{
     Certainty, Digest, Infeasible, Key, Malformed, Refused, Seed,
@@ -123,13 +124,14 @@ impl Counting {
 
     #[inline(always)]
     fn insert_at<W: Width>(&mut self, width: W, positions: &[u64]) -> Result<(), Refused> {
-        let (bits, ceiling) = (width.bits(), self.counters.cells.ceiling());
-        let mut values = [0; spread::MOST as usize];
+        let ceiling = self.counters.cells.ceiling();
+        let mut values = Values::default();
         let table = self.counters.cells.bytes();
         let mut full = false;
         for (value, &position) in values.iter_mut().zip(positions) {
-            *value = cells::read(table, bits, position);
-            full |= *value == ceiling;
+            let read = width.read(table, position);
+            full |= read == ceiling;
+            *value = read as u16;
         }
         if full && self.shape.overflow == Overflow::Refuse {
             return Err(Refused::Overflow { ceiling });
@@ -137,9 +139,10 @@ impl Counting {
         let table = self.counters.cells.bytes_mut();
         let mut fresh = 0;
         for (&value, &position) in values.iter().zip(positions) {
-            // What was read, plus one: a position that comes twice is raised once.
-            let old = cells::write(table, bits, position, ceiling.min(value + 1));
-            fresh += u64::from(old == 0);
+            // A position that comes twice no longer holds what was read: it is raised once.
+            let value = u64::from(value);
+            let raised = width.replace(table, position, value, ceiling.min(value + 1));
+            fresh += u64::from(raised & (value == 0));
         }
         self.counters.occupied += fresh;
         self.stored = self.stored.saturating_add(1);
@@ -148,13 +151,14 @@ impl Counting {
 
     #[inline(always)]
     fn remove_at<W: Width>(&mut self, width: W, positions: &[u64]) -> Result<(), Refused> {
-        let (bits, ceiling) = (width.bits(), self.counters.cells.ceiling());
-        let mut values = [0; spread::MOST as usize];
+        let ceiling = self.counters.cells.ceiling();
+        let mut values = Values::default();
         let table = self.counters.cells.bytes();
         let mut absent = false;
         for (value, &position) in values.iter_mut().zip(positions) {
-            *value = cells::read(table, bits, position);
-            absent |= *value == 0;
+            let read = width.read(table, position);
+            absent |= read == 0;
+            *value = read as u16;
         }
         // Pinned counters outlive their keys: an empty filter may still answer `true`.
         if absent || self.stored == 0 {
@@ -164,10 +168,11 @@ impl Counting {
         let table = self.counters.cells.bytes_mut();
         let mut emptied = 0;
         for (&value, &position) in values.iter().zip(positions) {
-            // What was read, less one: a position that comes twice is lowered once.
-            let lower = u64::from(!(pins && value == ceiling));
-            let old = cells::write(table, bits, position, value - lower);
-            emptied += u64::from(old == 1 && value == lower);
+            // A position that comes twice no longer holds what was read: it is lowered once.
+            let value = u64::from(value);
+            let rest = value - u64::from(!(pins & (value == ceiling)));
+            let lowered = width.replace(table, position, value, rest);
+            emptied += u64::from(lowered & (rest == 0));
         }
         self.counters.occupied -= emptied;
         self.stored -= 1;
@@ -183,10 +188,47 @@ impl Counting {
         }
     }
 
+    /// The same for counters that lie in lines.
+    #[inline(always)]
+    fn act_in_lines<const W: u32>(&mut self, act: Act, ones: &[Ones]) -> Result<(), Refused> {
+        let pins = self.shape.overflow == Overflow::Pin;
+        let table = self.counters.cells.bytes();
+        let mut refused = false;
+        for ones in ones {
+            refused |= match act {
+                Act::Insert => !pins && lines::any_at_ceiling::<W>(table, ones),
+                Act::Remove => lines::any_zero::<W>(table, ones),
+            };
+        }
+        match act {
+            Act::Insert if refused => {
+                return Err(Refused::Overflow { ceiling: self.counters.cells.ceiling() });
+            }
+            Act::Remove if refused || self.stored == 0 => return Err(Refused::NotStored),
+            Act::Insert => self.stored = self.stored.saturating_add(1),
+            Act::Remove => self.stored -= 1,
+        }
+        let table = self.counters.cells.bytes_mut();
+        for ones in ones {
+            match act {
+                Act::Insert => lines::raise::<W>(table, ones),
+                Act::Remove => lines::lower::<W>(table, ones, pins),
+            }
+        }
+        Ok(())
+    }
+
     fn act_on_digest(&mut self, act: Act, digest: Digest) -> Result<(), Refused> {
+        if let Some(mapping) = self.counters.in_lines {
+            let mut ones = [Ones::NONE; LINES_MOST as usize];
+            return with_line_width!(self.shape.width, |W| {
+                mapping.ones::<{ LINES_MOST as usize }, W>(digest, &mut ones);
+                self.act_in_lines::<W>(act, &ones[..mapping.lines as usize])
+            });
+        }
         let (positions, hashes) = self.counters.positions(digest);
         match self.shape.width {
-            4 => self.act(act, Fixed::<4>, &positions[..hashes]),
+            4 => self.act(act, Nibble, &positions[..hashes]),
             width => self.act(act, width, &positions[..hashes]),
         }
     }
@@ -197,12 +239,29 @@ impl Counting {
         keys: &[K],
         refused: &mut dyn FnMut(usize, Refused),
     ) {
+        if let Some(mapping) = self.counters.in_lines {
+            let (seed, width) = (self.seed, self.shape.width);
+            return match act {
+                Act::Insert => {
+                    let act = InLines::<true> { filter: self, refused };
+                    with_line_width!(width, |W| {
+                        probe::dispatch(EachKey::<_, _, W> { mapping, seed, keys, act });
+                    });
+                }
+                Act::Remove => {
+                    let act = InLines::<false> { filter: self, refused };
+                    with_line_width!(width, |W| {
+                        probe::dispatch(EachKey::<_, _, W> { mapping, seed, keys, act });
+                    });
+                }
+            };
+        }
         match (act, self.shape.width) {
             (Act::Insert, 4) => {
-                probe::dispatch(Change::<_, _, true>(self, Fixed::<4>, keys, refused));
+                probe::dispatch(Change::<_, _, true>(self, Nibble, keys, refused));
             }
             (Act::Remove, 4) => {
-                probe::dispatch(Change::<_, _, false>(self, Fixed::<4>, keys, refused));
+                probe::dispatch(Change::<_, _, false>(self, Nibble, keys, refused));
             }
             (Act::Insert, width) => {
                 probe::dispatch(Change::<_, _, true>(self, width, keys, refused));
@@ -213,6 +272,9 @@ impl Counting {
         }
     }
 }
+
+/// What the counters of a key held.
+type Values = [u16; spread::MOST as usize];
 
 /// What is done with a key.
 #[derive(Clone, Copy)]
@@ -236,11 +298,43 @@ impl<K: Key, W: Width, const INSERT: bool> Kernel for Change<'_, K, W, INSERT> {
     fn run<I: Isa>(self, isa: I) {
         let Change(filter, width, keys, refused) = self;
         let act = if INSERT { Act::Insert } else { Act::Remove };
-        table::each_key(isa, width, filter, keys, |filter, i, positions| {
-            if let Err(why) = filter.act(act, width, positions) {
-                refused(i, why);
-            }
-        });
+        table::each_key(isa, width, filter, keys, Apply { act, width, refused });
+    }
+}
+
+struct Apply<'a, W> {
+    act: Act,
+    width: W,
+    refused: &'a mut dyn FnMut(usize, Refused),
+}
+
+impl<W: Width> table::Act<Counting> for Apply<'_, W> {
+    #[inline(always)]
+    fn act(&mut self, filter: &mut Counting, key: usize, positions: &[u64]) {
+        if let Err(why) = filter.act(self.act, self.width, positions) {
+            (self.refused)(key, why);
+        }
+    }
+}
+
+/// Changes the filter key by key, counters in lines.
+struct InLines<'a, const INSERT: bool> {
+    filter: &'a mut Counting,
+    refused: &'a mut dyn FnMut(usize, Refused),
+}
+
+impl<const INSERT: bool> lines::Act for InLines<'_, INSERT> {
+    #[inline(always)]
+    fn table(&self) -> &[u8] {
+        self.filter.counters.cells.bytes()
+    }
+
+    #[inline(always)]
+    fn act<const W: u32>(&mut self, key: usize, ones: &[Ones]) {
+        let act = if INSERT { Act::Insert } else { Act::Remove };
+        if let Err(why) = self.filter.act_in_lines::<W>(act, ones) {
+            (self.refused)(key, why);
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! From a digest to the `k` cells of a key: anywhere in the table, or in a few cache lines of it.
+//! Where the cells of a key lie: anywhere in the table, or in a few cache lines of it.
 //!
 //! ```text
 //! Anywhere      | . . x . . . | . . . . . . | x . . . x . | . . . x . . |   k lines a key
@@ -24,84 +24,87 @@ pub enum Spread {
 
 /// The most lines a key is spread over.
 pub const LINES_MOST: u32 = 8;
-/// Bits that pick a cell of a line, and how many such fields a word is good for.
-const FIELD_BITS: u32 = 10;
-const FIELDS: u32 = 4;
+/// The upper bits of a word that may be used up before the next is taken: tables of up to 2^24
+/// lines leave them all uniform.
+const WORD_BITS: u32 = 40;
 
-/// A mapping from digests to cells.
+/// A mapping from a digest to cells in a few lines.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Mapping {
-    hashes: u32,
-    /// Cells of a key that lie together; one if they lie anywhere.
+pub(super) struct InLines {
+    /// Lines of a key, and its cells in each.
+    pub(super) lines: u32,
     each: u32,
-    /// Cells of a line; one if they lie anywhere.
-    group: u64,
-    /// Lines of the table, or cells if they lie anywhere.
-    groups: u64,
+    /// Lines of the table.
+    all: u64,
 }
 
-impl Mapping {
+/// The cells of a key in one line: a one in the lowest bit of each.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ones {
+    /// Where the line starts.
+    pub(super) offset: usize,
+    pub(super) words: [u64; LINE / 8],
+}
+
+impl Ones {
+    pub(super) const NONE: Ones = Ones { offset: 0, words: [0; LINE / 8] };
+}
+
+impl InLines {
     /// The mapping onto a table of `cells` cells of `width` bits.
-    pub(super) fn new(
-        cells: u64,
-        width: u32,
-        hashes: u32,
-        spread: Spread,
-    ) -> Result<Self, Infeasible> {
-        Infeasible::unless_within("hashes", hashes.into(), 1, spread::MOST.into())?;
-        Infeasible::unless_within("cells", cells, 1, u64::MAX)?;
-        let Spread::Lines(lines) = spread else {
-            return Ok(Mapping { hashes, each: 1, group: 1, groups: cells });
-        };
+    pub(super) fn new(cells: u64, width: u32, hashes: u32, lines: u32) -> Result<Self, Infeasible> {
         Infeasible::unless_within("lines", lines.into(), 1, LINES_MOST.min(hashes).into())?;
         Infeasible::unless_within("hashes beyond whole lines", (hashes % lines).into(), 0, 0)?;
-        let group = LINE as u64 * 8 / u64::from(width.max(1));
-        Infeasible::unless_within("bits beyond whole cells", 512 % u64::from(width.max(1)), 0, 0)?;
-        Infeasible::unless_within("cells beyond whole lines", cells % group, 0, 0)?;
-        Ok(Mapping { hashes, each: hashes / lines, group, groups: cells / group })
+        let bits = LINE as u64 * 8;
+        let width = u64::from(width.max(1));
+        Infeasible::unless_within("bits beyond whole cells", bits % width, 0, 0)?;
+        Infeasible::unless_within("cells beyond whole lines", cells % (bits / width), 0, 0)?;
+        Ok(InLines { lines, each: hashes / lines, all: cells / (bits / width) })
     }
 
-    pub(super) fn hashes(self) -> u32 {
-        self.hashes
-    }
-
-    /// Cells that a batch looks at before it asks for the others. Of a half-full table three cells
-    /// tell seven strangers of eight apart, and a line is read as a whole anyway.
+    /// The cells of the digest, line by line; `L` is at least the number of lines. Cells that
+    /// coincide are one.
     #[inline(always)]
-    pub(super) fn first(self) -> u32 {
-        if self.each > 1 { self.each } else { self.hashes.min(3) }
-    }
-
-    /// How many cells follow each other on one line.
-    #[inline(always)]
-    pub(super) fn together(self) -> u32 {
-        self.each
-    }
-
-    /// Writes the cells `from..to` of the digest to the same places of `cells`; some may be equal.
-    /// Both are multiples of [`together`](Self::together).
-    #[inline(always)]
-    pub(super) fn positions(self, digest: Digest, from: u32, to: u32, cells: &mut [u64]) {
-        if self.each == 1 && self.group == 1 {
-            for i in from..to {
-                cells[i as usize] = spread::position(digest, i, self.groups);
-            }
-            return;
+    pub(super) fn ones<const L: usize, const W: u32>(self, digest: Digest, ones: &mut [Ones; L]) {
+        // Two lines, the usual case, known to the compiler.
+        let lines = if L == 2 { 2 } else { self.lines as usize };
+        for (i, ones) in ones[..lines].iter_mut().enumerate() {
+            self.in_line::<W>(digest, i as u32, ones);
         }
-        let mut i = from;
-        while i < to {
-            // The whole part is the line, and the fraction is left to pick the cells in it.
-            let (line, mut rest) = spread::split(digest, i / self.each, self.groups);
-            let first = line * self.group;
-            for j in 0..self.each {
-                if j != 0 && j % FIELDS == 0 {
-                    rest = spread::again(rest);
+        for i in 1..lines {
+            for j in 0..i {
+                if ones[i].offset == ones[j].offset {
+                    let twice = ones[i].words;
+                    for (one, other) in ones[j].words.iter_mut().zip(twice) {
+                        *one |= other;
+                    }
+                    ones[i].words = [0; LINE / 8];
                 }
-                let field = (rest >> (64 - FIELD_BITS - FIELD_BITS * (j % FIELDS)))
-                    & ((1 << FIELD_BITS) - 1);
-                cells[(i + j) as usize] = first + ((field * self.group) >> FIELD_BITS);
             }
-            i += self.each;
+        }
+    }
+
+    /// The whole part of a position is the line, and its fraction is left to pick the cells.
+    #[inline(always)]
+    fn in_line<const W: u32>(self, digest: Digest, i: u32, ones: &mut Ones) {
+        let (line, mut word) = spread::split(digest, i, self.all);
+        *ones = Ones { offset: line as usize * LINE, words: [0; LINE / 8] };
+        // The upper bits name a cell: three of them its word, the others its place there.
+        let bits = const { 9 - W.ilog2() };
+        let fields = const { WORD_BITS / (9 - W.ilog2()) };
+        let mut left = self.each;
+        loop {
+            let mut rest = word;
+            for _ in 0..left.min(fields) {
+                let place = ((rest >> (64 - bits)) * u64::from(W)) % 64;
+                ones.words[(rest >> 61) as usize] |= 1 << place;
+                rest <<= bits;
+            }
+            if left <= fields {
+                return;
+            }
+            left -= fields;
+            word = spread::again(word);
         }
     }
 }

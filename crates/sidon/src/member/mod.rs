@@ -12,6 +12,7 @@ pub mod blocked;
 pub mod bloom;
 pub mod counting;
 pub mod dleft;
+mod lines;
 mod mapping;
 mod table;
 

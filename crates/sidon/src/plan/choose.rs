@@ -1,10 +1,16 @@
 //! Which structure, what size, what it will cost.
 
-use super::{Target, blocked, blocked_rate, bloom, bloom_rate, counting, counting_rate};
+use super::{
+    Target, blocked, blocked_rate, bloom, bloom_rate, counting, counting_rate, dleft_fast,
+    dleft_rate, dleft_small, dleft_smallest,
+};
 use crate::{
     Infeasible,
     cells::Packed,
-    member::{blocked as blocked_filter, bloom as bloom_filter, counting as counting_filter},
+    member::{
+        blocked as blocked_filter, bloom as bloom_filter, counting as counting_filter,
+        dleft as dleft_filter,
+    },
     probe::LINE,
 };
 
@@ -29,6 +35,8 @@ pub enum Shape {
     Blocked(blocked_filter::Shape),
     /// A [`member::Counting`](crate::member::Counting).
     Counting(counting_filter::Shape),
+    /// A [`member::DLeft`](crate::member::DLeft).
+    DLeft(dleft_filter::Shape),
     /// The plain alternative, not ours: a hash table of 64-bit digests with a byte of control a
     /// slot, a power of two of slots and at most seven in eight of them full.
     HashSet {
@@ -44,13 +52,14 @@ impl Shape {
             Shape::Bloom(_) => "bloom",
             Shape::Blocked(_) => "blocked",
             Shape::Counting(_) => "counting",
+            Shape::DLeft(_) => "dleft",
             Shape::HashSet { .. } => "hash_set",
         }
     }
 
     /// Whether keys can leave.
     pub fn deletes(&self) -> bool {
-        matches!(self, Shape::Counting(_) | Shape::HashSet { .. })
+        !matches!(self, Shape::Bloom(_) | Shape::Blocked(_))
     }
 }
 
@@ -76,6 +85,17 @@ pub fn members(target: Target) -> Result<Vec<Member>, Infeasible> {
     let false_positives = counting_rate(shape, keys);
     rows.push(Member { bytes, false_positives, shape: Shape::Counting(shape) });
 
+    // The fast layout, the smallest with counters, the smallest. The lowest rates are beyond their
+    // cells of 32 bits, and now and then two of them are the same.
+    for plan in [dleft_fast, dleft_small, dleft_smallest] {
+        let Ok(shape) = plan(target) else { continue };
+        let (bytes, false_positives) = (shape.bytes(), dleft_rate(shape, keys));
+        let row = Member { bytes, false_positives, shape: Shape::DLeft(shape) };
+        if !rows.contains(&row) {
+            rows.push(row);
+        }
+    }
+
     let slots = (keys.div_ceil(7) * 8).next_power_of_two();
     let false_positives = keys as f64 / 2f64.powi(64);
     let shape = Shape::HashSet { slots };
@@ -96,7 +116,8 @@ mod tests {
                 let rows = members(Target { keys, false_positives }).unwrap();
                 assert!(rows.is_sorted_by_key(|row| row.bytes));
                 assert!(rows.iter().all(|row| row.false_positives <= false_positives));
-                assert!(rows.iter().any(|row| row.shape.deletes()));
+                let smallest = rows.iter().find(|row| row.shape.deletes()).unwrap();
+                assert!(keys < 1000 || matches!(smallest.shape, Shape::DLeft(_)), "{rows:?}");
             }
         }
     }

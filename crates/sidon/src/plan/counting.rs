@@ -69,16 +69,15 @@ fn lines_rate(shape: counting::Shape, lines: u32, keys: u64) -> f64 {
     let group = LINE as f64 * 8.0 / f64::from(shape.width);
     let each = shape.hashes / lines;
     let all_lines = shape.counters as f64 / group;
+    let distinct = distinct(group, each);
     let passes = tail::poisson_mean(f64::from(lines) * keys as f64 / all_lines, |keys| {
-        drawn_in_use(group, each, keys as f64 * f64::from(each))
+        drawn_in_use(group, &distinct, keys as f64 * f64::from(each))
     });
     passes.powi(lines as i32)
 }
 
-/// The chance that `draws` cells drawn with repetition are all among those that `raised` earlier
-/// draws from the same `cells` met.
-fn drawn_in_use(cells: f64, draws: u32, raised: f64) -> f64 {
-    // How many of the cells drawn are distinct, one draw at a time.
+/// The chances that `draws` cells drawn with repetition are 0, 1, .. distinct ones.
+fn distinct(cells: f64, draws: u32) -> Vec<f64> {
     let mut distinct = vec![1.0];
     for _ in 0..draws {
         let mut next = vec![0.0; distinct.len() + 1];
@@ -89,12 +88,20 @@ fn drawn_in_use(cells: f64, draws: u32, raised: f64) -> f64 {
         }
         distinct = next;
     }
+    distinct
+}
+
+/// The chance that as many [`distinct`] cells are all among those that `raised` earlier draws from
+/// the same `cells` met.
+fn drawn_in_use(cells: f64, distinct: &[f64], raised: f64) -> f64 {
+    // That `d` given cells are none of them met.
+    let missed: Vec<f64> =
+        (0..distinct.len()).map(|d| (1.0 - d as f64 / cells).max(0.0).powf(raised)).collect();
     // That `d` given cells are all met, by inclusion and exclusion.
     let met = |d: usize| {
         let (mut sum, mut choose) = (0.0, 1.0);
-        for i in 0..=d {
-            let sign = if i % 2 == 0 { 1.0 } else { -1.0 };
-            sum += sign * choose * (1.0 - i as f64 / cells).powf(raised);
+        for (i, missed) in missed.iter().enumerate().take(d + 1) {
+            sum += if i % 2 == 0 { choose * missed } else { -choose * missed };
             choose *= (d - i) as f64 / (i + 1) as f64;
         }
         sum.max(0.0)
@@ -153,11 +160,11 @@ mod tests {
     fn draws_by_hand() {
         // One draw of 128 cells, after 128: 1 - (127/128)^128.
         let one = 1.0 - (127.0f64 / 128.0).powi(128);
-        assert_close(drawn_in_use(128.0, 1, 128.0), one, 1e-12);
+        assert_close(drawn_in_use(128.0, &distinct(128.0, 1), 128.0), one, 1e-12);
         // Two draws of two cells after one: both must be that cell.
-        assert_close(drawn_in_use(2.0, 2, 1.0), 0.25, 1e-12);
-        assert_close(drawn_in_use(2.0, 2, 2.0), 0.25 * 0.5 + 0.5, 1e-12);
-        assert_eq!(drawn_in_use(128.0, 3, 0.0), 0.0);
+        assert_close(drawn_in_use(2.0, &distinct(2.0, 2), 1.0), 0.25, 1e-12);
+        assert_close(drawn_in_use(2.0, &distinct(2.0, 2), 2.0), 0.25 * 0.5 + 0.5, 1e-12);
+        assert_eq!(drawn_in_use(128.0, &distinct(128.0, 3), 0.0), 0.0);
     }
 
     #[test]

@@ -7,6 +7,8 @@
 mod bloom;
 mod choose;
 mod counting;
+mod dleft;
+mod fluid;
 mod tail;
 
 pub use bloom::{
@@ -18,6 +20,11 @@ pub use counting::{
     counting, counting_at_least, counting_in_lines, counting_overflow, counting_overflow_bound,
     counting_raises, counting_rate,
 };
+pub use dleft::{
+    Left, dleft, dleft_copies, dleft_counter_overflow, dleft_fast, dleft_overflow, dleft_rate,
+    dleft_small, dleft_smallest,
+};
+pub use fluid::Fluid;
 pub use tail::{ln_factorial, poisson, poisson_at_least};
 
 use crate::Infeasible;

@@ -140,7 +140,8 @@ pub trait Word: Copy {
 /// A loop that wants the best instruction set there is.
 ///
 /// Its `run` should be `#[inline(always)]`, and so should all it calls in the loop: what is
-/// inlined into the dispatcher's arm is compiled for that arm's instructions.
+/// inlined into the dispatcher's arm is compiled for that arm's instructions, and what is not is
+/// called instruction by instruction. Closures given to iterator adapters often are not.
 pub trait Kernel {
     /// What the loop yields.
     type Output;

@@ -7,7 +7,7 @@
 //! A bucket's cells go to its two halves by the upper bit of their remainders, so no half can
 //! overflow. Shrinking joins two neighbours, where their cells fit into one bucket.
 
-use super::{DLeft, Lanes, Layout, Odd, Shape, table, with_layout};
+use super::{DLeft, Lanes, Layout, Odd, Shape, with_layout};
 use crate::Infeasible;
 
 impl DLeft {
@@ -46,8 +46,8 @@ impl DLeft {
     /// Takes on another split of the same fingerprints into bucket and remainder.
     fn reshape(&mut self, shape: Shape) -> Result<(), Infeasible> {
         debug_assert_eq!(shape.fingerprints(), self.shape.fingerprints());
-        let mut next =
-            DLeft { shape, memory: table(&shape)?, search: Vec::new(), occupied: 0, ..*self };
+        let (stored, moved) = (self.stored, self.moved);
+        let mut next = DLeft { stored, moved, ..DLeft::new(shape, self.seed)? };
         with_layout!(shape, |layout| self.pour(layout, &mut next))?;
         debug_assert_eq!(next.occupied, self.occupied);
         *self = next;

@@ -142,6 +142,9 @@ pub struct DLeft {
     shape: Shape,
     seed: Seed,
     memory: Memory,
+    /// Bytes of a bucket and of a subtable, which the shape gives.
+    bucket_bytes: usize,
+    subtable_bytes: usize,
     /// One for each subtable; the first is the identity.
     permutations: [Permutation; SUBTABLES_MOST as usize],
     /// Copies stored.
@@ -194,19 +197,28 @@ macro_rules! with_layout {
 }
 use with_layout;
 
-/// Room for a table of this shape, and for the word that a bucket of any width reads beyond it.
-fn table(shape: &Shape) -> Result<Memory, Infeasible> {
-    Memory::zeroed(shape.bytes() + 8)
-}
-
 impl DLeft {
     /// An empty filter.
     pub fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
         shape.check()?;
-        let memory = table(&shape)?;
+        // Room also for the word that a bucket of any width reads beyond the last.
+        let memory = Memory::zeroed(shape.bytes() + 8)?;
         let permutations = permutations(shape.fingerprints())?;
         let (moved, search) = (Moved::default(), Vec::new());
-        Ok(DLeft { shape, seed, memory, permutations, stored: 0, occupied: 0, moved, search })
+        let bucket_bytes = shape.bucket_bytes() as usize;
+        let subtable_bytes = shape.buckets as usize * bucket_bytes;
+        Ok(DLeft {
+            shape,
+            seed,
+            memory,
+            bucket_bytes,
+            subtable_bytes,
+            permutations,
+            stored: 0,
+            occupied: 0,
+            moved,
+            search,
+        })
     }
 
     /// Takes every key out. The table keeps the size it has grown to.
@@ -285,9 +297,9 @@ impl DLeft {
         let mut loads = vec![vec![0; self.shape.cells as usize + 1]; self.shape.subtables as usize];
         for (subtable, loads) in (0..).zip(&mut loads) {
             for bucket in 0..self.shape.buckets {
-                let cells = 0..self.shape.cells;
-                let used = cells.filter(|&c| self.cell(subtable, bucket, c).is_some()).count();
-                loads[used] += 1;
+                let bytes = &self.memory.bytes()[self.offset(subtable, bucket)..];
+                let empty = with_layout!(self.shape, |layout| layout.matches(BASE, bytes, 0, 0));
+                loads[(self.shape.cells - empty.count_ones()) as usize] += 1;
             }
         }
         loads
@@ -326,8 +338,7 @@ impl DLeft {
     /// Where a bucket starts.
     #[inline(always)]
     fn offset(&self, subtable: u32, bucket: u64) -> usize {
-        let bucket = u64::from(subtable) * self.shape.buckets + bucket;
-        bucket as usize * self.shape.bucket_bytes() as usize
+        subtable as usize * self.subtable_bytes + bucket as usize * self.bucket_bytes
     }
 
     /// The share of fingerprints that are passed over for their successors.
@@ -377,11 +388,16 @@ impl DLeft {
         self.places_of(self.fingerprint_of(digest))
     }
 
+    /// How many subtables there are: two, the fast layout, known to the compiler.
+    #[inline(always)]
+    fn subtables<const D: usize>(&self) -> usize {
+        if D == 2 { 2 } else { self.shape.subtables as usize }
+    }
+
     #[inline(always)]
     fn places_of<const D: usize>(&self, fingerprint: u64) -> [Place; D] {
         let mut places = [Place { offset: 0, remainder: 0 }; D];
-        let subtables = self.shape.subtables as usize;
-        for (i, place) in places.iter_mut().enumerate().take(subtables) {
+        for (i, place) in places[..self.subtables::<D>()].iter_mut().enumerate() {
             let image = match i {
                 0 => fingerprint,
                 _ => self.permutations[i].apply(fingerprint),
@@ -396,7 +412,13 @@ impl DLeft {
     /// Which cells of the bucket at `place` hold its remainder.
     #[inline(always)]
     fn matches<I: Isa, L: Layout>(&self, isa: I, layout: L, place: Place) -> u64 {
-        let bucket = &self.memory.bytes()[place.offset..];
+        self.matches_in(isa, layout, self.memory.bytes(), place)
+    }
+
+    /// The same, for those who have the table's bytes at hand.
+    #[inline(always)]
+    fn matches_in<I: Isa, L: Layout>(&self, isa: I, layout: L, table: &[u8], place: Place) -> u64 {
+        let bucket = &table[place.offset..];
         let counter = self.shape.ceiling() as u32 - 1;
         let value = self.encode(place.remainder, 1);
         let found = layout.matches(isa, bucket, value, counter);
@@ -408,16 +430,30 @@ impl DLeft {
     }
 
     #[inline(always)]
-    fn contains_at<I: Isa, L: Layout>(&self, isa: I, layout: L, places: &[Place]) -> bool {
-        let places = &places[..self.shape.subtables as usize];
-        // No early exit: buckets are asked for together, and a branch a bucket costs more.
-        places.iter().fold(0, |any, &place| any | self.matches(isa, layout, place)) != 0
+    fn contains_at<const D: usize, I: Isa, L: Layout>(
+        &self,
+        isa: I,
+        layout: L,
+        places: &[Place; D],
+    ) -> bool {
+        // No early exit: buckets are asked for together, and a branch a bucket costs more. No
+        // closure: what is not inlined is not compiled for the instruction set.
+        let (mut any, table) = (0, self.memory.bytes());
+        for &place in &places[..self.subtables::<D>()] {
+            any |= self.matches_in(isa, layout, table, place);
+        }
+        any != 0
     }
 
     #[inline(always)]
-    fn count_at<I: Isa, L: Layout>(&self, isa: I, layout: L, places: &[Place]) -> u64 {
+    fn count_at<const D: usize, I: Isa, L: Layout>(
+        &self,
+        isa: I,
+        layout: L,
+        places: &[Place; D],
+    ) -> u64 {
         let mut count = 0;
-        for &place in &places[..self.shape.subtables as usize] {
+        for &place in &places[..self.subtables::<D>()] {
             let found = self.matches(isa, layout, place);
             if self.shape.counter == 0 {
                 count += u64::from(found.count_ones());
@@ -433,23 +469,23 @@ impl DLeft {
     /// Looks, then writes: the counter of the fingerprint's cell if it has one, else an empty cell
     /// of its emptiest bucket, else whatever the fail-safe can free.
     #[inline(always)]
-    fn insert_at<I: Isa, L: Layout>(
+    fn insert_at<const D: usize, I: Isa, L: Layout>(
         &mut self,
         isa: I,
         layout: L,
-        places: &[Place],
+        places: &[Place; D],
     ) -> Result<(), Refused> {
         let mut most = 0;
         let mut best = (0, 0);
-        for (i, &place) in places[..self.shape.subtables as usize].iter().enumerate() {
-            let bucket = &self.memory.bytes()[place.offset..];
+        let table = self.memory.bytes();
+        for (i, &place) in places[..self.subtables::<D>()].iter().enumerate() {
             if self.shape.counter > 0 {
-                let found = self.matches(isa, layout, place);
+                let found = self.matches_in(isa, layout, table, place);
                 if found != 0 {
                     return self.raise(layout, place, found.trailing_zeros());
                 }
             }
-            let empty = layout.matches(isa, bucket, 0, 0);
+            let empty = layout.matches(isa, &table[place.offset..], 0, 0);
             // Strictly more: ties go to the left.
             if empty.count_ones() > most {
                 most = empty.count_ones();
@@ -495,13 +531,13 @@ impl DLeft {
     }
 
     #[inline(always)]
-    fn remove_at<I: Isa, L: Layout>(
+    fn remove_at<const D: usize, I: Isa, L: Layout>(
         &mut self,
         isa: I,
         layout: L,
-        places: &[Place],
+        places: &[Place; D],
     ) -> Result<(), Refused> {
-        for &place in &places[..self.shape.subtables as usize] {
+        for &place in &places[..self.subtables::<D>()] {
             let found = self.matches(isa, layout, place);
             if found == 0 {
                 continue;
@@ -557,7 +593,13 @@ impl Shape {
 /// A question that a batch asks of each key.
 trait Answer: Copy {
     type Value;
-    fn of<I: Isa, L: Layout>(self, isa: I, layout: L, filter: &DLeft, at: &[Place]) -> Self::Value;
+    fn of<const D: usize, I: Isa, L: Layout>(
+        self,
+        isa: I,
+        layout: L,
+        filter: &DLeft,
+        at: &[Place; D],
+    ) -> Self::Value;
 }
 
 #[derive(Clone, Copy)]
@@ -565,7 +607,13 @@ struct IsIn;
 impl Answer for IsIn {
     type Value = bool;
     #[inline(always)]
-    fn of<I: Isa, L: Layout>(self, isa: I, layout: L, filter: &DLeft, at: &[Place]) -> bool {
+    fn of<const D: usize, I: Isa, L: Layout>(
+        self,
+        isa: I,
+        layout: L,
+        filter: &DLeft,
+        at: &[Place; D],
+    ) -> bool {
         filter.contains_at(isa, layout, at)
     }
 }
@@ -575,7 +623,13 @@ struct Count;
 impl Answer for Count {
     type Value = u64;
     #[inline(always)]
-    fn of<I: Isa, L: Layout>(self, isa: I, layout: L, filter: &DLeft, at: &[Place]) -> u64 {
+    fn of<const D: usize, I: Isa, L: Layout>(
+        self,
+        isa: I,
+        layout: L,
+        filter: &DLeft,
+        at: &[Place; D],
+    ) -> u64 {
         filter.count_at(isa, layout, at)
     }
 }
@@ -625,7 +679,7 @@ impl DLeft {
         for (&digest, places) in digests.iter().zip(all) {
             *places = self.places(digest);
             if far {
-                for place in &places[..self.shape.subtables as usize] {
+                for place in &places[..self.subtables::<D>()] {
                     probe::prefetch(table, place.offset);
                 }
             }

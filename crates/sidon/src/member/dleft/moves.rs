@@ -74,7 +74,7 @@ impl DLeft {
         }
         if self.shape.grows && self.shape.growths > 0 {
             // The first permutation is the identity: bucket and remainder are the fingerprint.
-            let bucket = (places[0].offset / self.shape.bucket_bytes() as usize) as u64;
+            let bucket = (places[0].offset / self.bucket_bytes) as u64;
             let fingerprint = (bucket << self.shape.remainder) | places[0].remainder;
             if self.grow().is_ok() {
                 return self.insert_fingerprint(fingerprint);
@@ -84,7 +84,7 @@ impl DLeft {
     }
 
     fn move_first(&mut self, places: &[Place]) -> bool {
-        let bucket = (places[0].offset / self.shape.bucket_bytes() as usize) as u64;
+        let bucket = (places[0].offset / self.bucket_bytes) as u64;
         let root = Step { subtable: 0, bucket, from: 0, cell: 0 };
         for cell in 0..self.shape.cells {
             for other in 1..self.shape.subtables {
@@ -103,7 +103,7 @@ impl DLeft {
         let mut steps = std::mem::take(&mut self.search);
         steps.clear();
         for (subtable, place) in (0..self.shape.subtables).zip(places) {
-            let start = place.offset / self.shape.bucket_bytes() as usize;
+            let start = place.offset / self.bucket_bytes;
             let bucket = start as u64 - u64::from(subtable) * self.shape.buckets;
             steps.push(Step { subtable, bucket, from: subtable, cell: 0 });
         }

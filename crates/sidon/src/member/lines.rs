@@ -1,0 +1,189 @@
+//! Cells in a few lines of a key, a whole line at a time.
+//!
+//! A line is eight words, and the cells of a key in it are a mask with a one in each. Then every
+//! question is a few operations on words, whatever the number of cells: which of them are zero,
+//! which are at their ceiling; and raising all of them by one is an addition. The compiler makes
+//! vector instructions of it.
+
+use super::{
+    batch::{self, CHUNK, NEAR},
+    mapping::{InLines, LINES_MOST, Ones},
+};
+use crate::{
+    Digest, Key, Seed,
+    probe::{self, Isa, Kernel, LINE},
+};
+
+/// The lowest bit of each cell of `W` bits.
+const fn low<const W: u32>() -> u64 {
+    u64::MAX / (u64::MAX >> (64 - W))
+}
+
+/// A one for each cell that is not zero.
+#[inline(always)]
+fn occupied<const W: u32>(mut word: u64) -> u64 {
+    let mut step = 1;
+    while step < W {
+        word |= word >> step;
+        step *= 2;
+    }
+    word & low::<W>()
+}
+
+/// A one for each cell whose bits are all set.
+#[inline(always)]
+fn at_ceiling<const W: u32>(mut word: u64) -> u64 {
+    let mut step = 1;
+    while step < W {
+        word &= word >> step;
+        step *= 2;
+    }
+    word & low::<W>()
+}
+
+#[inline(always)]
+fn words(table: &[u8], offset: usize) -> [u64; LINE / 8] {
+    let Some(line) = table[offset..].first_chunk::<LINE>() else {
+        unreachable!("every line is whole");
+    };
+    let mut words = [0; LINE / 8];
+    for (word, bytes) in words.iter_mut().zip(line.as_chunks::<8>().0) {
+        *word = u64::from_le_bytes(*bytes);
+    }
+    words
+}
+
+#[inline(always)]
+fn store(table: &mut [u8], offset: usize, words: [u64; LINE / 8]) {
+    let Some(line) = table[offset..].first_chunk_mut::<LINE>() else {
+        unreachable!("every line is whole");
+    };
+    for (bytes, word) in line.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+        *bytes = word.to_le_bytes();
+    }
+}
+
+/// Whether a cell of the mask is zero.
+#[inline(always)]
+pub(super) fn any_zero<const W: u32>(table: &[u8], ones: &Ones) -> bool {
+    let line = words(table, ones.offset);
+    let mut zero = 0;
+    for (word, one) in line.into_iter().zip(ones.words) {
+        zero |= one & !occupied::<W>(word);
+    }
+    zero != 0
+}
+
+/// Whether a cell of the mask is at its ceiling.
+#[inline(always)]
+pub(super) fn any_at_ceiling<const W: u32>(table: &[u8], ones: &Ones) -> bool {
+    let line = words(table, ones.offset);
+    let mut full = 0;
+    for (word, one) in line.into_iter().zip(ones.words) {
+        full |= one & at_ceiling::<W>(word);
+    }
+    full != 0
+}
+
+/// Adds one to each cell of the mask that is not at its ceiling.
+#[inline(always)]
+pub(super) fn raise<const W: u32>(table: &mut [u8], ones: &Ones) {
+    let mut line = words(table, ones.offset);
+    for (word, one) in line.iter_mut().zip(ones.words) {
+        *word += one & !at_ceiling::<W>(*word);
+    }
+    store(table, ones.offset, line);
+}
+
+/// Takes one from each cell of the mask, none of which is zero; `pins` leaves those at their
+/// ceiling alone.
+#[inline(always)]
+pub(super) fn lower<const W: u32>(table: &mut [u8], ones: &Ones, pins: bool) {
+    let mut line = words(table, ones.offset);
+    let keep = if pins { u64::MAX } else { 0 };
+    for (word, one) in line.iter_mut().zip(ones.words) {
+        *word -= one & !(at_ceiling::<W>(*word) & keep);
+    }
+    store(table, ones.offset, line);
+}
+
+/// What is done with each key of a batch. A trait and not a closure, so that it is inlined into
+/// the loop and compiled for its instruction set.
+pub(super) trait Act {
+    /// The table, to ask for lines of it.
+    fn table(&self) -> &[u8];
+    fn act<const W: u32>(&mut self, key: usize, ones: &[Ones]);
+}
+
+/// A loop over keys.
+pub(super) struct EachKey<'a, K, A, const W: u32> {
+    pub(super) mapping: InLines,
+    pub(super) seed: Seed,
+    pub(super) keys: &'a [K],
+    pub(super) act: A,
+}
+
+impl<K: Key, A: Act, const W: u32> Kernel for EachKey<'_, K, A, W> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self, isa: I) {
+        match self.mapping.lines {
+            2 => self.run_with::<2, I>(isa),
+            1 | 3 | 4 => self.run_with::<4, I>(isa),
+            _ => self.run_with::<{ LINES_MOST as usize }, I>(isa),
+        }
+    }
+}
+
+impl<K: Key, A: Act, const W: u32> EachKey<'_, K, A, W> {
+    #[inline(always)]
+    fn run_with<const L: usize, I: Isa>(self, isa: I) {
+        let EachKey { mapping, seed, keys, mut act } = self;
+        let lines = if L == 2 { 2 } else { mapping.lines as usize };
+        let far = act.table().len() > NEAR;
+        let mut all = [[Ones::NONE; L]; CHUNK];
+        batch::each_chunk(isa, seed, keys, |first, digests| {
+            for (&digest, ones) in digests.iter().zip(&mut all) {
+                mapping.ones::<L, W>(digest, ones);
+                if far {
+                    for ones in &ones[..lines] {
+                        probe::prefetch(act.table(), ones.offset);
+                    }
+                }
+            }
+            for (i, ones) in all[..digests.len()].iter().enumerate() {
+                act.act::<W>(first + i, &ones[..lines]);
+            }
+        });
+    }
+}
+
+/// Whether none of the digest's cells is zero.
+pub(super) fn contains<const W: u32>(table: &[u8], mapping: InLines, digest: Digest) -> bool {
+    let mut ones = [Ones::NONE; LINES_MOST as usize];
+    mapping.ones::<{ LINES_MOST as usize }, W>(digest, &mut ones);
+    !ones[..mapping.lines as usize].iter().any(|ones| any_zero::<W>(table, ones))
+}
+
+/// Writes for each key whether none of its cells is zero.
+pub(super) struct Ask<'a> {
+    pub(super) table: &'a [u8],
+    pub(super) found: &'a mut [bool],
+}
+
+impl Act for Ask<'_> {
+    #[inline(always)]
+    fn table(&self) -> &[u8] {
+        self.table
+    }
+
+    #[inline(always)]
+    fn act<const W: u32>(&mut self, key: usize, ones: &[Ones]) {
+        let mut absent = false;
+        for ones in ones {
+            absent |= any_zero::<W>(self.table, ones);
+        }
+        self.found[key] = !absent;
+    }
+}

@@ -1,0 +1,205 @@
+//! What is planned for d-left filters is what is measured, and what the paper prints.
+//!
+//! Bonomi et al., "An improved construction for counting Bloom filters" (ESA 2006), here `002`.
+
+use sidon::{
+    Infeasible, Seed,
+    member::{DLeft, Moves, dleft::Shape},
+    ops::{Contains, Insert, Remove},
+    plan::{self, Fluid, Target},
+};
+use sidon_kit::{FiveTuples, Rng, assert_rate, rate::assert_close, trials};
+
+type Plan = fn(Target) -> Result<Shape, Infeasible>;
+const PLANS: [Plan; 3] = [plan::dleft_fast, plan::dleft_small, plan::dleft_smallest];
+
+/// The table of section 5: four subtables of 2048 buckets of eight cells of 14 + 2 bits.
+const PAPER: Shape = Shape {
+    subtables: 4,
+    buckets: 2048,
+    cells: 8,
+    width: 16,
+    remainder: 14,
+    counter: 2,
+    moves: Moves::Never,
+    growths: 0,
+    grows: false,
+};
+const ELEMENTS: u64 = 49_152;
+const STEPS: u64 = 1 << 20;
+
+#[test]
+fn the_example_of_002() {
+    // 002.fpr.exact and 002.fpr.bound_r14.
+    assert_close(plan::dleft_rate(PAPER, ELEMENTS), 0.001_463_771_411_87, 1e-9);
+    assert_eq!(ELEMENTS as f64 / PAPER.fingerprints() as f64, 0.001_464_843_75);
+    // 002.size.bits and 002.size.capacity.
+    assert_eq!((PAPER.bytes() * 8, PAPER.all_cells()), (1_048_576, 65_536));
+    // 002.counter.four_share.trials: of 10,000 trials, those in which a counter reaches 4. While
+    // the table fills, the n-th insertion meets four with the fourth power of n.
+    let reached = |copies: u64| {
+        let while_filling = ELEMENTS as f64 / copies as f64;
+        (STEPS as f64 + while_filling) * plan::dleft_copies(PAPER, ELEMENTS, copies - 1)
+    };
+    assert_close(1e4 * reached(4), 5.556_858_693_87, 1e-3);
+    // 002.counter.five_share.lifetime: overflows of a 2-bit counter in a trial.
+    assert_close(reached(5), 2.030_102_963_17e-7, 1e-3);
+    // Ours are more by a sixth: the largest remainder counts no further than three.
+    let lifetime = plan::dleft_counter_overflow(PAPER, ELEMENTS, STEPS);
+    assert_close(lifetime / reached(5), 1.157, 1e-2);
+    // 002.counter.five_share.true: five of the elements share a fingerprint at one moment.
+    let groups = PAPER.fingerprints() as f64 * plan::dleft_copies(PAPER, ELEMENTS, 5);
+    assert_close(groups, 1.885_544_547_84e-9, 1e-6);
+    assert_eq!(plan::dleft_copies(PAPER, 3, 4), 0.0);
+    assert_eq!(plan::dleft_copies(PAPER, ELEMENTS, 0), 1.0);
+}
+
+#[test]
+fn the_overflows_of_002() {
+    // 002.fluid.load6_5.expected_overflows and the like for 53,428 elements: a trial's insertions
+    // that find all cells taken.
+    let overflows = |elements| STEPS as f64 * plan::dleft_overflow(PAPER, elements);
+    assert_close(overflows(53_248), 0.025_739_190_671_6, 1e-3);
+    assert_close(overflows(53_428), 0.063_796_277_661_9, 1e-3);
+    // 002.sim.move6_75.potential: 40 to 100 of them, on average 59.4 in 480 trials.
+    assert_close(overflows(55_296), 60.3, 5e-3);
+    assert!(overflows(49_152) < 1e-20);
+}
+
+#[test]
+fn the_comparison_of_002() {
+    // Four subtables with an average of six elements a bucket, remainders of r bits.
+    let elements = 24u64 << 20;
+    let shape = |remainder: u32| Shape {
+        buckets: 1 << 20,
+        remainder,
+        width: remainder + PAPER.counter,
+        ..PAPER
+    };
+    let bound = |r| elements as f64 / shape(r).fingerprints() as f64;
+    let bits = |r| shape(r).bytes() as f64 * 8.0 / elements as f64;
+    // A counting Bloom filter of the same size has (r + 2) / 3 counters of four bits an element.
+    let cbf = |r| (-(bits(r) / 4.0) / plan::bloom_bits_per_key((-1f64).exp())).exp();
+    // 002.cmp.first_r: the d-left filter is better from seven bits on.
+    assert_eq!((5..=30).find(|&r| cbf(r) > bound(r)), Some(7));
+    assert!((7..=30).all(|r| cbf(r) > bound(r)));
+    // 002.cmp.r14_ratio: 52.6 times, where the paper says over 100; that is reached at 16.
+    assert_close(cbf(14) / bound(14), 52.646_019_004, 1e-6);
+    assert_eq!((7..=30).find(|&r| cbf(r) > 100.0 * bound(r)), Some(16));
+    // 002.cmp.dl_r11, bits_r11 and bits_identity.
+    assert_close(bound(11), 0.011_718_75, 1e-9);
+    assert_close(bits(11), 52.0 / 3.0, 1e-9);
+    assert_close(bits(14), 64.0 / 3.0, 1e-9);
+    assert_close(bits(14), (4.0 * (1.0 / bound(14)).log2() + 20.0 + 4.0 * 3f64.log2()) / 3.0, 1e-9);
+}
+
+/// A full table after this many exchanges of all its keys, one by one and at random. Panics on any
+/// refusal.
+fn churned(shape: Shape, keys: usize, exchanges: usize, seed: u64) -> (DLeft, FiveTuples) {
+    let mut filter = DLeft::new(shape, Seed(seed.into())).unwrap();
+    let mut tuples = FiveTuples::seeded(seed);
+    let mut rng = Rng::seeded(seed);
+    let mut members: Vec<_> = tuples.by_ref().take(keys).collect();
+    filter.insert_batch(&members, &mut |i, why| panic!("{shape:?}, key {i}: {why}"));
+    for coming in tuples.by_ref().take(exchanges * keys) {
+        let leaving = rng.below(keys as u64) as usize;
+        filter.remove(&members[leaving]).unwrap();
+        filter.insert(&coming).unwrap_or_else(|why| panic!("{shape:?}: {why}"));
+        members[leaving] = coming;
+    }
+    assert_eq!(filter.stored(), keys as u64);
+    (filter, tuples)
+}
+
+fn assert_strangers_pass_at(filter: &DLeft, strangers: &mut FiveTuples, rate: f64) {
+    let n = trials(rate, 0.08);
+    let strangers: Vec<_> = strangers.take(n).collect();
+    let mut found = vec![false; n];
+    filter.contains_batch(&strangers, &mut found);
+    assert_rate(found.into_iter().filter(|&found| found).count(), n, rate);
+}
+
+#[test]
+fn planned_tables_take_their_keys_and_pass_strangers_as_planned() {
+    for false_positives in [0.001, 0.01] {
+        for plan in PLANS {
+            let shape = plan(Target { keys: 100_000, false_positives }).unwrap();
+            let (filter, mut strangers) = churned(shape, 100_000, 5, 1);
+            let rate = plan::dleft_rate(shape, 100_000);
+            assert!(rate <= false_positives);
+            assert_strangers_pass_at(&filter, &mut strangers, rate);
+        }
+    }
+}
+
+#[test]
+fn passed_over_fingerprints_are_in_the_plan() {
+    // Short remainders and three subtables: one fingerprint in eleven is taken to be the next.
+    let shape = Shape {
+        subtables: 3,
+        buckets: 4001,
+        width: 5,
+        remainder: 5,
+        counter: 0,
+        moves: Moves::Search(256),
+        ..PAPER
+    };
+    for keys in [2_000, 20_000, 80_000] {
+        let (filter, mut strangers) = churned(shape, keys as usize, 1, keys);
+        assert_strangers_pass_at(&filter, &mut strangers, plan::dleft_rate(shape, keys));
+    }
+}
+
+#[test]
+fn small_planned_tables_are_never_full() {
+    for keys in [1, 10, 100, 1000] {
+        for false_positives in [0.3, 1e-3, 1e-6] {
+            for plan in PLANS {
+                let shape = plan(Target { keys, false_positives }).unwrap();
+                for seed in 0..1000 {
+                    churned(shape, keys as usize, usize::from(seed < 10), seed);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn loads_are_those_of_the_fluid_limit() {
+    // 002.table1: the paper's table, eight times as large, its keys exchanged twelve times over.
+    let shape = Shape { buckets: 8 * PAPER.buckets, ..PAPER };
+    let keys = 8 * ELEMENTS;
+    let (filter, _) = churned(shape, keys as usize, 12, 5);
+    let buckets = shape.buckets as usize;
+    // Cells in use: distinct fingerprints.
+    let fluid = Fluid::steady(4, filter.load() * 8.0, 16);
+    for (subtable, loads) in (0..).zip(filter.loads()) {
+        for count in 1..=8 {
+            let share = fluid.at_least_in(subtable, count);
+            let seen = loads[count as usize..].iter().sum::<u64>() as usize;
+            // Rarer than one bucket is seen as none; the others as if buckets were independent,
+            // which is cautious: what one has more, others have less.
+            if share * buckets as f64 > 1e-3 && share < 1.0 {
+                let distance = sidon_kit::rate::sigmas(seen, buckets, share);
+                let rare = share.min(1.0 - share) * (buckets as f64) < 10.0;
+                assert!(distance.abs() < if rare { 12.0 } else { 6.0 }, "{subtable} {count}");
+            } else {
+                assert_eq!(seen, if share < 0.5 { 0 } else { buckets });
+            }
+        }
+    }
+}
+
+#[test]
+fn moves_are_needed_as_often_as_the_fluid_limit_says() {
+    // Two subtables of 16 cells at 83 per cent, the edge of the fast layout.
+    let shape =
+        Shape { subtables: 2, buckets: 8192, cells: 16, moves: Moves::Search(256), ..PAPER };
+    let (keys, exchanges) = ((shape.all_cells() * 83 / 100) as usize, 12);
+    let (filter, _) = churned(shape, keys, exchanges, 6);
+    let expected = plan::dleft_overflow(shape, keys as u64);
+    // The first exchanges start from a freshly filled table, which overflows less.
+    let seen = filter.moved().needed as f64 / ((exchanges - 1) * keys) as f64;
+    assert_close(seen, expected, 0.15);
+    assert_eq!(filter.moved().resolved, filter.moved().needed);
+}
