@@ -1,11 +1,11 @@
 //! `sidon demo`: a minute in which a newcomer sees what the library does.
 
 use crate::show;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use serde_json::json;
 use sidon::{
     Seed,
-    member::Counting,
+    member::DLeft,
     ops::{Contains, Insert, Remove},
     plan::{self, Target},
 };
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 /// See it work: a set of a million flows that come and go
 ///
-/// Plans a counting filter, fills it with generated IPv4 five-tuples, lets every flow leave and
+/// Plans a d-left filter, fills it with generated IPv4 five-tuples, lets every flow leave and
 /// another come, and prints what was promised beside what was measured. Nothing is read from the
 /// network or the disk.
 #[derive(Debug, clap::Args)]
@@ -38,11 +38,11 @@ const BATCH: usize = 1024;
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let target = Target { keys: args.flows, false_positives: args.fpr };
-    let shape = plan::counting(target)?;
-    let mut filter = Counting::new(shape, Seed(args.seed.into()))?;
+    let shape = plan::dleft_fast(target)?;
+    let mut filter = DLeft::new(shape, Seed(args.seed.into()))?;
     // Enough strangers that a rate of this size is known to a few per cent.
     let strangers = ((2_000.0 / args.fpr) as u64).clamp(100_000, 20_000_000);
-    let bar = progress(args.flows * 4 + strangers);
+    let bar = show::progress(args.flows * 3 + strangers);
     let mut refused = 0u64;
 
     bar.set_message("filling");
@@ -84,49 +84,45 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 
     let measured = passed as f64 / strangers as f64;
     let spread = 1.96 * (measured * (1.0 - measured) / strangers as f64).sqrt();
-    let table_bytes = (shape.counters * u64::from(shape.width)).div_ceil(8);
+    let promised = plan::dleft_rate(shape, args.flows);
+    let load = args.flows as f64 / shape.all_cells() as f64;
     if args.json {
+        let interval = [measured - spread, measured + spread];
         return show::json_rows(vec![
-            json!({"what": "false_positive_rate", "promised": plan::counting_rate(shape, args.flows),
-                   "measured": measured, "interval": [measured - spread, measured + spread]}),
+            json!({"what": "false_positive_rate", "promised": promised, "measured": measured,
+                   "interval": interval}),
             json!({"what": "members_lost", "promised": 0, "measured": lost}),
-            json!({"what": "operations_refused",
-                   "promised": plan::counting_overflow(shape, args.flows), "measured": refused}),
-            json!({"what": "bytes", "promised": table_bytes, "measured": table_bytes}),
-            json!({"what": "fill", "promised": (plan::counting_rate(shape, args.flows)).powf(1.0 / f64::from(shape.hashes)),
-                   "measured": filter.fill()}),
+            json!({"what": "operations_refused", "promised": 0, "measured": refused}),
+            json!({"what": "load", "promised": load, "measured": filter.load()}),
+            json!({"what": "bits_per_flow",
+                   "promised": shape.bytes() as f64 * 8.0 / args.flows as f64}),
         ]);
     }
     let million = |flows: u64, took: Duration| flows as f64 / took.as_secs_f64() / 1e6;
+    let row =
+        |what: &str, promised: String, measured: String| vec![what.to_owned(), promised, measured];
     let rows = [
-        [
-            "strangers that pass".to_owned(),
-            show::rate(plan::counting_rate(shape, args.flows)),
-            format!("{} (+/- {})", show::rate(measured), show::rate(spread)),
-        ],
-        ["members lost".to_owned(), "0, as a fact".to_owned(), show::whole(lost)],
-        [
-            "operations refused".to_owned(),
-            show::rate(plan::counting_overflow(shape, args.flows)),
-            show::whole(refused),
-        ],
-        [
-            "counters in use".to_owned(),
-            show::rate(plan::counting_rate(shape, args.flows).powf(1.0 / f64::from(shape.hashes))),
-            show::rate(filter.fill()),
-        ],
+        row(
+            "strangers that pass",
+            show::rate(promised),
+            format!("{} +/- {}", show::rate(measured), show::rate(spread)),
+        ),
+        row("members lost", "0".to_owned(), show::whole(lost)),
+        row("operations refused", "0".to_owned(), show::whole(refused)),
+        row("cells in use", show::rate(load), show::rate(filter.load())),
     ];
     show::print(&format!(
         "A set of {} flows that come and go, in {} ({:.1} bits a flow):\n\
-         a counting Bloom filter of {} counters of {} bits, {} a flow.\n",
+         a d-left filter of {} subtables of {} buckets, {} cells of {} bits in each.\n",
         show::whole(args.flows),
-        show::bytes(table_bytes),
-        table_bytes as f64 * 8.0 / args.flows as f64,
-        show::whole(shape.counters),
+        show::bytes(shape.bytes()),
+        shape.bytes() as f64 * 8.0 / args.flows as f64,
+        shape.subtables,
+        show::whole(shape.buckets),
+        shape.cells,
         shape.width,
-        shape.hashes,
     ))?;
-    show::print(&show::table(&["", "promised", "measured"], rows.map(Vec::from)))?;
+    show::print(&show::table(&["", "promised", "measured"], rows))?;
     show::print(&format!(
         "\nFilled at {:.1} million flows a second, churned at {:.1}, asked at {:.1}, on one core,\n\
          the flows generated on the way. Every `no` was right; a `yes` is wrong as often as said.\n\
@@ -158,13 +154,4 @@ fn each(
         act(&batch);
         bar.inc(batch.len() as u64);
     }
-}
-
-fn progress(steps: u64) -> ProgressBar {
-    let bar = ProgressBar::new(steps);
-    if let Ok(style) = ProgressStyle::with_template("{msg:22} {bar:40} {percent:>3} %  {eta} left")
-    {
-        bar.set_style(style);
-    }
-    bar
 }

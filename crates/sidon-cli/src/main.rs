@@ -1,5 +1,6 @@
 //! `sidon`: compact memory for network flows, on the command line. A file a subcommand.
 
+mod audit;
 mod demo;
 mod lab;
 mod plan;

@@ -1,6 +1,9 @@
 //! `sidon plan`: which structure, what size, what it will cost.
 
-use crate::show;
+use crate::{
+    audit::{self, Found},
+    show,
+};
 use clap::Subcommand;
 use serde_json::{Value, json};
 use sidon::{
@@ -34,7 +37,20 @@ struct MemberArgs {
     /// The share of strangers that may pass, between 0 and 1
     #[arg(long, value_name = "P")]
     fpr: f64,
-    /// Write JSON: {"rows": [{"structure", "bits_per_key", "bytes", "fpr", "deletes", "shape"}]}
+    /// Only structures of this name: bloom, blocked, counting, dleft, hash_set
+    #[arg(long, value_name = "NAME")]
+    only: Option<String>,
+    /// Build each structure and measure it: fill, churn, then ask for members and strangers
+    #[arg(long)]
+    audit: bool,
+    /// With --audit: how many times over all keys leave and new ones come
+    #[arg(long, value_name = "N", default_value_t = 2, requires = "audit")]
+    turnovers: u64,
+    /// With --audit: the seed of the hash and of the generated keys
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "audit")]
+    seed: u64,
+    /// Write JSON: {"rows": [{"structure", "bits_per_key", "bytes", "fpr", "deletes", "shape"}]},
+    /// and with --audit "measured": {"fpr", "interval", "lost", "refused", "churned"}
     #[arg(long)]
     json: bool,
 }
@@ -59,31 +75,62 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 fn member(args: &MemberArgs) -> anyhow::Result<()> {
-    let rows = plan::members(Target { keys: args.keys, false_positives: args.fpr })?;
+    let mut rows = plan::members(Target { keys: args.keys, false_positives: args.fpr })?;
+    if let Some(only) = &args.only {
+        rows.retain(|row| row.shape.name() == only);
+        anyhow::ensure!(!rows.is_empty(), "no structure called {only} meets the target");
+    }
+    let measured = if args.audit { measure(args, &rows)? } else { vec![None; rows.len()] };
     let bits_per_key = |bytes: u64| bytes as f64 * 8.0 / args.keys as f64;
     if args.json {
-        let rows = rows.iter().map(|row| {
-            json!({
+        let rows = rows.iter().zip(&measured).map(|(row, measured)| {
+            let mut json = json!({
                 "structure": row.shape.name(),
                 "bits_per_key": bits_per_key(row.bytes),
                 "bytes": row.bytes,
                 "fpr": row.false_positives,
                 "deletes": row.shape.deletes(),
                 "shape": shape_json(&row.shape),
-            })
+            });
+            if let Some(found) = measured {
+                let low = found.false_positives - found.interval;
+                json["measured"] = json!({
+                    "fpr": found.false_positives,
+                    "interval": [low, low + 2.0 * found.interval],
+                    "lost": found.lost,
+                    "refused": found.refused,
+                    "churned": found.churned,
+                });
+            }
+            json
         });
         return show::json_rows(rows.collect());
     }
-    let head = ["structure", "bits/key", "memory", "false positives", "deletes", "shape"];
-    let lines = rows.iter().map(|row| {
-        vec![
+    let mut head = vec!["structure", "bits/key", "memory", "false positives", "deletes"];
+    if args.audit {
+        head.extend(["measured", "lost", "refused", "churned"]);
+    }
+    head.push("shape");
+    let lines = rows.iter().zip(&measured).map(|(row, measured)| {
+        let mut line = vec![
             row.shape.name().to_owned(),
             format!("{:.2}", bits_per_key(row.bytes)),
             show::bytes(row.bytes),
             show::rate(row.false_positives),
             if row.shape.deletes() { "yes" } else { "no" }.to_owned(),
-            shape_text(&row.shape),
-        ]
+        ];
+        match measured {
+            Some(found) => line.extend([
+                format!("{} +/- {}", show::rate(found.false_positives), show::rate(found.interval)),
+                show::whole(found.lost),
+                show::whole(found.refused),
+                show::whole(found.churned),
+            ]),
+            None if args.audit => line.extend(["-", "-", "-", "-"].map(str::to_owned)),
+            None => {}
+        }
+        line.push(shape_text(&row.shape));
+        line
     });
     show::print(&show::table(&head, lines))?;
     let filter = rows.iter().find(|row| row.shape.deletes());
@@ -91,6 +138,20 @@ fn member(args: &MemberArgs) -> anyhow::Result<()> {
         show::print("\nFor keys that leave, a plain hash set is the smallest here: take that.")?;
     }
     Ok(())
+}
+
+/// What each row is worth when built; nothing for the plain alternative.
+fn measure(args: &MemberArgs, rows: &[plan::Member]) -> anyhow::Result<Vec<Option<Found>>> {
+    let of = |row: &plan::Member| audit::steps(args.keys, args.turnovers, row.false_positives);
+    let bar = show::progress(rows.iter().map(of).sum());
+    let mut all = Vec::new();
+    for row in rows {
+        bar.set_message(format!("measuring {}", row.shape.name()));
+        let rate = row.false_positives;
+        all.push(audit::audit(&row.shape, args.keys, rate, args.turnovers, args.seed, &bar)?);
+    }
+    bar.finish_and_clear();
+    Ok(all)
 }
 
 fn shape_json(shape: &Shape) -> Value {

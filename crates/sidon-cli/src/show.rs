@@ -1,6 +1,7 @@
 //! How numbers, tables and JSON are shown, the same in every subcommand.
 
 use comfy_table::{CellAlignment, Table, presets};
+use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 
@@ -34,6 +35,16 @@ pub(crate) fn json_rows(rows: Vec<Value>) -> anyhow::Result<()> {
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     writeln!(io::stdout().lock(), "{text}")?;
     Ok(())
+}
+
+/// A bar on standard error, with the time that is left; silent where that is no terminal.
+pub(crate) fn progress(steps: u64) -> ProgressBar {
+    let bar = ProgressBar::new(steps);
+    if let Ok(style) = ProgressStyle::with_template("{msg:24} {bar:40} {percent:>3} %  {eta} left")
+    {
+        bar.set_style(style);
+    }
+    bar
 }
 
 /// A number of bytes in the unit that suits it.

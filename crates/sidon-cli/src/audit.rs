@@ -1,0 +1,194 @@
+//! `sidon plan member --audit`: what was planned, measured.
+//!
+//! Each structure is built, filled with generated five-tuples, and churned: every member leaves and
+//! a new key comes, as many times over as asked. Then all members and many strangers are asked for.
+
+use anyhow::Result;
+use indicatif::ProgressBar;
+use sidon::{
+    Refused, Seed,
+    member::{Blocked, Bloom, Counting, DLeft},
+    ops::{Contains, Insert, Remove},
+    plan::Shape,
+};
+use sidon_kit::FiveTuples;
+
+type Tuple = [u8; 13];
+
+/// What came of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Found {
+    /// The share of strangers that passed, and 1.96 standard deviations of it.
+    pub(crate) false_positives: f64,
+    pub(crate) interval: f64,
+    /// Members that were not found.
+    pub(crate) lost: u64,
+    /// Insertions and removals that were refused.
+    pub(crate) refused: u64,
+    /// Keys that came while another left.
+    pub(crate) churned: u64,
+}
+
+/// What is asked of every structure; those that keys cannot leave do not churn.
+trait Audited {
+    fn insert(&mut self, keys: &[Tuple], refused: &mut dyn FnMut(usize, Refused));
+    fn remove(&mut self, _: &[Tuple], _: &mut dyn FnMut(usize, Refused)) -> bool {
+        false
+    }
+    fn found(&self, keys: &[Tuple]) -> u64;
+}
+
+fn count<F: Contains<Tuple>>(filter: &F, keys: &[Tuple]) -> u64 {
+    let mut found = [false; BATCH];
+    let found = &mut found[..keys.len()];
+    filter.contains_batch(keys, found);
+    found.iter().filter(|&&found| found).count() as u64
+}
+
+macro_rules! audited {
+    ($name:ty $(, $remove:ident)?) => {
+        impl Audited for $name {
+            fn insert(&mut self, keys: &[Tuple], refused: &mut dyn FnMut(usize, Refused)) {
+                self.insert_batch(keys, refused);
+            }
+            $(fn remove(&mut self, keys: &[Tuple], refused: &mut dyn FnMut(usize, Refused)) -> bool {
+                self.$remove(keys, refused);
+                true
+            })?
+            fn found(&self, keys: &[Tuple]) -> u64 {
+                count(self, keys)
+            }
+        }
+    };
+}
+audited!(Bloom);
+audited!(Blocked);
+audited!(Counting, remove_batch);
+audited!(DLeft, remove_batch);
+
+const BATCH: usize = 256;
+
+/// Steps of the progress bar that one structure takes.
+pub(crate) fn steps(keys: u64, turnovers: u64, rate: f64) -> u64 {
+    keys * (2 + turnovers) + strangers(rate)
+}
+
+/// Strangers enough to know the rate to about two per cent.
+fn strangers(rate: f64) -> u64 {
+    ((10_000.0 / rate) as u64).clamp(1_000_000, 200_000_000)
+}
+
+/// Builds, fills, churns and asks; `None` for what is not ours.
+pub(crate) fn audit(
+    shape: &Shape,
+    keys: u64,
+    rate: f64,
+    turnovers: u64,
+    seed: u64,
+    bar: &ProgressBar,
+) -> Result<Option<Found>> {
+    let secret = Seed(seed.into());
+    let mut filter: Box<dyn Audited> = match *shape {
+        Shape::Bloom(shape) => Box::new(Bloom::new(shape, secret)?),
+        Shape::Blocked(shape) => Box::new(Blocked::new(shape, secret)?),
+        Shape::Counting(shape) => Box::new(Counting::new(shape, secret)?),
+        Shape::DLeft(shape) => Box::new(DLeft::new(shape, secret)?),
+        _ => return Ok(None),
+    };
+    let mut stream = FiveTuples::seeded(seed);
+    let mut refused = 0;
+    let mut members: Vec<Tuple> = stream.by_ref().take(keys as usize).collect();
+    for batch in members.chunks(BATCH) {
+        filter.insert(batch, &mut |_, _| refused += 1);
+        bar.inc(batch.len() as u64);
+    }
+
+    let (mut churned, mut leaving, mut coming) = (0, Vec::new(), Vec::new());
+    for turnover in 0..turnovers {
+        let mut order = Order::new(keys, seed.wrapping_add(turnover));
+        loop {
+            let places: Vec<usize> = order.by_ref().take(BATCH).collect();
+            if places.is_empty() {
+                break;
+            }
+            leaving.clear();
+            leaving.extend(places.iter().map(|&place| members[place]));
+            if !filter.remove(&leaving, &mut |_, _| refused += 1) {
+                break;
+            }
+            coming.clear();
+            coming.extend(stream.by_ref().take(places.len()));
+            filter.insert(&coming, &mut |_, _| refused += 1);
+            for (&place, &key) in places.iter().zip(&coming) {
+                members[place] = key;
+            }
+            churned += places.len() as u64;
+            bar.inc(places.len() as u64);
+        }
+    }
+
+    let mut lost = 0;
+    for batch in members.chunks(BATCH) {
+        lost += batch.len() as u64 - filter.found(batch);
+        bar.inc(batch.len() as u64);
+    }
+    let (asked, mut passed) = (strangers(rate), 0);
+    let mut left = asked;
+    while left > 0 {
+        coming.clear();
+        coming.extend(stream.by_ref().take(BATCH.min(left as usize)));
+        passed += filter.found(&coming);
+        left -= coming.len() as u64;
+        bar.inc(coming.len() as u64);
+    }
+    let false_positives = passed as f64 / asked as f64;
+    let interval = 1.96 * (false_positives * (1.0 - false_positives) / asked as f64).sqrt();
+    Ok(Some(Found { false_positives, interval, lost, refused, churned }))
+}
+
+/// All numbers below a bound, each once, in an order unlike that of arrival.
+struct Order {
+    bound: u64,
+    next: u64,
+    step: u64,
+    left: u64,
+}
+
+impl Order {
+    fn new(bound: u64, seed: u64) -> Self {
+        let mut rng = sidon_kit::Rng::seeded(seed);
+        let mut step = 1 + rng.below(bound);
+        while gcd(step, bound) != 1 {
+            step += 1;
+        }
+        Order { bound, next: rng.below(bound), step: step % bound, left: bound }
+    }
+}
+
+impl Iterator for Order {
+    type Item = usize;
+    fn next(&mut self) -> Option<usize> {
+        self.left = self.left.checked_sub(1)?;
+        let place = self.next;
+        self.next = (self.next + self.step) % self.bound;
+        Some(place as usize)
+    }
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_visits_every_place_once() {
+        for bound in [1, 2, 7, 100, 1024] {
+            let mut seen: Vec<usize> = Order::new(bound, 3).collect();
+            seen.sort_unstable();
+            assert!(seen.into_iter().eq(0..bound as usize));
+        }
+    }
+}
