@@ -15,7 +15,7 @@
 
 use super::{
     lines::{self, EachKey},
-    mapping::{LINES_MOST, Ones, Spread},
+    mapping::{InLines, LINES_MOST, Ones, Spread},
     table::{self, Nibble, OnTable, Table, Width, with_line_width},
 };
 use crate::{
@@ -218,12 +218,25 @@ impl Counting {
         Ok(())
     }
 
+    #[inline(always)]
+    fn act_on_lines<const L: usize, const W: u32>(
+        &mut self,
+        act: Act,
+        mapping: InLines,
+        digest: Digest,
+    ) -> Result<(), Refused> {
+        let mut ones = [Ones::NONE; L];
+        mapping.ones::<L, W>(digest, &mut ones);
+        self.act_in_lines::<W>(act, &ones[..mapping.lines as usize])
+    }
+
     fn act_on_digest(&mut self, act: Act, digest: Digest) -> Result<(), Refused> {
         if let Some(mapping) = self.counters.in_lines {
-            let mut ones = [Ones::NONE; LINES_MOST as usize];
             return with_line_width!(self.shape.width, |W| {
-                mapping.ones::<{ LINES_MOST as usize }, W>(digest, &mut ones);
-                self.act_in_lines::<W>(act, &ones[..mapping.lines as usize])
+                match mapping.lines {
+                    1..=2 => self.act_on_lines::<2, W>(act, mapping, digest),
+                    _ => self.act_on_lines::<{ LINES_MOST as usize }, W>(act, mapping, digest),
+                }
             });
         }
         let (positions, hashes) = self.counters.positions(digest);
@@ -243,13 +256,13 @@ impl Counting {
             let (seed, width) = (self.seed, self.shape.width);
             return match act {
                 Act::Insert => {
-                    let act = InLines::<true> { filter: self, refused };
+                    let act = EachLine::<true> { filter: self, refused };
                     with_line_width!(width, |W| {
                         probe::dispatch(EachKey::<_, _, W> { mapping, seed, keys, act });
                     });
                 }
                 Act::Remove => {
-                    let act = InLines::<false> { filter: self, refused };
+                    let act = EachLine::<false> { filter: self, refused };
                     with_line_width!(width, |W| {
                         probe::dispatch(EachKey::<_, _, W> { mapping, seed, keys, act });
                     });
@@ -318,12 +331,12 @@ impl<W: Width> table::Act<Counting> for Apply<'_, W> {
 }
 
 /// Changes the filter key by key, counters in lines.
-struct InLines<'a, const INSERT: bool> {
+struct EachLine<'a, const INSERT: bool> {
     filter: &'a mut Counting,
     refused: &'a mut dyn FnMut(usize, Refused),
 }
 
-impl<const INSERT: bool> lines::Act for InLines<'_, INSERT> {
+impl<const INSERT: bool> lines::Act for EachLine<'_, INSERT> {
     #[inline(always)]
     fn table(&self) -> &[u8] {
         self.filter.counters.cells.bytes()

@@ -129,8 +129,8 @@ impl<K: Key, A: Act, const W: u32> Kernel for EachKey<'_, K, A, W> {
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
         match self.mapping.lines {
-            2 => self.run_with::<2, I>(isa),
-            1 | 3 | 4 => self.run_with::<4, I>(isa),
+            1 | 2 => self.run_with::<2, I>(isa),
+            3 | 4 => self.run_with::<4, I>(isa),
             _ => self.run_with::<{ LINES_MOST as usize }, I>(isa),
         }
     }
@@ -140,7 +140,7 @@ impl<K: Key, A: Act, const W: u32> EachKey<'_, K, A, W> {
     #[inline(always)]
     fn run_with<const L: usize, I: Isa>(self, isa: I) {
         let EachKey { mapping, seed, keys, mut act } = self;
-        let lines = if L == 2 { 2 } else { mapping.lines as usize };
+        let lines = mapping.lines as usize;
         let far = act.table().len() > NEAR;
         let mut all = [[Ones::NONE; L]; CHUNK];
         batch::each_chunk(isa, seed, keys, |first, digests| {
@@ -160,30 +160,54 @@ impl<K: Key, A: Act, const W: u32> EachKey<'_, K, A, W> {
 }
 
 /// Whether none of the digest's cells is zero.
+#[inline(always)]
 pub(super) fn contains<const W: u32>(table: &[u8], mapping: InLines, digest: Digest) -> bool {
-    let mut ones = [Ones::NONE; LINES_MOST as usize];
-    mapping.ones::<{ LINES_MOST as usize }, W>(digest, &mut ones);
-    !ones[..mapping.lines as usize].iter().any(|ones| any_zero::<W>(table, ones))
+    let mut all = true;
+    for i in 0..mapping.lines {
+        let at = mapping.line(digest, i);
+        all = all && !zero_at::<W>(table, mapping, at);
+    }
+    all
 }
 
-/// Writes for each key whether none of its cells is zero.
-pub(super) struct Ask<'a> {
+/// Whether one of a key's cells in the line at an offset is zero.
+#[inline(always)]
+fn zero_at<const W: u32>(table: &[u8], mapping: InLines, at: (usize, u64)) -> bool {
+    let Some(line) = table[at.0..].first_chunk::<LINE>() else {
+        unreachable!("every line is whole");
+    };
+    mapping.any_zero::<W>(line, at.1)
+}
+
+/// A loop over keys that asks. It needs no masks: cells are looked at where they are, and a stranger
+/// mostly ends in its first line.
+pub(super) struct Lookup<'a, K, const W: u32> {
     pub(super) table: &'a [u8],
+    pub(super) mapping: InLines,
+    pub(super) seed: Seed,
+    pub(super) keys: &'a [K],
     pub(super) found: &'a mut [bool],
 }
 
-impl Act for Ask<'_> {
-    #[inline(always)]
-    fn table(&self) -> &[u8] {
-        self.table
-    }
+impl<K: Key, const W: u32> Kernel for Lookup<'_, K, W> {
+    type Output = ();
 
     #[inline(always)]
-    fn act<const W: u32>(&mut self, key: usize, ones: &[Ones]) {
-        let mut absent = false;
-        for ones in ones {
-            absent |= any_zero::<W>(self.table, ones);
-        }
-        self.found[key] = !absent;
+    fn run<I: Isa>(self, isa: I) {
+        let Lookup { table, mapping, seed, keys, found } = self;
+        let far = table.len() > NEAR;
+        batch::each_chunk(isa, seed, keys, |first, digests| {
+            let found = &mut found[first..first + digests.len()];
+            if far {
+                for &digest in digests {
+                    for i in 0..mapping.lines {
+                        probe::prefetch(table, mapping.line(digest, i).0);
+                    }
+                }
+            }
+            for (&digest, found) in digests.iter().zip(found) {
+                *found = contains::<W>(table, mapping, digest);
+            }
+        });
     }
 }

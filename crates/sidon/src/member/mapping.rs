@@ -66,8 +66,7 @@ impl InLines {
     /// coincide are one.
     #[inline(always)]
     pub(super) fn ones<const L: usize, const W: u32>(self, digest: Digest, ones: &mut [Ones; L]) {
-        // Two lines, the usual case, known to the compiler.
-        let lines = if L == 2 { 2 } else { self.lines as usize };
+        let lines = self.lines as usize;
         for (i, ones) in ones[..lines].iter_mut().enumerate() {
             self.in_line::<W>(digest, i as u32, ones);
         }
@@ -84,27 +83,70 @@ impl InLines {
         }
     }
 
-    /// The whole part of a position is the line, and its fraction is left to pick the cells.
+    /// Where line `i` of the digest starts, and the word that picks the cells in it: the whole part
+    /// of a position and its fraction.
+    #[inline(always)]
+    pub(super) fn line(self, digest: Digest, i: u32) -> (usize, u64) {
+        let (line, word) = spread::split(digest, i, self.all);
+        (line as usize * LINE, word)
+    }
+
     #[inline(always)]
     fn in_line<const W: u32>(self, digest: Digest, i: u32, ones: &mut Ones) {
-        let (line, mut word) = spread::split(digest, i, self.all);
-        *ones = Ones { offset: line as usize * LINE, words: [0; LINE / 8] };
-        // The upper bits name a cell: three of them its word, the others its place there.
-        let bits = const { 9 - W.ilog2() };
-        let fields = const { WORD_BITS / (9 - W.ilog2()) };
+        let (offset, mut word) = self.line(digest, i);
+        *ones = Ones { offset, words: [0; LINE / 8] };
         let mut left = self.each;
         loop {
             let mut rest = word;
-            for _ in 0..left.min(fields) {
-                let place = ((rest >> (64 - bits)) * u64::from(W)) % 64;
-                ones.words[(rest >> 61) as usize] |= 1 << place;
-                rest <<= bits;
+            for _ in 0..left.min(fields::<W>()) {
+                let (word, place) = cell::<W>(rest);
+                ones.words[word] |= 1 << place;
+                rest <<= bits::<W>();
             }
-            if left <= fields {
+            if left <= fields::<W>() {
                 return;
             }
-            left -= fields;
+            left -= fields::<W>();
             word = spread::again(word);
         }
     }
+
+    /// Whether one of the cells that `word` picks in a line is zero.
+    #[inline(always)]
+    pub(super) fn any_zero<const W: u32>(self, line: &[u8; LINE], mut word: u64) -> bool {
+        let words = line.as_chunks::<8>().0;
+        let mut zero = false;
+        let mut left = self.each;
+        loop {
+            let mut rest = word;
+            for _ in 0..left.min(fields::<W>()) {
+                let (word, place) = cell::<W>(rest);
+                let value = u64::from_le_bytes(words[word]) >> place;
+                zero |= value & const { u64::MAX >> (64 - W) } == 0;
+                rest <<= bits::<W>();
+            }
+            if left <= fields::<W>() {
+                return zero;
+            }
+            left -= fields::<W>();
+            word = spread::again(word);
+        }
+    }
+}
+
+/// The bits that pick a cell of a line.
+const fn bits<const W: u32>() -> u32 {
+    9 - W.ilog2()
+}
+
+/// How many cells a word picks.
+const fn fields<const W: u32>() -> u32 {
+    WORD_BITS / bits::<W>()
+}
+
+/// The cell that the upper bits of `rest` pick: three of them its word, the others its place there.
+#[inline(always)]
+fn cell<const W: u32>(rest: u64) -> (usize, u64) {
+    let place = (rest >> (64 - bits::<W>())) * u64::from(W) % 64;
+    ((rest >> 61) as usize, place)
 }

@@ -5,7 +5,7 @@
 
 use super::{
     batch::{self, CHUNK, NEAR},
-    lines::{self, Ask, EachKey},
+    lines,
     mapping::{InLines, Spread},
 };
 use crate::{
@@ -200,9 +200,9 @@ impl Table {
     pub(super) fn contains_batch<K: Key>(&self, seed: Seed, keys: &[K], found: &mut [bool]) {
         assert_eq!(keys.len(), found.len(), "one answer a key");
         if let Some(mapping) = self.in_lines {
-            let act = Ask { table: self.cells.bytes(), found };
+            let table = self.cells.bytes();
             return with_line_width!(self.cells.width(), |W| {
-                probe::dispatch(EachKey::<_, _, W> { mapping, seed, keys, act });
+                probe::dispatch(lines::Lookup::<_, W> { table, mapping, seed, keys, found });
             });
         }
         match self.cells.width() {
