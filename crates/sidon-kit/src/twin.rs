@@ -10,18 +10,20 @@ pub struct Multiset<K> {
     /// The keys in an order that does not depend on the map's: for drawing members.
     members: Vec<K>,
     places: HashMap<K, usize>,
+    total: u64,
 }
 
 impl<K: Copy + Eq + Hash> Multiset<K> {
     /// Nothing yet.
     pub fn new() -> Self {
-        Multiset { copies: HashMap::new(), members: Vec::new(), places: HashMap::new() }
+        Multiset { copies: HashMap::new(), members: Vec::new(), places: HashMap::new(), total: 0 }
     }
 
     /// One more copy.
     pub fn insert(&mut self, key: K) {
         let copies = self.copies.entry(key).or_insert(0);
         *copies += 1;
+        self.total += 1;
         if *copies == 1 {
             self.places.insert(key, self.members.len());
             self.members.push(key);
@@ -32,6 +34,7 @@ impl<K: Copy + Eq + Hash> Multiset<K> {
     pub fn remove(&mut self, key: K) -> bool {
         let Some(copies) = self.copies.get_mut(&key) else { return false };
         *copies -= 1;
+        self.total -= 1;
         if *copies == 0 {
             self.copies.remove(&key);
             let place = self.places.remove(&key).expect("every member has a place");
@@ -55,7 +58,7 @@ impl<K: Copy + Eq + Hash> Multiset<K> {
 
     /// All copies of all keys.
     pub fn total(&self) -> u64 {
-        self.copies.values().sum()
+        self.total
     }
 
     /// Takes everything out.

@@ -63,7 +63,7 @@ fn abuse(shape: Shape, universe: u64, steps: u64) {
                     strangers += 1;
                 }
             }
-            99 if rng.below(2_000) == 0 => {
+            99 if rng.below(300) == 0 => {
                 let done = if rng.chance(0.5) { filter.grow() } else { filter.shrink() };
                 reshaped += u64::from(done.is_ok());
             }
@@ -90,7 +90,7 @@ fn no_sequence_of_operations_loses_a_member() {
     };
     let shape = Shape {
         subtables: 2,
-        buckets: 400,
+        buckets: 60,
         cells: 16,
         width: 16,
         remainder: 13,
