@@ -22,10 +22,10 @@ fn abuse(shape: Shape, universe: u64, steps: u64) {
     let (mut full, mut overflows, mut reshaped, mut strangers) = (0u64, 0u64, 0u64, 0u64);
     for step in 0..steps {
         // Long waves of more insertions than removals and the reverse: full, and nearly empty.
-        let rising = step / 50_000 % 4 < 3;
+        let inserts = if step / 50_000 % 2 == 0 { 50 } else { 25 };
         let key = rng.below(universe);
         match rng.below(100) {
-            0..40 => {
+            draw if draw < inserts => {
                 let fingerprint = filter.fingerprint(&key);
                 let stored = copies.get(&fingerprint).copied().unwrap_or(0);
                 match filter.insert(&key) {
@@ -44,7 +44,7 @@ fn abuse(shape: Shape, universe: u64, steps: u64) {
                     Err(why) => panic!("{why}"),
                 }
             }
-            40..80 if !rising || rng.chance(0.8) => {
+            0..80 => {
                 let members = twin.members();
                 if !members.is_empty() {
                     let key = members[rng.below(members.len() as u64) as usize];
