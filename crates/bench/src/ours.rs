@@ -26,6 +26,8 @@ pub(crate) const ENTRIES: &[Entry] = &[
     Entry::ours("dleft", true, |target| dleft(fast(target), false)),
     Entry::ours("dleft_single", true, |target| dleft(fast(target), true)),
     Entry::ours("dleft_paper", true, |target| dleft(paper(target), false)),
+    Entry::ours("dleft_small", true, |target| dleft(plan::dleft_small(target)?, false)),
+    Entry::ours("dleft_smallest", true, |target| dleft(plan::dleft_smallest(target)?, false)),
 ];
 
 /// Takes members out of a filter.
