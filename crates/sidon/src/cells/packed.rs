@@ -74,13 +74,13 @@ impl Packed {
         true
     }
 
-    /// All bytes, for [`read`].
+    /// All bytes, for [`read()`].
     #[inline(always)]
     pub fn bytes(&self) -> &[u8] {
         self.memory.bytes()
     }
 
-    /// All bytes, for [`write`].
+    /// All bytes, for [`write()`].
     #[inline(always)]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         self.memory.bytes_mut()

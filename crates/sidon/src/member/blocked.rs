@@ -13,7 +13,7 @@
 //! `keys per line / 2^32` below every rate. Putze, Sanders and Singler, WEA 2007; one bit a
 //! word as in Parquet's split blocks, on blocks of twice the size.
 
-use super::batch::{self, NEAR};
+use super::batch::{self, NEAR, Steps};
 use crate::{
     Certainty, Digest, Infeasible, Key, Malformed, Refused, Seed,
     bytes::{self, Image},
@@ -119,13 +119,12 @@ impl Blocked {
         LineChoice { word: digest.0 as u32, start, hashes }
     }
 
+    /// Asks for the line of a digest, if the table is not near anyway.
     #[inline(always)]
-    fn prefetch_all(&self, digests: &[Digest]) {
+    fn prefetch(&self, digest: Digest) {
         let table = self.memory.bytes();
         if table.len() > NEAR {
-            for &digest in digests {
-                probe::prefetch(table, self.line(digest));
-            }
+            probe::prefetch(table, self.line(digest));
         }
     }
 
@@ -174,15 +173,53 @@ impl<K: Key + ?Sized> Insert<K> for Blocked {
             #[inline(always)]
             fn run<I: Isa>(self, isa: I) {
                 let Loop(filter, keys) = self;
-                batch::each_chunk(isa, filter.seed, keys, |_, digests| {
-                    filter.prefetch_all(digests);
-                    for &digest in digests {
-                        filter.insert_digest(isa, digest);
-                    }
-                });
+                batch::each_key(isa, filter.seed, keys, Enter { isa, filter });
             }
         }
         probe::dispatch(Loop(self, keys));
+    }
+}
+
+struct Enter<'a, I> {
+    isa: I,
+    filter: &'a mut Blocked,
+}
+
+impl<I: Isa> Steps for Enter<'_, I> {
+    type Place = Digest;
+    const NOWHERE: Digest = Digest(0);
+
+    #[inline(always)]
+    fn approach(&mut self, digest: Digest) -> Digest {
+        self.filter.prefetch(digest);
+        digest
+    }
+
+    #[inline(always)]
+    fn act(&mut self, _: usize, digest: &Digest) {
+        self.filter.insert_digest(self.isa, *digest);
+    }
+}
+
+struct Ask<'a, I> {
+    isa: I,
+    filter: &'a Blocked,
+    found: &'a mut [bool],
+}
+
+impl<I: Isa> Steps for Ask<'_, I> {
+    type Place = Digest;
+    const NOWHERE: Digest = Digest(0);
+
+    #[inline(always)]
+    fn approach(&mut self, digest: Digest) -> Digest {
+        self.filter.prefetch(digest);
+        digest
+    }
+
+    #[inline(always)]
+    fn act(&mut self, key: usize, digest: &Digest) {
+        self.found[key] = self.filter.contains_digest(self.isa, *digest);
     }
 }
 
@@ -210,12 +247,7 @@ impl<K: Key + ?Sized> Contains<K> for Blocked {
             #[inline(always)]
             fn run<I: Isa>(self, isa: I) {
                 let Loop(filter, keys, found) = self;
-                batch::each_chunk(isa, filter.seed, keys, |first, digests| {
-                    filter.prefetch_all(digests);
-                    for (&digest, found) in digests.iter().zip(&mut found[first..]) {
-                        *found = filter.contains_digest(isa, digest);
-                    }
-                });
+                batch::each_key(isa, filter.seed, keys, Ask { isa, filter, found });
             }
         }
         assert_eq!(keys.len(), found.len(), "one answer a key");

@@ -6,7 +6,7 @@
 //! vector instructions of it.
 
 use super::{
-    batch::{self, CHUNK, NEAR},
+    batch::{self, NEAR, Steps},
     mapping::{InLines, LINES_MOST, Ones},
 };
 use crate::{
@@ -139,23 +139,38 @@ impl<K: Key, A: Act, const W: u32> Kernel for EachKey<'_, K, A, W> {
 impl<K: Key, A: Act, const W: u32> EachKey<'_, K, A, W> {
     #[inline(always)]
     fn run_with<const L: usize, I: Isa>(self, isa: I) {
-        let EachKey { mapping, seed, keys, mut act } = self;
-        let lines = mapping.lines as usize;
+        let EachKey { mapping, seed, keys, act } = self;
         let far = act.table().len() > NEAR;
-        let mut all = [[Ones::NONE; L]; CHUNK];
-        batch::each_chunk(isa, seed, keys, |first, digests| {
-            for (&digest, ones) in digests.iter().zip(&mut all) {
-                mapping.ones::<L, W>(digest, ones);
-                if far {
-                    for ones in &ones[..lines] {
-                        probe::prefetch(act.table(), ones.offset);
-                    }
-                }
+        batch::each_key(isa, seed, keys, Change::<A, L, W> { mapping, far, act });
+    }
+}
+
+/// Finds the cells of a key as masks, and acts on them.
+struct Change<A, const L: usize, const W: u32> {
+    mapping: InLines,
+    far: bool,
+    act: A,
+}
+
+impl<A: Act, const L: usize, const W: u32> Steps for Change<A, L, W> {
+    type Place = [Ones; L];
+    const NOWHERE: Self::Place = [Ones::NONE; L];
+
+    #[inline(always)]
+    fn approach(&mut self, digest: Digest) -> [Ones; L] {
+        let mut ones = Self::NOWHERE;
+        self.mapping.ones::<L, W>(digest, &mut ones);
+        if self.far {
+            for ones in &ones[..self.mapping.lines as usize] {
+                probe::prefetch(self.act.table(), ones.offset);
             }
-            for (i, ones) in all[..digests.len()].iter().enumerate() {
-                act.act::<W>(first + i, &ones[..lines]);
-            }
-        });
+        }
+        ones
+    }
+
+    #[inline(always)]
+    fn act(&mut self, key: usize, ones: &[Ones; L]) {
+        self.act.act::<W>(key, &ones[..self.mapping.lines as usize]);
     }
 }
 
@@ -196,18 +211,34 @@ impl<K: Key, const W: u32> Kernel for Lookup<'_, K, W> {
     fn run<I: Isa>(self, isa: I) {
         let Lookup { table, mapping, seed, keys, found } = self;
         let far = table.len() > NEAR;
-        batch::each_chunk(isa, seed, keys, |first, digests| {
-            let found = &mut found[first..first + digests.len()];
-            if far {
-                for &digest in digests {
-                    for i in 0..mapping.lines {
-                        probe::prefetch(table, mapping.line(digest, i).0);
-                    }
-                }
+        batch::each_key(isa, seed, keys, Find::<W> { table, mapping, far, found });
+    }
+}
+
+/// Asks for the lines of a key, and looks at its cells.
+struct Find<'a, const W: u32> {
+    table: &'a [u8],
+    mapping: InLines,
+    far: bool,
+    found: &'a mut [bool],
+}
+
+impl<const W: u32> Steps for Find<'_, W> {
+    type Place = Digest;
+    const NOWHERE: Digest = Digest(0);
+
+    #[inline(always)]
+    fn approach(&mut self, digest: Digest) -> Digest {
+        if self.far {
+            for i in 0..self.mapping.lines {
+                probe::prefetch(self.table, self.mapping.line(digest, i).0);
             }
-            for (&digest, found) in digests.iter().zip(found) {
-                *found = contains::<W>(table, mapping, digest);
-            }
-        });
+        }
+        digest
+    }
+
+    #[inline(always)]
+    fn act(&mut self, key: usize, digest: &Digest) {
+        self.found[key] = contains::<W>(self.table, self.mapping, *digest);
     }
 }

@@ -1,8 +1,8 @@
 //! Which structure, what size, what it will cost.
 
 use super::{
-    Target, blocked, blocked_rate, bloom, bloom_rate, counting, counting_rate, dleft_fast,
-    dleft_rate, dleft_small, dleft_smallest,
+    Target, blocked, blocked_rate, bloom, bloom_rate, counting, counting_in_lines, counting_rate,
+    dleft_fast, dleft_rate, dleft_small, dleft_smallest,
 };
 use crate::{
     Infeasible,
@@ -80,10 +80,13 @@ pub fn members(target: Target) -> Result<Vec<Member>, Infeasible> {
         rows.push(Member { bytes, false_positives, shape: Shape::Blocked(shape) });
     }
 
-    let shape = counting(target)?;
-    let bytes = Packed::payload_bytes(shape.counters, shape.width)?;
-    let false_positives = counting_rate(shape, keys);
-    rows.push(Member { bytes, false_positives, shape: Shape::Counting(shape) });
+    // The smallest, and one with few lines a key.
+    for plan in [counting, counting_in_lines] {
+        let shape = plan(target)?;
+        let bytes = Packed::payload_bytes(shape.counters, shape.width)?;
+        let false_positives = counting_rate(shape, keys);
+        rows.push(Member { bytes, false_positives, shape: Shape::Counting(shape) });
+    }
 
     // The fast layout, the smallest with counters, the smallest. The lowest rates are beyond their
     // cells of 32 bits, and now and then two of them are the same.

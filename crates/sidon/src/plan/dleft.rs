@@ -21,7 +21,7 @@
 //!
 //! More cells or more subtables go higher still: with 64 buckets seen, 2 x 16, 2 x 32, 3 x 8 and
 //! 4 x 8 refused nothing at 0.996. A search that sees 256 full buckets has looked into eight times
-//! as many, and fails only if all of those are full. Plans stop at 0.97 for the time it takes, far
+//! as many, and fails only if all of those are full. Plans stop at 0.955 for the time it takes, far
 //! from the limit. Small tables differ: there, all keys may happen to want the same few buckets.
 //! Of a hundred cells with none to spare one key in twenty is refused, and about fifty times fewer
 //! with every four more; plans add 24. Bonomi et al., ESA 2006, sections 3 to 5.
@@ -166,7 +166,7 @@ enum Room {
 }
 
 /// A load that plans do not exceed, whatever the moves.
-const LOAD_MOST: f64 = 0.97;
+const LOAD_MOST: f64 = 0.955;
 /// The least buckets that a search must be allowed to look at for that load.
 const SEARCH_LEAST: u32 = 64;
 /// Cells to spare in any table of more than one bucket a subtable.

@@ -42,7 +42,7 @@ mod moves;
 
 pub use moves::{Moved, Moves};
 
-use super::batch::{self, CHUNK, NEAR};
+use super::batch::{self, NEAR, Steps};
 use crate::{
     Certainty, Digest, Infeasible, Key, Refused, Seed,
     cells::{
@@ -250,10 +250,10 @@ impl DLeft {
 
     /// The share of strangers that pass: fingerprints in use, of those there are.
     pub fn false_positive_rate(&self) -> f64 {
-        // Without counters the copies of a key take cells of their own, which makes this cautious.
-        let all = self.shape.fingerprints() as f64;
-        let passed_over = self.passed_over();
-        self.occupied as f64 / all * (1.0 + passed_over)
+        // A share `q` of fingerprints is passed over for successors, which are then twice as likely,
+        // for members and strangers alike. Copies in cells of their own make this cautious.
+        let q = self.passed_over();
+        self.occupied as f64 / self.shape.fingerprints() as f64 * (1.0 + q) / (1.0 - q)
     }
 
     /// The fingerprint of a key: keys that share it are one to the filter, others never.
@@ -660,28 +660,44 @@ impl<K: Key, L: Layout, A: Answer> Ask<'_, K, L, A> {
     #[inline(always)]
     fn run_with<const D: usize, I: Isa>(self, isa: I) {
         let Ask { filter, layout, keys, answers, answer } = self;
-        let mut all = [[Place { offset: 0, remainder: 0 }; D]; CHUNK];
-        batch::each_chunk(isa, filter.seed, keys, |first, digests| {
-            filter.approach(digests, &mut all);
-            for (answered, places) in answers[first..].iter_mut().zip(&all[..digests.len()]) {
-                *answered = answer.of(isa, layout, filter, places);
-            }
-        });
+        let steps = AskEach::<_, _, _, D> { isa, layout, filter, answers, answer };
+        batch::each_key(isa, filter.seed, keys, steps);
+    }
+}
+
+struct AskEach<'a, I, L, A: Answer, const D: usize> {
+    isa: I,
+    layout: L,
+    filter: &'a DLeft,
+    answers: &'a mut [A::Value],
+    answer: A,
+}
+
+impl<I: Isa, L: Layout, A: Answer, const D: usize> Steps for AskEach<'_, I, L, A, D> {
+    type Place = [Place; D];
+    const NOWHERE: Self::Place = [Place { offset: 0, remainder: 0 }; D];
+
+    #[inline(always)]
+    fn approach(&mut self, digest: Digest) -> [Place; D] {
+        let places = self.filter.places(digest);
+        self.filter.prefetch(&places);
+        places
+    }
+
+    #[inline(always)]
+    fn act(&mut self, key: usize, places: &[Place; D]) {
+        self.answers[key] = self.answer.of(self.isa, self.layout, self.filter, places);
     }
 }
 
 impl DLeft {
-    /// The places of a chunk of digests, their buckets asked for.
+    /// Asks for the buckets of a key, if the table is not near anyway.
     #[inline(always)]
-    fn approach<const D: usize>(&self, digests: &[Digest], all: &mut [[Place; D]; CHUNK]) {
+    fn prefetch<const D: usize>(&self, places: &[Place; D]) {
         let table = self.memory.bytes();
-        let far = table.len() > NEAR;
-        for (&digest, places) in digests.iter().zip(all) {
-            *places = self.places(digest);
-            if far {
-                for place in &places[..self.subtables::<D>()] {
-                    probe::prefetch(table, place.offset);
-                }
+        if table.len() > NEAR {
+            for place in &places[..self.subtables::<D>()] {
+                probe::prefetch(table, place.offset);
             }
         }
     }
@@ -720,27 +736,49 @@ impl<K: Key, L: Layout> Change<'_, K, L> {
     #[inline(always)]
     fn run_with<const D: usize, I: Isa>(self, isa: I) {
         let Change { filter, layout, keys, act, refused } = self;
-        let mut all = [[Place { offset: 0, remainder: 0 }; D]; CHUNK];
-        batch::each_chunk(isa, filter.seed, keys, |first, digests| {
-            filter.approach(digests, &mut all);
-            let mut buckets = filter.shape.buckets;
-            for i in 0..digests.len() {
-                if filter.shape.buckets != buckets {
-                    // The table grew under way: the places of the rest are others now.
-                    buckets = filter.shape.buckets;
-                    for (&digest, places) in digests.iter().zip(&mut all).skip(i) {
-                        *places = filter.places(digest);
-                    }
-                }
-                let done = match act {
-                    Act::Insert => filter.insert_at(isa, layout, &all[i]),
-                    Act::Remove => filter.remove_at(isa, layout, &all[i]),
-                };
-                if let Err(why) = done {
-                    refused(first + i, why);
-                }
-            }
-        });
+        let (seed, buckets) = (filter.seed, filter.shape.buckets);
+        let steps = ChangeEach::<_, _, D> { isa, layout, filter, act, refused, buckets };
+        batch::each_key(isa, seed, keys, steps);
+    }
+}
+
+struct ChangeEach<'a, I, L, const D: usize> {
+    isa: I,
+    layout: L,
+    filter: &'a mut DLeft,
+    act: Act,
+    refused: &'a mut dyn FnMut(usize, Refused),
+    /// How many buckets there were at the start.
+    buckets: u64,
+}
+
+impl<I: Isa, L: Layout, const D: usize> Steps for ChangeEach<'_, I, L, D> {
+    /// The fingerprint, and where it may be stored.
+    type Place = (u64, [Place; D]);
+    const NOWHERE: Self::Place = (0, [Place { offset: 0, remainder: 0 }; D]);
+
+    #[inline(always)]
+    fn approach(&mut self, digest: Digest) -> Self::Place {
+        let fingerprint = self.filter.fingerprint_of(digest);
+        let places = self.filter.places_of(fingerprint);
+        self.filter.prefetch(&places);
+        (fingerprint, places)
+    }
+
+    #[inline(always)]
+    fn act(&mut self, key: usize, (fingerprint, places): &Self::Place) {
+        let mut places = *places;
+        if self.filter.shape.buckets != self.buckets {
+            // The table grew under way, and the places of a fingerprint are others now.
+            places = self.filter.places_of(*fingerprint);
+        }
+        let done = match self.act {
+            Act::Insert => self.filter.insert_at(self.isa, self.layout, &places),
+            Act::Remove => self.filter.remove_at(self.isa, self.layout, &places),
+        };
+        if let Err(why) = done {
+            (self.refused)(key, why);
+        }
     }
 }
 
