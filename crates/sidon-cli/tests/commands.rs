@@ -20,7 +20,8 @@ fn rows(args: &[&str]) -> Vec<Value> {
 fn plan_member_lists_structures_cheapest_first() {
     let rows = rows(&["plan", "member", "--keys", "1000000", "--fpr", "0.01", "--json"]);
     let names: Vec<_> = rows.iter().map(|row| row["structure"].as_str().unwrap()).collect();
-    let expected = ["bloom", "blocked", "dleft", "dleft", "dleft", "counting", "hash_set"];
+    let expected =
+        ["bloom", "blocked", "dleft", "dleft", "dleft", "counting", "counting", "hash_set"];
     assert_eq!(names, expected);
     let bytes: Vec<_> = rows.iter().map(|row| row["bytes"].as_u64().unwrap()).collect();
     assert!(bytes.is_sorted());

@@ -19,7 +19,7 @@ pub(super) trait Steps {
     /// Any value, before there is one.
     const NOWHERE: Self::Place;
     /// Finds the cells of a key and asks for them.
-    fn approach(&mut self, digest: Digest) -> Self::Place;
+    fn approach(&mut self, digest: Digest, place: &mut Self::Place);
     /// Acts on the key of this index.
     fn act(&mut self, key: usize, place: &Self::Place);
 }
@@ -42,7 +42,7 @@ pub(super) fn each_key<I: Isa, K: Key, S: Steps>(isa: I, seed: Seed, keys: &[K],
         let digests = &mut digests[..group.len()];
         K::digests(isa, seed, group, digests);
         for &digest in &*digests {
-            places[asked % RING] = steps.approach(digest);
+            steps.approach(digest, &mut places[asked % RING]);
             asked += 1;
         }
         while acted + LAG < asked {

@@ -190,9 +190,9 @@ impl<I: Isa> Steps for Enter<'_, I> {
     const NOWHERE: Digest = Digest(0);
 
     #[inline(always)]
-    fn approach(&mut self, digest: Digest) -> Digest {
+    fn approach(&mut self, digest: Digest, place: &mut Digest) {
         self.filter.prefetch(digest);
-        digest
+        *place = digest;
     }
 
     #[inline(always)]
@@ -212,9 +212,9 @@ impl<I: Isa> Steps for Ask<'_, I> {
     const NOWHERE: Digest = Digest(0);
 
     #[inline(always)]
-    fn approach(&mut self, digest: Digest) -> Digest {
+    fn approach(&mut self, digest: Digest, place: &mut Digest) {
         self.filter.prefetch(digest);
-        digest
+        *place = digest;
     }
 
     #[inline(always)]

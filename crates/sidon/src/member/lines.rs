@@ -157,15 +157,13 @@ impl<A: Act, const L: usize, const W: u32> Steps for Change<A, L, W> {
     const NOWHERE: Self::Place = [Ones::NONE; L];
 
     #[inline(always)]
-    fn approach(&mut self, digest: Digest) -> [Ones; L] {
-        let mut ones = Self::NOWHERE;
-        self.mapping.ones::<L, W>(digest, &mut ones);
+    fn approach(&mut self, digest: Digest, ones: &mut [Ones; L]) {
+        self.mapping.ones::<L, W>(digest, ones);
         if self.far {
             for ones in &ones[..self.mapping.lines as usize] {
                 probe::prefetch(self.act.table(), ones.offset);
             }
         }
-        ones
     }
 
     #[inline(always)]
@@ -228,13 +226,13 @@ impl<const W: u32> Steps for Find<'_, W> {
     const NOWHERE: Digest = Digest(0);
 
     #[inline(always)]
-    fn approach(&mut self, digest: Digest) -> Digest {
+    fn approach(&mut self, digest: Digest, place: &mut Digest) {
         if self.far {
             for i in 0..self.mapping.lines {
                 probe::prefetch(self.table, self.mapping.line(digest, i).0);
             }
         }
-        digest
+        *place = digest;
     }
 
     #[inline(always)]

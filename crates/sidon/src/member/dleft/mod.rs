@@ -59,6 +59,8 @@ use crate::{
 
 /// The most subtables.
 pub const SUBTABLES_MOST: u32 = 8;
+/// The most cells of a bucket.
+const CELLS_MOST: usize = 32;
 /// The most bits of a counter.
 pub const COUNTER_MOST: u32 = 4;
 
@@ -678,10 +680,9 @@ impl<I: Isa, L: Layout, A: Answer, const D: usize> Steps for AskEach<'_, I, L, A
     const NOWHERE: Self::Place = [Place { offset: 0, remainder: 0 }; D];
 
     #[inline(always)]
-    fn approach(&mut self, digest: Digest) -> [Place; D] {
-        let places = self.filter.places(digest);
-        self.filter.prefetch(&places);
-        places
+    fn approach(&mut self, digest: Digest, places: &mut [Place; D]) {
+        *places = self.filter.places(digest);
+        self.filter.prefetch(places);
     }
 
     #[inline(always)]
@@ -758,23 +759,25 @@ impl<I: Isa, L: Layout, const D: usize> Steps for ChangeEach<'_, I, L, D> {
     const NOWHERE: Self::Place = (0, [Place { offset: 0, remainder: 0 }; D]);
 
     #[inline(always)]
-    fn approach(&mut self, digest: Digest) -> Self::Place {
-        let fingerprint = self.filter.fingerprint_of(digest);
-        let places = self.filter.places_of(fingerprint);
-        self.filter.prefetch(&places);
-        (fingerprint, places)
+    fn approach(&mut self, digest: Digest, (fingerprint, places): &mut Self::Place) {
+        *fingerprint = self.filter.fingerprint_of(digest);
+        *places = self.filter.places_of(*fingerprint);
+        self.filter.prefetch(places);
     }
 
     #[inline(always)]
     fn act(&mut self, key: usize, (fingerprint, places): &Self::Place) {
-        let mut places = *places;
-        if self.filter.shape.buckets != self.buckets {
+        let moved: [Place; D];
+        let places = if self.filter.shape.buckets == self.buckets {
+            places
+        } else {
             // The table grew under way, and the places of a fingerprint are others now.
-            places = self.filter.places_of(*fingerprint);
-        }
+            moved = self.filter.places_of(*fingerprint);
+            &moved
+        };
         let done = match self.act {
-            Act::Insert => self.filter.insert_at(self.isa, self.layout, &places),
-            Act::Remove => self.filter.remove_at(self.isa, self.layout, &places),
+            Act::Insert => self.filter.insert_at(self.isa, self.layout, places),
+            Act::Remove => self.filter.remove_at(self.isa, self.layout, places),
         };
         if let Err(why) = done {
             (self.refused)(key, why);

@@ -5,8 +5,8 @@
 //! from bucket to bucket, breadth first, so the fewest cells move: tables then fill to 95 per cent
 //! and more.
 
-use super::{BASE, DLeft, Lanes, Layout, Odd, Place, SUBTABLES_MOST, with_layout};
-use crate::{Infeasible, Refused};
+use super::{BASE, CELLS_MOST, DLeft, Lanes, Layout, Odd, Place, SUBTABLES_MOST, with_layout};
+use crate::{Infeasible, Refused, probe};
 
 /// What happens when all cells of a key are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -128,16 +128,22 @@ impl DLeft {
     fn find_chain(&self, steps: &mut Vec<Step>, limit: usize) -> Option<(usize, u32, Step, u32)> {
         let mut at = 0;
         while at < steps.len() {
-            for cell in 0..self.shape.cells {
-                for other in 0..self.shape.subtables {
-                    if other == steps[at].subtable {
-                        continue;
+            for other in 0..self.shape.subtables {
+                if other == steps[at].subtable {
+                    continue;
+                }
+                // Where all cells would go is asked for before any of it is looked at.
+                let mut nexts = [None; CELLS_MOST];
+                for (cell, next) in (0..self.shape.cells).zip(&mut nexts) {
+                    *next = self.step(&steps[at], at as u32, cell, other);
+                    if let Some(next) = next {
+                        let offset = self.offset(next.subtable, next.bucket);
+                        probe::prefetch(self.memory.bytes(), offset);
                     }
-                    let Some(next) = self.step(&steps[at], at as u32, cell, other) else {
-                        continue;
-                    };
+                }
+                for next in nexts.into_iter().flatten() {
                     if let Some(free) = self.empty_cell(&next) {
-                        return Some((at, cell, next, free));
+                        return Some((at, next.cell, next, free));
                     }
                     let known =
                         |step: &Step| step.subtable == next.subtable && step.bucket == next.bucket;
