@@ -1,4 +1,4 @@
-//! Batches: hash, ask for lines, and act on what was asked for some keys ago.
+//! Batches: hash, ask for lines, and act on them once they have come.
 
 use crate::{Digest, Key, Seed, probe::Isa};
 
@@ -24,6 +24,40 @@ pub(super) trait Steps {
     fn act(&mut self, key: usize, place: &Self::Place);
 }
 
+/// Tables from this many bytes on are in no cache: memory is what a batch waits for, and is kept
+/// busy all the time. Smaller ones are best taken a chunk at a time.
+const DEEP: usize = 16 << 20;
+
+/// Takes the two steps for every key, in order, in the way that suits a table of so many bytes.
+#[inline(always)]
+pub(super) fn each_key<I: Isa, K: Key, S: Steps>(
+    isa: I,
+    seed: Seed,
+    keys: &[K],
+    bytes: usize,
+    steps: S,
+) {
+    if bytes < DEEP {
+        by_chunks(isa, seed, keys, steps);
+    } else {
+        staggered(isa, seed, keys, steps);
+    }
+}
+
+/// The first step for a chunk of keys, then the second.
+#[inline(always)]
+pub(super) fn by_chunks<I: Isa, K: Key, S: Steps>(isa: I, seed: Seed, keys: &[K], mut steps: S) {
+    let mut places = [S::NOWHERE; CHUNK];
+    each_chunk(isa, seed, keys, |first, digests| {
+        for (&digest, place) in digests.iter().zip(&mut places) {
+            steps.approach(digest, place);
+        }
+        for (i, place) in places[..digests.len()].iter().enumerate() {
+            steps.act(first + i, place);
+        }
+    });
+}
+
 /// Keys hashed at a time.
 const GROUP: usize = 8;
 /// How far acting is behind asking: long enough for memory to answer.
@@ -31,10 +65,10 @@ const LAG: usize = 16;
 /// Places remembered, a power of two.
 const RING: usize = (LAG + GROUP).next_power_of_two();
 
-/// Takes the two steps for every key, in order, the second some keys behind the first: while the
-/// memory works for one group of keys the next is hashed, and an earlier one acted on.
+/// The second step some keys behind the first: while the memory works for one group of keys the
+/// next is hashed, and an earlier one acted on.
 #[inline(always)]
-pub(super) fn each_key<I: Isa, K: Key, S: Steps>(isa: I, seed: Seed, keys: &[K], mut steps: S) {
+fn staggered<I: Isa, K: Key, S: Steps>(isa: I, seed: Seed, keys: &[K], mut steps: S) {
     let mut places = [S::NOWHERE; RING];
     let mut digests = [Digest(0); GROUP];
     let (mut asked, mut acted) = (0, 0);

@@ -173,7 +173,8 @@ impl<K: Key + ?Sized> Insert<K> for Blocked {
             #[inline(always)]
             fn run<I: Isa>(self, isa: I) {
                 let Loop(filter, keys) = self;
-                batch::each_key(isa, filter.seed, keys, Enter { isa, filter });
+                let (seed, bytes) = (filter.seed, filter.memory.bytes().len());
+                batch::each_key(isa, seed, keys, bytes, Enter { isa, filter });
             }
         }
         probe::dispatch(Loop(self, keys));
@@ -247,7 +248,8 @@ impl<K: Key + ?Sized> Contains<K> for Blocked {
             #[inline(always)]
             fn run<I: Isa>(self, isa: I) {
                 let Loop(filter, keys, found) = self;
-                batch::each_key(isa, filter.seed, keys, Ask { isa, filter, found });
+                let bytes = filter.memory.bytes().len();
+                batch::each_key(isa, filter.seed, keys, bytes, Ask { isa, filter, found });
             }
         }
         assert_eq!(keys.len(), found.len(), "one answer a key");

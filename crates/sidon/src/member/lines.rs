@@ -141,7 +141,8 @@ impl<K: Key, A: Act, const W: u32> EachKey<'_, K, A, W> {
     fn run_with<const L: usize, I: Isa>(self, isa: I) {
         let EachKey { mapping, seed, keys, act } = self;
         let far = act.table().len() > NEAR;
-        batch::each_key(isa, seed, keys, Change::<A, L, W> { mapping, far, act });
+        // Masks take room: a whole chunk of them is better made before any is used.
+        batch::by_chunks(isa, seed, keys, Change::<A, L, W> { mapping, far, act });
     }
 }
 
@@ -209,7 +210,7 @@ impl<K: Key, const W: u32> Kernel for Lookup<'_, K, W> {
     fn run<I: Isa>(self, isa: I) {
         let Lookup { table, mapping, seed, keys, found } = self;
         let far = table.len() > NEAR;
-        batch::each_key(isa, seed, keys, Find::<W> { table, mapping, far, found });
+        batch::each_key(isa, seed, keys, table.len(), Find::<W> { table, mapping, far, found });
     }
 }
 

@@ -663,7 +663,7 @@ impl<K: Key, L: Layout, A: Answer> Ask<'_, K, L, A> {
     fn run_with<const D: usize, I: Isa>(self, isa: I) {
         let Ask { filter, layout, keys, answers, answer } = self;
         let steps = AskEach::<_, _, _, D> { isa, layout, filter, answers, answer };
-        batch::each_key(isa, filter.seed, keys, steps);
+        batch::each_key(isa, filter.seed, keys, filter.memory.bytes().len(), steps);
     }
 }
 
@@ -738,8 +738,9 @@ impl<K: Key, L: Layout> Change<'_, K, L> {
     fn run_with<const D: usize, I: Isa>(self, isa: I) {
         let Change { filter, layout, keys, act, refused } = self;
         let (seed, buckets) = (filter.seed, filter.shape.buckets);
+        let bytes = filter.memory.bytes().len();
         let steps = ChangeEach::<_, _, D> { isa, layout, filter, act, refused, buckets };
-        batch::each_key(isa, seed, keys, steps);
+        batch::each_key(isa, seed, keys, bytes, steps);
     }
 }
 
