@@ -21,6 +21,11 @@ pub enum Refused {
         /// The largest value a counter of this width holds.
         ceiling: u64,
     },
+    /// The number is not a key of the universe `0..universe`.
+    Outside {
+        /// How many keys there are.
+        universe: u64,
+    },
     /// There is nothing to remove: the key is visibly absent.
     NotStored,
     /// A merge of structures that differ in this respect.
@@ -38,6 +43,9 @@ impl fmt::Display for Refused {
             }
             Refused::Overflow { ceiling } => {
                 write!(f, "a counter is at its ceiling of {ceiling}")
+            }
+            Refused::Outside { universe } => {
+                write!(f, "the key is not below the universe's size of {universe}")
             }
             Refused::NotStored => write!(f, "the key is not stored"),
             Refused::Mismatch { field } => {

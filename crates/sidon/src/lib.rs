@@ -39,7 +39,7 @@ pub mod ops;
 pub mod plan;
 pub mod probe;
 
-pub use answer::Certainty;
+pub use answer::{Bound, Certainty, Estimate, Lookup};
 pub use error::{Infeasible, Malformed, Refused};
 pub use hash::{Digest, Key, Seed};
 

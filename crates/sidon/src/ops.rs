@@ -7,7 +7,10 @@
 //! them to hash all keys, prefetch all cells, then act. The answers are the same either way, in
 //! the same order.
 
-use crate::{answer::Certainty, error::Refused};
+use crate::{
+    answer::{Certainty, Estimate, Lookup},
+    error::Refused,
+};
 
 /// Keys can enter.
 pub trait Insert<K: ?Sized> {
@@ -72,6 +75,30 @@ pub trait Contains<K: ?Sized> {
 
     /// What `true` is worth at this load.
     fn certainty(&self) -> Certainty;
+}
+
+/// Amounts can be counted under keys.
+pub trait Count<K: ?Sized> {
+    /// Adds an amount to the key's count. On `Err`, nothing has changed.
+    fn add(&mut self, key: &K, amount: u64) -> Result<(), Refused>;
+
+    /// The key's count, with its certainty.
+    fn estimate(&self, key: &K) -> Estimate;
+}
+
+/// Keys can have a state.
+pub trait StateMap<K: ?Sized> {
+    /// What a key can be in.
+    type State;
+
+    /// The key's state, or that it has none, or that the cells do not tell.
+    fn lookup(&self, key: &K) -> Lookup<Self::State>;
+
+    /// Gives the key this state, whatever it had before. On `Err`, nothing has changed.
+    fn set(&mut self, key: &K, state: Self::State) -> Result<(), Refused>;
+
+    /// Takes the key out. On `Err`, nothing has changed.
+    fn forget(&mut self, key: &K) -> Result<(), Refused>;
 }
 
 /// Two structures of one shape and seed can become one.
