@@ -87,7 +87,50 @@ pub(super) fn hash(seed: Seed, bytes: &[u8]) -> Digest {
     Digest(state.finish())
 }
 
-/// The digests of keys of one length, four at a time.
+/// Two words at a time: while one waits for its own last step, the other goes on.
+#[derive(Clone, Copy)]
+struct Pair<W>(W, W);
+
+impl<W: Word> Word for Pair<W> {
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        Pair(self.0.add(other.0), self.1.add(other.1))
+    }
+    #[inline(always)]
+    fn xor(self, other: Self) -> Self {
+        Pair(self.0.xor(other.0), self.1.xor(other.1))
+    }
+    #[inline(always)]
+    fn xor_word(self, word: u64) -> Self {
+        Pair(self.0.xor_word(word), self.1.xor_word(word))
+    }
+    #[inline(always)]
+    fn rotate<const N: u32>(self) -> Self {
+        Pair(self.0.rotate::<N>(), self.1.rotate::<N>())
+    }
+    #[inline(always)]
+    fn shift_right(self, bits: u32) -> Self {
+        Pair(self.0.shift_right(bits), self.1.shift_right(bits))
+    }
+}
+
+/// Word `i` of the padded messages of eight keys.
+#[inline(always)]
+fn message_words<I: Isa, const N: usize>(isa: I, keys: &[[u8; N]; 8], i: usize) -> Pair<I::X4> {
+    let gather = |word: &dyn Fn(usize) -> u64| {
+        let low = isa.load([word(0), word(1), word(2), word(3)]);
+        let high = isa.load([word(4), word(5), word(6), word(7)]);
+        Pair(low, high)
+    };
+    if i == N / 8 && N > 8 && !N.is_multiple_of(8) {
+        // The last eight bytes, without those that the word before has already, side by side.
+        let last = gather(&|key| u64::from_le_bytes(*keys[key].last_chunk().expect("N > 8")));
+        return last.shift_right(64 - 8 * (N as u32 % 8)).xor_word((N as u64) << 56);
+    }
+    gather(&|key| message_word(&keys[key], i))
+}
+
+/// The digests of keys of one length, eight at a time.
 #[inline(always)]
 pub(super) fn hash_each<I: Isa, const N: usize>(
     isa: I,
@@ -95,18 +138,22 @@ pub(super) fn hash_each<I: Isa, const N: usize>(
     keys: &[[u8; N]],
     digests: &mut [Digest],
 ) {
-    let key = halves(seed).map(|half| isa.load([half; 4]));
-    let fours = keys.len() / 4 * 4;
-    for (keys, digests) in keys.chunks_exact(4).zip(digests.chunks_exact_mut(4)) {
+    let key = halves(seed).map(|half| Pair(isa.load([half; 4]), isa.load([half; 4])));
+    let (eights, rest) = keys.as_chunks::<8>();
+    let (digests, rest_digests) = digests.as_chunks_mut::<8>();
+    for (keys, digests) in eights.iter().zip(digests) {
         let mut state = State::new(key);
         for i in 0..=N / 8 {
-            state.absorb(isa.load(std::array::from_fn(|lane| message_word(&keys[lane], i))));
+            state.absorb(message_words(isa, keys, i));
         }
-        for (digest, word) in digests.iter_mut().zip(isa.store(state.finish())) {
-            *digest = Digest(word);
+        let Pair(low, high) = state.finish();
+        let (low, high) = (isa.store(low), isa.store(high));
+        for i in 0..4 {
+            digests[i] = Digest(low[i]);
+            digests[i + 4] = Digest(high[i]);
         }
     }
-    for (key, digest) in keys[fours..].iter().zip(&mut digests[fours..]) {
+    for (key, digest) in rest.iter().zip(rest_digests) {
         *digest = hash(seed, key);
     }
 }

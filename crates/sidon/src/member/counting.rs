@@ -211,7 +211,7 @@ impl Counting {
         let table = self.counters.cells.bytes_mut();
         for ones in ones {
             match act {
-                Act::Insert => lines::raise::<W>(table, ones),
+                Act::Insert => lines::raise::<W>(table, ones, pins),
                 Act::Remove => lines::lower::<W>(table, ones, pins),
             }
         }

@@ -85,12 +85,19 @@ pub(super) fn any_at_ceiling<const W: u32>(table: &[u8], ones: &Ones) -> bool {
     full != 0
 }
 
-/// Adds one to each cell of the mask that is not at its ceiling.
+/// Adds one to each cell of the mask. `pins` leaves those at their ceiling alone; without it, none
+/// is.
 #[inline(always)]
-pub(super) fn raise<const W: u32>(table: &mut [u8], ones: &Ones) {
+pub(super) fn raise<const W: u32>(table: &mut [u8], ones: &Ones, pins: bool) {
     let mut line = words(table, ones.offset);
-    for (word, one) in line.iter_mut().zip(ones.words) {
-        *word += one & !at_ceiling::<W>(*word);
+    if pins {
+        for (word, one) in line.iter_mut().zip(ones.words) {
+            *word += one & !at_ceiling::<W>(*word);
+        }
+    } else {
+        for (word, one) in line.iter_mut().zip(ones.words) {
+            *word += one;
+        }
     }
     store(table, ones.offset, line);
 }
@@ -100,9 +107,14 @@ pub(super) fn raise<const W: u32>(table: &mut [u8], ones: &Ones) {
 #[inline(always)]
 pub(super) fn lower<const W: u32>(table: &mut [u8], ones: &Ones, pins: bool) {
     let mut line = words(table, ones.offset);
-    let keep = if pins { u64::MAX } else { 0 };
-    for (word, one) in line.iter_mut().zip(ones.words) {
-        *word -= one & !(at_ceiling::<W>(*word) & keep);
+    if pins {
+        for (word, one) in line.iter_mut().zip(ones.words) {
+            *word -= one & !at_ceiling::<W>(*word);
+        }
+    } else {
+        for (word, one) in line.iter_mut().zip(ones.words) {
+            *word -= one;
+        }
     }
     store(table, ones.offset, line);
 }
@@ -175,22 +187,22 @@ impl<A: Act, const L: usize, const W: u32> Steps for Change<A, L, W> {
 
 /// Whether none of the digest's cells is zero.
 #[inline(always)]
-pub(super) fn contains<const W: u32>(table: &[u8], mapping: InLines, digest: Digest) -> bool {
-    let mut all = true;
+pub(super) fn contains<const W: u32, I: Isa>(
+    isa: I,
+    table: &[u8],
+    mapping: InLines,
+    digest: Digest,
+) -> bool {
     for i in 0..mapping.lines {
-        let at = mapping.line(digest, i);
-        all = all && !zero_at::<W>(table, mapping, at);
+        let (offset, word) = mapping.line(digest, i);
+        let Some(line) = table[offset..].first_chunk::<LINE>() else {
+            unreachable!("every line is whole");
+        };
+        if mapping.any_zero::<W, I>(isa, line, word) {
+            return false;
+        }
     }
-    all
-}
-
-/// Whether one of a key's cells in the line at an offset is zero.
-#[inline(always)]
-fn zero_at<const W: u32>(table: &[u8], mapping: InLines, at: (usize, u64)) -> bool {
-    let Some(line) = table[at.0..].first_chunk::<LINE>() else {
-        unreachable!("every line is whole");
-    };
-    mapping.any_zero::<W>(line, at.1)
+    true
 }
 
 /// A loop over keys that asks. It needs no masks: cells are looked at where they are, and a stranger
@@ -210,19 +222,26 @@ impl<K: Key, const W: u32> Kernel for Lookup<'_, K, W> {
     fn run<I: Isa>(self, isa: I) {
         let Lookup { table, mapping, seed, keys, found } = self;
         let far = table.len() > NEAR;
-        batch::each_key(isa, seed, keys, table.len(), Find::<W> { table, mapping, far, found });
+        batch::each_key(
+            isa,
+            seed,
+            keys,
+            table.len(),
+            Find::<W, I> { isa, table, mapping, far, found },
+        );
     }
 }
 
 /// Asks for the lines of a key, and looks at its cells.
-struct Find<'a, const W: u32> {
+struct Find<'a, const W: u32, I> {
+    isa: I,
     table: &'a [u8],
     mapping: InLines,
     far: bool,
     found: &'a mut [bool],
 }
 
-impl<const W: u32> Steps for Find<'_, W> {
+impl<const W: u32, I: Isa> Steps for Find<'_, W, I> {
     type Place = Digest;
     const NOWHERE: Digest = Digest(0);
 
@@ -238,6 +257,6 @@ impl<const W: u32> Steps for Find<'_, W> {
 
     #[inline(always)]
     fn act(&mut self, key: usize, digest: &Digest) {
-        self.found[key] = contains::<W>(self.table, self.mapping, *digest);
+        self.found[key] = contains::<W, I>(self.isa, self.table, self.mapping, *digest);
     }
 }

@@ -9,7 +9,11 @@
 //! costs false positives; with two or three lines a key the price is a few per cent of memory,
 //! with one line it is a third at a rate of 0.1 %.
 
-use crate::{Digest, Infeasible, hash::spread, probe::LINE};
+use crate::{
+    Digest, Infeasible,
+    hash::spread,
+    probe::{Isa, LINE, NIBBLES_MAX},
+};
 
 /// Where the cells of a key lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -113,7 +117,15 @@ impl InLines {
 
     /// Whether one of the cells that `word` picks in a line is zero.
     #[inline(always)]
-    pub(super) fn any_zero<const W: u32>(self, line: &[u8; LINE], mut word: u64) -> bool {
+    pub(super) fn any_zero<const W: u32, I: Isa>(
+        self,
+        isa: I,
+        line: &[u8; LINE],
+        mut word: u64,
+    ) -> bool {
+        if W == 4 && self.each <= NIBBLES_MAX {
+            return isa.any_nibble_zero(line, word, self.each);
+        }
         let words = line.as_chunks::<8>().0;
         let mut zero = false;
         let mut left = self.each;

@@ -165,7 +165,7 @@ impl Table {
         if let Some(mapping) = self.in_lines {
             let table = self.cells.bytes();
             return with_line_width!(self.cells.width(), |W| {
-                lines::contains::<W>(table, mapping, digest)
+                lines::contains::<W, _>(probe::BASE, table, mapping, digest)
             });
         }
         let (positions, hashes) = self.positions(digest);

@@ -26,6 +26,9 @@ pub const LINE: usize = 64;
 /// How many bits of a [`Blocked`](crate::member::Blocked) line one key may set.
 pub const LINE_HASHES_MAX: u32 = 16;
 
+/// How many 4-bit cells of a line one word names.
+pub const NIBBLES_MAX: u32 = 5;
+
 /// An instruction set: a proof, held by value, that its operations may be executed.
 pub trait Isa: Copy {
     /// Four 64-bit words side by side.
@@ -43,6 +46,10 @@ pub trait Isa: Copy {
 
     /// Which lanes of the bucket hold `value` where the bits of `ignored` are not looked at.
     fn matches_but<L: Lane, const N: usize>(self, bucket: &[u8; N], value: L, ignored: L) -> u64;
+
+    /// Whether one of the 4-bit cells of the line that `word` names is zero: cell `i` is named by
+    /// the seven bits below the upper `7 * i`, for `i` below `cells`, at most [`NIBBLES_MAX`].
+    fn any_nibble_zero(self, line: &[u8; LINE], word: u64, cells: u32) -> bool;
 
     /// Whether all bits that `choice` names in the line are set.
     fn line_contains(self, line: &[u8; LINE], choice: LineChoice) -> bool;
@@ -135,6 +142,8 @@ pub trait Word: Copy {
     fn xor_word(self, word: u64) -> Self;
     /// Rotation to the left by `N` bits, 1 to 63.
     fn rotate<const N: u32>(self) -> Self;
+    /// Shift to the right by 0 to 63 bits.
+    fn shift_right(self, bits: u32) -> Self;
 }
 
 /// A loop that wants the best instruction set there is.

@@ -36,6 +36,18 @@ impl Isa for Portable {
     }
 
     #[inline(always)]
+    fn any_nibble_zero(self, line: &[u8; LINE], word: u64, cells: u32) -> bool {
+        debug_assert!(cells <= super::NIBBLES_MAX, "the word names no more cells");
+        let (mut rest, mut zero) = (word, false);
+        for _ in 0..cells {
+            let cell = (rest >> 57) as usize;
+            zero |= (line[cell / 2] >> (cell % 2 * 4)) & 15 == 0;
+            rest <<= 7;
+        }
+        zero
+    }
+
+    #[inline(always)]
     fn line_contains(self, line: &[u8; LINE], choice: LineChoice) -> bool {
         let wanted = line_bits(choice);
         (0..8).all(|i| word(line, i) & wanted[i] == wanted[i])
@@ -85,6 +97,10 @@ impl Word for [u64; 4] {
     fn rotate<const N: u32>(self) -> Self {
         self.map(|word| word.rotate_left(N))
     }
+    #[inline(always)]
+    fn shift_right(self, bits: u32) -> Self {
+        self.map(|word| word >> bits)
+    }
 }
 
 impl Word for u64 {
@@ -103,5 +119,9 @@ impl Word for u64 {
     #[inline(always)]
     fn rotate<const N: u32>(self) -> Self {
         self.rotate_left(N)
+    }
+    #[inline(always)]
+    fn shift_right(self, bits: u32) -> Self {
+        self >> bits
     }
 }

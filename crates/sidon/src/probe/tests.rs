@@ -106,11 +106,31 @@ proptest! {
     }
 
     #[test]
+    fn nibbles_agree_on_any_word(word: u64, cells in 0u32..=NIBBLES_MAX, fill in prop::array::uniform32(0u8..=1)) {
+        // Every cell is zero or not by a bit of its own, alone and among others.
+        let mut line = [0u8; LINE];
+        for (byte, fill) in line.iter_mut().zip(fill.into_iter().chain(fill)) {
+            *byte = 0x10 * fill + 3 * (1 - fill);
+        }
+        let by_hand = |line: &[u8; LINE]| {
+            let mut cells = (0..cells).map(|i| (word << (7 * i)) >> 57);
+            cells.any(|cell| (line[cell as usize / 2] >> (cell % 2 * 4)) & 15 == 0)
+        };
+        prop_assert_eq!(twins_agree!(|isa| isa.any_nibble_zero(&line, word, cells)), by_hand(&line));
+        for cell in 0..128 {
+            let mut line = [0xff; LINE];
+            line[cell / 2] = if cell % 2 == 0 { 0xf0 } else { 0x0f };
+            prop_assert_eq!(twins_agree!(|isa| isa.any_nibble_zero(&line, word, cells)), by_hand(&line));
+        }
+    }
+
+    #[test]
     fn four_words_are_four_words(a: [u64; 4], b: [u64; 4]) {
-        fn all<W: Word>(x: W, y: W) -> [W; 8] {
+        fn all<W: Word>(x: W, y: W) -> [W; 10] {
             [
                 x.add(y), x.xor(y), x.xor_word(77), x.rotate::<13>(), x.rotate::<16>(),
-                x.rotate::<17>(), x.rotate::<21>(), x.rotate::<32>(),
+                x.rotate::<17>(), x.rotate::<21>(), x.rotate::<32>(), x.shift_right(24),
+                x.shift_right(0),
             ]
         }
         let four = twins_agree!(|isa| all(isa.load(a), isa.load(b)).map(|x| isa.store(x)));

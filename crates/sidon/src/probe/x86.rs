@@ -127,6 +127,11 @@ impl Isa for Sse2 {
     }
 
     #[inline(always)]
+    fn any_nibble_zero(self, line: &[u8; LINE], word: u64, cells: u32) -> bool {
+        Portable.any_nibble_zero(line, word, cells)
+    }
+
+    #[inline(always)]
     fn line_contains(self, line: &[u8; LINE], choice: LineChoice) -> bool {
         Portable.line_contains(line, choice)
     }
@@ -227,6 +232,38 @@ impl Isa for Avx2 {
     }
 
     #[inline(always)]
+    fn any_nibble_zero(self, line: &[u8; LINE], word: u64, cells: u32) -> bool {
+        debug_assert!(cells <= super::NIBBLES_MAX, "the word names no more cells");
+        // SAFETY: a value of `Avx2` proves AVX2; `load256` checks its own bounds.
+        let zero = unsafe {
+            // The two bytes that hold the seven bits of each cell, moved down to their places.
+            let bytes = _mm256_setr_epi8(
+                7, -1, -1, -1, 6, 7, -1, -1, 5, 6, -1, -1, 4, 5, -1, -1, //
+                3, 4, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,
+            );
+            let shifts = _mm256_setr_epi32(1, 2, 3, 4, 5, 0, 0, 0);
+            let named = _mm256_shuffle_epi8(_mm256_set1_epi64x(word as i64), bytes);
+            let named = _mm256_srlv_epi32(named, shifts);
+            // Of the seven bits the upper four name a dword, the lower three its nibble. A
+            // permutation looks at the lower three bits of its indices alone.
+            let dword = _mm256_srli_epi32::<3>(named);
+            let low = _mm256_permutevar8x32_epi32(load256(line, 0), dword);
+            let high = _mm256_permutevar8x32_epi32(load256(line, 32), dword);
+            let upper_half = _mm256_castsi256_ps(_mm256_slli_epi32::<25>(named));
+            let values = _mm256_castps_si256(_mm256_blendv_ps(
+                _mm256_castsi256_ps(low),
+                _mm256_castsi256_ps(high),
+                upper_half,
+            ));
+            let place = _mm256_and_si256(_mm256_slli_epi32::<2>(named), _mm256_set1_epi32(28));
+            let values = _mm256_and_si256(_mm256_srlv_epi32(values, place), _mm256_set1_epi32(15));
+            let zero = _mm256_cmpeq_epi32(values, _mm256_setzero_si256());
+            _mm256_movemask_ps(_mm256_castsi256_ps(zero)) as u32
+        };
+        zero & ((1 << cells) - 1) != 0
+    }
+
+    #[inline(always)]
     fn line_contains(self, line: &[u8; LINE], choice: LineChoice) -> bool {
         // SAFETY: a value of `Avx2` proves AVX2; `load256` checks its own bounds.
         unsafe {
@@ -299,6 +336,11 @@ impl Word for Avx2X4 {
     fn xor_word(self, word: u64) -> Self {
         // SAFETY: `self` proves AVX2.
         Avx2X4(unsafe { _mm256_xor_si256(self.0, _mm256_set1_epi64x(word as i64)) })
+    }
+    #[inline(always)]
+    fn shift_right(self, bits: u32) -> Self {
+        // SAFETY: `self` proves AVX2.
+        Avx2X4(unsafe { _mm256_srl_epi64(self.0, _mm_cvtsi32_si128(bits as i32)) })
     }
     #[inline(always)]
     fn rotate<const N: u32>(self) -> Self {
