@@ -46,7 +46,7 @@ pub(super) fn each_key<I: Isa, K: Key, S: Steps>(
 
 /// The first step for a chunk of keys, then the second.
 #[inline(always)]
-pub(super) fn by_chunks<I: Isa, K: Key, S: Steps>(isa: I, seed: Seed, keys: &[K], mut steps: S) {
+fn by_chunks<I: Isa, K: Key, S: Steps>(isa: I, seed: Seed, keys: &[K], mut steps: S) {
     let mut places = [S::NOWHERE; CHUNK];
     each_chunk(isa, seed, keys, |first, digests| {
         for (&digest, place) in digests.iter().zip(&mut places) {

@@ -226,7 +226,7 @@ impl Counting {
         digest: Digest,
     ) -> Result<(), Refused> {
         let mut ones = [Ones::NONE; L];
-        mapping.ones::<L, W>(digest, &mut ones);
+        mapping.ones::<L, W, _>(probe::BASE, digest, &mut ones);
         self.act_in_lines::<W>(act, &ones[..mapping.lines as usize])
     }
 

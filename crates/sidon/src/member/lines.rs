@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     Digest, Key, Seed,
-    probe::{self, Isa, Kernel, LINE},
+    probe::{Isa, Kernel, LINE},
 };
 
 /// The lowest bit of each cell of `W` bits.
@@ -152,35 +152,35 @@ impl<K: Key, A: Act, const W: u32> EachKey<'_, K, A, W> {
     #[inline(always)]
     fn run_with<const L: usize, I: Isa>(self, isa: I) {
         let EachKey { mapping, seed, keys, act } = self;
-        let far = act.table().len() > NEAR;
-        // Masks take room: a whole chunk of them is better made before any is used.
-        batch::by_chunks(isa, seed, keys, Change::<A, L, W> { mapping, far, act });
+        let (bytes, far) = (act.table().len(), act.table().len() > NEAR);
+        batch::each_key(isa, seed, keys, bytes, Change::<A, I, L, W> { isa, mapping, far, act });
     }
 }
 
-/// Finds the cells of a key as masks, and acts on them.
-struct Change<A, const L: usize, const W: u32> {
+/// Asks for the lines of a key, and acts on its cells.
+struct Change<A, I, const L: usize, const W: u32> {
+    isa: I,
     mapping: InLines,
     far: bool,
     act: A,
 }
 
-impl<A: Act, const L: usize, const W: u32> Steps for Change<A, L, W> {
-    type Place = [Ones; L];
-    const NOWHERE: Self::Place = [Ones::NONE; L];
+impl<A: Act, I: Isa, const L: usize, const W: u32> Steps for Change<A, I, L, W> {
+    type Place = Digest;
+    const NOWHERE: Digest = Digest(0);
 
     #[inline(always)]
-    fn approach(&mut self, digest: Digest, ones: &mut [Ones; L]) {
-        self.mapping.ones::<L, W>(digest, ones);
+    fn approach(&mut self, digest: Digest, place: &mut Digest) {
         if self.far {
-            for ones in &ones[..self.mapping.lines as usize] {
-                probe::prefetch(self.act.table(), ones.offset);
-            }
+            self.mapping.prefetch(self.act.table(), digest);
         }
+        *place = digest;
     }
 
     #[inline(always)]
-    fn act(&mut self, key: usize, ones: &[Ones; L]) {
+    fn act(&mut self, key: usize, digest: &Digest) {
+        let mut ones = [Ones::NONE; L];
+        self.mapping.ones::<L, W, I>(self.isa, *digest, &mut ones);
         self.act.act::<W>(key, &ones[..self.mapping.lines as usize]);
     }
 }
@@ -248,9 +248,7 @@ impl<const W: u32, I: Isa> Steps for Find<'_, W, I> {
     #[inline(always)]
     fn approach(&mut self, digest: Digest, place: &mut Digest) {
         if self.far {
-            for i in 0..self.mapping.lines {
-                probe::prefetch(self.table, self.mapping.line(digest, i).0);
-            }
+            self.mapping.prefetch(self.table, digest);
         }
         *place = digest;
     }

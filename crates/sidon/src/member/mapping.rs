@@ -12,7 +12,7 @@
 use crate::{
     Digest, Infeasible,
     hash::spread,
-    probe::{Isa, LINE, NIBBLES_MAX},
+    probe::{self, Isa, LINE, NIBBLES_MAX},
 };
 
 /// Where the cells of a key lie.
@@ -69,10 +69,15 @@ impl InLines {
     /// The cells of the digest, line by line; `L` is at least the number of lines. Cells that
     /// coincide are one.
     #[inline(always)]
-    pub(super) fn ones<const L: usize, const W: u32>(self, digest: Digest, ones: &mut [Ones; L]) {
+    pub(super) fn ones<const L: usize, const W: u32, I: Isa>(
+        self,
+        isa: I,
+        digest: Digest,
+        ones: &mut [Ones; L],
+    ) {
         let lines = self.lines as usize;
         for (i, ones) in ones[..lines].iter_mut().enumerate() {
-            self.in_line::<W>(digest, i as u32, ones);
+            self.in_line::<W, I>(isa, digest, i as u32, ones);
         }
         for i in 1..lines {
             for j in 0..i {
@@ -95,9 +100,21 @@ impl InLines {
         (line as usize * LINE, word)
     }
 
+    /// Asks for the lines of the digest.
     #[inline(always)]
-    fn in_line<const W: u32>(self, digest: Digest, i: u32, ones: &mut Ones) {
+    pub(super) fn prefetch(self, table: &[u8], digest: Digest) {
+        for i in 0..self.lines {
+            probe::prefetch(table, self.line(digest, i).0);
+        }
+    }
+
+    #[inline(always)]
+    fn in_line<const W: u32, I: Isa>(self, isa: I, digest: Digest, i: u32, ones: &mut Ones) {
         let (offset, mut word) = self.line(digest, i);
+        if W == 4 && self.each <= NIBBLES_MAX {
+            *ones = Ones { offset, words: isa.nibble_ones(word, self.each) };
+            return;
+        }
         *ones = Ones { offset, words: [0; LINE / 8] };
         let mut left = self.each;
         loop {

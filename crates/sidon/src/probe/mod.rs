@@ -51,6 +51,9 @@ pub trait Isa: Copy {
     /// the seven bits below the upper `7 * i`, for `i` below `cells`, at most [`NIBBLES_MAX`].
     fn any_nibble_zero(self, line: &[u8; LINE], word: u64, cells: u32) -> bool;
 
+    /// A one in the lowest bit of each of those cells, in a line of zeros: eight little-endian words.
+    fn nibble_ones(self, word: u64, cells: u32) -> [u64; LINE / 8];
+
     /// Whether all bits that `choice` names in the line are set.
     fn line_contains(self, line: &[u8; LINE], choice: LineChoice) -> bool;
 

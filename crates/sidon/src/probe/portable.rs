@@ -48,6 +48,18 @@ impl Isa for Portable {
     }
 
     #[inline(always)]
+    fn nibble_ones(self, word: u64, cells: u32) -> [u64; LINE / 8] {
+        debug_assert!(cells <= super::NIBBLES_MAX, "the word names no more cells");
+        let (mut rest, mut ones) = (word, [0; LINE / 8]);
+        for _ in 0..cells {
+            let cell = rest >> 57;
+            ones[(cell / 16) as usize] |= 1 << (cell % 16 * 4);
+            rest <<= 7;
+        }
+        ones
+    }
+
+    #[inline(always)]
     fn line_contains(self, line: &[u8; LINE], choice: LineChoice) -> bool {
         let wanted = line_bits(choice);
         (0..8).all(|i| word(line, i) & wanted[i] == wanted[i])

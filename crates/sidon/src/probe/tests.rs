@@ -117,6 +117,12 @@ proptest! {
             cells.any(|cell| (line[cell as usize / 2] >> (cell % 2 * 4)) & 15 == 0)
         };
         prop_assert_eq!(twins_agree!(|isa| isa.any_nibble_zero(&line, word, cells)), by_hand(&line));
+        let mut ones = [0; LINE / 8];
+        for i in 0..cells {
+            let cell = (word << (7 * i)) >> 57;
+            ones[(cell / 16) as usize] |= 1u64 << (cell % 16 * 4);
+        }
+        prop_assert_eq!(twins_agree!(|isa| isa.nibble_ones(word, cells)), ones);
         for cell in 0..128 {
             let mut line = [0xff; LINE];
             line[cell / 2] = if cell % 2 == 0 { 0xf0 } else { 0x0f };
