@@ -1,0 +1,457 @@
+//! The five-tuple of a packet as a key: who speaks to whom, by which protocol.
+//!
+//! A [`FlowKey`] is 13 bytes for IPv4 and 37 for IPv6, and is hashed as exactly these bytes:
+//! ```text
+//! | source 4 or 16 | destination 4 or 16 | source port 2 | destination port 2 | protocol 1 |
+//! ```
+//! in network order. Ports are 0 where there are none: protocols other than TCP, UDP, UDP-Lite,
+//! SCTP and DCCP, and every fragment but the first. As read from a packet a key is directed;
+//! [`FlowKey::undirected`] is the same for both directions.
+
+use sidon::{Digest, Key, Seed, probe::Isa};
+use std::{
+    fmt,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    str::FromStr,
+};
+
+/// Bytes of a key of IPv4.
+pub const V4: usize = 13;
+/// Bytes of a key of IPv6.
+pub const V6: usize = 37;
+
+/// The numbers of the protocols that are named here.
+pub mod protocol {
+    /// ICMP for IPv4.
+    pub const ICMP: u8 = 1;
+    /// IPv4 inside IP.
+    pub const IPIP: u8 = 4;
+    /// TCP.
+    pub const TCP: u8 = 6;
+    /// UDP.
+    pub const UDP: u8 = 17;
+    /// DCCP.
+    pub const DCCP: u8 = 33;
+    /// IPv6 inside IP.
+    pub const IPV6: u8 = 41;
+    /// Generic routing encapsulation.
+    pub const GRE: u8 = 47;
+    /// ICMP for IPv6.
+    pub const ICMPV6: u8 = 58;
+    /// SCTP.
+    pub const SCTP: u8 = 132;
+    /// UDP-Lite.
+    pub const UDP_LITE: u8 = 136;
+
+    /// Numbers and names, in the order of the numbers.
+    const NAMES: [(u8, &str); 18] = [
+        (ICMP, "icmp"),
+        (2, "igmp"),
+        (IPIP, "ipip"),
+        (TCP, "tcp"),
+        (9, "igrp"),
+        (UDP, "udp"),
+        (DCCP, "dccp"),
+        (IPV6, "ipv6"),
+        (46, "rsvp"),
+        (GRE, "gre"),
+        (50, "esp"),
+        (51, "ah"),
+        (ICMPV6, "icmp6"),
+        (89, "ospf"),
+        (103, "pim"),
+        (112, "vrrp"),
+        (SCTP, "sctp"),
+        (UDP_LITE, "udplite"),
+    ];
+
+    /// The name of a protocol, if it is a usual one.
+    pub fn name(number: u8) -> Option<&'static str> {
+        NAMES.iter().find(|(known, _)| *known == number).map(|(_, name)| *name)
+    }
+
+    /// The number of a protocol by its name.
+    pub fn number(name: &str) -> Option<u8> {
+        NAMES.iter().find(|(_, known)| *known == name).map(|(number, _)| *number)
+    }
+
+    /// Whether its header starts with two ports.
+    #[inline]
+    pub fn has_ports(number: u8) -> bool {
+        matches!(number, TCP | UDP | DCCP | SCTP | UDP_LITE)
+    }
+}
+
+/// A five-tuple: two addresses of one family, two ports, a protocol.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FlowKey {
+    /// The encoding, then zeros.
+    bytes: [u8; V6],
+    /// How much of it is the encoding: [`V4`] or [`V6`].
+    len: u8,
+}
+
+impl FlowKey {
+    /// The key of an IPv4 packet.
+    #[inline]
+    pub fn v4(source: [u8; 4], destination: [u8; 4], ports: [u16; 2], protocol: u8) -> Self {
+        let mut bytes = [0; V6];
+        bytes[..4].copy_from_slice(&source);
+        bytes[4..8].copy_from_slice(&destination);
+        bytes[8..10].copy_from_slice(&ports[0].to_be_bytes());
+        bytes[10..12].copy_from_slice(&ports[1].to_be_bytes());
+        bytes[12] = protocol;
+        FlowKey { bytes, len: V4 as u8 }
+    }
+
+    /// The key of an IPv6 packet.
+    #[inline]
+    pub fn v6(source: [u8; 16], destination: [u8; 16], ports: [u16; 2], protocol: u8) -> Self {
+        let mut bytes = [0; V6];
+        bytes[..16].copy_from_slice(&source);
+        bytes[16..32].copy_from_slice(&destination);
+        bytes[32..34].copy_from_slice(&ports[0].to_be_bytes());
+        bytes[34..36].copy_from_slice(&ports[1].to_be_bytes());
+        bytes[36] = protocol;
+        FlowKey { bytes, len: V6 as u8 }
+    }
+
+    /// The key of two ends, `None` if they are of different families.
+    pub fn between(source: SocketAddr, destination: SocketAddr, protocol: u8) -> Option<Self> {
+        let ports = [source.port(), destination.port()];
+        match (source.ip(), destination.ip()) {
+            (IpAddr::V4(a), IpAddr::V4(b)) => Some(Self::v4(a.octets(), b.octets(), ports, protocol)),
+            (IpAddr::V6(a), IpAddr::V6(b)) => Some(Self::v6(a.octets(), b.octets(), ports, protocol)),
+            _ => None,
+        }
+    }
+
+    /// The 13 or 37 bytes that the key is hashed as.
+    #[inline]
+    pub fn as_bytes(&self) -> &[u8] {
+        if self.is_v4() { &self.bytes[..V4] } else { &self.bytes }
+    }
+
+    /// The key that [`FlowKey::as_bytes`] gave these bytes, `None` if they are neither 13 nor 37.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        if bytes.len() != V4 && bytes.len() != V6 {
+            return None;
+        }
+        let mut key = FlowKey { bytes: [0; V6], len: bytes.len() as u8 };
+        key.bytes[..bytes.len()].copy_from_slice(bytes);
+        Some(key)
+    }
+
+    /// Whether the addresses are of IPv4.
+    #[inline]
+    pub fn is_v4(&self) -> bool {
+        self.len == V4 as u8
+    }
+
+    /// The protocol's number.
+    #[inline]
+    pub fn protocol(&self) -> u8 {
+        self.bytes[usize::from(self.len) - 1]
+    }
+
+    /// Where it comes from.
+    #[inline]
+    pub fn source(&self) -> IpAddr {
+        self.address(0)
+    }
+
+    /// Where it goes.
+    #[inline]
+    pub fn destination(&self) -> IpAddr {
+        self.address(1)
+    }
+
+    /// The port it comes from.
+    #[inline]
+    pub fn source_port(&self) -> u16 {
+        let at = usize::from(self.len) - 5;
+        u16::from_be_bytes([self.bytes[at], self.bytes[at + 1]])
+    }
+
+    /// The port it goes to.
+    #[inline]
+    pub fn destination_port(&self) -> u16 {
+        let at = usize::from(self.len) - 3;
+        u16::from_be_bytes([self.bytes[at], self.bytes[at + 1]])
+    }
+
+    #[inline]
+    fn address(&self, which: usize) -> IpAddr {
+        if self.is_v4() {
+            let at = 4 * which;
+            let octets: [u8; 4] = std::array::from_fn(|i| self.bytes[at + i]);
+            IpAddr::V4(Ipv4Addr::from(octets))
+        } else {
+            let at = 16 * which;
+            let octets: [u8; 16] = std::array::from_fn(|i| self.bytes[at + i]);
+            IpAddr::V6(Ipv6Addr::from(octets))
+        }
+    }
+
+    /// The key of the way back.
+    #[inline]
+    pub fn reversed(&self) -> Self {
+        let mut back = *self;
+        let width = if self.is_v4() { 4 } else { 16 };
+        back.bytes[..width].copy_from_slice(&self.bytes[width..2 * width]);
+        back.bytes[width..2 * width].copy_from_slice(&self.bytes[..width]);
+        let ports = 2 * width;
+        back.bytes[ports..ports + 2].copy_from_slice(&self.bytes[ports + 2..ports + 4]);
+        back.bytes[ports + 2..ports + 4].copy_from_slice(&self.bytes[ports..ports + 2]);
+        back
+    }
+
+    /// Whether the lower end, by address and then by port, is the source: such a key is its own
+    /// undirected form.
+    #[inline]
+    pub fn is_ordered(&self) -> bool {
+        let width = if self.is_v4() { 4 } else { 16 };
+        let (source, destination) = (&self.bytes[..width], &self.bytes[width..2 * width]);
+        source < destination
+            || (source == destination && self.source_port() <= self.destination_port())
+    }
+
+    /// One key for both directions: this one or [`FlowKey::reversed`], whichever has the lower
+    /// end first.
+    #[inline]
+    pub fn undirected(&self) -> Self {
+        if self.is_ordered() { *self } else { self.reversed() }
+    }
+
+    /// For messages: the two ends joined by `<->`.
+    pub fn two_way(&self) -> impl fmt::Display + '_ {
+        fmt::from_fn(|f| self.write(f, "<->"))
+    }
+
+    /// Community ID, version 1: the name by which other tools know this flow, the same for both
+    /// directions. ICMP's depends on type and code, which a key does not hold: `icmp` gives them.
+    /// Corelight, "Community ID Flow Hashing".
+    pub fn community_id(&self, seed: u16, icmp: Option<(u8, u8)>) -> String {
+        let protocol = self.protocol();
+        let ports = match icmp {
+            _ if protocol::has_ports(protocol) => {
+                Some((self.source_port(), self.destination_port()))
+            }
+            Some((kind, code)) if matches!(protocol, protocol::ICMP | protocol::ICMPV6) => {
+                Some((kind.into(), code.into()))
+            }
+            _ => None,
+        };
+        let (source_port, destination_port) = ports.unzip();
+        community_id::calculate_community_id(
+            seed,
+            self.source(),
+            self.destination(),
+            source_port,
+            destination_port,
+            protocol,
+            false,
+        )
+        .expect("addresses of one family, and ports where the protocol has them")
+    }
+
+    fn write(&self, f: &mut fmt::Formatter<'_>, arrow: &str) -> fmt::Result {
+        let protocol = self.protocol();
+        let (source, destination) = (self.source(), self.destination());
+        if protocol::has_ports(protocol) {
+            let source = SocketAddr::new(source, self.source_port());
+            let destination = SocketAddr::new(destination, self.destination_port());
+            write!(f, "{source} {arrow} {destination} ")?;
+        } else {
+            write!(f, "{source} {arrow} {destination} ")?;
+        }
+        match protocol::name(protocol) {
+            Some(name) => write!(f, "{name}"),
+            None => write!(f, "proto {protocol}"),
+        }
+    }
+}
+
+/// `10.0.0.1:443 -> 10.0.0.2:5555 tcp`; without ports where the protocol has none.
+impl fmt::Display for FlowKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f, "->")
+    }
+}
+
+impl fmt::Debug for FlowKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FlowKey({self})")
+    }
+}
+
+/// Why a text is not a flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NotAFlow;
+
+impl fmt::Display for NotAFlow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "not a flow: expected something like \"10.0.0.1:443 -> 10.0.0.2:5555 tcp\"")
+    }
+}
+
+impl std::error::Error for NotAFlow {}
+
+/// Reads what [`FlowKey`] displays, with either arrow.
+impl FromStr for FlowKey {
+    type Err = NotAFlow;
+
+    fn from_str(text: &str) -> Result<Self, NotAFlow> {
+        let mut words = text.split_whitespace();
+        let mut word = || words.next().ok_or(NotAFlow);
+        let (source, arrow, destination, name) = (word()?, word()?, word()?, word()?);
+        let protocol = match name {
+            "proto" => word()?.parse().map_err(|_| NotAFlow)?,
+            name => protocol::number(name).ok_or(NotAFlow)?,
+        };
+        if !matches!(arrow, "->" | "<->") || word().is_ok() {
+            return Err(NotAFlow);
+        }
+        let end = |text: &str| {
+            if protocol::has_ports(protocol) {
+                text.parse().map_err(|_| NotAFlow)
+            } else {
+                text.parse().map(|ip| SocketAddr::new(ip, 0)).map_err(|_| NotAFlow)
+            }
+        };
+        FlowKey::between(end(source)?, end(destination)?, protocol).ok_or(NotAFlow)
+    }
+}
+
+/// Hashed as [`FlowKey::as_bytes`].
+impl Key for FlowKey {
+    #[inline]
+    fn digest(&self, seed: Seed) -> Digest {
+        match self.bytes.first_chunk::<V4>() {
+            Some(bytes) if self.is_v4() => bytes.digest(seed),
+            _ => self.bytes.digest(seed),
+        }
+    }
+
+    /// IPv4 keys are hashed side by side; each IPv6 key ends a run of them.
+    #[inline(always)]
+    fn digests<I: Isa>(isa: I, seed: Seed, keys: &[Self], digests: &mut [Digest]) {
+        const RUN: usize = 64;
+        let mut run = [[0; V4]; RUN];
+        let mut done = 0;
+        while done < keys.len() {
+            let mut length = 0;
+            while length < RUN && done + length < keys.len() && keys[done + length].is_v4() {
+                run[length].copy_from_slice(&keys[done + length].bytes[..V4]);
+                length += 1;
+            }
+            if length == 0 {
+                digests[done] = keys[done].bytes.digest(seed);
+                done += 1;
+            } else {
+                let digests = &mut digests[done..done + length];
+                <[u8; V4]>::digests(isa, seed, &run[..length], digests);
+                done += length;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sidon_kit::Rng;
+
+    fn key(text: &str) -> FlowKey {
+        text.parse().unwrap()
+    }
+
+    fn random(rng: &mut Rng) -> FlowKey {
+        let ports = [rng.below(3) as u16, rng.below(3) as u16];
+        let protocol = [6, 17, 1, 200][rng.below(4) as usize];
+        let ports = if protocol::has_ports(protocol) { ports } else { [0, 0] };
+        if rng.chance(0.5) {
+            FlowKey::v4([10, 0, 0, rng.below(3) as u8], [10, 0, 0, 1], ports, protocol)
+        } else {
+            let mut source = [0; 16];
+            source[15] = rng.below(3) as u8;
+            FlowKey::v6(source, [0; 16], ports, protocol)
+        }
+    }
+
+    #[test]
+    fn a_key_is_the_bytes_that_the_documentation_draws() {
+        let v4 = key("1.2.3.4:258 -> 5.6.7.8:772 tcp");
+        assert_eq!(v4.as_bytes(), [1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 6]);
+        let v6 = key("[::1]:258 -> [::2]:772 udp");
+        let mut bytes = [0; V6];
+        (bytes[15], bytes[31]) = (1, 2);
+        bytes[32..].copy_from_slice(&[1, 2, 3, 4, 17]);
+        assert_eq!(v6.as_bytes(), bytes);
+        for key in [v4, v6] {
+            assert_eq!(FlowKey::from_bytes(key.as_bytes()), Some(key));
+            assert_eq!(key.digest(Seed(7)), key.as_bytes().digest(Seed(7)));
+        }
+        assert_eq!(FlowKey::from_bytes(&[0; 14]), None);
+    }
+
+    #[test]
+    fn keys_print_as_they_are_read() {
+        for text in [
+            "10.0.0.1:443 -> 10.0.0.2:5555 tcp",
+            "[2001:db8::1]:53 -> [::1]:1024 udp",
+            "10.0.0.1 -> 10.0.0.2 icmp",
+            "::1 -> ::2 icmp6",
+            "10.0.0.1 -> 224.0.0.1 proto 200",
+        ] {
+            assert_eq!(key(text).to_string(), text);
+        }
+        let flow = key("10.0.0.1:443 -> 10.0.0.2:5555 tcp");
+        assert_eq!(flow.two_way().to_string(), "10.0.0.1:443 <-> 10.0.0.2:5555 tcp");
+        for text in ["", "10.0.0.1 -> 10.0.0.2 tcp", "10.0.0.1:1 -> [::1]:1 tcp", "a b c d"] {
+            assert_eq!(text.parse::<FlowKey>(), Err(NotAFlow), "{text}");
+        }
+    }
+
+    #[test]
+    fn both_directions_have_one_undirected_key() {
+        let mut rng = Rng::seeded(1);
+        for _ in 0..10_000 {
+            let key = random(&mut rng);
+            let back = key.reversed();
+            assert_eq!(back.reversed(), key);
+            assert_eq!(key.undirected(), back.undirected());
+            assert!(key.undirected().is_ordered());
+            assert!([key, back].contains(&key.undirected()));
+            assert_eq!((back.source(), back.destination_port()), (key.destination(), key.source_port()));
+            assert_eq!(key.community_id(0, Some((3, 4))).len(), 30);
+        }
+    }
+
+    #[test]
+    fn a_batch_of_mixed_families_hashes_as_one_by_one() {
+        let mut rng = Rng::seeded(2);
+        for n in [0, 1, 63, 64, 65, 300] {
+            let keys: Vec<_> = (0..n).map(|_| random(&mut rng)).collect();
+            let mut digests = vec![Digest(0); n];
+            FlowKey::digests(sidon::probe::Portable, Seed(5), &keys, &mut digests);
+            let single: Vec<_> = keys.iter().map(|key| key.digest(Seed(5))).collect();
+            assert_eq!(digests, single);
+        }
+    }
+
+    /// From the specification's reference implementation: the baseline of its own test captures.
+    #[test]
+    fn community_ids_are_those_of_the_specification() {
+        let id = |text: &str, icmp| key(text).community_id(0, icmp);
+        let tcp = "128.232.110.120:34855 -> 66.35.250.204:80 tcp";
+        assert_eq!(id(tcp, None), "1:LQU9qZlK+B5F3KDmev6m5PMibrg=");
+        assert_eq!(key(tcp).reversed().community_id(0, None), id(tcp, None));
+        assert_eq!(key(tcp).community_id(1, None), "1:3V71V58M3Ksw/yuFALMcW0LAHvc=");
+        let udp = "192.168.1.52:54585 -> 8.8.8.8:53 udp";
+        assert_eq!(id(udp, None), "1:d/FP5EW3wiY1vCndhwleRRKHowQ=");
+        let echo = "192.168.0.89 -> 192.168.0.1 icmp";
+        assert_eq!(id(echo, Some((8, 0))), "1:X0snYXpgwiv9TZtqg64sgzUn6Dk=");
+        assert_eq!(key(echo).reversed().community_id(0, Some((0, 0))), id(echo, Some((8, 0))));
+    }
+}

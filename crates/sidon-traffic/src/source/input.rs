@@ -1,0 +1,167 @@
+//! Bytes in: a file or standard input, decompressed by what its first bytes say it is.
+//!
+//! gzip, zstd and lz4 frames are told by their magic numbers, may follow one another, and are
+//! checked against their checksums. The decompressors are pure Rust and hold one window each.
+
+use flate2::read::MultiGzDecoder;
+use lz4_flex::frame::FrameDecoder as Lz4Frame;
+use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder as ZstdFrame};
+use std::{
+    io::{self, BufReader, Read},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+/// Any stream of bytes that can be handed to another thread.
+pub(super) type Bytes = Box<dyn Read + Send>;
+
+/// How the input is compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compression {
+    /// Not at all.
+    Plain,
+    /// gzip, one member or several.
+    Gzip,
+    /// Zstandard, one frame or several.
+    Zstd,
+    /// The lz4 frame format, one frame or several.
+    Lz4,
+}
+
+/// What is read from a compressed file at a time.
+const CHUNK: usize = 64 << 10;
+
+/// The stream behind the compression that the first bytes show, and how much of the input has
+/// been taken so far.
+pub(super) fn open(input: Bytes) -> io::Result<(Bytes, Compression, Arc<AtomicU64>)> {
+    let taken = Arc::new(AtomicU64::new(0));
+    let mut input = Counted { input, taken: Arc::clone(&taken) };
+    let mut start = [0; 4];
+    let got = read_full(&mut input, &mut start)?;
+    let head = io::Cursor::new(start).take(got as u64);
+    let compression = match start {
+        [0x1f, 0x8b, ..] if got >= 2 => Compression::Gzip,
+        [0x28, 0xb5, 0x2f, 0xfd] => Compression::Zstd,
+        [nibble, 0x2a, 0x4d, 0x18] if nibble >> 4 == 5 => Compression::Zstd,
+        [0x04, 0x22, 0x4d, 0x18] => Compression::Lz4,
+        _ => Compression::Plain,
+    };
+    let whole = head.chain(input);
+    let bytes: Bytes = match compression {
+        Compression::Plain => Box::new(whole),
+        Compression::Gzip => {
+            Box::new(MultiGzDecoder::new(BufReader::with_capacity(CHUNK, whole)))
+        }
+        Compression::Zstd => Box::new(Zstd::new(BufReader::with_capacity(CHUNK, whole))),
+        Compression::Lz4 => Box::new(Lz4(Lz4Frame::new(BufReader::with_capacity(CHUNK, whole)))),
+    };
+    Ok((bytes, compression, taken))
+}
+
+/// Counts what passes.
+struct Counted {
+    input: Bytes,
+    taken: Arc<AtomicU64>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let got = self.input.read(buffer)?;
+        self.taken.fetch_add(got as u64, Ordering::Relaxed);
+        Ok(got)
+    }
+}
+
+/// Reads until the buffer is full or the input ends, and says how much there was.
+pub(super) fn read_full(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut got = 0;
+    while got < buffer.len() {
+        match input.read(&mut buffer[got..]) {
+            Ok(0) => break,
+            Ok(more) => got += more,
+            Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+            Err(why) => return Err(why),
+        }
+    }
+    Ok(got)
+}
+
+/// lz4 frames, one after the other.
+struct Lz4<R: Read>(Lz4Frame<R>);
+
+impl<R: Read> Read for Lz4<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        // The end of a frame reads as an end; only a second one in a row is the input's.
+        match self.0.read(buffer)? {
+            0 => self.0.read(buffer),
+            got => Ok(got),
+        }
+    }
+}
+
+/// Zstandard frames, one after the other, skippable ones skipped.
+struct Zstd<R> {
+    input: R,
+    frame: ZstdFrame,
+    inside: bool,
+}
+
+impl<R: Read> Zstd<R> {
+    fn new(input: R) -> Self {
+        Zstd { input, frame: ZstdFrame::new(), inside: false }
+    }
+
+    /// Enters the next frame. `false` at the end of the input.
+    fn enter(&mut self) -> io::Result<bool> {
+        loop {
+            let mut magic = [0; 4];
+            match read_full(&mut self.input, &mut magic)? {
+                0 => return Ok(false),
+                4 => {}
+                _ => return Err(io::ErrorKind::UnexpectedEof.into()),
+            }
+            if magic[0] >> 4 == 5 && magic[1..] == [0x2a, 0x4d, 0x18] {
+                let mut length = [0; 4];
+                self.input.read_exact(&mut length)?;
+                let length = u64::from(u32::from_le_bytes(length));
+                if io::copy(&mut (&mut self.input).take(length), &mut io::sink())? < length {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+                continue;
+            }
+            let mut whole = magic.as_slice().chain(&mut self.input);
+            self.frame.init(&mut whole).map_err(io::Error::other)?;
+            self.inside = true;
+            return Ok(true);
+        }
+    }
+}
+
+impl<R: Read> Read for Zstd<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        loop {
+            if !self.inside && !self.enter()? {
+                return Ok(0);
+            }
+            while self.frame.can_collect() == 0 && !self.frame.is_finished() {
+                let one = BlockDecodingStrategy::UptoBlocks(1);
+                self.frame.decode_blocks(&mut self.input, one).map_err(io::Error::other)?;
+            }
+            let got = self.frame.read(buffer)?;
+            if got > 0 {
+                return Ok(got);
+            }
+            let (stored, found) =
+                (self.frame.get_checksum_from_data(), self.frame.get_calculated_checksum());
+            if stored.is_some() && stored != found {
+                return Err(io::Error::other("the frame's checksum does not fit"));
+            }
+            self.inside = false;
+        }
+    }
+}

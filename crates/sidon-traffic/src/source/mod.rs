@@ -1,0 +1,213 @@
+//! A capture as a stream of frames, in memory that does not depend on its length.
+//!
+//! What a file is, its first bytes say: pcap or pcapng, either byte order, micro- or nanoseconds,
+//! plain or in gzip, zstd or lz4. Frames are borrowed from one window of 512 KiB; nothing is
+//! allocated per frame. A file that breaks off gives every frame before the break, then a
+//! [`Broken`] that says where and why, and stays broken.
+//!
+//! ```text
+//! file or stdin -> decompress -> window -> records (pcap | pcapng) -> Frame<'_>
+//! ```
+
+mod error;
+mod input;
+mod pcap;
+mod pcapng;
+mod window;
+mod write;
+
+pub use error::{Broken, SourceError, Why};
+pub use input::Compression;
+pub use write::{PcapWriter, SnapLength};
+
+use crate::LinkType;
+use pcap::Pcap;
+use pcapng::Pcapng;
+use std::{
+    fs::File,
+    io::{self, Read},
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+use window::Window;
+
+/// One packet as it was captured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frame<'a> {
+    /// Nanoseconds since 1970.
+    pub time_ns: u64,
+    /// How many bytes it had on the wire, by the capture's account.
+    pub wire_len: u32,
+    /// What its first bytes are.
+    pub link: LinkType,
+    /// The bytes that were captured.
+    pub bytes: &'a [u8],
+}
+
+/// Which format a capture is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// The classic one.
+    Pcap,
+    /// The next generation.
+    Pcapng,
+}
+
+/// A capture that is being read.
+pub struct Source {
+    window: Window,
+    reader: Reader,
+    compression: Compression,
+    taken: Arc<AtomicU64>,
+    size: Option<u64>,
+    frames: u64,
+    broken: Option<Broken>,
+}
+
+enum Reader {
+    Pcap(Pcap),
+    Pcapng(Pcapng),
+}
+
+/// A record that lies in the window.
+struct Record {
+    time_ns: u64,
+    at: usize,
+    captured: usize,
+    original: u32,
+    link: LinkType,
+}
+
+impl Source {
+    /// The capture in this file; `-` is standard input.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, SourceError> {
+        let path = path.as_ref();
+        if path == Path::new("-") {
+            return Self::from_reader(io::stdin());
+        }
+        let refuse = |why| SourceError::Open { path: path.display().to_string(), why };
+        let file = File::open(path).map_err(refuse)?;
+        let about = file.metadata().map_err(refuse)?;
+        if about.is_dir() {
+            return Err(refuse(io::ErrorKind::IsADirectory.into()));
+        }
+        let mut source = Self::from_reader(file)?;
+        source.size = about.is_file().then_some(about.len());
+        Ok(source)
+    }
+
+    /// The capture that this stream of bytes is.
+    pub fn from_reader(input: impl Read + Send + 'static) -> Result<Self, SourceError> {
+        let (bytes, compression, taken) = input::open(Box::new(input)).map_err(|why| {
+            let message = why.to_string();
+            SourceError::Header(Broken { offset: 0, why: Why::Read { message } })
+        })?;
+        let mut window = Window::new(bytes, compression != Compression::Plain);
+        let reader = match *window.peek(4) {
+            [a, b, c, d] if Pcap::is([a, b, c, d]) => Reader::Pcap(Pcap::open(&mut window)?),
+            [a, b, c, d] if Pcapng::is([a, b, c, d]) => {
+                Reader::Pcapng(Pcapng::open(&mut window)?)
+            }
+            [a, b, c, d] => return Err(SourceError::NotACapture { magic: [a, b, c, d] }),
+            [] => return Err(window.failure().map_or(SourceError::Empty, SourceError::Header)),
+            _ => return Err(window.cut(0, 4).into()),
+        };
+        let (size, frames, broken) = (None, 0, None);
+        Ok(Source { window, reader, compression, taken, size, frames, broken })
+    }
+
+    /// The next frame, `None` after the last, or where the capture is broken. A broken capture
+    /// says so again at every further call.
+    #[allow(clippy::should_implement_trait)] // a frame is borrowed from the source
+    #[inline]
+    pub fn next(&mut self) -> Result<Option<Frame<'_>>, Broken> {
+        if let Some(broken) = &self.broken {
+            return Err(broken.clone());
+        }
+        let record = match &mut self.reader {
+            Reader::Pcap(pcap) => pcap.next(&mut self.window),
+            Reader::Pcapng(pcapng) => pcapng.next(&mut self.window),
+        };
+        match record {
+            Ok(Some(record)) => {
+                self.frames += 1;
+                Ok(Some(Frame {
+                    time_ns: record.time_ns,
+                    wire_len: record.original,
+                    link: record.link,
+                    bytes: &self.window.bytes()[record.at..record.at + record.captured],
+                }))
+            }
+            Ok(None) => Ok(None),
+            Err(broken) => {
+                self.broken = Some(broken.clone());
+                Err(broken)
+            }
+        }
+    }
+
+    /// How many frames were handed out.
+    pub fn frames(&self) -> u64 {
+        self.frames
+    }
+
+    /// How many bytes of the input were taken so far, compressed as they are. Together with
+    /// [`Source::size`] it tells how far a file has been read.
+    pub fn taken(&self) -> u64 {
+        self.taken.load(Ordering::Relaxed)
+    }
+
+    /// How long the input is, if it is a file.
+    pub fn size(&self) -> Option<u64> {
+        self.size
+    }
+
+    /// Which format the capture is in.
+    pub fn format(&self) -> Format {
+        match self.reader {
+            Reader::Pcap(_) => Format::Pcap,
+            Reader::Pcapng(_) => Format::Pcapng,
+        }
+    }
+
+    /// How the input is compressed.
+    pub fn compression(&self) -> Compression {
+        self.compression
+    }
+}
+
+/// The order of the bytes in numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Endian {
+    Little,
+    Big,
+}
+
+impl Endian {
+    #[inline(always)]
+    fn u16(self, bytes: [u8; 2]) -> u16 {
+        match self {
+            Endian::Little => u16::from_le_bytes(bytes),
+            Endian::Big => u16::from_be_bytes(bytes),
+        }
+    }
+
+    #[inline(always)]
+    fn u32(self, bytes: [u8; 4]) -> u32 {
+        match self {
+            Endian::Little => u32::from_le_bytes(bytes),
+            Endian::Big => u32::from_be_bytes(bytes),
+        }
+    }
+
+    fn u64(self, [first, second]: [[u8; 4]; 2]) -> u64 {
+        let (first, second) = (u64::from(self.u32(first)), u64::from(self.u32(second)));
+        match self {
+            Endian::Little => second << 32 | first,
+            Endian::Big => first << 32 | second,
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! The pcap format: a header of 24 bytes, then records.
+//!
+//! ```text
+//! | magic 4 | version 2 2 | zone 4 | accuracy 4 | snap length 4 | link type 4 |
+//! | seconds 4 | fraction 4 | captured 4 | original 4 | (8 more if "modified") | captured bytes |
+//! ```
+//! The magic number tells the byte order, micro- or nanoseconds, and the "modified" form that old
+//! kernels wrote.
+
+use super::{
+    Endian, Record,
+    error::{Broken, Why},
+    window::Window,
+};
+use crate::LinkType;
+
+const FILE_HEADER: usize = 24;
+
+/// The longest capture of one packet that is believed; as in other readers.
+pub(super) const LONGEST: u32 = 256 << 10;
+
+pub(super) struct Pcap {
+    endian: Endian,
+    nanos_per_tick: u64,
+    record_header: usize,
+    link: LinkType,
+}
+
+/// The byte order, nanoseconds per tick and record header length behind a magic number.
+fn recognise(magic: [u8; 4]) -> Option<(Endian, u64, usize)> {
+    for endian in [Endian::Little, Endian::Big] {
+        match endian.u32(magic) {
+            0xa1b2_c3d4 => return Some((endian, 1_000, 16)),
+            0xa1b2_3c4d => return Some((endian, 1, 16)),
+            0xa1b2_cd34 => return Some((endian, 1_000, 24)),
+            _ => {}
+        }
+    }
+    None
+}
+
+impl Pcap {
+    /// Whether a file that starts with these bytes is of this format.
+    pub(super) fn is(magic: [u8; 4]) -> bool {
+        recognise(magic).is_some()
+    }
+
+    pub(super) fn open(window: &mut Window) -> Result<Self, Broken> {
+        let header = window.peek(FILE_HEADER);
+        let Ok(&header) = <&[u8; FILE_HEADER]>::try_from(header) else {
+            return Err(window.cut(0, FILE_HEADER as u64));
+        };
+        let word = |at: usize| [header[at], header[at + 1], header[at + 2], header[at + 3]];
+        let (endian, nanos_per_tick, record_header) =
+            recognise(word(0)).expect("only called for a magic number that is known");
+        let major = endian.u16([header[4], header[5]]);
+        let minor = endian.u16([header[6], header[7]]);
+        if major != 2 {
+            return Err(Broken { offset: 4, why: Why::Version { major, minor } });
+        }
+        // The upper half of the field tells of checksums at the end of frames.
+        let link = LinkType(endian.u32(word(20)) as u16);
+        window.take(FILE_HEADER);
+        Ok(Pcap { endian, nanos_per_tick, record_header, link })
+    }
+
+    #[inline]
+    pub(super) fn next(&mut self, window: &mut Window) -> Result<Option<Record>, Broken> {
+        let offset = window.offset();
+        let header = window.peek(self.record_header);
+        if header.len() < self.record_header {
+            if header.is_empty() {
+                return window.failure().map_or(Ok(None), Err);
+            }
+            return Err(window.cut(offset, self.record_header as u64));
+        }
+        let word = |at: usize| {
+            self.endian.u32([header[at], header[at + 1], header[at + 2], header[at + 3]])
+        };
+        let (seconds, fraction, captured, original) = (word(0), word(4), word(8), word(12));
+        if captured > LONGEST {
+            // What the length field says, unless the stream ended before that can be known.
+            let why = Why::TooLong { length: captured.into(), most: LONGEST.into() };
+            return Err(Broken { offset, why });
+        }
+        let whole = self.record_header + captured as usize;
+        if window.peek(whole).len() < whole {
+            return Err(window.cut(offset, whole as u64));
+        }
+        let at = window.take(whole) + self.record_header;
+        // 2^32 seconds and 2^32 fractions are below 2^64 nanoseconds.
+        let time_ns =
+            u64::from(seconds) * 1_000_000_000 + u64::from(fraction) * self.nanos_per_tick;
+        Ok(Some(Record { time_ns, at, captured: captured as usize, original, link: self.link }))
+    }
+}

@@ -1,0 +1,311 @@
+//! The pcapng format: blocks that say how long they are, in sections that say their byte order.
+//!
+//! ```text
+//! | type 4 | length 4 | body | length 4 |            length counts all of it, and is a multiple of 4
+//! section    0a0d0d0a  magic 4, version 2 2, ...     forgets all interfaces
+//! interface  1         link type 2, zero 2, snap length 4, options (clock resolution, offset)
+//! packet     6         interface 4, time 4 4, captured 4, original 4, bytes
+//! packet     2         interface 2, drops 2, time 4 4, captured 4, original 4, bytes   (obsolete)
+//! packet     3         original 4, bytes             (no time: it has that of the packet before)
+//! ```
+//! Blocks of other types are skipped, however long. Draft `draft-ietf-opsawg-pcapng`.
+
+use super::{
+    Endian, Record,
+    error::{Broken, Why},
+    pcap::LONGEST,
+    window::{WINDOW, Window},
+};
+use crate::LinkType;
+
+const SECTION: u32 = 0x0a0d_0d0a;
+const INTERFACE: u32 = 1;
+const OBSOLETE_PACKET: u32 = 2;
+const SIMPLE_PACKET: u32 = 3;
+const ENHANCED_PACKET: u32 = 6;
+
+/// The type and length before the body, and the length after it.
+const AROUND: u32 = 12;
+/// Interfaces that are remembered in one section.
+const INTERFACES_MOST: usize = 1 << 16;
+
+pub(super) struct Pcapng {
+    endian: Endian,
+    interfaces: Vec<Interface>,
+    last_ns: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Interface {
+    link: LinkType,
+    snap: u32,
+    clock: Clock,
+}
+
+/// How the ticks of an interface become nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Clock {
+    unit: Unit,
+    offset_seconds: i64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unit {
+    /// A tick is this many nanoseconds.
+    Nanos(u64),
+    /// A tick is 10^-n seconds, with n above 9.
+    Decimal(u32),
+    /// A tick is 2^-n seconds.
+    Binary(u32),
+}
+
+impl Clock {
+    const MICROSECONDS: Clock = Clock { unit: Unit::Nanos(1_000), offset_seconds: 0 };
+
+    /// The clock of the resolution byte in an interface's options.
+    fn unit(resolution: u8) -> Unit {
+        let n = u32::from(resolution & 0x7f);
+        if resolution & 0x80 != 0 {
+            Unit::Binary(n)
+        } else if n <= 9 {
+            Unit::Nanos(10u64.pow(9 - n))
+        } else {
+            Unit::Decimal(n)
+        }
+    }
+
+    /// Nanoseconds since 1970, held at the ends of what 64 bits can say.
+    #[inline]
+    fn nanos(self, ticks: u64) -> u64 {
+        let nanos = match self.unit {
+            Unit::Nanos(each) => u128::from(ticks) * u128::from(each),
+            Unit::Decimal(n) => {
+                10u128.checked_pow(n - 9).map_or(0, |per_nano| u128::from(ticks) / per_nano)
+            }
+            Unit::Binary(n) => u128::from(ticks) * 1_000_000_000 >> n,
+        };
+        if self.offset_seconds == 0 {
+            return u64::try_from(nanos).unwrap_or(u64::MAX);
+        }
+        // At most 2^64 * 10^9 and 2^63 * 10^9: their sum fits.
+        let moved = nanos as i128 + i128::from(self.offset_seconds) * 1_000_000_000;
+        u64::try_from(moved.max(0)).unwrap_or(u64::MAX)
+    }
+}
+
+fn word(bytes: &[u8], at: usize) -> [u8; 4] {
+    [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]
+}
+
+impl Pcapng {
+    /// Whether a file that starts with these bytes is of this format.
+    pub(super) fn is(magic: [u8; 4]) -> bool {
+        u32::from_be_bytes(magic) == SECTION
+    }
+
+    /// A reader that has entered the first section.
+    pub(super) fn open(window: &mut Window) -> Result<Self, Broken> {
+        let mut reader = Pcapng { endian: Endian::Little, interfaces: Vec::new(), last_ns: 0 };
+        let length = reader.start_section(window)?;
+        reader.pass(window, length)?;
+        Ok(reader)
+    }
+
+    pub(super) fn next(&mut self, window: &mut Window) -> Result<Option<Record>, Broken> {
+        loop {
+            let offset = window.offset();
+            let header = window.peek(8);
+            if header.len() < 8 {
+                if header.is_empty() {
+                    return window.failure().map_or(Ok(None), Err);
+                }
+                return Err(window.cut(offset, AROUND.into()));
+            }
+            let kind = self.endian.u32(word(header, 0));
+            let length = self.endian.u32(word(header, 4));
+            if kind == SECTION {
+                // It may be of the other byte order, its length too.
+                let length = self.start_section(window)?;
+                self.pass(window, length)?;
+                continue;
+            }
+            if length < AROUND || !length.is_multiple_of(4) {
+                return Err(Broken { offset, why: Why::BlockLength { length } });
+            }
+            match kind {
+                ENHANCED_PACKET | OBSOLETE_PACKET | SIMPLE_PACKET => {
+                    return self.packet(window, kind, length).map(Some);
+                }
+                INTERFACE => self.interface(window, length)?,
+                _ => self.pass(window, length)?,
+            }
+        }
+    }
+
+    /// Checks the head of a section, takes over its byte order, and says how long the block is.
+    fn start_section(&mut self, window: &mut Window) -> Result<u32, Broken> {
+        let offset = window.offset();
+        let fixed = 16;
+        let head = window.peek(fixed);
+        if head.len() < fixed {
+            return Err(window.cut(offset, fixed as u64));
+        }
+        let magic = word(head, 8);
+        let endian = match u32::from_le_bytes(magic) {
+            0x1a2b_3c4d => Endian::Little,
+            0x4d3c_2b1a => Endian::Big,
+            _ => return Err(Broken { offset, why: Why::ByteOrder { magic } }),
+        };
+        let length = endian.u32(word(head, 4));
+        let major = endian.u16([head[12], head[13]]);
+        let minor = endian.u16([head[14], head[15]]);
+        if length < AROUND + 16 || !length.is_multiple_of(4) {
+            return Err(Broken { offset, why: Why::BlockLength { length } });
+        }
+        if major != 1 {
+            return Err(Broken { offset, why: Why::Version { major, minor } });
+        }
+        self.endian = endian;
+        self.interfaces.clear();
+        Ok(length)
+    }
+
+    /// Takes a block whose body is of no interest, checking the length after it.
+    fn pass(&mut self, window: &mut Window, length: u32) -> Result<(), Broken> {
+        let offset = window.offset();
+        if !window.skip(u64::from(length) - 4) {
+            return Err(window.cut(offset, length.into()));
+        }
+        let after = window.peek(4);
+        if after.len() < 4 {
+            return Err(window.cut(offset, length.into()));
+        }
+        let second = self.endian.u32(word(after, 0));
+        if second != length {
+            return Err(Broken { offset, why: Why::BlockLengths { first: length, second } });
+        }
+        window.take(4);
+        Ok(())
+    }
+
+    /// The whole block, side by side, with both lengths checked. It is not taken yet.
+    #[inline]
+    fn whole<'w>(&self, window: &'w mut Window, length: u32) -> Result<&'w [u8], Broken> {
+        let offset = window.offset();
+        if length as usize > WINDOW {
+            let why = Why::TooLong { length: length.into(), most: WINDOW as u64 };
+            return Err(Broken { offset, why });
+        }
+        if window.peek(length as usize).len() < length as usize {
+            return Err(window.cut(offset, length.into()));
+        }
+        let block = window.peek(length as usize);
+        let second = self.endian.u32(word(block, length as usize - 4));
+        if second != length {
+            return Err(Broken { offset, why: Why::BlockLengths { first: length, second } });
+        }
+        Ok(block)
+    }
+
+    fn interface(&mut self, window: &mut Window, length: u32) -> Result<(), Broken> {
+        let offset = window.offset();
+        let endian = self.endian;
+        if length < AROUND + 8 {
+            return Err(Broken { offset, why: Why::BlockLength { length } });
+        }
+        if self.interfaces.len() == INTERFACES_MOST {
+            return Err(Broken { offset, why: Why::TooManyInterfaces });
+        }
+        let block = self.whole(window, length)?;
+        let body = &block[8..length as usize - 4];
+        let mut interface = Interface {
+            link: LinkType(endian.u16([body[0], body[1]])),
+            snap: endian.u32(word(body, 4)),
+            clock: Clock::MICROSECONDS,
+        };
+        let mut options = &body[8..];
+        while let [k0, k1, l0, l1, rest @ ..] = options {
+            let (code, size) = (endian.u16([*k0, *k1]), usize::from(endian.u16([*l0, *l1])));
+            let Some(value) = rest.get(..size) else { break };
+            match (code, value) {
+                (0, _) => break,
+                (9, [resolution, ..]) => interface.clock.unit = Clock::unit(*resolution),
+                (14, value) if size == 8 => {
+                    let (first, second) = (word(value, 0), word(value, 4));
+                    interface.clock.offset_seconds =
+                        endian.u64([first, second]).cast_signed();
+                }
+                _ => {}
+            }
+            options = rest.get(size.next_multiple_of(4)..).unwrap_or(&[]);
+        }
+        self.interfaces.push(interface);
+        window.take(length as usize);
+        Ok(())
+    }
+
+    #[inline]
+    fn packet(&mut self, window: &mut Window, kind: u32, length: u32) -> Result<Record, Broken> {
+        let offset = window.offset();
+        let endian = self.endian;
+        let fixed: u32 = if kind == SIMPLE_PACKET { 4 } else { 20 };
+        if length < AROUND + fixed {
+            return Err(Broken { offset, why: Why::BlockLength { length } });
+        }
+        let room = length - AROUND - fixed;
+        let block = self.whole(window, length)?;
+        let field = |i: usize| endian.u32(word(block, 8 + 4 * i));
+        let number = match kind {
+            ENHANCED_PACKET => field(0),
+            OBSOLETE_PACKET => u32::from(endian.u16([block[8], block[9]])),
+            _ => 0,
+        };
+        let Some(&interface) = self.interfaces.get(number as usize) else {
+            let known = self.interfaces.len() as u32;
+            return Err(Broken { offset, why: Why::Interface { number, known } });
+        };
+        let (time_ns, captured, original) = if kind == SIMPLE_PACKET {
+            let original = field(0);
+            let snap = if interface.snap == 0 { u32::MAX } else { interface.snap };
+            (self.last_ns, original.min(snap).min(room), original)
+        } else {
+            let ticks = u64::from(field(1)) << 32 | u64::from(field(2));
+            (interface.clock.nanos(ticks), field(3), field(4))
+        };
+        if captured > room {
+            return Err(Broken { offset, why: Why::PacketLength { length: captured, room } });
+        }
+        if captured > LONGEST {
+            let why = Why::TooLong { length: captured.into(), most: LONGEST.into() };
+            return Err(Broken { offset, why });
+        }
+        self.last_ns = time_ns;
+        let at = window.take(length as usize) + 8 + fixed as usize;
+        Ok(Record { time_ns, at, captured: captured as usize, original, link: interface.link })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_of_every_resolution_become_nanoseconds() {
+        let nanos = |resolution, ticks, offset_seconds| {
+            Clock { unit: Clock::unit(resolution), offset_seconds }.nanos(ticks)
+        };
+        assert_eq!(nanos(6, 1_500_000, 0), 1_500_000_000);
+        assert_eq!(nanos(9, 7, 0), 7);
+        assert_eq!(nanos(0, 3, 0), 3_000_000_000);
+        assert_eq!(nanos(12, 5_000, 0), 5);
+        assert_eq!(nanos(0x80 | 10, 1 << 10, 0), 1_000_000_000);
+        assert_eq!(nanos(0x80 | 32, 1 << 31, 0), 500_000_000);
+        assert_eq!(nanos(6, 1_000_000, 100), 101_000_000_000);
+        assert_eq!(nanos(6, 1_000_000, -2), 0);
+        // What no clock says is held at the end, not wrapped.
+        assert_eq!(nanos(0, u64::MAX, 0), u64::MAX);
+        assert_eq!(nanos(0, u64::MAX, i64::MAX), u64::MAX);
+        assert_eq!(nanos(0x7f, u64::MAX, 0), 0);
+        assert_eq!(nanos(0xff, u64::MAX, i64::MIN), 0);
+    }
+}
