@@ -38,6 +38,7 @@ pub mod member;
 pub mod ops;
 pub mod plan;
 pub mod probe;
+pub mod zone;
 
 pub use answer::{Bound, Certainty, Estimate, Lookup};
 pub use error::{Infeasible, Malformed, Refused};

@@ -10,6 +10,9 @@ mod counting;
 mod dleft;
 mod fluid;
 mod tail;
+mod zone;
+mod zone_rate;
+mod zone_search;
 
 pub use bloom::{
     blocked, blocked_rate, bloom, bloom_best_hashes, bloom_bits_per_key, bloom_rate,
@@ -26,6 +29,12 @@ pub use dleft::{
 };
 pub use fluid::Fluid;
 pub use tail::{ln_factorial, poisson, poisson_at_least};
+pub use zone::{
+    Few, Fields, Held, Points, Zone, coprime, crossovers, egh_fewest_primes, egh_primes,
+    independent_rate, least_polynomials, ols_rate, pol, runs, zones,
+};
+pub use zone_rate::{groups_rate, pol_rate};
+pub use zone_search::gcd;
 
 use crate::Infeasible;
 

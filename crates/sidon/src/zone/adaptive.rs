@@ -1,0 +1,316 @@
+//! Exact membership of a small universe in as few words as its members need, never wrong.
+//!
+//! Two ways to hold a set that is small most of the time and may grow to everything. Both end in a
+//! bitmap, and both keep no more than the words of their present stage:
+//! ```text
+//! list     | count | 1st | 2nd | .. |  one word, two, four ..              | bitmap |
+//! zones    | code of zone 3 | listed, and put into a code of zone 7 | ..   | bitmap |
+//! ```
+//! A /24 in one word of 64 bits: the list has room for 7 hosts, a code for 3. In two words 15 and 7.
+//! So the [`List`](Way::List) is the default, and the other is here to be measured against: with the
+//! source counts of the paper's table V, `sidon lab run 003.adaptive` does it over all 2^24 subnets.
+//! A code stays the right choice where summaries are united without looking inside; then take a
+//! [`Filter`](super::Filter).
+//!
+//! A set allocates when it is promoted. For many sets in fixed memory, take
+//! [`Subnets`](super::Subnets).
+
+use super::{
+    NO_SEED,
+    code::{self, Any, Code},
+    within,
+};
+use crate::{
+    Certainty, Infeasible, Malformed, Refused, Seed,
+    bytes::{self, Image},
+    ops::{Contains, Insert, Merge},
+    plan,
+};
+use std::sync::Arc;
+
+/// The largest universe: its bitmap has 8 KiB.
+pub const UNIVERSE_MOST: u64 = 1 << 16;
+
+/// How a set is held until it becomes a bitmap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Way {
+    /// Its members, written down.
+    #[default]
+    List,
+    /// The bits of a code with a large enough zone.
+    Zones,
+}
+
+/// The stages of sets over one universe; made once and shared.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ladder {
+    universe: u64,
+    way: Way,
+    steps: Arc<[Step]>,
+}
+
+/// A stage: how many members it holds, in how many words.
+#[derive(Debug, Clone, PartialEq)]
+struct Step {
+    members: u64,
+    words: usize,
+    held: Held,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Held {
+    /// Entries of so many bits; one of them is taken by their number.
+    List(u32),
+    Code(Any),
+    Bitmap,
+}
+
+impl Ladder {
+    /// The stages for sets of numbers below `universe`, 1 to [`UNIVERSE_MOST`].
+    pub fn new(universe: u64, way: Way) -> Result<Self, Infeasible> {
+        Infeasible::unless_within("universe", universe, 1, UNIVERSE_MOST)?;
+        let bitmap = universe.div_ceil(64) as usize;
+        let mut steps = Vec::new();
+        match way {
+            Way::List => {
+                let width = (universe - 1).max(1).ilog2() + 1;
+                let mut words = 1;
+                while words < bitmap {
+                    let members = words as u64 * 64 / u64::from(width) - 1;
+                    steps.push(Step { members, words, held: Held::List(width) });
+                    words *= 2;
+                }
+            }
+            Way::Zones => {
+                let mut members = 3;
+                while let Some(shape) = plan::least_polynomials(plan::Few { universe, members }) {
+                    let words = shape.cells().div_ceil(64) as usize;
+                    if words >= bitmap {
+                        break;
+                    }
+                    let code = Any::of(&shape).expect("any family is one of them")?;
+                    let members_of = code.zone();
+                    steps.push(Step { members: members_of, words, held: Held::Code(code) });
+                    members = 2 * members + 1;
+                }
+            }
+        }
+        steps.push(Step { members: universe, words: bitmap, held: Held::Bitmap });
+        Ok(Ladder { universe, way, steps: steps.into() })
+    }
+
+    /// How many members each stage holds, and in how many bytes.
+    pub fn stages(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.steps.iter().map(|step| (step.members, 8 * step.words as u64))
+    }
+
+    /// The stage of a set of so many members.
+    fn step(&self, members: u64) -> &Step {
+        let step = self.steps.iter().find(|step| members <= step.members);
+        step.expect("the bitmap holds the universe")
+    }
+}
+
+/// A set of numbers of a small universe. See the [module](self).
+#[derive(Debug, Clone)]
+pub struct Adaptive {
+    ladder: Ladder,
+    words: Vec<u64>,
+    members: u64,
+}
+
+impl Adaptive {
+    /// An empty set, held as a list and then as a bitmap.
+    pub fn new(universe: u64) -> Result<Self, Infeasible> {
+        Ok(Self::on(&Ladder::new(universe, Way::default())?))
+    }
+
+    /// An empty set that goes through these stages.
+    pub fn on(ladder: &Ladder) -> Self {
+        let words = vec![0; ladder.step(0).words];
+        Adaptive { ladder: ladder.clone(), words, members: 0 }
+    }
+
+    /// How many members it has.
+    pub fn len(&self) -> u64 {
+        self.members
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.members == 0
+    }
+
+    /// The bytes of the present stage.
+    pub fn bytes(&self) -> u64 {
+        8 * self.words.len() as u64
+    }
+
+    /// Takes every member out, and goes back to the first stage.
+    pub fn clear(&mut self) {
+        *self = Self::on(&self.ladder);
+    }
+
+    /// The members in order.
+    pub fn list(&self) -> Vec<u64> {
+        match &self.step().held {
+            &Held::List(width) => {
+                (1..=self.members).map(|i| entry(&self.words, width, i)).collect()
+            }
+            Held::Code(code) => {
+                code::list(code, |cell| self.bit(cell), u64::MAX).unwrap_or_default()
+            }
+            Held::Bitmap => (0..self.ladder.universe).filter(|&key| self.bit(key)).collect(),
+        }
+    }
+
+    fn step(&self) -> &Step {
+        self.ladder.step(self.members)
+    }
+
+    #[inline(always)]
+    fn bit(&self, bit: u64) -> bool {
+        self.words[(bit / 64) as usize] >> (bit % 64) & 1 == 1
+    }
+
+    /// Writes one more member, which is not in yet, to a stage with room for it.
+    fn put(&mut self, key: u64) {
+        self.members += 1;
+        let Adaptive { ladder, words, members } = self;
+        let mut set = |bit: u64| words[(bit / 64) as usize] |= 1 << (bit % 64);
+        match &ladder.step(*members).held {
+            &Held::List(width) => {
+                // Members stay in order: those above move up by one.
+                let mut place = *members;
+                while place > 1 && entry(words, width, place - 1) > key {
+                    let above = entry(words, width, place - 1);
+                    set_entry(words, width, place, above);
+                    place -= 1;
+                }
+                set_entry(words, width, place, key);
+                set_entry(words, width, 0, *members);
+            }
+            Held::Code(code) => code.positions(key).for_each(set),
+            Held::Bitmap => set(key),
+        }
+    }
+}
+
+#[inline(always)]
+fn entry(words: &[u64], width: u32, index: u64) -> u64 {
+    let bit = index * u64::from(width);
+    let (word, shift) = ((bit / 64) as usize, (bit % 64) as u32);
+    let mut value = words[word] >> shift;
+    if shift + width > 64 {
+        value |= words[word + 1] << (64 - shift);
+    }
+    value & ((1 << width) - 1)
+}
+
+fn set_entry(words: &mut [u64], width: u32, index: u64, value: u64) {
+    let bit = index * u64::from(width);
+    let (word, shift) = ((bit / 64) as usize, (bit % 64) as u32);
+    let mask = (1u64 << width) - 1;
+    words[word] = words[word] & !(mask << shift) | value << shift;
+    if shift + width > 64 {
+        let done = 64 - shift;
+        words[word + 1] = words[word + 1] & !(mask >> done) | value >> done;
+    }
+}
+
+impl Insert<u64> for Adaptive {
+    fn insert(&mut self, &key: &u64) -> Result<(), Refused> {
+        within(key, self.ladder.universe)?;
+        if self.contains(&key) {
+            return Ok(());
+        }
+        let (now, next) = (self.step(), self.ladder.step(self.members + 1));
+        if now == next {
+            self.put(key);
+            return Ok(());
+        }
+        // Promoted: what is in is listed and put where there is room.
+        let words = next.words;
+        let members = self.list();
+        self.words = vec![0; words];
+        let ladder = Ladder { steps: Arc::new([next.clone()]), ..self.ladder.clone() };
+        let mut promoted = Adaptive { ladder, words: std::mem::take(&mut self.words), members: 0 };
+        members.into_iter().chain([key]).for_each(|key| promoted.put(key));
+        (self.words, self.members) = (promoted.words, promoted.members);
+        Ok(())
+    }
+}
+
+/// A number outside the universe is never in.
+impl Contains<u64> for Adaptive {
+    fn contains(&self, &key: &u64) -> bool {
+        if key >= self.ladder.universe {
+            return false;
+        }
+        match &self.step().held {
+            &Held::List(width) => (1..=self.members).any(|i| entry(&self.words, width, i) == key),
+            Held::Code(code) => match code.column(key) {
+                Some(column) => self.words[0] & column == column,
+                None => code.positions(key).all(|cell| self.bit(cell)),
+            },
+            Held::Bitmap => self.bit(key),
+        }
+    }
+
+    /// Always `Certain`.
+    fn certainty(&self) -> Certainty {
+        Certainty::Certain
+    }
+}
+
+impl Merge for Adaptive {
+    fn merge(&mut self, other: &Self) -> Result<(), Refused> {
+        if self.ladder.universe != other.ladder.universe {
+            return Err(Refused::Mismatch { field: "universe" });
+        }
+        other.list().iter().try_for_each(|key| self.insert(key))
+    }
+}
+
+impl Image for Adaptive {
+    const KIND: u16 = 10;
+
+    fn to_bytes(&self) -> Vec<u8> {
+        let way = match self.ladder.way {
+            Way::List => 0,
+            Way::Zones => 1,
+        };
+        let payload: Vec<u8> = self.words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let fields = [self.ladder.universe, way, self.members];
+        bytes::write(Self::KIND, NO_SEED, &fields, &payload)
+    }
+
+    /// No key is hashed: every seed will do.
+    fn from_bytes(image: &[u8], _: Seed) -> Result<Self, Malformed> {
+        let ([universe, way, members], payload) = bytes::read(image, Self::KIND, NO_SEED)?;
+        let field = |name| Malformed::Field { name };
+        let way = match way {
+            0 => Way::List,
+            1 => Way::Zones,
+            _ => return Err(field("way")),
+        };
+        let ladder = Ladder::new(universe, way)?;
+        if members > universe {
+            return Err(field("members"));
+        }
+        bytes::justify(payload, 8 * ladder.step(members).words as u64)?;
+        let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+        let words = payload.chunks_exact(8).map(word).collect();
+        let read = Adaptive { ladder, words, members };
+        // Made anew from its own list, it must be the same: then the list is in order, inside the
+        // universe and whole, and no bit is set beside it.
+        let mut again = Adaptive::on(&read.ladder);
+        for key in read.list() {
+            again.insert(&key).map_err(|_| field("members"))?;
+        }
+        if again.members != read.members || again.words != read.words {
+            return Err(field("members"));
+        }
+        Ok(read)
+    }
+}

@@ -1,0 +1,351 @@
+//! Finite fields: `q` numbers that can be added, multiplied and divided without leaving `0..q`.
+//!
+//! There is one for every prime power `q = p^e` and for no other number. With `e = 1` it is
+//! arithmetic modulo `p`. Else an element is a polynomial of degree below `e` over the numbers
+//! modulo `p`, written as the integer whose base-`p` digits are its coefficients, the constant term
+//! lowest; products are reduced by the smallest monic irreducible polynomial of degree `e`.
+//! ```text
+//! GF(9):  5 = 2 + 1x     7 = 1 + 2x     5 + 7 = 0 + 0x = 0     modulus 10 = 1 + 0x + 1x^2
+//! ```
+//! A product costs one reduction modulo a prime, or two reads of a table of logarithms and one of
+//! powers. The tables hold `3q` numbers of 16 bits; prime fields have none.
+
+use crate::Infeasible;
+use std::{fmt, sync::Arc};
+
+/// The largest order.
+pub const ORDER_MOST: u64 = 1 << 16;
+
+/// The prime and the exponent of a prime power, or nothing for any other number.
+pub fn prime_power(q: u64) -> Option<(u64, u32)> {
+    if q < 2 {
+        return None;
+    }
+    let mut p = 2;
+    while p * p <= q && !q.is_multiple_of(p) {
+        p += 1;
+    }
+    if !q.is_multiple_of(p) {
+        return Some((q, 1));
+    }
+    let (mut rest, mut exponent) = (q, 0);
+    while rest.is_multiple_of(p) {
+        rest /= p;
+        exponent += 1;
+    }
+    (rest == 1).then_some((p, exponent))
+}
+
+/// The least prime power that is not below `q`, or nothing if it would be above [`ORDER_MOST`].
+pub fn next_prime_power(q: u64) -> Option<u64> {
+    (q.max(2)..=ORDER_MOST).find(|&q| prime_power(q).is_some())
+}
+
+/// A field of `q` elements, `0..q`.
+#[derive(Clone)]
+pub struct Field {
+    p: u32,
+    exponent: u32,
+    order: u32,
+    modulus: u32,
+    tables: Option<Arc<Tables>>,
+}
+
+struct Tables {
+    /// The exponent of each element but zero, to the base of a generator.
+    log: Vec<u16>,
+    /// The powers of the generator, twice over, so that a sum of logarithms needs no reduction.
+    power: Vec<u16>,
+}
+
+impl Field {
+    /// The field of this order: a prime power up to [`ORDER_MOST`].
+    pub fn new(order: u64) -> Result<Self, Infeasible> {
+        Infeasible::unless_within("order", order, 2, ORDER_MOST)?;
+        let Some((p, exponent)) = prime_power(order) else {
+            // The nearest order that can be had.
+            let most = next_prime_power(order).unwrap_or(ORDER_MOST) as f64;
+            let (name, got) = ("order", order as f64);
+            return Err(Infeasible::Parameter { name, got, least: most, most });
+        };
+        let (p, order) = (p as u32, order as u32);
+        if exponent == 1 {
+            return Ok(Field { p, exponent, order, modulus: p, tables: None });
+        }
+        let modulus = irreducible(p, exponent, order);
+        let tables = Some(Arc::new(Tables::new(p, exponent, order, modulus)));
+        Ok(Field { p, exponent, order, modulus, tables })
+    }
+
+    /// How many elements there are.
+    pub fn order(&self) -> u32 {
+        self.order
+    }
+
+    /// The prime of which the order is a power.
+    pub fn characteristic(&self) -> u32 {
+        self.p
+    }
+
+    /// The polynomial that products are reduced by, as an integer; of a prime field, the prime.
+    pub fn modulus(&self) -> u32 {
+        self.modulus
+    }
+
+    /// The sum of two elements.
+    #[inline(always)]
+    pub fn add(&self, a: u32, b: u32) -> u32 {
+        if self.exponent == 1 {
+            let sum = a + b;
+            return if sum >= self.order { sum - self.order } else { sum };
+        }
+        if self.p == 2 { a ^ b } else { self.add_digits(a, b) }
+    }
+
+    /// The element that gives zero when added to this one.
+    #[inline]
+    pub fn negative(&self, a: u32) -> u32 {
+        digits(self.p, a, 0, |a, _| (self.p - a) % self.p)
+    }
+
+    /// The first element less the second.
+    #[inline]
+    pub fn sub(&self, a: u32, b: u32) -> u32 {
+        self.add(a, self.negative(b))
+    }
+
+    /// The product of two elements.
+    #[inline(always)]
+    pub fn mul(&self, a: u32, b: u32) -> u32 {
+        match &self.tables {
+            None => ((u64::from(a) * u64::from(b)) % u64::from(self.order)) as u32,
+            Some(_) if a == 0 || b == 0 => 0,
+            Some(tables) => {
+                let sum = usize::from(tables.log[a as usize]) + usize::from(tables.log[b as usize]);
+                tables.power[sum].into()
+            }
+        }
+    }
+
+    /// The element whose product with this one is 1; nothing for zero.
+    pub fn inverse(&self, a: u32) -> Option<u32> {
+        if a == 0 || a >= self.order {
+            return None;
+        }
+        // By Fermat: a^(q-2).
+        let (mut result, mut base, mut rest) = (1, a, self.order - 2);
+        while rest > 0 {
+            if rest & 1 == 1 {
+                result = self.mul(result, base);
+            }
+            base = self.mul(base, base);
+            rest >>= 1;
+        }
+        Some(result)
+    }
+
+    #[inline]
+    fn add_digits(&self, a: u32, b: u32) -> u32 {
+        digits(self.p, a, b, |a, b| (a + b) % self.p)
+    }
+}
+
+impl PartialEq for Field {
+    fn eq(&self, other: &Self) -> bool {
+        self.order == other.order
+    }
+}
+
+impl Eq for Field {}
+
+impl fmt::Debug for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "GF({})", self.order)
+    }
+}
+
+impl Tables {
+    fn new(p: u32, exponent: u32, order: u32, modulus: u32) -> Self {
+        let cycle = order - 1;
+        let times = |a, b| multiply(p, exponent, modulus, a, b);
+        let power = |base: u32, mut n: u32| {
+            let (mut result, mut base) = (1, base);
+            while n > 0 {
+                if n & 1 == 1 {
+                    result = times(result, base);
+                }
+                base = times(base, base);
+                n >>= 1;
+            }
+            result
+        };
+        // An element generates all others if no power of it below q - 1 that divides it gives 1.
+        let mut factors = Vec::new();
+        let (mut rest, mut factor) = (cycle, 2);
+        while rest > 1 {
+            if rest.is_multiple_of(factor) {
+                factors.push(factor);
+                while rest.is_multiple_of(factor) {
+                    rest /= factor;
+                }
+            }
+            factor += 1;
+        }
+        let generates = |&g: &u32| factors.iter().all(|factor| power(g, cycle / factor) != 1);
+        let generator = (2..order).find(generates).expect("a field's units are a cycle");
+        let mut tables =
+            Tables { log: vec![0; order as usize], power: vec![0; 2 * cycle as usize] };
+        let mut element = 1;
+        for i in 0..cycle {
+            tables.log[element as usize] = i as u16;
+            tables.power[i as usize] = element as u16;
+            tables.power[(i + cycle) as usize] = element as u16;
+            element = times(element, generator);
+        }
+        tables
+    }
+}
+
+/// The number whose base-`p` digits are `of` the digits of two numbers.
+#[inline]
+fn digits(p: u32, mut a: u32, mut b: u32, of: impl Fn(u32, u32) -> u32) -> u32 {
+    let (mut result, mut place) = (0, 1);
+    while a > 0 || b > 0 {
+        result += of(a % p, b % p) * place;
+        (a, b, place) = (a / p, b / p, place * p);
+    }
+    result
+}
+
+/// The product of two polynomials, reduced.
+fn multiply(p: u32, exponent: u32, modulus: u32, a: u32, b: u32) -> u32 {
+    let mut coefficients = [0u32; 32];
+    let (mut i, mut left) = (0, a);
+    while left > 0 {
+        let (mut j, mut right) = (i, b);
+        while right > 0 {
+            coefficients[j] = (coefficients[j] + (left % p) * (right % p)) % p;
+            (j, right) = (j + 1, right / p);
+        }
+        (i, left) = (i + 1, left / p);
+    }
+    let e = exponent as usize;
+    for high in (e..32).rev() {
+        let lead = coefficients[high];
+        let (mut low, mut rest) = (high - e, modulus);
+        // The modulus is monic: lead times it takes the highest coefficient away.
+        while lead > 0 && rest > 0 {
+            coefficients[low] = (coefficients[low] + (p - lead) * (rest % p)) % p;
+            (low, rest) = (low + 1, rest / p);
+        }
+    }
+    coefficients[..e].iter().rev().fold(0, |value, digit| value * p + digit)
+}
+
+/// The smallest monic irreducible polynomial of this degree, as an integer.
+fn irreducible(p: u32, exponent: u32, order: u32) -> u32 {
+    let half = p.pow(exponent / 2 + 1);
+    let has_divisor = |candidate: u32| (p..half).any(|divisor| divides(p, divisor, candidate));
+    let found = (order..2 * order).find(|&candidate| !has_divisor(candidate));
+    found.expect("there is an irreducible polynomial of every degree")
+}
+
+/// Whether a monic polynomial divides another; one that is not monic divides nothing here.
+fn divides(p: u32, divisor: u32, candidate: u32) -> bool {
+    let degree = |a: u32| a.checked_ilog(p).unwrap_or(0);
+    let by = degree(divisor);
+    if divisor / p.pow(by) != 1 {
+        return false;
+    }
+    let mut rest = candidate;
+    while rest > 0 && degree(rest) >= by {
+        let shift = p.pow(degree(rest) - by);
+        let lead = rest / p.pow(degree(rest));
+        rest = digits(p, rest, divisor * shift, |a, b| (a + (p - lead) * b) % p);
+    }
+    rest == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn orders(most: u64) -> impl Iterator<Item = u64> {
+        (2..=most).filter(|&q| prime_power(q).is_some())
+    }
+
+    #[test]
+    fn moduli_are_the_smallest_irreducible_ones() {
+        let known = [(4, 7), (8, 11), (9, 10), (16, 19), (25, 27), (27, 34), (32, 37), (49, 50)];
+        for (order, modulus) in known {
+            assert_eq!(Field::new(order).unwrap().modulus(), modulus, "GF({order})");
+        }
+    }
+
+    #[test]
+    fn every_law_holds_in_every_field_up_to_64() {
+        let mut fields = 0;
+        for q in orders(64) {
+            let field = Field::new(q).unwrap();
+            let all = || 0..q as u32;
+            for a in all() {
+                assert_eq!((field.add(a, 0), field.mul(a, 1), field.mul(a, 0)), (a, a, 0));
+                assert_eq!(field.add(a, field.negative(a)), 0);
+                match field.inverse(a) {
+                    Some(inverse) => assert_eq!(field.mul(a, inverse), 1),
+                    None => assert_eq!(a, 0),
+                }
+                for b in all() {
+                    let (sum, product) = (field.add(a, b), field.mul(a, b));
+                    assert!(sum < q as u32 && product < q as u32);
+                    assert_eq!((sum, product), (field.add(b, a), field.mul(b, a)));
+                    assert_eq!(field.sub(sum, b), a);
+                    assert!(product != 0 || a == 0 || b == 0);
+                    for c in all() {
+                        assert_eq!(field.add(sum, c), field.add(a, field.add(b, c)));
+                        assert_eq!(field.mul(product, c), field.mul(a, field.mul(b, c)));
+                        assert_eq!(field.mul(sum, c), field.add(field.mul(a, c), field.mul(b, c)));
+                    }
+                }
+            }
+            fields += 1;
+        }
+        assert_eq!(fields, 27);
+    }
+
+    #[test]
+    fn large_fields_keep_the_laws_where_they_are_sampled() {
+        let mut rng = sidon_kit::Rng::seeded(8);
+        for q in [65_536, 59_049, 65_521, 32_768, 63_001, 50_653, 15_625, 257, 256, 243] {
+            let field = Field::new(q).unwrap();
+            for _ in 0..2_000 {
+                let [a, b, c] = [(); 3].map(|()| rng.below(q) as u32);
+                let left = field.mul(field.add(a, b), c);
+                assert_eq!(left, field.add(field.mul(a, c), field.mul(b, c)), "GF({q})");
+                assert_eq!(field.mul(field.mul(a, b), c), field.mul(a, field.mul(b, c)));
+                assert_eq!(field.sub(field.add(a, b), b), a);
+                if let Some(inverse) = field.inverse(a) {
+                    assert_eq!(field.mul(a, inverse), 1);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn other_orders_are_infeasible_and_name_the_next_one() {
+        for (order, next) in
+            [(6, 7), (10, 11), (12, 13), (15, 16), (18, 19), (24, 25), (65_535, 65_536)]
+        {
+            let why = Field::new(order).unwrap_err();
+            let (next_as_f64, got) = (next as f64, order as f64);
+            let expected =
+                Infeasible::Parameter { name: "order", got, least: next_as_f64, most: next_as_f64 };
+            assert_eq!(why, expected);
+            assert_eq!(next_prime_power(order), Some(next));
+        }
+        for order in [0, 1, 65_537, u64::MAX] {
+            assert!(Field::new(order).is_err());
+        }
+        assert_eq!(next_prime_power(65_537), None);
+    }
+}

@@ -1,0 +1,300 @@
+//! A set of numbers that is never wrong while few are in, and says when that ends.
+//!
+//! Bits over a [`Code`]: inserting sets the bits of an element's column, and an element is in if all
+//! of them are set. With at most `zone` elements in, that is the truth for every element of the
+//! universe. Beyond, it is a Bloom filter: `false` stays a fact, `true` has a rate.
+//! ```text
+//! 7 -> .1... ..1.. ...1. ....1
+//! 0 -> 1.... 1.... 1.... 1....       | united, and each can still be told
+//! ```
+//! The filter knows which it is. Inside the zone a new element always sets a new bit, so the
+//! insertions that set one are the elements; when there are more of them than the zone has, it has
+//! been left. Merging needs no more than the bits: if no more elements than the zone allows have all
+//! their bits set, those are all.
+//!
+//! A filter of up to 64 bits answers by AND and a count of ones against the element's column, kept
+//! as a word an element for universes up to 4096; larger ones by as many probes as there are groups.
+//! Listing takes the product of the values found in the few groups that determine an element.
+
+use super::{
+    NO_SEED,
+    code::{self, Any, Code, Found, Shape},
+    egh, ols, pol, within,
+};
+use crate::{
+    Certainty, Infeasible, Malformed, Refused, Seed,
+    bytes::{self, Image},
+    cells::{self, Packed},
+    ops::{Contains, Insert, Merge},
+};
+
+/// Elements looked at when a merge wants to know whether it is still inside the zone.
+const MERGE_BUDGET: u64 = 1 << 20;
+/// The same when an image is read: its writer's word is checked where that is cheap.
+const READ_BUDGET: u64 = 1 << 10;
+
+/// A set of numbers of a universe. See the [module](self).
+#[derive(Debug)]
+pub struct Filter<C> {
+    code: C,
+    bits: Packed,
+    /// Columns that the bits are the union of, at most; inside the zone, the elements.
+    columns: u64,
+}
+
+impl<C: Code> Filter<C> {
+    /// An empty filter.
+    pub fn new(code: C) -> Result<Self, Infeasible> {
+        let bits = Packed::zeroed(code.cells(), 1)?;
+        Ok(Filter { code, bits, columns: 0 })
+    }
+
+    /// Takes every element out; the zone is entered again.
+    pub fn clear(&mut self) {
+        self.bits.clear();
+        self.columns = 0;
+    }
+
+    /// The mapping of elements to bits.
+    pub fn code(&self) -> &C {
+        &self.code
+    }
+
+    /// How many bits the table has.
+    pub fn bits(&self) -> u64 {
+        self.bits.cells()
+    }
+
+    /// Whether it is proven that no more elements are in than the zone allows.
+    pub fn is_inside(&self) -> bool {
+        self.columns <= self.code.zone()
+    }
+
+    /// How many distinct elements are in; nothing outside the zone.
+    pub fn len(&self) -> Option<u64> {
+        self.is_inside().then_some(self.columns)
+    }
+
+    /// Whether no element is in.
+    pub fn is_empty(&self) -> bool {
+        self.columns == 0
+    }
+
+    /// Every element all of whose bits are set, in order: inside the zone the members; outside,
+    /// the members and what cannot be told from them. The time is that of looking at all elements
+    /// of the universe, or at the product of the values in a few groups, whichever is less.
+    pub fn list(&self) -> Vec<u64> {
+        self.list_within(u64::MAX).unwrap_or_default()
+    }
+
+    /// The same, or nothing if it would mean to look at more than `budget` elements.
+    pub fn list_within(&self, budget: u64) -> Option<Vec<u64>> {
+        code::list(&self.code, |cell| self.is_set(cell), budget)
+    }
+
+    /// The share of strangers that pass, by [`Code::rate`] for random members: zero inside the
+    /// zone.
+    pub fn false_positive_rate(&self) -> f64 {
+        if self.is_inside() { 0.0 } else { self.code.rate(self.columns) }
+    }
+
+    /// A copy in memory of its own.
+    pub fn try_clone(&self) -> Result<Self, Infeasible> {
+        Ok(Filter { code: self.code.clone(), bits: self.bits.try_clone()?, columns: self.columns })
+    }
+
+    /// The bits as one word, if they fit.
+    #[inline(always)]
+    fn word(&self) -> u64 {
+        let first = self.bits.bytes().first_chunk();
+        u64::from_le_bytes(*first.expect("a table has whole lines"))
+    }
+
+    #[inline(always)]
+    fn is_set(&self, cell: u64) -> bool {
+        cells::read(self.bits.bytes(), 1, cell) == 1
+    }
+
+    /// What the bits alone prove, if listing is cheap enough to tell.
+    fn proven(&self, budget: u64) -> Option<Proven> {
+        let found = Found::new(&self.code, |cell| self.is_set(cell));
+        let zone = self.code.zone();
+        if found.most() > zone {
+            return Some(Proven::Outside);
+        }
+        let members = code::list_found(&self.code, &found, |cell| self.is_set(cell), budget)?;
+        let members = members.len() as u64;
+        Some(if members <= zone { Proven::Inside(members) } else { Proven::Outside })
+    }
+}
+
+/// Where a filter is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Proven {
+    /// Inside the zone, with so many members.
+    Inside(u64),
+    Outside,
+}
+
+impl<C: Code> Insert<u64> for Filter<C> {
+    fn insert(&mut self, &key: &u64) -> Result<(), Refused> {
+        within(key, self.code.universe())?;
+        let mut fresh = false;
+        if let Some(column) = self.code.column(key) {
+            let word = self.word();
+            fresh = word & column != column;
+            self.bits.bytes_mut()[..8].copy_from_slice(&(word | column).to_le_bytes());
+        } else {
+            let (split, groups) = (self.code.split(key), self.code.groups());
+            for group in 0..groups {
+                let cell = self.code.position(split, group);
+                fresh |= cells::write(self.bits.bytes_mut(), 1, cell, 1) == 0;
+            }
+        }
+        self.columns = self.columns.saturating_add(fresh.into());
+        Ok(())
+    }
+}
+
+/// A number outside the universe is never in.
+impl<C: Code> Contains<u64> for Filter<C> {
+    #[inline]
+    fn contains(&self, &key: &u64) -> bool {
+        if key >= self.code.universe() {
+            return false;
+        }
+        if let Some(column) = self.code.column(key) {
+            return (self.word() & column).count_ones() == self.code.groups();
+        }
+        let split = self.code.split(key);
+        for group in 0..self.code.groups() {
+            if !self.is_set(self.code.position(split, group)) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Inside the zone `Certain`; outside, the rate for members that were drawn at random, and for a
+    /// stranger drawn at random. There is no seed: whoever knows the code can choose four elements
+    /// that cover a fifth.
+    fn certainty(&self) -> Certainty {
+        Certainty::from_rate(self.false_positive_rate())
+    }
+}
+
+impl<C: Code> Merge for Filter<C> {
+    fn merge(&mut self, other: &Self) -> Result<(), Refused> {
+        if self.code != other.code {
+            return Err(Refused::Mismatch { field: "code" });
+        }
+        for (own, other) in self.bits.bytes_mut().iter_mut().zip(other.bits.bytes()) {
+            *own |= other;
+        }
+        self.columns = match self.proven(MERGE_BUDGET) {
+            Some(Proven::Inside(members)) => members,
+            _ => self.columns.saturating_add(other.columns),
+        };
+        Ok(())
+    }
+}
+
+/// The fields of a code, and the payload that goes before the cells.
+pub(super) fn write_code(shape: &Shape) -> ([u64; 6], Vec<u8>) {
+    match shape {
+        Shape::Egh(shape) => {
+            let moduli = shape.moduli.iter().flat_map(|modulus| modulus.to_le_bytes());
+            ([1, shape.universe, 0, 0, shape.moduli.len() as u64, 0], moduli.collect())
+        }
+        Shape::Ols(shape) => {
+            let (order, groups) = (shape.order.into(), shape.groups.into());
+            ([2, shape.universe, order, 2, groups, 1], Vec::new())
+        }
+        Shape::Pol(shape) => {
+            let (order, digits, groups) =
+                (shape.order.into(), shape.digits.into(), shape.groups.into());
+            ([3, shape.universe, order, digits, groups, shape.infinity.into()], Vec::new())
+        }
+    }
+}
+
+/// The code of these fields, and the cells' part of the payload, which must have the length that
+/// `width` bits a cell ask for. The code is built only if it has.
+pub(super) fn read_code<C: Code>(
+    fields: [u64; 6],
+    payload: &[u8],
+    width: u32,
+) -> Result<(C, &[u8]), Malformed> {
+    let [family, universe, order, digits, groups, infinity] = fields;
+    let field = |name| Err(Malformed::Field { name });
+    let (order, digits) = (bytes::narrow("order", order)?, bytes::narrow("digits", digits)?);
+    let narrow = bytes::narrow("groups", groups)?;
+    let (shape, cells) = match (family, order, digits, infinity) {
+        (1, 0, 0, 0) => {
+            let len = usize::try_from(groups).ok().and_then(|groups| groups.checked_mul(4));
+            let Some((moduli, cells)) = len.and_then(|len| payload.split_at_checked(len)) else {
+                let expected = groups.saturating_mul(4);
+                return Err(Malformed::Length { expected, got: payload.len() as u64 });
+            };
+            let number =
+                |bytes: &[u8]| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+            let moduli = moduli.chunks_exact(4).map(number).collect();
+            (Shape::Egh(egh::Shape { universe, moduli }), cells)
+        }
+        (2, _, 2, 1) => (Shape::Ols(ols::Shape { universe, order, groups: narrow }), payload),
+        (3, _, _, 0 | 1) => {
+            let infinity = infinity == 1;
+            (Shape::Pol(pol::Shape { universe, order, digits, groups: narrow, infinity }), payload)
+        }
+        _ => return field("code"),
+    };
+    bytes::justify(cells, Packed::payload_bytes(shape.cells(), width)?)?;
+    match C::of(&shape) {
+        Some(code) => Ok((code?, cells)),
+        None => field("code"),
+    }
+}
+
+/// Read as `Filter<Any>`, an image of any code is taken.
+impl<C: Code> Image for Filter<C> {
+    const KIND: u16 = 8;
+
+    fn to_bytes(&self) -> Vec<u8> {
+        let (code, mut payload) = write_code(&self.code.shape());
+        let [family, universe, order, digits, groups, infinity] = code;
+        let fields = [family, universe, order, digits, groups, infinity, self.columns];
+        payload.extend(self.bits.payload());
+        bytes::write(Self::KIND, NO_SEED, &fields, &payload)
+    }
+
+    /// No key is hashed: every seed will do.
+    fn from_bytes(image: &[u8], _: Seed) -> Result<Self, Malformed> {
+        let (fields, payload) = bytes::read::<7>(image, Self::KIND, NO_SEED)?;
+        let [code @ .., columns] = fields;
+        let (code, cells) = read_code::<C>(code, payload, 1)?;
+        let mut filter = Filter::new(code)?;
+        if !filter.bits.load(cells) {
+            return Err(Malformed::Field { name: "bits" });
+        }
+        filter.columns = columns;
+        // So many columns can be these bits, and the zone is claimed if and only if it is proven.
+        let found = Found::new(&filter.code, |cell| filter.is_set(cell));
+        bytes::plausible("columns", found.total(), columns, filter.code.groups())?;
+        let agrees = match filter.proven(READ_BUDGET) {
+            Some(Proven::Inside(members)) => columns == members,
+            Some(Proven::Outside) => !filter.is_inside(),
+            None => true,
+        };
+        if !agrees || found.most() > columns || (found.fewest() > 0) != (columns > 0) {
+            return Err(Malformed::Field { name: "columns" });
+        }
+        Ok(filter)
+    }
+}
+
+impl Filter<Any> {
+    /// An empty filter of a code chosen at run time, as by a plan.
+    pub fn of(shape: &Shape) -> Result<Self, Infeasible> {
+        Filter::new(Any::of(shape).expect("any family is one of them")?)
+    }
+}

@@ -1,0 +1,149 @@
+//! Exact counts for each number of a small universe, in as little as those with a count need.
+//!
+//! The counterpart of [`Adaptive`](super::Adaptive) with counters: packets for each host of a /24,
+//! say. Keys with a count are written down with it, in order, while that takes less than a counter
+//! for every key of the universe; then there is one for every key.
+//! ```text
+//! list   | key count | key count | ..      table   | count | count | count | ..
+//! ```
+//! In a /24 with counters of 32 bits four hosts take 32 bytes here, rounded up to a power of two of
+//! entries of eight, and all of them 1 KiB. A [`Sketch`](super::Sketch) of zone 3 takes 256 bytes to
+//! be exact for the same four, and is for those who add and subtract summaries without looking
+//! inside.
+
+use super::within;
+use crate::{Estimate, Infeasible, Refused, ops::Count};
+
+/// The largest universe.
+pub const UNIVERSE_MOST: u64 = 1 << 16;
+/// The bytes of an entry of the list: key and count, 32 bits each.
+const ENTRY: usize = 8;
+
+/// Exact counts of numbers of a small universe. See the [module](self).
+#[derive(Debug, Clone)]
+pub struct Hosts {
+    universe: u64,
+    held: Held,
+    active: u64,
+}
+
+#[derive(Debug, Clone)]
+enum Held {
+    /// In the order of the keys.
+    List(Vec<(u32, u32)>),
+    Table(Vec<u32>),
+}
+
+impl Hosts {
+    /// All counts zero, for keys below `universe`, 1 to [`UNIVERSE_MOST`].
+    pub fn new(universe: u64) -> Result<Self, Infeasible> {
+        Infeasible::unless_within("universe", universe, 1, UNIVERSE_MOST)?;
+        Ok(Hosts { universe, held: Held::List(Vec::new()), active: 0 })
+    }
+
+    /// Takes an amount off a key's count; more than the count is refused. On `Err`, nothing has
+    /// changed.
+    pub fn subtract(&mut self, key: u64, amount: u64) -> Result<(), Refused> {
+        within(key, self.universe)?;
+        let count = u64::from(self.count(key));
+        let Some(rest) = count.checked_sub(amount) else { return Err(Refused::NotStored) };
+        if amount > 0 {
+            self.set(key, rest as u32);
+        }
+        Ok(())
+    }
+
+    /// How many keys have a count.
+    pub fn active(&self) -> u64 {
+        self.active
+    }
+
+    /// The keys that have a count, in order, each with its count.
+    pub fn list(&self) -> Vec<(u64, u64)> {
+        match &self.held {
+            Held::List(list) => {
+                list.iter().map(|&(key, count)| (key.into(), count.into())).collect()
+            }
+            Held::Table(table) => {
+                let all = table.iter().enumerate().map(|(key, &n)| (key as u64, u64::from(n)));
+                all.filter(|&(_, count)| count > 0).collect()
+            }
+        }
+    }
+
+    /// The bytes of the counts.
+    pub fn bytes(&self) -> u64 {
+        let bytes = match &self.held {
+            Held::List(list) => list.capacity() * ENTRY,
+            Held::Table(table) => table.len() * 4,
+        };
+        bytes as u64
+    }
+
+    /// Makes all counts zero.
+    pub fn clear(&mut self) {
+        (self.held, self.active) = (Held::List(Vec::new()), 0);
+    }
+
+    fn count(&self, key: u64) -> u32 {
+        let key = key as u32;
+        match &self.held {
+            Held::List(list) => {
+                list.binary_search_by_key(&key, |entry| entry.0).map_or(0, |at| list[at].1)
+            }
+            Held::Table(table) => table[key as usize],
+        }
+    }
+
+    fn set(&mut self, key: u64, count: u32) {
+        let key = key as u32;
+        match &mut self.held {
+            Held::Table(table) => {
+                let old = std::mem::replace(&mut table[key as usize], count);
+                self.active += u64::from(old == 0 && count > 0);
+                self.active -= u64::from(old > 0 && count == 0);
+            }
+            Held::List(list) => match list.binary_search_by_key(&key, |entry| entry.0) {
+                Ok(at) if count == 0 => {
+                    list.remove(at);
+                    self.active -= 1;
+                }
+                Ok(at) => list[at].1 = count,
+                Err(_) if count == 0 => {}
+                Err(at) => {
+                    self.active += 1;
+                    let room = (list.len() + 1).next_power_of_two();
+                    if list.len() < list.capacity() || room * ENTRY < self.universe as usize * 4 {
+                        list.reserve_exact(room - list.len());
+                        list.insert(at, (key, count));
+                        return;
+                    }
+                    let mut table = vec![0; self.universe as usize];
+                    for &(key, count) in list.iter() {
+                        table[key as usize] = count;
+                    }
+                    table[key as usize] = count;
+                    self.held = Held::Table(table);
+                }
+            },
+        }
+    }
+}
+
+impl Count<u64> for Hosts {
+    fn add(&mut self, &key: &u64, amount: u64) -> Result<(), Refused> {
+        within(key, self.universe)?;
+        let ceiling = u32::MAX.into();
+        let sum = u64::from(self.count(key)).checked_add(amount);
+        let Some(sum) = sum.filter(|&sum| sum <= ceiling) else {
+            return Err(Refused::Overflow { ceiling });
+        };
+        self.set(key, sum as u32);
+        Ok(())
+    }
+
+    /// Always exact.
+    fn estimate(&self, &key: &u64) -> Estimate {
+        Estimate::exact(if key < self.universe { self.count(key).into() } else { 0 })
+    }
+}

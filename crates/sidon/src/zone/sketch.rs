@@ -1,0 +1,423 @@
+//! Counts that are exact while few keys have one, and say when they are not.
+//!
+//! Counters over a [`Code`]: an amount is added to one counter in each group, and the least of a
+//! key's counters never lies below its count. With at most `zone` keys counted, every key has a
+//! counter that no other shares, so that least one is the count: for every key of the universe,
+//! those with nothing included. With one key more it still is for those that have a count
+//! (theorem 5 of the paper).
+//! ```text
+//! 0: 5, 7: 3      5 3 . . .   5 . 3 . .   5 . . 3 .   5 . . . 3     0 reads min(5,5,5,5)
+//! ```
+//! The sketch knows where it is: inside the zone it sees whether a key is new or has become zero,
+//! and so counts the keys. It remembers the one key that led out of the zone; without that key's
+//! counts the others are inside, so one key more than the zone is exact too, for all keys. Beyond,
+//! an estimate is `at most`; subtractions may lead back, and the sketch notices, because a key that
+//! leaves frees a counter.
+//!
+//! An update touches one counter a group. Counters are as wide as asked, up to 32 bits; one that
+//! would overflow refuses, and nothing has changed. Sketches of one code are added and subtracted
+//! without looking inside.
+
+use super::{
+    NO_SEED,
+    code::{self, Any, Code, Shape},
+    filter::{read_code, write_code},
+    within,
+};
+use crate::{
+    Certainty, Estimate, Infeasible, Malformed, Refused, Seed,
+    bytes::{self, Image},
+    cells::{self, Packed},
+    ops::{Count, Merge},
+};
+
+/// Elements looked at to find out whether the zone has been entered again.
+const SETTLE_BUDGET: u64 = 1 << 14;
+/// The same when two sketches are added or subtracted.
+const MERGE_BUDGET: u64 = 1 << 20;
+/// The same when an image is read.
+const READ_BUDGET: u64 = 1 << 10;
+
+/// Counts of numbers of a universe. See the [module](self).
+#[derive(Debug)]
+pub struct Sketch<C> {
+    code: C,
+    counters: Packed,
+    known: Known,
+    /// The counters of each group that are not zero.
+    occupied: Vec<u32>,
+}
+
+/// What is known of the keys that have a count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Known {
+    /// There are so many, no more than the zone allows.
+    Inside(u64),
+    /// There is one more than the zone allows, and this is one of them.
+    OneMore(u64),
+    Beyond,
+}
+
+impl<C: Code> Sketch<C> {
+    /// All counts zero, in counters of `width` bits, 1 to 32.
+    pub fn new(code: C, width: u32) -> Result<Self, Infeasible> {
+        let counters = Packed::zeroed(code.cells(), width)?;
+        let occupied = vec![0; code.groups() as usize];
+        Ok(Sketch { code, counters, known: Known::Inside(0), occupied })
+    }
+
+    /// Makes all counts zero; the zone is entered again.
+    pub fn clear(&mut self) {
+        self.counters.clear();
+        self.occupied.fill(0);
+        self.known = Known::Inside(0);
+    }
+
+    /// The mapping of keys to counters.
+    pub fn code(&self) -> &C {
+        &self.code
+    }
+
+    /// The bits of a counter.
+    pub fn width(&self) -> u32 {
+        self.counters.width()
+    }
+
+    /// How many keys have a count; nothing beyond the zone and one more.
+    pub fn active(&self) -> Option<u64> {
+        match self.known {
+            Known::Inside(active) => Some(active),
+            Known::OneMore(_) => Some(self.code.zone() + 1),
+            Known::Beyond => None,
+        }
+    }
+
+    /// Whether every estimate is exact.
+    pub fn is_exact(&self) -> bool {
+        self.known != Known::Beyond
+    }
+
+    /// The counters, group after group.
+    pub fn counters(&self) -> impl Iterator<Item = u64> + '_ {
+        self.counters.iter()
+    }
+
+    /// The least of a key's counters: the plain estimate. Zero for a number outside the universe.
+    pub fn minimum(&self, key: u64) -> u64 {
+        if key >= self.code.universe() {
+            return 0;
+        }
+        self.least(key, None)
+    }
+
+    /// Takes an amount off a key's count. On `Err`, nothing has changed.
+    ///
+    /// While estimates are exact, more than the count is refused. Beyond, it is refused only if it
+    /// shows; an amount that was never added takes those of other keys along, and from then on the
+    /// estimates can lie below the truth.
+    pub fn subtract(&mut self, key: u64, amount: u64) -> Result<(), Refused> {
+        within(key, self.code.universe())?;
+        let count = self.value(key);
+        if amount > count {
+            return Err(Refused::NotStored);
+        }
+        if amount == 0 {
+            return Ok(());
+        }
+        let (mut freed, width) = (false, self.width());
+        let split = self.code.split(key);
+        for group in 0..self.code.groups() {
+            let cell = self.code.position(split, group);
+            let rest = self.counter(cell) - amount;
+            cells::write(self.counters.bytes_mut(), width, cell, rest);
+            if rest == 0 {
+                self.occupied[group as usize] -= 1;
+                freed = true;
+            }
+        }
+        self.known = match self.known {
+            Known::Inside(active) if amount == count => Known::Inside(active.saturating_sub(1)),
+            Known::OneMore(_) if amount == count => Known::Inside(self.code.zone()),
+            known => known,
+        };
+        if freed && self.known == Known::Beyond {
+            self.settle(SETTLE_BUDGET);
+        }
+        Ok(())
+    }
+
+    /// Takes off all that another sketch of the same code counts, an earlier state of this one,
+    /// say. On `Err`, nothing has changed.
+    pub fn subtract_all(&mut self, other: &Self) -> Result<(), Refused> {
+        self.same(other)?;
+        if self.counters.iter().zip(other.counters.iter()).any(|(own, other)| own < other) {
+            return Err(Refused::NotStored);
+        }
+        self.combine(other, |own, other| own - other);
+        Ok(())
+    }
+
+    /// Looks whether the zone has been entered again, however long it takes, and says so.
+    /// [`subtract`](Self::subtract) does this by itself where it is cheap.
+    pub fn look_again(&mut self) -> bool {
+        if self.known == Known::Beyond {
+            self.settle(u64::MAX);
+        }
+        self.is_exact()
+    }
+
+    /// The keys that have a count, in order, each with its count; nothing where that is not known.
+    pub fn list(&self) -> Option<Vec<(u64, u64)>> {
+        let candidates = match self.known {
+            Known::Beyond => return None,
+            _ => code::list(&self.code, |cell| self.counter(cell) > 0, u64::MAX)?,
+        };
+        let counts = candidates.into_iter().map(|key| (key, self.value(key)));
+        Some(counts.filter(|&(_, count)| count > 0).collect())
+    }
+
+    /// A copy in memory of its own.
+    pub fn try_clone(&self) -> Result<Self, Infeasible> {
+        let (code, counters) = (self.code.clone(), self.counters.try_clone()?);
+        Ok(Sketch { code, counters, known: self.known, occupied: self.occupied.clone() })
+    }
+
+    #[inline(always)]
+    fn counter(&self, cell: u64) -> u64 {
+        cells::read(self.counters.bytes(), self.counters.width(), cell)
+    }
+
+    /// The count of a key of the universe where it is known, else the least of its counters.
+    #[inline]
+    fn value(&self, key: u64) -> u64 {
+        match self.known {
+            Known::OneMore(extra) if extra != key => self.least(key, Some(extra)),
+            _ => self.least(key, None),
+        }
+    }
+
+    /// The least of a key's counters, without what another key adds to them.
+    #[inline]
+    fn least(&self, key: u64, without: Option<u64>) -> u64 {
+        let split = self.code.split(key);
+        let other = without.map(|other| (self.code.split(other), self.least(other, None)));
+        let mut least = u64::MAX;
+        for group in 0..self.code.groups() {
+            let cell = self.code.position(split, group);
+            let shared = match other {
+                Some((split, count)) if self.code.position(split, group) == cell => count,
+                _ => 0,
+            };
+            least = least.min(self.counter(cell) - shared);
+        }
+        least
+    }
+
+    fn same(&self, other: &Self) -> Result<(), Refused> {
+        if self.code != other.code {
+            return Err(Refused::Mismatch { field: "code" });
+        }
+        if self.width() != other.width() {
+            return Err(Refused::Mismatch { field: "width" });
+        }
+        Ok(())
+    }
+
+    /// Writes to each counter what becomes of the two, which fits its width.
+    fn combine(&mut self, other: &Self, of: impl Fn(u64, u64) -> u64) {
+        let width = self.width();
+        for cell in 0..self.counters.cells() {
+            let value = of(self.counter(cell), other.counter(cell));
+            cells::write(self.counters.bytes_mut(), width, cell, value);
+        }
+        if other.known != Known::Inside(0) {
+            self.known = Known::Beyond;
+            self.count_occupied();
+            self.settle(MERGE_BUDGET);
+        }
+    }
+
+    fn count_occupied(&mut self) {
+        for group in 0..self.code.groups() {
+            let cells = self.code.start(group)..self.code.start(group + 1);
+            let occupied = cells.filter(|&cell| self.counter(cell) > 0).count();
+            self.occupied[group as usize] = occupied as u32;
+        }
+    }
+
+    /// Inside the zone if the counters prove it. Keys with a count have no counter at zero; if no
+    /// more than the zone allows have none, those are all that can have one.
+    fn settle(&mut self, budget: u64) {
+        if self.occupied.iter().any(|&occupied| u64::from(occupied) > self.code.zone()) {
+            return;
+        }
+        if let Some(active) = self.explained(None, budget) {
+            self.known = Known::Inside(active);
+        }
+    }
+
+    /// How many keys the counters are the sums of, one key left out, if there are no more than the
+    /// zone allows and nothing remains: then nobody has taken off what was never added.
+    fn explained(&self, without: Option<u64>, budget: u64) -> Option<u64> {
+        let mut rest: Vec<u64> = self.counters.iter().collect();
+        if let Some(extra) = without {
+            take(&self.code, &mut rest, extra, self.least(extra, None))?;
+        }
+        let held = rest.clone();
+        let keys = code::list(&self.code, |cell| held[cell as usize] > 0, budget)?;
+        if keys.len() as u64 > self.code.zone() {
+            return None;
+        }
+        for &key in &keys {
+            let amount = self.code.positions(key).map(|cell| held[cell as usize]).min()?;
+            take(&self.code, &mut rest, key, amount)?;
+        }
+        rest.iter().all(|&rest| rest == 0).then_some(keys.len() as u64)
+    }
+}
+
+/// Takes an amount off the counters of a key; nothing if one of them has less.
+fn take<C: Code>(code: &C, counters: &mut [u64], key: u64, amount: u64) -> Option<()> {
+    for cell in code.positions(key) {
+        let counter = &mut counters[cell as usize];
+        *counter = counter.checked_sub(amount)?;
+    }
+    Some(())
+}
+
+impl<C: Code> Count<u64> for Sketch<C> {
+    fn add(&mut self, &key: &u64, amount: u64) -> Result<(), Refused> {
+        within(key, self.code.universe())?;
+        let (split, groups) = (self.code.split(key), self.code.groups());
+        let (ceiling, width) = (self.counters.ceiling(), self.width());
+        for group in 0..groups {
+            let counter = self.counter(self.code.position(split, group));
+            if counter.checked_add(amount).is_none_or(|sum| sum > ceiling) {
+                return Err(Refused::Overflow { ceiling });
+            }
+        }
+        if amount == 0 {
+            return Ok(());
+        }
+        let is_new = self.known != Known::Beyond && self.value(key) == 0;
+        for group in 0..groups {
+            let cell = self.code.position(split, group);
+            let counter = self.counter(cell);
+            self.occupied[group as usize] += u32::from(counter == 0);
+            cells::write(self.counters.bytes_mut(), width, cell, counter + amount);
+        }
+        self.known = match self.known {
+            Known::Inside(active) if is_new && active == self.code.zone() => Known::OneMore(key),
+            Known::Inside(active) if is_new => Known::Inside(active + 1),
+            Known::OneMore(_) if is_new => Known::Beyond,
+            known => known,
+        };
+        Ok(())
+    }
+
+    /// Exact while no more keys have a count than the zone and one; else the truth is not above the
+    /// value. A number outside the universe has no count, for certain.
+    fn estimate(&self, &key: &u64) -> Estimate {
+        if key >= self.code.universe() {
+            return Estimate::exact(0);
+        }
+        let value = self.value(key);
+        if self.is_exact() || value == 0 {
+            return Estimate::exact(value);
+        }
+        Estimate::at_most(value, value, Certainty::Certain)
+    }
+}
+
+impl<C: Code> Merge for Sketch<C> {
+    fn merge(&mut self, other: &Self) -> Result<(), Refused> {
+        self.same(other)?;
+        let ceiling = self.counters.ceiling();
+        if self.counters.iter().zip(other.counters.iter()).any(|(a, b)| a + b > ceiling) {
+            return Err(Refused::Overflow { ceiling });
+        }
+        if self.known == Known::Inside(0) {
+            self.combine(other, |_, other| other);
+            self.known = other.known;
+        } else {
+            self.combine(other, |own, other| own + other);
+        }
+        Ok(())
+    }
+}
+
+/// Read as `Sketch<Any>`, an image of any code is taken.
+impl<C: Code> Image for Sketch<C> {
+    const KIND: u16 = 9;
+
+    fn to_bytes(&self) -> Vec<u8> {
+        let (code, mut payload) = write_code(&self.code.shape());
+        let [family, universe, order, digits, groups, infinity] = code;
+        let (known, number) = match self.known {
+            Known::Inside(active) => (0, active),
+            Known::OneMore(key) => (1, key),
+            Known::Beyond => (2, 0),
+        };
+        let width = self.width().into();
+        let fields = [family, universe, order, digits, groups, infinity, width, known, number];
+        payload.extend(self.counters.payload());
+        bytes::write(Self::KIND, NO_SEED, &fields, &payload)
+    }
+
+    /// No key is hashed: every seed will do.
+    fn from_bytes(image: &[u8], _: Seed) -> Result<Self, Malformed> {
+        let (fields, payload) = bytes::read::<9>(image, Self::KIND, NO_SEED)?;
+        let [code @ .., width, known, number] = fields;
+        let width = bytes::narrow("width", width)?;
+        Infeasible::unless_within("width", width.into(), 1, cells::WIDTH_MOST.into())?;
+        let (code, cells) = read_code::<C>(code, payload, width)?;
+        let mut sketch = Sketch::new(code, width)?;
+        if !sketch.counters.load(cells) {
+            return Err(Malformed::Field { name: "counters" });
+        }
+        sketch.count_occupied();
+        let field = |name| Malformed::Field { name };
+        let most = sketch.occupied.iter().copied().max().unwrap_or(0);
+        let fewest = sketch.occupied.iter().copied().min().unwrap_or(0);
+        if (most > 0) != (fewest > 0) {
+            return Err(field("counters"));
+        }
+        let zone = sketch.code.zone();
+        sketch.known = match known {
+            0 if number <= zone && u64::from(most) <= number && (most > 0) == (number > 0) => {
+                Known::Inside(number)
+            }
+            1 if number < sketch.code.universe() && sketch.minimum(number) > 0 => {
+                Known::OneMore(number)
+            }
+            2 if number == 0 && most > 0 => Known::Beyond,
+            _ => return Err(field("known")),
+        };
+        // What is claimed to be exact is checked where that is cheap.
+        let (without, active) = match sketch.known {
+            Known::Inside(active) => (None, active),
+            Known::OneMore(key) => (Some(key), zone),
+            Known::Beyond => return Ok(sketch),
+        };
+        let is_cheap = sketch.is_cheap(READ_BUDGET);
+        if is_cheap && sketch.explained(without, u64::MAX) != Some(active) {
+            return Err(field("known"));
+        }
+        Ok(sketch)
+    }
+}
+
+impl<C: Code> Sketch<C> {
+    /// Whether listing looks at no more than so many elements.
+    fn is_cheap(&self, budget: u64) -> bool {
+        let found = code::Found::new(&self.code, |cell| self.counter(cell) > 0);
+        found.fewest() == 0 || self.code.work(&found).min(self.code.universe()) <= budget
+    }
+}
+
+impl Sketch<Any> {
+    /// All counts zero, over a code chosen at run time, as by a plan.
+    pub fn of(shape: &Shape, width: u32) -> Result<Self, Infeasible> {
+        Sketch::new(Any::of(shape).expect("any family is one of them")?, width)
+    }
+}

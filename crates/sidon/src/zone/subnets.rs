@@ -1,0 +1,291 @@
+//! Which hosts of which subnets have been seen: exact, for millions of subnets, in fixed memory.
+//!
+//! A subnet has 256 hosts and mostly few that speak. Each takes one word of 64 bits, in which up to
+//! seven hosts are written down; one with more takes a bitmap of 32 bytes out of a pool.
+//! ```text
+//! words    | 3 . . . . c b a | 7 g f e d c b a | ff . . . . bitmap 1 |
+//! bitmaps  | 256 bits | 256 bits | ..
+//! ```
+//! With as many words as there are subnets (2^24 for the /24s of IPv4: 128 MiB) the subnet is the
+//! index. With fewer, it is looked up by its digest and kept beside the word, in `subnet_bits` bits.
+//! Nothing is ever wrong or forgotten: when the words or the bitmaps run out, a new host is refused,
+//! with nothing changed, and everything already in is still answered.
+//!
+//! A lookup reads one word, two lines if it is hashed, and a bitmap for one subnet in fifty.
+
+use super::within;
+use crate::{Infeasible, Key, Refused, Seed, cells::Memory, cells::Packed};
+
+/// Hosts that are written down in a word.
+pub const LISTED_MOST: u32 = 7;
+/// The count of a word whose hosts are in a bitmap.
+const PROMOTED: u64 = 0xff;
+/// The bytes of a bitmap.
+const BITMAP: usize = 32;
+
+/// The integers that fix the memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// Subnets are numbers of so many bits, 1 to 32: 24 for the /24s of IPv4.
+    pub subnet_bits: u32,
+    /// How many words there are. If all `2^subnet_bits`, the subnet is the index; else at least 8,
+    /// of which seven in eight are used.
+    pub slots: u64,
+    /// How many subnets can have more than [`LISTED_MOST`] hosts.
+    pub bitmaps: u64,
+}
+
+impl Shape {
+    /// The shape that makes the most of so many bytes, with a bitmap for each 32 subnets: the
+    /// traces of the paper's table V need one for each 50 to 80.
+    pub fn within(bytes: u64, subnet_bits: u32) -> Result<Self, Infeasible> {
+        Infeasible::unless_within("subnet_bits", subnet_bits.into(), 1, 32)?;
+        let all = 1u64 << subnet_bits;
+        let direct = Shape { subnet_bits, slots: all, bitmaps: all.div_ceil(32) };
+        if direct.bytes() <= bytes {
+            return Ok(direct);
+        }
+        // Eight bytes and the subnet a slot, 32 bytes for each 32 of the slots in use.
+        let slots = (bytes.saturating_mul(8) / (64 + u64::from(subnet_bits) + 7)).min(all - 1);
+        Infeasible::unless_within("slots", slots, 8, all)?;
+        Ok(Shape { subnet_bits, slots, bitmaps: (slots - slots / 8) / 32 })
+    }
+
+    /// Whether the subnet is the index.
+    pub fn is_direct(&self) -> bool {
+        self.slots == 1 << self.subnet_bits
+    }
+
+    /// How many subnets it has room for.
+    pub fn subnets(&self) -> u64 {
+        if self.is_direct() { self.slots } else { self.slots - self.slots / 8 }
+    }
+
+    /// The bytes of its tables.
+    pub fn bytes(&self) -> u64 {
+        let keys = if self.is_direct() { 0 } else { self.slots * u64::from(self.subnet_bits) / 8 };
+        self.slots
+            .saturating_mul(8)
+            .saturating_add(keys)
+            .saturating_add(self.bitmaps.saturating_mul(32))
+    }
+}
+
+/// The hosts of many subnets. See the [module](self).
+#[derive(Debug)]
+pub struct Subnets {
+    shape: Shape,
+    seed: Seed,
+    words: Memory,
+    /// The subnet of each word, where it is not the index.
+    keys: Option<Packed>,
+    bitmaps: Memory,
+    stored: u64,
+    promoted: u64,
+}
+
+impl Subnets {
+    /// No host seen yet. The seed keeps whoever chooses addresses from choosing collisions.
+    pub fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
+        Infeasible::unless_within("subnet_bits", shape.subnet_bits.into(), 1, 32)?;
+        let all = 1u64 << shape.subnet_bits;
+        Infeasible::unless_within(
+            "slots",
+            shape.slots,
+            if shape.is_direct() { 1 } else { 8 },
+            all,
+        )?;
+        Infeasible::unless_within("bitmaps", shape.bitmaps, 0, all)?;
+        let keys = (!shape.is_direct()).then(|| Packed::zeroed(shape.slots, shape.subnet_bits));
+        Ok(Subnets {
+            shape,
+            seed,
+            words: Memory::zeroed(shape.slots * 8)?,
+            keys: keys.transpose()?,
+            bitmaps: Memory::zeroed(shape.bitmaps * BITMAP as u64)?,
+            stored: 0,
+            promoted: 0,
+        })
+    }
+
+    /// Takes a host in, and says whether it is new. On `Err`, nothing has changed.
+    pub fn observe(&mut self, subnet: u64, host: u8) -> Result<bool, Refused> {
+        within(subnet, 1 << self.shape.subnet_bits)?;
+        let (slot, word) = match self.find(subnet) {
+            Ok(slot) => (slot, self.word(slot)),
+            Err(free) => {
+                if self.stored == self.shape.subnets() {
+                    return Err(self.full());
+                }
+                if let Some(keys) = &mut self.keys {
+                    keys.set(free, subnet)?;
+                }
+                self.stored += 1;
+                (free, 0)
+            }
+        };
+        let count = word >> 56;
+        if count == PROMOTED {
+            let (byte, bit) = bitmap_bit(word, host);
+            let byte = &mut self.bitmaps.bytes_mut()[byte];
+            let is_new = *byte >> bit & 1 == 0;
+            *byte |= 1 << bit;
+            return Ok(is_new);
+        }
+        if holds(word, count, host) {
+            return Ok(false);
+        }
+        if count < LISTED_MOST.into() {
+            let listed = word & !(0xff << 56) | u64::from(host) << (8 * count);
+            self.set_word(slot, listed | (count + 1) << 56);
+            return Ok(true);
+        }
+        if self.promoted == self.shape.bitmaps {
+            let (stored, cells) = (self.promoted, self.shape.bitmaps);
+            return Err(Refused::Full { stored, cells });
+        }
+        let promoted = PROMOTED << 56 | self.promoted;
+        self.promoted += 1;
+        let hosts = word.to_le_bytes();
+        for host in hosts[..LISTED_MOST as usize].iter().copied().chain([host]) {
+            let (byte, bit) = bitmap_bit(promoted, host);
+            self.bitmaps.bytes_mut()[byte] |= 1 << bit;
+        }
+        self.set_word(slot, promoted);
+        Ok(true)
+    }
+
+    /// Whether the host has been seen. Both answers are facts.
+    pub fn contains(&self, subnet: u64, host: u8) -> bool {
+        let Some(word) = self.word_of(subnet) else { return false };
+        let count = word >> 56;
+        if count < PROMOTED {
+            return holds(word, count, host);
+        }
+        let (byte, bit) = bitmap_bit(word, host);
+        self.bitmaps.bytes()[byte] >> bit & 1 == 1
+    }
+
+    /// How many hosts of the subnet have been seen.
+    pub fn hosts(&self, subnet: u64) -> u32 {
+        match self.word_of(subnet) {
+            None => 0,
+            Some(word) if word >> 56 < PROMOTED => (word >> 56) as u32,
+            Some(word) => self.bitmap(word).iter().map(|byte| byte.count_ones()).sum(),
+        }
+    }
+
+    /// The hosts of the subnet that have been seen, in order.
+    pub fn list(&self, subnet: u64) -> Vec<u8> {
+        let Some(word) = self.word_of(subnet) else { return Vec::new() };
+        let count = word >> 56;
+        if count < PROMOTED {
+            let mut hosts = word.to_le_bytes()[..count as usize].to_vec();
+            hosts.sort_unstable();
+            return hosts;
+        }
+        let bitmap = self.bitmap(word);
+        let is_in = |host: &u8| bitmap[usize::from(host / 8)] >> (host % 8) & 1 == 1;
+        (0..=255).filter(is_in).collect()
+    }
+
+    /// Every subnet of which a host has been seen, each with how many, in the order of the table.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
+        let used = (0..self.shape.slots).filter(|&slot| self.word(slot) != 0);
+        used.map(|slot| {
+            let subnet = self.keys.as_ref().map_or(slot, |keys| keys.get(slot));
+            (subnet, self.hosts(subnet))
+        })
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.words.bytes_mut().fill(0);
+        self.bitmaps.bytes_mut().fill(0);
+        if let Some(keys) = &mut self.keys {
+            keys.clear();
+        }
+        (self.stored, self.promoted) = (0, 0);
+    }
+
+    /// The integers that fix the memory.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// How many subnets have a host that has been seen.
+    pub fn stored(&self) -> u64 {
+        self.stored
+    }
+
+    /// How many of them have a bitmap.
+    pub fn promoted(&self) -> u64 {
+        self.promoted
+    }
+
+    fn full(&self) -> Refused {
+        Refused::Full { stored: self.stored, cells: self.shape.slots }
+    }
+
+    fn word_of(&self, subnet: u64) -> Option<u64> {
+        within(subnet, 1 << self.shape.subnet_bits).ok()?;
+        self.find(subnet).ok().map(|slot| self.word(slot))
+    }
+
+    /// The slot of a subnet, or the free one where it would be.
+    #[inline]
+    fn find(&self, subnet: u64) -> Result<u64, u64> {
+        let Some(keys) = &self.keys else {
+            return if self.word(subnet) == 0 { Err(subnet) } else { Ok(subnet) };
+        };
+        let digest = subnet.digest(self.seed).0;
+        let mut slot = ((u128::from(digest) * u128::from(self.shape.slots)) >> 64) as u64;
+        // One slot in eight is free, so this ends.
+        loop {
+            if self.word(slot) == 0 {
+                return Err(slot);
+            }
+            if keys.get(slot) == subnet {
+                return Ok(slot);
+            }
+            slot += 1;
+            if slot == self.shape.slots {
+                slot = 0;
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn word(&self, slot: u64) -> u64 {
+        let at = slot as usize * 8;
+        u64::from_le_bytes(self.words.bytes()[at..at + 8].try_into().expect("eight bytes"))
+    }
+
+    fn set_word(&mut self, slot: u64, word: u64) {
+        let at = slot as usize * 8;
+        self.words.bytes_mut()[at..at + 8].copy_from_slice(&word.to_le_bytes());
+    }
+
+    fn bitmap(&self, word: u64) -> &[u8] {
+        let (start, _) = bitmap_bit(word, 0);
+        &self.bitmaps.bytes()[start..start + BITMAP]
+    }
+}
+
+/// Whether one of the first `count` bytes of the word is the host.
+#[inline(always)]
+fn holds(word: u64, count: u64, host: u8) -> bool {
+    const ONES: u64 = u64::MAX / 255;
+    let differ = word ^ (ONES * u64::from(host));
+    // A byte is zero if nothing carries out of its lower bits and its highest is not set.
+    let low = ONES * 0x7f;
+    let zero = !(((differ & low) + low) | differ | low);
+    zero & ((1 << (8 * count)) - 1) != 0
+}
+
+/// Where a promoted word's bitmap keeps a host: the byte, and the bit in it.
+#[inline(always)]
+fn bitmap_bit(word: u64, host: u8) -> (usize, u32) {
+    let bitmap = (word & u64::from(u32::MAX)) as usize;
+    (bitmap * BITMAP + usize::from(host / 8), u32::from(host % 8))
+}

@@ -1,0 +1,379 @@
+//! Zone structures against exact twins, refused operations included.
+
+use sidon::{
+    Bound, Refused, Seed,
+    bytes::Image,
+    ops::{Contains, Count, Insert, Merge},
+    plan::{self, Few},
+    zone::{Adaptive, Any, Code, Filter, Hosts, Sketch, Subnets, Way, adaptive::Ladder, subnets},
+};
+use sidon_kit::Rng;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Every code that a plan gives for so few of so many.
+fn codes(universe: u64, members: u64) -> Vec<Any> {
+    let rows = plan::zones(Few { universe, members }).unwrap();
+    let shapes = rows.into_iter().filter_map(|row| row.held.code());
+    shapes.map(|shape| Any::of(&shape).unwrap().unwrap()).collect()
+}
+
+#[test]
+fn a_filter_is_a_set_inside_its_zone_and_never_loses_a_member() {
+    let (mut inside, mut outside) = (0, 0);
+    for (seed, code) in
+        [codes(25, 3), codes(256, 3), codes(343, 2)].concat().into_iter().enumerate()
+    {
+        let mut rng = Rng::seeded(seed as u64);
+        let mut filter = Filter::new(code.clone()).unwrap();
+        let mut twin = BTreeSet::new();
+        for _ in 0..400 {
+            match rng.below(20) {
+                0 => {
+                    filter.clear();
+                    twin.clear();
+                }
+                1 => {
+                    let mut other = Filter::new(code.clone()).unwrap();
+                    for _ in 0..rng.below(3) {
+                        let key = rng.below(code.universe());
+                        other.insert(&key).unwrap();
+                        twin.insert(key);
+                    }
+                    filter.merge(&other).unwrap();
+                }
+                // Few keys, so that they come again.
+                _ => {
+                    let key = rng.below(8) * 29 % code.universe();
+                    filter.insert(&key).unwrap();
+                    twin.insert(key);
+                }
+            }
+            let len = twin.len() as u64;
+            assert_eq!(filter.len(), (len <= code.zone()).then_some(len), "{code:?}");
+            assert!(twin.iter().all(|key| filter.contains(key)));
+            if filter.is_inside() {
+                inside += 1;
+                assert!(
+                    (0..code.universe()).all(|key| filter.contains(&key) == twin.contains(&key))
+                );
+                assert!(filter.list().iter().eq(&twin));
+            } else {
+                outside += 1;
+                assert!(filter.certainty().error() > 0.0);
+                assert!(twin.iter().all(|key| filter.list().contains(key)));
+            }
+            let again = Filter::<Any>::from_bytes(&filter.to_bytes(), Seed(9)).unwrap();
+            assert_eq!(again.to_bytes(), filter.to_bytes());
+            assert_eq!(again.len(), filter.len());
+        }
+    }
+    assert!(inside > 1000 && outside > 1000, "{inside} {outside}");
+}
+
+#[test]
+fn filters_of_other_codes_do_not_merge() {
+    let mut all: Vec<_> =
+        codes(256, 3).into_iter().map(|code| Filter::new(code).unwrap()).collect();
+    assert!(all.len() >= 4);
+    let (first, rest) = all.split_first_mut().unwrap();
+    let before = first.to_bytes();
+    for other in rest {
+        assert_eq!(first.merge(other), Err(Refused::Mismatch { field: "code" }));
+    }
+    assert_eq!(first.to_bytes(), before);
+}
+
+/// Checks every estimate, and that the sketch knows as much as theorem 5 lets it know.
+fn check(sketch: &Sketch<Any>, twin: &BTreeMap<u64, u64>) -> (u32, u32) {
+    let code = sketch.code();
+    if twin.len() as u64 <= code.zone() {
+        assert_eq!(sketch.active(), Some(twin.len() as u64), "{code:?}");
+    }
+    if let Some(active) = sketch.active() {
+        assert_eq!(active, twin.len() as u64);
+        assert!(sketch.list().unwrap().into_iter().eq(twin.iter().map(|(&k, &n)| (k, n))));
+    }
+    let mut seen = (0, 0);
+    for key in 0..code.universe() + 1 {
+        let (estimate, truth) = (sketch.estimate(&key), twin.get(&key).copied().unwrap_or(0));
+        match estimate.bound {
+            Bound::Exact => assert_eq!(estimate.value, truth, "{code:?} {key}"),
+            Bound::AtMost => assert!(truth <= estimate.value && estimate.slack <= estimate.value),
+            Bound::AtLeast => panic!("no counter stops at a ceiling"),
+        }
+        assert!(!sketch.is_exact() || estimate.is_exact());
+        seen.0 += u32::from(estimate.is_exact());
+        seen.1 += u32::from(!estimate.is_exact());
+    }
+    seen
+}
+
+#[test]
+fn a_sketch_is_exact_or_at_most_and_comes_back_into_its_zone() {
+    let (mut exact, mut at_most, mut back, mut refused) = (0, 0, 0, 0);
+    let codes = [codes(25, 3), codes(25, 2), codes(64, 3)].concat();
+    for (seed, code) in codes.into_iter().enumerate() {
+        let mut rng = Rng::seeded(seed as u64);
+        let mut sketch = Sketch::new(code.clone(), 6).unwrap();
+        let mut twin = BTreeMap::new();
+        for _ in 0..600 {
+            let was_exact = sketch.is_exact();
+            let before = sketch.to_bytes();
+            let key = rng.below(9) * 7 % code.universe();
+            match rng.below(100) {
+                0 => {
+                    sketch.clear();
+                    twin.clear();
+                }
+                1..4 => {
+                    let mut other = Sketch::new(code.clone(), 6).unwrap();
+                    let mut added = BTreeMap::new();
+                    for _ in 0..rng.below(3) {
+                        let (key, amount) = (rng.below(code.universe()), 1 + rng.below(3));
+                        other.add(&key, amount).unwrap();
+                        *added.entry(key).or_insert(0) += amount;
+                    }
+                    if sketch.merge(&other).is_ok() {
+                        check_sum(&mut twin, &added);
+                        if rng.chance(0.5) {
+                            sketch.subtract_all(&other).unwrap();
+                            for (key, amount) in added {
+                                less(&mut twin, key, amount);
+                            }
+                        }
+                    } else {
+                        assert_eq!(sketch.to_bytes(), before);
+                    }
+                }
+                4..50 => match sketch.add(&key, rng.below(4)) {
+                    Ok(()) => {
+                        let amount = sketch_amount(&before, &sketch, key);
+                        if amount > 0 {
+                            *twin.entry(key).or_insert(0) += amount;
+                        }
+                    }
+                    Err(why) => {
+                        assert_eq!(why, Refused::Overflow { ceiling: 63 });
+                        assert_eq!(sketch.to_bytes(), before, "a refused add changed something");
+                        refused += 1;
+                    }
+                },
+                50..90 => {
+                    let Some((&key, &count)) = twin.iter().nth(rng.below(9) as usize) else {
+                        continue;
+                    };
+                    let amount = if rng.chance(0.6) { count } else { 1 };
+                    sketch.subtract(key, amount).unwrap();
+                    less(&mut twin, key, amount);
+                }
+                _ if sketch.is_exact() => {
+                    let count = twin.get(&key).copied().unwrap_or(0);
+                    assert_eq!(sketch.subtract(key, count + 1), Err(Refused::NotStored));
+                    assert_eq!(sketch.to_bytes(), before, "a refused subtract changed something");
+                }
+                _ => {}
+            }
+            let seen = check(&sketch, &twin);
+            exact += seen.0;
+            at_most += seen.1;
+            back += u32::from(!was_exact && sketch.is_exact() && !twin.is_empty());
+            let again = Sketch::<Any>::from_bytes(&sketch.to_bytes(), Seed(9)).unwrap();
+            assert_eq!(again.to_bytes(), sketch.to_bytes());
+            assert_eq!(again.active(), sketch.active());
+        }
+    }
+    assert!(
+        exact > 10_000 && at_most > 1_000 && back > 20 && refused > 20,
+        "{exact} {at_most} {back} {refused}"
+    );
+}
+
+fn check_sum(twin: &mut BTreeMap<u64, u64>, added: &BTreeMap<u64, u64>) {
+    for (&key, amount) in added {
+        *twin.entry(key).or_insert(0) += amount;
+    }
+}
+
+fn less(twin: &mut BTreeMap<u64, u64>, key: u64, amount: u64) {
+    let count = twin.get_mut(&key).unwrap();
+    *count -= amount;
+    if *count == 0 {
+        twin.remove(&key);
+    }
+}
+
+/// What an add added to the key's first counter.
+fn sketch_amount(before: &[u8], after: &Sketch<Any>, key: u64) -> u64 {
+    let before = Sketch::<Any>::from_bytes(before, Seed(0)).unwrap();
+    let cell = after.code().position(after.code().split(key), 0) as usize;
+    after.counters().nth(cell).unwrap() - before.counters().nth(cell).unwrap()
+}
+
+#[test]
+fn an_adaptive_set_is_a_set_either_way() {
+    for (seed, (universe, way)) in [
+        (256, Way::List),
+        (256, Way::Zones),
+        (1000, Way::List),
+        (1000, Way::Zones),
+        (1, Way::List),
+        (70, Way::Zones),
+        (65_536, Way::List),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let ladder = Ladder::new(universe, way).unwrap();
+        let stages: Vec<_> = ladder.stages().collect();
+        assert!(
+            stages.is_sorted() && stages.last() == Some(&(universe, 8 * universe.div_ceil(64)))
+        );
+        let mut rng = Rng::seeded(seed as u64);
+        let (mut set, mut twin) = (Adaptive::on(&ladder), BTreeSet::new());
+        for step in 0..600 {
+            let key = rng.below(universe);
+            set.insert(&key).unwrap();
+            twin.insert(key);
+            assert_eq!(set.len(), twin.len() as u64);
+            let stage = stages.iter().find(|stage| set.len() <= stage.0).unwrap();
+            assert_eq!(set.bytes(), stage.1);
+            if step % 8 == 0 || step < 20 {
+                assert!(set.list().iter().eq(&twin));
+                assert!((0..universe).all(|key| set.contains(&key) == twin.contains(&key)));
+                let again = Adaptive::from_bytes(&set.to_bytes(), Seed(1)).unwrap();
+                assert_eq!(again.to_bytes(), set.to_bytes());
+            }
+            if step == 150 {
+                set.clear();
+                twin.clear();
+                assert!(set.is_empty());
+            }
+            if step % 100 == 99 {
+                let mut other = Adaptive::new(universe).unwrap();
+                for key in (0..20).map(|_| rng.below(universe)) {
+                    other.insert(&key).unwrap();
+                    twin.insert(key);
+                }
+                set.merge(&other).unwrap();
+            }
+        }
+        assert_eq!(set.insert(&universe), Err(Refused::Outside { universe }));
+        assert!(!set.contains(&universe));
+    }
+}
+
+#[test]
+fn a_word_lists_seven_hosts_where_a_code_has_three() {
+    let stages = |way| Ladder::new(256, way).unwrap().stages().collect::<Vec<_>>();
+    assert_eq!(stages(Way::List), [(7, 8), (15, 16), (256, 32)]);
+    assert_eq!(stages(Way::Zones), [(3, 8), (7, 16), (256, 32)]);
+}
+
+#[test]
+fn subnets_are_exact_until_they_refuse() {
+    let shapes = [
+        subnets::Shape { subnet_bits: 8, slots: 256, bitmaps: 10 },
+        subnets::Shape { subnet_bits: 12, slots: 64, bitmaps: 10 },
+        subnets::Shape { subnet_bits: 32, slots: 100, bitmaps: 0 },
+    ];
+    for (seed, shape) in shapes.into_iter().enumerate() {
+        let mut rng = Rng::seeded(seed as u64);
+        let mut subnets = Subnets::new(shape, Seed(5)).unwrap();
+        let mut twin: BTreeMap<u64, BTreeSet<u8>> = BTreeMap::new();
+        let mut refused = 0;
+        for step in 0..20_000 {
+            let wide = if rng.chance(0.1) { 1 << shape.subnet_bits } else { 40 };
+            let (subnet, host) =
+                (rng.below(wide), rng.below(if step < 9000 { 6 } else { 256 }) as u8);
+            let known = twin.get(&subnet).map_or(0, BTreeSet::len);
+            let seen = twin.get(&subnet).is_some_and(|hosts| hosts.contains(&host));
+            match subnets.observe(subnet, host) {
+                Ok(is_new) => {
+                    assert_eq!(is_new, !seen);
+                    twin.entry(subnet).or_default().insert(host);
+                }
+                Err(Refused::Full { .. }) => {
+                    refused += 1;
+                    let no_word = known == 0 && twin.len() as u64 == shape.subnets();
+                    let no_bitmap = known == 7 && subnets.promoted() == shape.bitmaps;
+                    assert!(!seen && (no_word || no_bitmap), "refused with room left");
+                }
+                Err(why) => panic!("{why}"),
+            }
+            assert_eq!(subnets.hosts(subnet) as usize, twin.get(&subnet).map_or(0, BTreeSet::len));
+        }
+        assert!(refused > 100 && subnets.stored() == twin.len() as u64);
+        for subnet in (0..1 << shape.subnet_bits.min(12)).chain(twin.keys().copied()) {
+            let hosts: Vec<u8> = twin.get(&subnet).into_iter().flatten().copied().collect();
+            assert_eq!(subnets.list(subnet), hosts);
+            assert!((0..=255).all(|host| subnets.contains(subnet, host) == hosts.contains(&host)));
+        }
+        let mut all: Vec<_> = subnets.iter().collect();
+        all.sort_unstable();
+        assert!(
+            all.into_iter().eq(twin.iter().map(|(&subnet, hosts)| (subnet, hosts.len() as u32)))
+        );
+        let universe = 1 << shape.subnet_bits;
+        assert_eq!(subnets.observe(universe, 0), Err(Refused::Outside { universe }));
+        subnets.clear();
+        assert!(subnets.stored() == 0 && subnets.iter().count() == 0 && subnets.hosts(3) == 0);
+    }
+}
+
+#[test]
+fn subnets_keep_to_the_memory_they_are_given() {
+    for (bytes, bits) in [(1 << 20, 24), (16 << 20, 24), (160 << 20, 24), (4096, 32), (1 << 20, 8)]
+    {
+        let shape = subnets::Shape::within(bytes, bits).unwrap();
+        assert!(shape.bytes() <= bytes, "{shape:?} takes {}", shape.bytes());
+        assert!(shape.is_direct() || shape.bytes() > bytes * 95 / 100, "{shape:?}");
+    }
+    let shape = subnets::Shape::within(16 << 20, 24).unwrap();
+    assert!(shape.subnets() > 1_200_000, "{shape:?}");
+    assert!(subnets::Shape::within(160 << 20, 24).unwrap().is_direct());
+    assert!(
+        subnets::Shape::within(10, 24).is_err() && subnets::Shape::within(1 << 20, 33).is_err()
+    );
+    let odd = subnets::Shape { subnet_bits: 24, slots: 4, bitmaps: 1 };
+    assert!(Subnets::new(odd, Seed(1)).is_err());
+}
+
+#[test]
+fn counts_of_hosts_are_exact() {
+    for universe in [256, 7, 1000] {
+        let mut rng = Rng::seeded(universe);
+        let (mut hosts, mut twin) = (Hosts::new(universe).unwrap(), BTreeMap::new());
+        for step in 0..6_000 {
+            let key = rng.below(if step < 2000 { 5 } else { universe });
+            let amount = rng.below(3);
+            if rng.chance(0.7) {
+                hosts.add(&key, amount).unwrap();
+                if amount > 0 {
+                    *twin.entry(key).or_insert(0) += amount;
+                }
+            } else if twin.get(&key).is_some_and(|&count| count >= amount) {
+                hosts.subtract(key, amount).unwrap();
+                less(&mut twin, key, amount);
+            } else {
+                let count = twin.get(&key).copied().unwrap_or(0);
+                assert_eq!(hosts.subtract(key, count + 1), Err(Refused::NotStored));
+            }
+            assert_eq!(hosts.active(), twin.len() as u64);
+            assert_eq!(
+                hosts.estimate(&key),
+                sidon::Estimate::exact(twin.get(&key).copied().unwrap_or(0))
+            );
+        }
+        assert!(hosts.list().into_iter().eq(twin));
+        assert!(hosts.bytes() <= 4 * universe);
+        assert_eq!(hosts.add(&universe, 1), Err(Refused::Outside { universe }));
+        let before = hosts.list();
+        let ceiling = u32::MAX.into();
+        assert_eq!(hosts.add(&0, u64::MAX), Err(Refused::Overflow { ceiling }));
+        assert_eq!(hosts.list(), before);
+    }
+    // Four hosts of a /24: 32 bytes, where a sketch of zone 3 takes 256.
+    let mut hosts = Hosts::new(256).unwrap();
+    (0..4).for_each(|key| hosts.add(&key, 1).unwrap());
+    assert_eq!(hosts.bytes(), 32);
+}
