@@ -45,7 +45,7 @@ pub enum Bound {
     Exact,
     /// The truth is the value or less.
     AtMost,
-    /// The truth is the value or more: a counter stands at its ceiling.
+    /// The truth is the value or more, but for the slack: a counter stands at its ceiling.
     AtLeast,
 }
 

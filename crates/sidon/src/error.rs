@@ -28,6 +28,9 @@ pub enum Refused {
     },
     /// There is nothing to remove: the key is visibly absent.
     NotStored,
+    /// Counters raised by conservative update are not sums of amounts: nothing can be taken out of
+    /// them again.
+    NotSums,
     /// A merge of structures that differ in this respect.
     Mismatch {
         /// What differs: `"seed"` or the name of a field of the shape.
@@ -48,6 +51,9 @@ impl fmt::Display for Refused {
                 write!(f, "the key is not below the universe's size of {universe}")
             }
             Refused::NotStored => write!(f, "the key is not stored"),
+            Refused::NotSums => {
+                write!(f, "under conservative update the counters are not sums of amounts")
+            }
             Refused::Mismatch { field } => {
                 write!(f, "the two structures differ in their {field}")
             }

@@ -1,0 +1,168 @@
+//! Counters of 8, 16, 32 or 64 bits, and where those of a key lie.
+//!
+//! ```text
+//! Rows   | row 0: . . x . . . | row 1: x . . . . . | row 2: . . . . x . |      a line a row
+//! Line   | . . . . | . . . . | x . / . x / . x | . . . . |                     one line
+//! ```
+//! In rows, counter `i` of a key lies anywhere in row `i`. In a line, the digest names a line of
+//! 64 bytes, each row has its own segment of every line, and counter `i` lies in the segment of
+//! row `i`.
+
+use super::min::{Layout, Shape};
+use crate::{
+    Digest, Infeasible,
+    hash::spread,
+    probe::{self, LINE},
+};
+
+/// The most rows a sketch has.
+pub const ROWS_MOST: u32 = 16;
+/// The same, as a capacity.
+pub(super) const MOST: usize = ROWS_MOST as usize;
+
+/// A counter as it lies in memory, little-endian.
+pub(super) trait Cell {
+    const BYTES: usize;
+    /// The largest value; a counter that shows it stands for that or more.
+    const CEILING: u64;
+    fn read(table: &[u8], at: usize) -> u64;
+    /// Writes a value that is not above the ceiling.
+    fn write(table: &mut [u8], at: usize, value: u64);
+}
+
+macro_rules! cell {
+    ($($int:ty),*) => {$(
+        impl Cell for $int {
+            const BYTES: usize = size_of::<$int>();
+            const CEILING: u64 = <$int>::MAX as u64;
+
+            #[inline(always)]
+            fn read(table: &[u8], at: usize) -> u64 {
+                match table[at..].first_chunk() {
+                    Some(bytes) => <$int>::from_le_bytes(*bytes) as u64,
+                    None => unreachable!("every counter is whole"),
+                }
+            }
+
+            #[inline(always)]
+            fn write(table: &mut [u8], at: usize, value: u64) {
+                match table[at..].first_chunk_mut() {
+                    Some(bytes) => *bytes = (value as $int).to_le_bytes(),
+                    None => unreachable!("every counter is whole"),
+                }
+            }
+        }
+    )*};
+}
+cell!(u8, u16, u32, u64);
+
+/// The counter after an amount: it stays at its ceiling once there.
+#[inline(always)]
+pub(super) fn raised<C: Cell>(value: u64, amount: u64) -> u64 {
+    value.saturating_add(amount).min(C::CEILING)
+}
+
+/// From a digest to places.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Mapping {
+    rows: u32,
+    columns: u64,
+    /// Lines of the table, and cells of a row in each; zero for rows.
+    lines: u64,
+    pub(super) segment: u64,
+}
+
+/// Where the counters of a key start, in bytes; those beyond the rows mean nothing.
+pub(super) type Places<const D: usize> = [usize; D];
+
+impl Mapping {
+    /// The mapping of a shape, and the bytes of its table.
+    pub(super) fn new(shape: Shape) -> Result<(Self, u64), Infeasible> {
+        if !matches!(shape.width, 8 | 16 | 32 | 64) {
+            // Only these four; the bounds cannot say that.
+            Infeasible::unless_within("width", shape.width.into(), 8, 64)?;
+            let wider = shape.width.next_power_of_two().into();
+            Infeasible::unless_within("width", shape.width.into(), wider, wider)?;
+        }
+        Infeasible::unless_within("rows", shape.rows.into(), 1, ROWS_MOST.into())?;
+        Infeasible::unless_within("columns", shape.columns, 1, 1 << 48)?;
+        let (rows, columns) = (shape.rows, shape.columns);
+        let cell = u64::from(shape.width / 8);
+        if shape.layout == Layout::Rows {
+            // At most 2^48 * 2^4 * 2^3 bytes.
+            let bytes = columns * u64::from(rows) * cell;
+            return Ok((Mapping { rows, columns, lines: 0, segment: 0 }, bytes));
+        }
+        let cells = LINE as u64 / cell;
+        Infeasible::unless_within("rows of a line", rows.into(), 1, cells)?;
+        let segment = cells / u64::from(rows);
+        Infeasible::unless_within("columns beyond whole lines", columns % segment, 0, 0)?;
+        let lines = columns / segment;
+        Ok((Mapping { rows, columns, lines, segment }, lines * LINE as u64))
+    }
+
+    /// The places of a digest: `D` of them, or as many as there are rows if `D` is [`MOST`].
+    #[inline(always)]
+    pub(super) fn places<C: Cell, const D: usize>(&self, digest: Digest, at: &mut Places<D>) {
+        if self.segment == 0 {
+            for (i, at) in at[..self.rows::<D>()].iter_mut().enumerate() {
+                let cell = spread::position_in_row(digest, i as u32, self.columns);
+                *at = cell as usize * C::BYTES;
+            }
+            return;
+        }
+        let (line, mut word) = spread::split(digest, 0, self.lines);
+        let mut cell = line as usize * (LINE / C::BYTES);
+        for at in &mut at[..self.rows::<D>()] {
+            // The whole part picks a cell of the segment, the fraction goes on to the next: at
+            // most 32 bits are used up, and in 2^32 lines as many are uniform.
+            let product = u128::from(word) * u128::from(self.segment);
+            *at = (cell + (product >> 64) as usize) * C::BYTES;
+            word = product as u64;
+            cell += self.segment as usize;
+        }
+    }
+
+    /// How many rows there are: `D` itself where that is exact.
+    #[inline(always)]
+    pub(super) fn rows<const D: usize>(&self) -> usize {
+        if D == MOST { self.rows as usize } else { D }
+    }
+
+    /// Asks for the lines of a key.
+    #[inline(always)]
+    pub(super) fn prefetch<const D: usize>(&self, table: &[u8], at: &Places<D>) {
+        let lines = if self.segment == 0 { self.rows::<D>() } else { 1 };
+        for &at in &at[..lines] {
+            probe::prefetch(table, at);
+        }
+    }
+
+    /// Where the segment of row 0 starts in the line of a place, and what lies in it.
+    #[inline(always)]
+    pub(super) fn in_segment<C: Cell>(&self, place: usize) -> impl Iterator<Item = usize> {
+        let start = place / LINE * LINE;
+        (start..start + self.segment as usize * C::BYTES).step_by(C::BYTES)
+    }
+}
+
+/// What is done by shape: compiled for each width, and for four rows apart from the rest.
+pub(super) trait Job {
+    type Output;
+    fn run<C: Cell, const D: usize>(self) -> Self::Output;
+}
+
+/// Runs the job for the shape.
+#[inline(always)]
+pub(super) fn by_shape<J: Job>(shape: Shape, job: J) -> J::Output {
+    match (shape.width, shape.rows) {
+        (8, 4) => job.run::<u8, 4>(),
+        (8, _) => job.run::<u8, MOST>(),
+        (16, 4) => job.run::<u16, 4>(),
+        (16, _) => job.run::<u16, MOST>(),
+        (32, 4) => job.run::<u32, 4>(),
+        (32, _) => job.run::<u32, MOST>(),
+        (_, 4) => job.run::<u64, 4>(),
+        _ => job.run::<u64, MOST>(),
+    }
+}

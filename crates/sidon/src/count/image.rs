@@ -1,0 +1,99 @@
+//! The image of a [`Min`]: eight fields, then the counters as they lie in memory.
+
+use super::{
+    cell::{self, Cell, Job},
+    min::{Layout, Min, Shape, Update},
+};
+use crate::{
+    Malformed, Seed,
+    bytes::{self, Image},
+    probe::LINE,
+};
+
+impl Image for Min {
+    const KIND: u16 = 11;
+
+    fn to_bytes(&self) -> Vec<u8> {
+        let fields = [
+            self.shape.rows.into(),
+            self.shape.columns,
+            self.shape.width.into(),
+            u64::from(self.shape.update == Update::Conservative),
+            u64::from(self.shape.layout == Layout::Line),
+            self.total,
+            self.floor,
+            self.rounding,
+        ];
+        bytes::write(Self::KIND, self.seed, &fields, &self.memory.bytes()[..self.used])
+    }
+
+    fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
+        let ([rows, columns, width, update, layout, total, floor, rounding], payload) =
+            bytes::read(image, Self::KIND, seed)?;
+        let shape = Shape {
+            rows: bytes::narrow("rows", rows)?,
+            columns,
+            width: bytes::narrow("width", width)?,
+            update: match update {
+                0 => Update::Plain,
+                1 => Update::Conservative,
+                _ => return Err(Malformed::Field { name: "update" }),
+            },
+            layout: match layout {
+                0 => Layout::Rows,
+                1 => Layout::Line,
+                _ => return Err(Malformed::Field { name: "layout" }),
+            },
+        };
+        bytes::justify(payload, shape.bytes()?)?;
+        let mut sketch = Min::new(shape, seed)?;
+        sketch.memory.bytes_mut()[..payload.len()].copy_from_slice(payload);
+        (sketch.total, sketch.floor, sketch.rounding) = (total, floor, rounding);
+        let decayed = rounding > 0;
+        if floor > shape.ceiling() || (floor < shape.ceiling() && !decayed) {
+            return Err(Malformed::Field { name: "floor" });
+        }
+        if !cell::by_shape(shape, Plausible(&sketch)) {
+            return Err(Malformed::Field { name: "total" });
+        }
+        Ok(sketch)
+    }
+}
+
+/// Whether the counters can be those of so much in total.
+struct Plausible<'a>(&'a Min);
+
+impl Job for Plausible<'_> {
+    type Output = bool;
+
+    fn run<C: Cell, const D: usize>(self) -> bool {
+        let sketch = self.0;
+        let table = &sketch.memory.bytes()[..sketch.used];
+        let rows = sketch.shape.rows as usize;
+        let (mut sums, mut hidden) = ([0u128; cell::MOST], [false; cell::MOST]);
+        for at in (0..sketch.used).step_by(C::BYTES) {
+            let row = match sketch.shape.layout {
+                Layout::Rows => at / C::BYTES / sketch.shape.columns as usize,
+                Layout::Line => at % LINE / C::BYTES / sketch.mapping.segment as usize,
+            };
+            let value = C::read(table, at);
+            if row >= rows {
+                // A cell of a line that no row has.
+                if value != 0 {
+                    return false;
+                }
+                continue;
+            }
+            // A counter stays at its ceiling while all others decay, and the total with them.
+            let stays = value == C::CEILING && sketch.rounding > 0;
+            sums[row] += if stays { 0 } else { u128::from(value) };
+            hidden[row] |= value == C::CEILING;
+        }
+        let total = u128::from(sketch.total);
+        let rounded = u128::from(sketch.rounding) * u128::from(sketch.shape.columns);
+        let exact = sketch.shape.update == Update::Plain && sketch.rounding == 0;
+        sums[..rows].iter().zip(hidden).all(|(&sum, hidden)| {
+            if exact && !hidden { sum == total } else { sum <= total.saturating_add(rounded) }
+        })
+    }
+}

@@ -1,0 +1,505 @@
+//! A count for any key in counters that keys share: never below the truth, and seldom far above.
+//!
+//! Every key has one counter in each of a few rows. An amount is added to all of them, and the
+//! smallest is the answer: it has the key's own amounts, and those of the keys that share it.
+//! ```text
+//! row 0  | . . 7 . . . . . |
+//! row 1  | . . . . . 5 . . |        the key's count is at most 5
+//! row 2  | 9 . . . . . . . |
+//! ```
+//! Others bring a counter `total / columns` on average, so the answer is less than
+//! `e * total / columns` too high but for one key in `e^rows`. With conservative update a counter
+//! is raised only as far as the answer needs, which errs less, several times less on few columns,
+//! but cannot be undone. All counters of a key in one line cost one memory access instead of
+//! `rows`, and accuracy: keys that share a line share more of their counters.
+//!
+//! A counter that reaches its ceiling stays there and stands for that or more; an answer that rests
+//! on such counters alone is [`Bound::AtLeast`](crate::Bound::AtLeast). Cormode and
+//! Muthukrishnan, J. Algorithms 2005; conservative update by Estan and Varghese, 2002; the unbiased
+//! median by Krishnamurthy et al., IMC 2003.
+
+use super::cell::{self, Cell, Job, MOST, Mapping, Places, raised};
+use crate::{
+    Bound, Certainty, Digest, Estimate, Infeasible, Key, Refused, Seed,
+    cells::Memory,
+    member::same,
+    ops::{Count, Merge},
+};
+use std::f64::consts::E;
+
+/// The integers that fix a sketch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// How many counters a key has, one in each row: 1 to [`ROWS_MOST`](super::ROWS_MOST).
+    pub rows: u32,
+    /// How many counters a row has. With [`Layout::Line`] a multiple of the cells that a row has
+    /// in a line, `512 / width / rows`.
+    pub columns: u64,
+    /// The bits of a counter: 8, 16, 32 or 64.
+    pub width: u32,
+    /// How counters are raised.
+    pub update: Update,
+    /// Where the counters of a key lie.
+    pub layout: Layout,
+}
+
+/// How counters are raised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Update {
+    /// Every counter of the key by the amount: counters are sums, and can be subtracted.
+    #[default]
+    Plain,
+    /// Every counter of the key to the new answer, if it is below: smaller errors, and no way back.
+    Conservative,
+}
+
+/// Where the counters of a key lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Layout {
+    /// Anywhere in their rows: a line a row.
+    #[default]
+    Rows,
+    /// In one line of 64 bytes.
+    Line,
+}
+
+impl Shape {
+    /// The bytes of the table, if there can be such a table.
+    pub fn bytes(&self) -> Result<u64, Infeasible> {
+        Ok(Mapping::new(*self)?.1)
+    }
+
+    /// The largest value of a counter.
+    pub fn ceiling(&self) -> u64 {
+        u64::MAX >> (64 - self.width.clamp(1, 64))
+    }
+}
+
+/// Counts under keys. See the [module](self).
+#[derive(Debug)]
+pub struct Min {
+    pub(super) shape: Shape,
+    pub(super) seed: Seed,
+    pub(super) memory: Memory,
+    pub(super) mapping: Mapping,
+    /// The bytes of the table that hold counters.
+    pub(super) used: usize,
+    /// All that was added, less what was subtracted.
+    pub(super) total: u64,
+    /// What a counter at its ceiling stands for at least: the ceiling, until counts decay.
+    pub(super) floor: u64,
+    /// How far decay may have rounded a counter up.
+    pub(super) rounding: u64,
+    slack: Slack,
+}
+
+/// How the slack of an answer follows from what others hold.
+#[derive(Debug, Clone, Copy)]
+struct Slack {
+    /// Slack for each unit of it; infinite if nothing can be said.
+    factor: f64,
+    rest: Rest,
+    /// The chance that an answer is further off.
+    error: f64,
+}
+
+/// What others hold.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Rest {
+    /// The total, less the answer.
+    Total,
+    /// What a row has in the key's line, less the answer.
+    Line,
+    /// The total.
+    All,
+}
+
+impl Slack {
+    /// Each row errs by `e` times its mean at a chance of `1/e`, by Markov's inequality, and the
+    /// rows err independently: `X < e (mass - count) / columns`, where `count = value - X`.
+    fn new(shape: Shape, mapping: Mapping) -> Self {
+        let error = (-f64::from(shape.rows)).exp();
+        let per = |columns: u64| {
+            let columns = columns as f64;
+            if columns > E { E / (columns - E) } else { f64::INFINITY }
+        };
+        let (factor, rest) = match (shape.layout, shape.update) {
+            (Layout::Rows, _) => (per(shape.columns), Rest::Total),
+            // In the key's line the rows are independent, and what they hold is known.
+            (Layout::Line, Update::Plain) => (per(mapping.segment), Rest::Line),
+            // What a line holds is not known: one row's mean is all there is.
+            (Layout::Line, Update::Conservative) => {
+                (1.0 / (error * shape.columns as f64), Rest::All)
+            }
+        };
+        Slack { factor, rest, error }
+    }
+}
+
+impl Min {
+    /// An empty sketch.
+    pub fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
+        let (mapping, bytes) = Mapping::new(shape)?;
+        let memory = Memory::zeroed(bytes)?;
+        let (floor, slack) = (shape.ceiling(), Slack::new(shape, mapping));
+        let used = bytes as usize;
+        Ok(Min { shape, seed, memory, mapping, used, total: 0, floor, rounding: 0, slack })
+    }
+
+    /// Takes an amount out of the key's count. This is for amounts that were added: what a
+    /// stranger takes out is missing from the counts of others.
+    ///
+    /// Refused if a counter is below the amount, or at its ceiling, or if the update is
+    /// conservative.
+    pub fn subtract<K: Key + ?Sized>(&mut self, key: &K, amount: u64) -> Result<(), Refused> {
+        struct Subtract<'a>(&'a mut Min, Digest, u64);
+        impl Job for Subtract<'_> {
+            type Output = Result<(), Refused>;
+            fn run<C: Cell, const D: usize>(self) -> Result<(), Refused> {
+                let Subtract(sketch, digest, amount) = self;
+                let mut at = [0; D];
+                sketch.mapping.places::<C, D>(digest, &mut at);
+                let at = &at[..sketch.mapping.rows::<D>()];
+                let table = sketch.memory.bytes_mut();
+                for &at in at {
+                    match C::read(table, at) {
+                        value if value == C::CEILING => {
+                            return Err(Refused::Overflow { ceiling: C::CEILING });
+                        }
+                        value if value < amount => return Err(Refused::NotStored),
+                        _ => {}
+                    }
+                }
+                sketch.total = sketch.total.checked_sub(amount).ok_or(Refused::NotStored)?;
+                for &at in at {
+                    C::write(table, at, C::read(table, at) - amount);
+                }
+                Ok(())
+            }
+        }
+        self.sums()?;
+        let digest = key.digest(self.seed);
+        cell::by_shape(self.shape, Subtract(self, digest, amount))
+    }
+
+    /// Takes out what another sketch holds, all of which was added to this one too: a part of the
+    /// same stream, or an earlier copy of this sketch. What is left is the sketch of the rest.
+    ///
+    /// Refused if a counter is below the other's, or at its ceiling, if the other has decayed, or
+    /// if the update is conservative.
+    pub fn unmerge(&mut self, other: &Self) -> Result<(), Refused> {
+        struct Unmerge<'a>(&'a mut Min, &'a Min);
+        impl Job for Unmerge<'_> {
+            type Output = Result<(), Refused>;
+            fn run<C: Cell, const D: usize>(self) -> Result<(), Refused> {
+                let Unmerge(sketch, other) = self;
+                let (used, parts) = (sketch.used, other.memory.bytes());
+                let table = sketch.memory.bytes_mut();
+                for at in (0..used).step_by(C::BYTES) {
+                    let (value, part) = (C::read(table, at), C::read(parts, at));
+                    if value == C::CEILING || part == C::CEILING {
+                        return Err(Refused::Overflow { ceiling: C::CEILING });
+                    }
+                    if value < part {
+                        return Err(Refused::NotStored);
+                    }
+                }
+                sketch.total = sketch.total.checked_sub(other.total).ok_or(Refused::NotStored)?;
+                for at in (0..used).step_by(C::BYTES) {
+                    C::write(table, at, C::read(table, at) - C::read(parts, at));
+                }
+                Ok(())
+            }
+        }
+        self.sums()?;
+        self.like(other)?;
+        same("rounding", other.rounding == 0)?;
+        cell::by_shape(self.shape, Unmerge(self, other))
+    }
+
+    /// Multiplies every count by `numerator / denominator`, at most 1, and rounds up. Afterwards
+    /// an answer is of amounts that have decayed, and still never below them.
+    pub fn decay(&mut self, numerator: u32, denominator: u32) -> Result<(), Infeasible> {
+        struct Decay<'a, F>(&'a mut Min, F);
+        impl<F: Fn(u64) -> u64> Job for Decay<'_, F> {
+            type Output = ();
+            fn run<C: Cell, const D: usize>(self) {
+                let used = self.0.used;
+                let table = self.0.memory.bytes_mut();
+                for at in (0..used).step_by(C::BYTES) {
+                    // Nobody knows what a counter at its ceiling would be.
+                    let value = C::read(table, at);
+                    if value != C::CEILING {
+                        C::write(table, at, self.1(value));
+                    }
+                }
+            }
+        }
+        Infeasible::unless_within("numerator", numerator.into(), 0, denominator.into())?;
+        Infeasible::unless_within("denominator", denominator.into(), 1, u32::MAX.into())?;
+        if numerator == denominator {
+            return Ok(());
+        }
+        let (numerator, denominator) = (u128::from(numerator), u128::from(denominator));
+        let part = |value: u64| (u128::from(value) * numerator).div_ceil(denominator) as u64;
+        cell::by_shape(self.shape, Decay(self, part));
+        self.total = part(self.total);
+        // A counter at its ceiling may have been well above it, but nothing says so.
+        self.floor = (u128::from(self.floor) * numerator / denominator) as u64;
+        self.rounding = part(self.rounding).saturating_add(1);
+        Ok(())
+    }
+
+    /// Takes every count out.
+    pub fn clear(&mut self) {
+        self.memory.bytes_mut().fill(0);
+        (self.total, self.floor, self.rounding) = (0, self.shape.ceiling(), 0);
+    }
+
+    /// The key's count without the bias of sharing: from each of its counters the mean that others
+    /// bring is taken off, and the median of that is the answer. It errs on both sides, by less on
+    /// average where columns are few, and may be negative.
+    ///
+    /// `None` where it cannot be had: a counter is at its ceiling, a row has a single column, or
+    /// the update is conservative.
+    pub fn estimate_unbiased<K: Key + ?Sized>(&self, key: &K) -> Option<f64> {
+        struct Unbiased<'a>(&'a Min, Digest);
+        impl Job for Unbiased<'_> {
+            type Output = Option<f64>;
+            fn run<C: Cell, const D: usize>(self) -> Option<f64> {
+                let Unbiased(sketch, digest) = self;
+                let mut at = [0; D];
+                sketch.mapping.places::<C, D>(digest, &mut at);
+                let at = &at[..sketch.mapping.rows::<D>()];
+                let (mass, columns) = match sketch.slack.rest {
+                    Rest::Line => (sketch.in_line::<C>(at[0])?, sketch.mapping.segment),
+                    _ => (sketch.total, sketch.shape.columns),
+                };
+                let (mass, columns) = (mass as f64, columns as f64);
+                let mut values = [0.0; MOST];
+                let values = &mut values[..at.len()];
+                for (value, &at) in values.iter_mut().zip(at) {
+                    let counter = C::read(sketch.memory.bytes(), at);
+                    if counter == C::CEILING {
+                        return None;
+                    }
+                    *value = (counter as f64 - mass / columns) / (1.0 - 1.0 / columns);
+                }
+                values.sort_by(f64::total_cmp);
+                let middle = values.len() / 2;
+                let even = values.len().is_multiple_of(2);
+                let median =
+                    if even { values[middle - 1].midpoint(values[middle]) } else { values[middle] };
+                median.is_finite().then_some(median)
+            }
+        }
+        self.sums().ok()?;
+        cell::by_shape(self.shape, Unbiased(self, key.digest(self.seed)))
+    }
+
+    /// The integers that fix the memory.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// All that was added, less what was subtracted, as it has decayed.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// How many counters are at their ceiling. Reads the whole table.
+    pub fn at_ceiling(&self) -> u64 {
+        self.count(|value, ceiling| value == ceiling)
+    }
+
+    /// The share of counters that are not zero. Reads the whole table.
+    pub fn fill(&self) -> f64 {
+        let cells = self.shape.columns as f64 * f64::from(self.shape.rows);
+        self.count(|value, _| value != 0) as f64 / cells
+    }
+
+    /// A copy in memory of its own.
+    pub fn try_clone(&self) -> Result<Self, Infeasible> {
+        Ok(Min { memory: self.memory.try_clone()?, ..*self })
+    }
+
+    fn count(&self, which: fn(u64, u64) -> bool) -> u64 {
+        struct Tally<'a>(&'a Min, fn(u64, u64) -> bool);
+        impl Job for Tally<'_> {
+            type Output = u64;
+            fn run<C: Cell, const D: usize>(self) -> u64 {
+                let cells = (0..self.0.used).step_by(C::BYTES);
+                let values = cells.map(|at| C::read(self.0.memory.bytes(), at));
+                values.filter(|&value| self.1(value, C::CEILING)).count() as u64
+            }
+        }
+        cell::by_shape(self.shape, Tally(self, which))
+    }
+
+    /// Refused unless counters are sums of amounts.
+    pub(super) fn sums(&self) -> Result<(), Refused> {
+        if self.shape.update == Update::Plain { Ok(()) } else { Err(Refused::NotSums) }
+    }
+
+    /// Refused unless the two have one seed and shape.
+    fn like(&self, other: &Self) -> Result<(), Refused> {
+        same("seed", self.seed == other.seed)?;
+        same("rows", self.shape.rows == other.shape.rows)?;
+        same("columns", self.shape.columns == other.shape.columns)?;
+        same("width", self.shape.width == other.shape.width)?;
+        same("update", self.shape.update == other.shape.update)?;
+        same("layout", self.shape.layout == other.shape.layout)
+    }
+
+    /// What a row has in the line of a place, if no counter hides it.
+    #[inline(always)]
+    fn in_line<C: Cell>(&self, place: usize) -> Option<u64> {
+        let (mut sum, mut hidden) = (0u64, false);
+        for at in self.mapping.in_segment::<C>(place) {
+            let value = C::read(self.memory.bytes(), at);
+            sum = sum.saturating_add(value);
+            hidden |= value == C::CEILING;
+        }
+        (!hidden).then_some(sum)
+    }
+
+    /// Adds an amount to the counters at these places.
+    #[inline(always)]
+    pub(super) fn add_at<C: Cell, const D: usize>(
+        &mut self,
+        at: &Places<D>,
+        amount: u64,
+    ) -> Result<(), Refused> {
+        let Some(total) = self.total.checked_add(amount) else {
+            return Err(Refused::Overflow { ceiling: u64::MAX });
+        };
+        self.total = total;
+        let at = &at[..self.mapping.rows::<D>()];
+        let table = self.memory.bytes_mut();
+        if self.shape.update == Update::Plain {
+            for &at in at {
+                C::write(table, at, raised::<C>(C::read(table, at), amount));
+            }
+            return Ok(());
+        }
+        let mut values = [0; D];
+        let mut least = C::CEILING;
+        for (value, &at) in values.iter_mut().zip(at) {
+            *value = C::read(table, at);
+            least = least.min(*value);
+        }
+        let raised = raised::<C>(least, amount);
+        for (&value, &at) in values.iter().zip(at) {
+            C::write(table, at, value.max(raised));
+        }
+        Ok(())
+    }
+
+    /// The smallest counter.
+    #[inline(always)]
+    pub(super) fn least_at<C: Cell, const D: usize>(&self, at: &Places<D>) -> u64 {
+        let table = self.memory.bytes();
+        let mut least = C::CEILING;
+        for &at in &at[..self.mapping.rows::<D>()] {
+            least = least.min(C::read(table, at));
+        }
+        least
+    }
+
+    /// What the counters at these places say.
+    #[inline(always)]
+    pub(super) fn estimate_at<C: Cell, const D: usize>(&self, at: &Places<D>) -> Estimate {
+        let least = self.least_at::<C, D>(at);
+        if least == 0 {
+            return Estimate::exact(0);
+        }
+        let (value, bound) =
+            if least == C::CEILING { (self.floor, Bound::AtLeast) } else { (least, Bound::AtMost) };
+        let mass = match self.slack.rest {
+            Rest::Line => self.in_line::<C>(at[0]),
+            _ => Some(self.total),
+        };
+        let own = if self.slack.rest == Rest::All { 0 } else { value };
+        let slack = match mass {
+            Some(mass) => {
+                let rest = mass.saturating_add(self.rounding).saturating_sub(own);
+                // Nothing can be said of an infinite factor, not even where the rest is zero.
+                if self.slack.factor.is_finite() {
+                    ((self.slack.factor * rest as f64) as u64).saturating_add(self.rounding)
+                } else {
+                    value
+                }
+            }
+            None => value,
+        };
+        if slack >= value {
+            // No count is below zero: that much is certain.
+            return Estimate { value, bound, slack: value, certainty: Certainty::Certain };
+        }
+        Estimate { value, bound, slack, certainty: Certainty::WrongAtMost(self.slack.error) }
+    }
+}
+
+impl<K: Key + ?Sized> Count<K> for Min {
+    /// Refused only if the total would pass 2^64; a counter that would pass its ceiling stays
+    /// there, and answers say so.
+    #[inline]
+    fn add(&mut self, key: &K, amount: u64) -> Result<(), Refused> {
+        struct Add<'a>(&'a mut Min, Digest, u64);
+        impl Job for Add<'_> {
+            type Output = Result<(), Refused>;
+            #[inline(always)]
+            fn run<C: Cell, const D: usize>(self) -> Result<(), Refused> {
+                let mut at = [0; D];
+                self.0.mapping.places::<C, D>(self.1, &mut at);
+                self.0.add_at::<C, D>(&at, self.2)
+            }
+        }
+        let digest = key.digest(self.seed);
+        cell::by_shape(self.shape, Add(self, digest, amount))
+    }
+
+    /// Exact if a counter of the key is zero. Otherwise the truth is at most the value, and at
+    /// least the value less the slack but for one key in `e^rows`; if all counters of the key are
+    /// at their ceiling only the latter.
+    #[inline]
+    fn estimate(&self, key: &K) -> Estimate {
+        struct Ask<'a>(&'a Min, Digest);
+        impl Job for Ask<'_> {
+            type Output = Estimate;
+            #[inline(always)]
+            fn run<C: Cell, const D: usize>(self) -> Estimate {
+                let mut at = [0; D];
+                self.0.mapping.places::<C, D>(self.1, &mut at);
+                self.0.estimate_at::<C, D>(&at)
+            }
+        }
+        cell::by_shape(self.shape, Ask(self, key.digest(self.seed)))
+    }
+}
+
+impl Merge for Min {
+    /// With plain update, what the sketch of both streams would hold. With conservative update the
+    /// sums are still never below the truth, but a little above what one sketch would hold.
+    fn merge(&mut self, other: &Self) -> Result<(), Refused> {
+        struct Sum<'a>(&'a mut Min, &'a Min);
+        impl Job for Sum<'_> {
+            type Output = ();
+            fn run<C: Cell, const D: usize>(self) {
+                let (used, parts) = (self.0.used, self.1.memory.bytes());
+                let table = self.0.memory.bytes_mut();
+                for at in (0..used).step_by(C::BYTES) {
+                    let sum = raised::<C>(C::read(table, at), C::read(parts, at));
+                    C::write(table, at, sum);
+                }
+            }
+        }
+        self.like(other)?;
+        let overflow = Refused::Overflow { ceiling: u64::MAX };
+        self.total = self.total.checked_add(other.total).ok_or(overflow)?;
+        self.floor = self.floor.min(other.floor);
+        self.rounding = self.rounding.saturating_add(other.rounding);
+        cell::by_shape(self.shape, Sum(self, other));
+        Ok(())
+    }
+}

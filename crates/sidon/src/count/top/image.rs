@@ -1,0 +1,88 @@
+//! The image of a [`Top`]: its shape and totals as fields, then the buckets and the filter as they
+//! lie in memory.
+
+use super::{AMOUNTS_MOST, ENTRIES, Shape, Stored, TAGS, Top};
+use crate::{
+    Malformed, Seed,
+    bytes::{self, Image},
+};
+
+/// Fields before the totals.
+const FIXED: usize = 5;
+
+impl<K: Stored, const A: usize> Image for Top<K, A> {
+    const KIND: u16 = 12;
+
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut fields = [0; FIXED + AMOUNTS_MOST];
+        let fixed = [K::BYTES as u64, A as u64, self.shape.buckets, self.shape.rows.into()];
+        fields[..FIXED - 1].copy_from_slice(&fixed);
+        fields[FIXED - 1] = self.shape.columns;
+        fields[FIXED..FIXED + A].copy_from_slice(&self.total);
+        let filter = self.shape.columns as usize * self.shape.rows as usize * A * 4;
+        let payload = [self.buckets.bytes(), &self.filter.bytes()[..filter]].concat();
+        bytes::write(Self::KIND, self.seed, &fields, &payload)
+    }
+
+    fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
+        let (fields, payload): ([u64; FIXED + AMOUNTS_MOST], _) =
+            bytes::read(image, Self::KIND, seed)?;
+        let [key_bytes, amounts, buckets, rows, columns, ..] = fields;
+        let field = |name, valid: bool| valid.then_some(()).ok_or(Malformed::Field { name });
+        field("key bytes", key_bytes == K::BYTES as u64)?;
+        field("amounts", amounts == A as u64)?;
+        field("total", fields[FIXED + A..].iter().all(|&beyond| beyond == 0))?;
+        let shape = Shape { buckets, rows: bytes::narrow("rows", rows)?, columns };
+        let (bucket_bytes, _) = shape.parts(K::BYTES, A)?;
+        bytes::justify(payload, shape.bytes(K::BYTES, A)?)?;
+        let mut table = Top::new(shape, seed)?;
+        table.total.copy_from_slice(&fields[FIXED..FIXED + A]);
+        let (buckets, filter) = payload.split_at(bucket_bytes as usize);
+        table.buckets.bytes_mut().copy_from_slice(buckets);
+        table.filter.bytes_mut()[..filter.len()].copy_from_slice(filter);
+        field("bucket", table.all_buckets().all(|bucket| table.is_sound(bucket)))?;
+        let counters = filter.as_chunks::<4>().0.iter().enumerate();
+        let below = |(i, counter): (usize, &[u8; 4])| {
+            u64::from(u32::from_le_bytes(*counter)) <= table.total[i % A]
+        };
+        field("filter", counters.map(below).all(|below| below))?;
+        Ok(table)
+    }
+}
+
+impl<K: Stored, const A: usize> Top<K, A> {
+    /// Whether the bucket can have come to be: every key is at its place, once, and no count is
+    /// above the total.
+    fn is_sound(&self, bucket: usize) -> bool {
+        let bytes = &self.buckets.bytes()[bucket..][..Self::BUCKET.bytes()];
+        let within = |counts: &[u64]| counts.iter().zip(self.total).all(|(&n, total)| n <= total);
+        if !within(&self.turned_away(bucket)) {
+            return false;
+        }
+        // What an empty bucket with the same entries and notes would have: nothing else anywhere.
+        let mut again = vec![0; bytes.len()];
+        again[TAGS..TAGS + 8 * A].copy_from_slice(&bytes[TAGS..TAGS + 8 * A]);
+        let mut seen: Vec<K> = Vec::with_capacity(ENTRIES);
+        for entry in (0..ENTRIES).filter(|&entry| self.tag(bucket, entry) != 0) {
+            let key = K::read(self.key(bucket, entry));
+            let place = self.place(key.digest(self.seed));
+            if place.bucket != bucket || seen.contains(&key) {
+                return false;
+            }
+            seen.push(key);
+            again[2 * entry..2 * entry + 2].copy_from_slice(&place.tag.to_le_bytes());
+            key.write(&mut again[Self::BUCKET.keys() + entry * K::BYTES..][..K::BYTES]);
+            for (amount, total) in self.total.into_iter().enumerate() {
+                let places = [Self::BUCKET.most(amount), Self::BUCKET.missed(amount)];
+                let [most, missed] = places.map(|at| super::word(bytes, at + 8 * entry));
+                if missed > most || most > total {
+                    return false;
+                }
+                for (at, count) in places.into_iter().zip([most, missed]) {
+                    super::set_word(&mut again, at + 8 * entry, count);
+                }
+            }
+        }
+        again == bytes
+    }
+}

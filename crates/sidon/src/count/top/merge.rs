@@ -1,0 +1,114 @@
+//! Two tables become one: of any two streams, or of two that share no key.
+//!
+//! The entries of both tables' buckets compete for the eight places. For streams that may share
+//! keys, one table's entry may have gone uncounted in the other: what the other says of keys
+//! without an entry is added to the most it may have. For streams that share no key, the shards of a
+//! stream, nothing is added: what was exact stays exact.
+
+use super::{ENTRIES, Place, Stored, Top};
+use crate::{Refused, member::same, ops::Merge, probe};
+
+/// A key on its way to the merged table.
+#[derive(Clone, Copy)]
+struct Candidate<K, const A: usize> {
+    key: K,
+    most: [u64; A],
+    missed: [u64; A],
+}
+
+impl<K: Stored, const A: usize> Merge for Top<K, A> {
+    /// Afterwards the table holds what both held, of streams that may share keys.
+    fn merge(&mut self, other: &Self) -> Result<(), Refused> {
+        self.join(other, true)
+    }
+}
+
+impl<K: Stored, const A: usize> Top<K, A> {
+    /// Afterwards the table holds what both held, of streams that share no key: exact counts stay
+    /// exact. If they did share one, its bounds would be wrong.
+    pub fn merge_disjoint(&mut self, other: &Self) -> Result<(), Refused> {
+        self.join(other, false)
+    }
+
+    fn join(&mut self, other: &Self, shared: bool) -> Result<(), Refused> {
+        same("seed", self.seed == other.seed)?;
+        same("buckets", self.shape.buckets == other.shape.buckets)?;
+        same("rows", self.shape.rows == other.shape.rows)?;
+        same("columns", self.shape.columns == other.shape.columns)?;
+        let mut total = self.total;
+        for (total, other) in total.iter_mut().zip(other.total) {
+            let overflow = Refused::Overflow { ceiling: u64::MAX };
+            *total = total.checked_add(other).ok_or(overflow)?;
+        }
+        // No count of a table is above its total, so no sum of two can pass 2^64.
+        self.total = total;
+        // The filters are needed as they were until every bucket has been joined.
+        let mut losers = Vec::new();
+        for bucket in self.all_buckets() {
+            self.join_bucket(other, bucket, shared, &mut losers);
+        }
+        let both = self.filter.bytes_mut().as_chunks_mut::<4>().0.iter_mut();
+        for (own, other) in both.zip(other.filter.bytes().as_chunks::<4>().0) {
+            let (left, right) = (u32::from_le_bytes(*own), u32::from_le_bytes(*other));
+            *own = if shared { left.saturating_add(right) } else { left.max(right) }.to_le_bytes();
+        }
+        for (place, most) in losers {
+            self.turn_away(&place, most);
+        }
+        Ok(())
+    }
+
+    /// Joins a bucket, and notes who has lost its entry.
+    fn join_bucket(
+        &mut self,
+        other: &Self,
+        bucket: usize,
+        shared: bool,
+        losers: &mut Vec<(Place, [u64; A])>,
+    ) {
+        let mut candidates: Vec<Candidate<K, A>> = Vec::with_capacity(2 * ENTRIES);
+        for (one, two) in [(&*self, other), (other, &*self)] {
+            for entry in (0..ENTRIES).filter(|&entry| one.tag(bucket, entry) != 0) {
+                let key = K::read(one.key(bucket, entry));
+                if candidates.iter().any(|had| had.key == key) {
+                    continue;
+                }
+                let bounds = one.entry_bounds(bucket, entry);
+                let (mut most, mut missed) =
+                    (bounds.map(|own| own.most), bounds.map(|own| own.most - own.least));
+                let place = one.place(key.digest(one.seed));
+                let twin = two.find(probe::BASE, &place, &key);
+                let elsewhere = match twin {
+                    Some(twin) => {
+                        two.entry_bounds(bucket, twin).map(|own| (own.most, own.most - own.least))
+                    }
+                    None if shared => two.without_entry(&place).map(|most| (most, most)),
+                    None => [(0, 0); A],
+                };
+                for amount in 0..A {
+                    most[amount] += elsewhere[amount].0;
+                    missed[amount] += elsewhere[amount].1;
+                }
+                candidates.push(Candidate { key, most, missed });
+            }
+        }
+        let mut away = self.turned_away(bucket);
+        for (away, other) in away.iter_mut().zip(other.turned_away(bucket)) {
+            *away = if shared { *away + other } else { (*away).max(other) };
+        }
+        let bytes = &mut self.buckets.bytes_mut()[bucket..][..Self::BUCKET.bytes()];
+        bytes.fill(0);
+        for (amount, away) in away.into_iter().enumerate() {
+            super::set_word(bytes, super::TAGS + 8 * amount, away);
+        }
+        candidates.sort_by_key(|candidate| std::cmp::Reverse(candidate.most[0]));
+        for (entry, Candidate { key, most, missed }) in candidates.into_iter().enumerate() {
+            let place = self.place(key.digest(self.seed));
+            if entry < ENTRIES {
+                self.write(bucket, entry, place.tag, &key, most, missed);
+            } else {
+                losers.push((place, most));
+            }
+        }
+    }
+}

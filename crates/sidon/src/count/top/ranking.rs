@@ -1,0 +1,74 @@
+//! The list of the heaviest keys, and what is certain about it.
+
+use super::{Bounds, ENTRIES, Stored, Top};
+
+/// A key and what it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry<K, const A: usize> {
+    /// The key.
+    pub key: K,
+    /// Its amounts.
+    pub amounts: [Bounds; A],
+}
+
+impl<K, const A: usize> Entry<K, A> {
+    /// Whether all amounts are known.
+    pub fn is_exact(&self) -> bool {
+        self.amounts.iter().all(Bounds::is_exact)
+    }
+}
+
+/// The heaviest keys by the most that their first amounts may be, heaviest first.
+///
+/// Nothing that is missing from the list has more than [`others`](Self::others), so that many of
+/// the truly heaviest keys are certainly in it: [`complete`](Self::complete).
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub struct Ranking<K, const A: usize> {
+    /// The list, heaviest first.
+    pub entries: Vec<Entry<K, A>>,
+    /// The first amount of every key that is not in the list is this or less.
+    pub others: u64,
+    /// The `complete` heaviest keys there are, up to ties, are all in the list, at any place of
+    /// it.
+    pub complete: usize,
+    /// The first `leading` of the list are the heaviest keys there are, up to ties, in any order.
+    pub leading: usize,
+}
+
+/// The heaviest `count` of the table.
+pub(super) fn rank<K: Stored, const A: usize>(table: &Top<K, A>, count: usize) -> Ranking<K, A> {
+    let mut entries = Vec::new();
+    let mut others = 0;
+    for bucket in table.all_buckets() {
+        others = others.max(table.turned_away(bucket)[0]);
+        for entry in (0..ENTRIES).filter(|&entry| table.tag(bucket, entry) != 0) {
+            let key = K::read(table.key(bucket, entry));
+            entries.push(Entry { key, amounts: table.entry_bounds(bucket, entry) });
+        }
+    }
+    let weight = |entry: &Entry<K, A>| std::cmp::Reverse(entry.amounts[0].most);
+    if count < entries.len() {
+        let (_, left_out, _) = entries.select_nth_unstable_by_key(count, weight);
+        others = others.max(left_out.amounts[0].most);
+        entries.truncate(count);
+    }
+    entries.sort_by_key(weight);
+    let complete = entries.iter().filter(|entry| entry.amounts[0].least >= others).count();
+    let leading = leading(&entries, others);
+    Ranking { entries, others, complete, leading }
+}
+
+/// How many of the first have no less than any after them can have.
+fn leading<K, const A: usize>(entries: &[Entry<K, A>], others: u64) -> usize {
+    let mut least = u64::MAX;
+    let mut leading = 0;
+    for (i, entry) in entries.iter().enumerate() {
+        least = least.min(entry.amounts[0].least);
+        let next = entries.get(i + 1).map_or(0, |next| next.amounts[0].most);
+        if least >= next.max(others) {
+            leading = i + 1;
+        }
+    }
+    leading
+}

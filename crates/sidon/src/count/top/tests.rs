@@ -1,0 +1,255 @@
+//! Bounds hold for every key, exact is exact, and nothing is missing that cannot be.
+
+use super::*;
+use crate::{Malformed, bytes::Image, ops::Merge};
+use sidon_kit::{FiveTuples, Rng, Zipf};
+use std::collections::HashMap;
+
+type Flow = [u8; 13];
+type Truth = HashMap<Flow, [u64; 2]>;
+type Table = Top<Flow, 2>;
+
+const SEED: Seed = Seed(77);
+
+/// A stream of bytes and packets under Zipf flows.
+fn stream(packets: usize, flows: u64, seed: u64) -> Vec<(Flow, [u64; 2])> {
+    let names: Vec<Flow> = FiveTuples::seeded(40).take(flows as usize).collect();
+    let law = Zipf::new(flows, 1.0);
+    let mut rng = Rng::seeded(seed);
+    let mut packet = || {
+        let rank = law.draw(&mut rng);
+        (names[rank as usize - 1], [40 + rng.below(1461), 1])
+    };
+    (0..packets).map(|_| packet()).collect()
+}
+
+fn truth(stream: &[(Flow, [u64; 2])]) -> Truth {
+    let mut truth = Truth::new();
+    for (flow, amounts) in stream {
+        let counts = truth.entry(*flow).or_default();
+        counts[0] += amounts[0];
+        counts[1] += amounts[1];
+    }
+    truth
+}
+
+fn filled(shape: Shape, stream: &[(Flow, [u64; 2])]) -> Table {
+    let mut table = Table::new(shape, SEED).unwrap();
+    for (flow, amounts) in stream {
+        table.add(flow, *amounts).unwrap();
+    }
+    table
+}
+
+/// Every claim the table makes, against the truth. Returns how many entries are exact.
+#[track_caller]
+fn check(table: &Table, truth: &Truth, count: usize) -> (usize, Ranking<Flow, 2>) {
+    for (flow, counts) in truth {
+        for (bounds, &count) in table.bounds(flow).iter().zip(counts) {
+            assert!(bounds.least <= count && count <= bounds.most, "{bounds:?}, truly {count}");
+        }
+    }
+    let ranking = table.heaviest(count);
+    assert!(ranking.entries.is_sorted_by_key(|entry| std::cmp::Reverse(entry.amounts[0].most)));
+    for entry in &ranking.entries {
+        assert_eq!(table.bounds(&entry.key), entry.amounts);
+        if entry.is_exact() {
+            assert_eq!(entry.amounts.map(|own| own.most), truth[&entry.key]);
+        }
+    }
+    let listed: HashMap<_, _> = ranking.entries.iter().map(|entry| (entry.key, ())).collect();
+    let mut heaviest: Vec<_> = truth.iter().map(|(flow, counts)| (counts[0], *flow)).collect();
+    heaviest.sort_by_key(|&(count, _)| std::cmp::Reverse(count));
+    for (count, flow) in &heaviest {
+        assert!(*count <= ranking.others || listed.contains_key(flow), "{count} is missing");
+    }
+    // Up to ties: whoever has as much as the last one may stand for it.
+    let of = |flow: &Flow| truth[flow][0];
+    for (first, of_those) in [(ranking.complete, ranking.entries.len()), (ranking.leading, 0)] {
+        let among = &ranking.entries[..of_those.max(first)];
+        let bar = if first == 0 { 0 } else { heaviest[first - 1].0 };
+        let as_heavy = among.iter().filter(|entry| of(&entry.key) >= bar).count();
+        assert!(as_heavy >= first, "{as_heavy} of the {first} heaviest are listed");
+    }
+    assert!(ranking.leading <= ranking.complete);
+    (ranking.entries.iter().filter(|entry| entry.is_exact()).count(), ranking)
+}
+
+const SMALL: Shape = Shape { buckets: 100, rows: 2, columns: 2_000 };
+
+#[test]
+fn every_claim_is_true_on_a_zipf_stream() {
+    let stream = stream(400_000, 50_000, 1);
+    let table = filled(SMALL, &stream);
+    let (exact, ranking) = check(&table, &truth(&stream), 50);
+    // 54 KiB for 50,000 flows; the first twenty are beyond doubt, and most were there from the
+    // start.
+    assert!(ranking.complete >= 20 && ranking.leading >= 5, "{ranking:?}");
+    assert!(exact >= 10, "{exact}");
+    assert_eq!(table.total()[1], 400_000);
+    assert_eq!(table.stored(), 800);
+}
+
+#[test]
+fn a_table_that_never_was_full_knows_everything() {
+    let stream = stream(20_000, 300, 2);
+    let table = filled(SMALL, &stream);
+    let truth = truth(&stream);
+    let (exact, ranking) = check(&table, &truth, 1000);
+    assert_eq!((exact, ranking.others), (truth.len(), 0));
+    assert_eq!((ranking.complete, ranking.leading), (truth.len(), truth.len()));
+    assert_eq!(table.bounds(&[9; 13]), [Bounds::default(); 2]);
+}
+
+#[test]
+fn tiny_tables_and_rare_shapes_only_know_less() {
+    let stream = stream(60_000, 5_000, 3);
+    let truth = truth(&stream);
+    for shape in [
+        Shape { buckets: 1, rows: 1, columns: 1 },
+        Shape { buckets: 3, rows: 4, columns: 100 },
+        Shape { buckets: 50, rows: 3, columns: 7 },
+    ] {
+        check(&filled(shape, &stream), &truth, 10);
+    }
+    for (shape, name) in [
+        (Shape { buckets: 0, ..SMALL }, "buckets"),
+        (Shape { rows: 5, ..SMALL }, "rows"),
+        (Shape { columns: 0, ..SMALL }, "columns"),
+    ] {
+        let why = Table::new(shape, SEED).unwrap_err();
+        assert!(matches!(why, Infeasible::Parameter { name: got, .. } if got == name), "{why}");
+    }
+}
+
+#[test]
+fn newcomers_that_grow_displace_the_light_and_are_never_underrated() {
+    // All entries are taken by flows of one packet before the heavy ones come.
+    let mut early = stream(3_000, 100_000, 4);
+    let late: Vec<Flow> = FiveTuples::seeded(41).take(20).collect();
+    let mut rng = Rng::seeded(5);
+    for _ in 0..20_000 {
+        early.push((late[rng.below(20) as usize], [1000, 1]));
+    }
+    let table = filled(SMALL, &early);
+    let (_, ranking) = check(&table, &truth(&early), 30);
+    assert!(late.iter().all(|flow| ranking.entries.iter().any(|entry| entry.key == *flow)));
+}
+
+#[test]
+fn batches_with_and_without_digests_leave_the_same_table() {
+    let stream = stream(50_000, 20_000, 6);
+    let (keys, amounts): (Vec<_>, Vec<_>) = stream.iter().copied().unzip();
+    // In the cache and far beyond it.
+    for shape in [SMALL, Shape { buckets: 1 << 16, rows: 2, columns: 1 << 10 }] {
+        let one_by_one = filled(shape, &stream).to_bytes();
+        let mut batch = Table::new(shape, SEED).unwrap();
+        batch.add_batch(&keys, &amounts, &mut |_, why| panic!("{why}"));
+        assert!(batch.to_bytes() == one_by_one);
+        let digests: Vec<_> = keys.iter().map(|key| crate::Key::digest(key, SEED)).collect();
+        batch.clear();
+        batch.add_hashed_batch(&digests, &keys, &amounts, &mut |_, why| panic!("{why}"));
+        assert!(batch.to_bytes() == one_by_one);
+    }
+}
+
+#[test]
+fn merged_tables_hold_the_truth_of_both_streams() {
+    let whole = stream(200_000, 30_000, 7);
+    let truth = truth(&whole);
+    let (left, right) = whole.split_at(120_000);
+    let mut any = filled(SMALL, left);
+    any.merge(&filled(SMALL, right)).unwrap();
+    let (_, ranking) = check(&any, &truth, 50);
+    assert!(ranking.complete >= 10, "{ranking:?}");
+    // Shards by digest share no key: what is exact in one is exact in both.
+    let of_left = |packet: &&(Flow, _)| crate::Key::digest(&packet.0, SEED).0 & 1 == 0;
+    let left: Vec<_> = whole.iter().filter(of_left).copied().collect();
+    let right: Vec<_> = whole.iter().filter(|packet| !of_left(packet)).copied().collect();
+    let mut shards = filled(SMALL, &left);
+    shards.merge_disjoint(&filled(SMALL, &right)).unwrap();
+    let (exact, ranking) = check(&shards, &truth, 50);
+    assert!(ranking.complete >= 15 && exact >= 10, "{exact} {ranking:?}");
+    // A merged table goes on.
+    for (flow, amounts) in &whole {
+        shards.add(flow, *amounts).unwrap();
+    }
+    let twice = truth.iter().map(|(flow, counts)| (*flow, counts.map(|count| 2 * count)));
+    check(&shards, &twice.collect(), 50);
+    let other = Table::new(Shape { rows: 3, ..SMALL }, SEED).unwrap();
+    assert_eq!(shards.merge(&other), Err(Refused::Mismatch { field: "rows" }));
+}
+
+#[test]
+fn a_total_beyond_64_bits_is_refused_and_changes_nothing() {
+    let mut table = Top::<u64>::new(Shape { buckets: 1, rows: 1, columns: 1 }, SEED).unwrap();
+    table.add(&1, [u64::MAX - 5]).unwrap();
+    let before = table.to_bytes();
+    assert_eq!(table.add(&2, [6]), Err(Refused::Overflow { ceiling: u64::MAX }));
+    assert_eq!(table.to_bytes(), before);
+    let mut refused = Vec::new();
+    table.add_batch(&[2, 3, 4], &[[5], [1], [0]], &mut |key, _| refused.push(key));
+    assert_eq!(refused, [1]);
+    let mut other = Top::<u64>::new(table.shape(), SEED).unwrap();
+    other.add(&9, [1]).unwrap();
+    assert_eq!(other.merge(&table), Err(Refused::Overflow { ceiling: u64::MAX }));
+    assert_eq!(other.bounds(&9), [Bounds { least: 1, most: 1 }]);
+}
+
+#[test]
+fn counters_at_their_ceiling_do_not_underrate() {
+    // One counter of 32 bits for all, and amounts far beyond it.
+    let shape = Shape { buckets: 1, rows: 1, columns: 1 };
+    let mut table = Top::<u32>::new(shape, SEED).unwrap();
+    let mut truth = HashMap::new();
+    let mut rng = Rng::seeded(8);
+    for _ in 0..5_000 {
+        let (key, amount) = (rng.below(40) as u32, rng.below(1 << 31));
+        table.add(&key, [amount]).unwrap();
+        *truth.entry(key).or_insert(0) += amount;
+    }
+    for (key, count) in truth {
+        let [bounds] = table.bounds(&key);
+        assert!(bounds.least <= count && count <= bounds.most);
+    }
+}
+
+#[test]
+fn an_amount_of_nothing_is_still_an_appearance() {
+    // The first amount is zero throughout: nobody earns a place, and packets are not lost.
+    let shape = Shape { buckets: 1, rows: 1, columns: 50 };
+    let mut table = Top::<u32, 2>::new(shape, SEED).unwrap();
+    for key in (0..20).cycle().take(200) {
+        table.add(&key, [0, 1]).unwrap();
+    }
+    for key in 0..20 {
+        let [_, packets] = table.bounds(&key);
+        assert!(packets.least <= 10 && packets.most >= 10, "{packets:?}");
+    }
+}
+
+#[test]
+fn images_come_back_and_impossible_ones_do_not() {
+    let table = filled(Shape { buckets: 3, rows: 2, columns: 9 }, &stream(500, 100, 9));
+    let image = table.to_bytes();
+    let back = Table::from_bytes(&image, SEED).unwrap();
+    assert_eq!(back.to_bytes(), image);
+    assert_eq!(back.heaviest(5), table.heaviest(5));
+    assert_eq!(Table::from_bytes(&image, Seed(1)).err(), Some(Malformed::Seed));
+    let other = Top::<[u8; 14], 2>::from_bytes(&image, SEED);
+    assert_eq!(other.err(), Some(Malformed::Field { name: "key bytes" }));
+    let other = Top::<Flow, 1>::from_bytes(&image, SEED);
+    assert_eq!(other.err(), Some(Malformed::Field { name: "amounts" }));
+    // Any change of a bucket's byte under a right checksum: another structure, or none.
+    let start = 32 + 9 * 8;
+    for at in start..image.len() - 4 {
+        let mut damaged = image.clone();
+        damaged[at] ^= 0x80;
+        let body = damaged.len() - 4;
+        let checksum = crc32fast::hash(&damaged[..body]);
+        damaged[body..].copy_from_slice(&checksum.to_le_bytes());
+        if let Ok(table) = Table::from_bytes(&damaged, SEED) {
+            assert_eq!(table.to_bytes(), damaged, "byte {at}");
+        }
+    }
+}
