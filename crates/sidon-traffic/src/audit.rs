@@ -1,0 +1,160 @@
+//! Exact twins beside every monitor: what they promise, and whether they keep it.
+//!
+//! A twin is a hash map that grows with the traffic; it is for finding out, not for running. After
+//! the last packet every key it knows is looked up in the monitor, and a bound that does not hold
+//! is a violation. There are none: that is the promise.
+
+use crate::{
+    FlowKey,
+    batch::{Column, Lane},
+    monitor::{sizes::{Host, Port, Sizes}, sources::Sources},
+};
+use sidon::count::{Stored, Top};
+use std::{collections::{HashMap, HashSet}, hash::Hash, net::IpAddr};
+
+/// The exact counterpart of one shard.
+#[derive(Debug, Default)]
+pub struct Twin {
+    flows: HashMap<FlowKey, [u64; 2]>,
+    hosts: HashMap<Host, [u64; 2]>,
+    ports: HashMap<Port, [u64; 2]>,
+    sources: HashSet<IpAddr>,
+    missed: u64,
+    false_new: u64,
+}
+
+/// What an audit of one table found.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Finding {
+    /// Keys that occurred.
+    pub keys: u64,
+    /// Keys whose bounds exclude the truth, or whose certain answer is wrong.
+    pub violations: u64,
+    /// Keys that the table calls exact.
+    pub exact: u64,
+    /// Keys that have an entry in the table.
+    pub listed: u64,
+    /// By how much the first amount of a key may be too high, on average over all keys.
+    pub mean_excess: f64,
+}
+
+/// What an audit of everything found.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Audit {
+    /// Flows.
+    pub flows: Finding,
+    /// Hosts.
+    pub hosts: Finding,
+    /// Ports.
+    pub ports: Finding,
+    /// Source addresses: violations are those called new that were not, or not new that were.
+    pub sources: Finding,
+}
+
+impl Audit {
+    /// All violations.
+    pub fn violations(&self) -> u64 {
+        self.parts().iter().map(|(_, finding)| finding.violations).sum()
+    }
+
+    /// Each part by its name.
+    pub fn parts(&self) -> [(&'static str, Finding); 4] {
+        [
+            ("flows", self.flows),
+            ("hosts", self.hosts),
+            ("ports", self.ports),
+            ("sources", self.sources),
+        ]
+    }
+
+    /// Both together: of shards that share no key.
+    pub fn with(self, other: &Audit) -> Audit {
+        Audit {
+            flows: self.flows.with(other.flows),
+            hosts: self.hosts.with(other.hosts),
+            ports: self.ports.with(other.ports),
+            sources: self.sources.with(other.sources),
+        }
+    }
+}
+
+impl Finding {
+    fn with(self, other: Finding) -> Finding {
+        let keys = self.keys + other.keys;
+        let sum = self.mean_excess * self.keys as f64 + other.mean_excess * other.keys as f64;
+        Finding {
+            keys,
+            violations: self.violations + other.violations,
+            exact: self.exact + other.exact,
+            listed: self.listed + other.listed,
+            mean_excess: if keys == 0 { 0.0 } else { sum / keys as f64 },
+        }
+    }
+}
+
+impl Twin {
+    /// Counts a batch.
+    pub fn add(&mut self, lane: &Lane) {
+        add(&mut self.flows, &lane.flows);
+        add(&mut self.hosts, &lane.hosts);
+        add(&mut self.ports, &lane.ports);
+    }
+
+    /// Takes in an address that was known before the first packet.
+    pub fn learn(&mut self, address: IpAddr) {
+        self.sources.insert(address);
+    }
+
+    /// Compares what the monitor said of a source with the truth. `None` is no answer, and no
+    /// address that the monitor refused counts as seen.
+    pub fn source(&mut self, address: IpAddr, said_new: Option<bool>) {
+        let unspecified = IpAddr::V6(std::net::Ipv6Addr::UNSPECIFIED);
+        let Some(said_new) = said_new.filter(|_| address != unspecified) else { return };
+        let new = self.sources.insert(address);
+        self.missed += u64::from(new && !said_new);
+        self.false_new += u64::from(!new && said_new);
+    }
+
+    /// Looks every key up.
+    pub fn audit(&self, sizes: &Sizes, sources: &Sources) -> Audit {
+        let unknown = self.sources.iter().filter(|address| !sources.contains(**address)).count();
+        let known = self.sources.len() as u64;
+        Audit {
+            flows: check(&self.flows, &sizes.flows),
+            hosts: check(&self.hosts, &sizes.hosts),
+            ports: check(&self.ports, &sizes.ports),
+            sources: Finding {
+                keys: known,
+                violations: self.missed + self.false_new + unknown as u64,
+                exact: known,
+                listed: known,
+                mean_excess: 0.0,
+            },
+        }
+    }
+}
+
+fn add<K: Stored + Hash>(twin: &mut HashMap<K, [u64; 2]>, column: &Column<K>) {
+    for (key, [bytes, packets]) in column.keys.iter().zip(&column.amounts) {
+        let amounts = twin.entry(*key).or_default();
+        amounts[0] += bytes;
+        amounts[1] += packets;
+    }
+}
+
+fn check<K: Stored + Hash>(twin: &HashMap<K, [u64; 2]>, table: &Top<K, 2>) -> Finding {
+    let mut finding = Finding { keys: twin.len() as u64, ..Finding::default() };
+    let mut excess = 0.0;
+    for (key, truth) in twin {
+        let bounds = table.bounds(key);
+        let wrong = |(bounds, truth): (&sidon::count::Bounds, &u64)| {
+            !(bounds.least..=bounds.most).contains(truth)
+        };
+        finding.violations += u64::from(bounds.iter().zip(truth).any(wrong));
+        finding.exact += u64::from(bounds.iter().all(|bounds| bounds.is_exact()));
+        finding.listed += u64::from(bounds[1].least > 0);
+        excess += (bounds[0].most - truth[0].min(bounds[0].most)) as f64;
+    }
+    finding.mean_excess = if twin.is_empty() { 0.0 } else { excess / twin.len() as f64 };
+    finding
+}

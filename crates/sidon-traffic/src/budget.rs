@@ -1,0 +1,80 @@
+//! How a fixed amount of memory is divided among the monitors.
+//!
+//! All of it is allocated before the first packet and none after. Every table is split into
+//! [`SHARDS`] of equal size by the digest of its keys, whatever the number of threads: a shard has
+//! one owner at a time, and answers do not depend on how many owners there are.
+
+use crate::{FlowKey, monitor::sizes::{Host, Port}};
+use sidon::{Infeasible, count::{Stored, top}, plan, zone::subnets};
+
+/// Parts of every table.
+pub const SHARDS: usize = 8;
+
+/// The least memory that a division makes sense for.
+pub const LEAST: u64 = 256 << 10;
+
+/// Shares of the memory, of [`WHOLE`].
+const FLOWS: u64 = 40;
+const HOSTS: u64 = 14;
+const PORTS: u64 = 2;
+const SOURCES_V4: u64 = 14;
+const SOURCES_V6: u64 = 6;
+const WHOLE: u64 = 100;
+
+/// The shapes of one shard's tables.
+#[derive(Debug, Clone, Copy)]
+pub struct Budget {
+    /// The heaviest flows.
+    pub flows: top::Shape,
+    /// The heaviest hosts.
+    pub hosts: top::Shape,
+    /// The heaviest ports.
+    pub ports: top::Shape,
+    /// Source addresses of IPv4.
+    pub sources_v4: subnets::Shape,
+    /// Source addresses of IPv6: how many.
+    pub sources_v6: u64,
+}
+
+impl Budget {
+    /// The division of so many bytes.
+    pub fn of(memory: u64) -> Result<Self, Infeasible> {
+        if memory < LEAST {
+            let (got, least) = (memory as f64, LEAST as f64);
+            return Err(Infeasible::Parameter { name: "memory", got, least, most: f64::MAX });
+        }
+        let share = |share: u64| memory / WHOLE * share / SHARDS as u64;
+        Ok(Budget {
+            flows: plan::top(share(FLOWS), FlowKey::BYTES, 2)?,
+            hosts: plan::top(share(HOSTS), Host::BYTES, 2)?,
+            ports: plan::top(share(PORTS), Port::BYTES, 2)?,
+            sources_v4: subnets::Shape::within(share(SOURCES_V4), 24)?,
+            sources_v6: share(SOURCES_V6) / 16,
+        })
+    }
+
+    /// The bytes that all shards of all tables take.
+    pub fn bytes(&self) -> Result<u64, Infeasible> {
+        let one = self.flows.bytes(FlowKey::BYTES, 2)?
+            + self.hosts.bytes(Host::BYTES, 2)?
+            + self.ports.bytes(Port::BYTES, 2)?
+            + self.sources_v4.bytes()
+            + self.sources_v6 * 16;
+        Ok(one * SHARDS as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_divided_is_no_more_than_what_there_is() {
+        for memory in [LEAST, 1 << 20, 16 << 20, 1 << 30] {
+            let bytes = Budget::of(memory).unwrap().bytes().unwrap();
+            assert!(bytes <= memory, "{bytes} of {memory}");
+            assert!(bytes >= memory / 2, "{bytes} of {memory}");
+        }
+        assert!(Budget::of(LEAST - 1).is_err());
+    }
+}

@@ -1,0 +1,106 @@
+//! A set of IPv6 addresses in fixed memory: exact, and full when it is full.
+//!
+//! Sixteen bytes an address in a table that is searched from the digest's place on. Of 2^64 hosts
+//! of a /64 few speak, and there is no telling which: what is exact for a /24 in a bitmap has to
+//! be written down here.
+
+use sidon::{Infeasible, Key, Refused, Seed, cells::Memory};
+use std::net::Ipv6Addr;
+
+const ADDRESS: usize = 16;
+
+/// Addresses that have been seen. The unspecified address `::` is not one of them.
+#[derive(Debug)]
+pub struct Addresses {
+    seed: Seed,
+    slots: u64,
+    stored: u64,
+    table: Memory,
+}
+
+impl Addresses {
+    /// No address yet, and room for seven in eight of the slots.
+    pub fn new(slots: u64, seed: Seed) -> Result<Self, Infeasible> {
+        let slots = slots.max(8);
+        let bytes = slots.checked_mul(ADDRESS as u64).ok_or(Infeasible::Memory { bytes: u64::MAX })?;
+        Ok(Addresses { seed, slots, stored: 0, table: Memory::zeroed(bytes)? })
+    }
+
+    /// Takes an address in, and says whether it is new. On `Err`, nothing has changed.
+    pub fn observe(&mut self, address: Ipv6Addr) -> Result<bool, Refused> {
+        let octets = address.octets();
+        if octets == [0; ADDRESS] {
+            return Ok(false);
+        }
+        match self.find(octets) {
+            Ok(_) => Ok(false),
+            Err(_) if self.stored >= self.slots - self.slots / 8 => {
+                Err(Refused::Full { stored: self.stored, cells: self.slots })
+            }
+            Err(free) => {
+                self.table.bytes_mut()[free..free + ADDRESS].copy_from_slice(&octets);
+                self.stored += 1;
+                Ok(true)
+            }
+        }
+    }
+
+    /// Whether the address has been seen. Both answers are facts.
+    pub fn contains(&self, address: Ipv6Addr) -> bool {
+        self.find(address.octets()).is_ok()
+    }
+
+    /// How many addresses have been seen.
+    pub fn stored(&self) -> u64 {
+        self.stored
+    }
+
+    /// All addresses, in the order of the table.
+    pub fn iter(&self) -> impl Iterator<Item = Ipv6Addr> + '_ {
+        let slots = self.table.bytes().as_chunks::<ADDRESS>().0.iter();
+        slots.filter(|octets| **octets != [0; ADDRESS]).map(|octets| Ipv6Addr::from(*octets))
+    }
+
+    /// Where the address is, or the free place where it would be.
+    fn find(&self, octets: [u8; ADDRESS]) -> Result<usize, usize> {
+        let digest = octets.digest(self.seed);
+        let mut slot = sidon::hash::spread::position(digest, 0, self.slots);
+        // One slot in eight is free, so this ends.
+        loop {
+            let at = slot as usize * ADDRESS;
+            match &self.table.bytes()[at..at + ADDRESS] {
+                found if found == octets => return Ok(at),
+                found if found == [0; ADDRESS] => return Err(at),
+                _ => slot = if slot + 1 == self.slots { 0 } else { slot + 1 },
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sidon_kit::Rng;
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_answer_is_the_twins_until_it_is_full() {
+        let (mut rng, mut twin) = (Rng::seeded(1), HashSet::new());
+        let mut set = Addresses::new(64, Seed(2)).unwrap();
+        let mut refused = 0;
+        for _ in 0..2_000 {
+            let address = Ipv6Addr::from(u128::from(rng.below(80)));
+            match set.observe(address) {
+                Ok(new) => assert_eq!(new, address.to_bits() != 0 && twin.insert(address)),
+                Err(_) => {
+                    refused += 1;
+                    assert_eq!(twin.len(), 56);
+                }
+            }
+            let other = Ipv6Addr::from(u128::from(rng.below(80)));
+            assert_eq!(set.contains(other), twin.contains(&other) || false);
+        }
+        assert!(refused > 0 && set.stored() == 56);
+        assert_eq!(set.iter().collect::<HashSet<_>>(), twin);
+    }
+}

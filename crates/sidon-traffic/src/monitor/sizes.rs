@@ -1,0 +1,103 @@
+//! Bytes and packets for each flow, host and port: the heaviest of them, exact or between bounds.
+//!
+//! A flow is a five-tuple in both directions. A host is counted for what it sends and what it
+//! receives. A port stands for a service: of a packet's two ports the lower one, with the
+//! protocol.
+
+use crate::{FlowKey, batch::Column, budget::Budget, flow::protocol, packet::Packet};
+use sidon::{Infeasible, Seed, count::{Stored, Top}};
+use std::{fmt, net::{IpAddr, Ipv4Addr, Ipv6Addr}};
+
+/// An address: its version, then its octets, then zeros.
+pub type Host = [u8; 17];
+/// A protocol and a port.
+pub type Port = [u8; 3];
+
+/// The key of an address.
+#[inline]
+pub fn host(address: IpAddr) -> Host {
+    let mut host = [0; Host::BYTES];
+    match address {
+        IpAddr::V4(address) => {
+            host[0] = 4;
+            host[1..5].copy_from_slice(&address.octets());
+        }
+        IpAddr::V6(address) => {
+            host[0] = 6;
+            host[1..].copy_from_slice(&address.octets());
+        }
+    }
+    host
+}
+
+/// The address of a key.
+pub fn address(host: Host) -> IpAddr {
+    let [version, a, b, c, d, ..] = host;
+    if version == 4 {
+        return Ipv4Addr::new(a, b, c, d).into();
+    }
+    let octets: [u8; 16] = std::array::from_fn(|i| host[i + 1]);
+    Ipv6Addr::from(octets).into()
+}
+
+/// The service that a packet belongs to, if its protocol has ports.
+#[inline]
+pub fn port(packet: &Packet) -> Option<Port> {
+    let number = packet.flow.protocol();
+    let lower = packet.flow.source_port().min(packet.flow.destination_port());
+    if !protocol::has_ports(number) || lower == 0 {
+        return None;
+    }
+    let [high, low] = lower.to_be_bytes();
+    Some([number, high, low])
+}
+
+/// `443/tcp`.
+pub fn port_name([number, high, low]: Port) -> impl fmt::Display {
+    fmt::from_fn(move |f| {
+        let port = u16::from_be_bytes([high, low]);
+        match protocol::name(number) {
+            Some(name) => write!(f, "{port}/{name}"),
+            None => write!(f, "{port}/{number}"),
+        }
+    })
+}
+
+/// One shard's heaviest flows, hosts and ports, each with bytes and packets.
+#[derive(Debug)]
+pub struct Sizes {
+    /// By five-tuple, both directions.
+    pub flows: Top<FlowKey, 2>,
+    /// By address, sent and received.
+    pub hosts: Top<Host, 2>,
+    /// By service.
+    pub ports: Top<Port, 2>,
+    /// Amounts that would have passed 2^64 in a total.
+    pub refused: u64,
+}
+
+impl Sizes {
+    /// Nothing counted yet.
+    pub fn new(budget: &Budget, seed: Seed) -> Result<Self, Infeasible> {
+        Ok(Sizes {
+            flows: Top::new(budget.flows, seed)?,
+            hosts: Top::new(budget.hosts, seed)?,
+            ports: Top::new(budget.ports, seed)?,
+            refused: 0,
+        })
+    }
+
+    /// Adds a batch.
+    pub fn add(&mut self, flows: &Column<FlowKey>, hosts: &Column<Host>, ports: &Column<Port>) {
+        let mut refused = 0;
+        add(&mut self.flows, flows, &mut refused);
+        add(&mut self.hosts, hosts, &mut refused);
+        add(&mut self.ports, ports, &mut refused);
+        self.refused += refused;
+    }
+}
+
+fn add<K: Stored>(table: &mut Top<K, 2>, column: &Column<K>, refused: &mut u64) {
+    let Column { digests, keys, amounts } = column;
+    table.add_hashed_batch(digests, keys, amounts, &mut |_, _| *refused += 1);
+}

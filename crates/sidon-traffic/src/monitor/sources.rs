@@ -1,0 +1,131 @@
+//! Which source addresses are new: exact, while there is room.
+//!
+//! For IPv4 by /24, seven hosts in a word and then a bitmap ([`Subnets`], Rottenstreich et al.,
+//! 2021, section VIII-D, in the plain form that beats the paper's); for IPv6 address by address,
+//! reported by /64. What was known before the first packet, from a file of an earlier run, is not
+//! new. A full table refuses, and the ledger says how often; what it holds stays exact.
+
+use super::addresses::Addresses;
+use crate::budget::Budget;
+use sidon::{Infeasible, Seed, zone::Subnets};
+use std::{collections::BTreeMap, net::{IpAddr, Ipv4Addr, Ipv6Addr}};
+
+/// One shard's source addresses.
+#[derive(Debug)]
+pub struct Sources {
+    v4: Subnets,
+    v6: Addresses,
+    /// Addresses that were new.
+    pub new: u64,
+    /// Packets whose source could not be taken in, by version.
+    pub refused: [u64; 2],
+    /// How many addresses of each subnet were known before the first packet.
+    known: BTreeMap<Subnet, u32>,
+}
+
+/// A /24 of IPv4 or a /64 of IPv6.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Subnet {
+    /// The upper 24 bits.
+    V4(u32),
+    /// The upper 64 bits.
+    V6(u64),
+}
+
+impl Subnet {
+    /// The subnet of an address.
+    pub fn of(address: IpAddr) -> Self {
+        match address {
+            IpAddr::V4(address) => Subnet::V4(address.to_bits() >> 8),
+            IpAddr::V6(address) => Subnet::V6((address.to_bits() >> 64) as u64),
+        }
+    }
+}
+
+impl std::fmt::Display for Subnet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match *self {
+            Subnet::V4(upper) => write!(f, "{}/24", Ipv4Addr::from_bits(upper << 8)),
+            Subnet::V6(upper) => write!(f, "{}/64", Ipv6Addr::from_bits(u128::from(upper) << 64)),
+        }
+    }
+}
+
+impl Sources {
+    /// No address seen yet.
+    pub fn new(budget: &Budget, seed: Seed) -> Result<Self, Infeasible> {
+        Ok(Sources {
+            v4: Subnets::new(budget.sources_v4, seed)?,
+            v6: Addresses::new(budget.sources_v6, seed)?,
+            new: 0,
+            refused: [0; 2],
+            known: BTreeMap::new(),
+        })
+    }
+
+    /// Takes in an address that was known before; `false` if there is no room for it.
+    pub fn learn(&mut self, address: IpAddr) -> bool {
+        let Some(new) = self.enter(address) else { return false };
+        if new {
+            *self.known.entry(Subnet::of(address)).or_default() += 1;
+        }
+        true
+    }
+
+    /// Takes in the source of a packet: whether it is new, `None` if there is no room to know.
+    #[inline]
+    pub fn observe(&mut self, address: IpAddr) -> Option<bool> {
+        let new = self.enter(address);
+        match new {
+            Some(new) => self.new += u64::from(new),
+            None => self.refused[usize::from(address.is_ipv6())] += 1,
+        }
+        new
+    }
+
+    #[inline]
+    fn enter(&mut self, address: IpAddr) -> Option<bool> {
+        let new = match address {
+            IpAddr::V4(address) => {
+                let [a, b, c, host] = address.octets();
+                self.v4.observe(u32::from_be_bytes([0, a, b, c]).into(), host)
+            }
+            IpAddr::V6(address) => self.v6.observe(address),
+        };
+        new.ok()
+    }
+
+    /// Whether an address has been seen or was known. Both answers are facts.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        match address {
+            IpAddr::V4(address) => {
+                let [a, b, c, host] = address.octets();
+                self.v4.contains(u32::from_be_bytes([0, a, b, c]).into(), host)
+            }
+            IpAddr::V6(address) => self.v6.contains(address),
+        }
+    }
+
+    /// Subnets with new addresses, and how many each has.
+    pub fn new_by_subnet(&self) -> Vec<(Subnet, u32)> {
+        let mut counts: BTreeMap<Subnet, u32> = BTreeMap::new();
+        for address in self.v6.iter() {
+            *counts.entry(Subnet::of(address.into())).or_default() += 1;
+        }
+        let v4 = self.v4.iter().map(|(subnet, hosts)| (Subnet::V4(subnet as u32), hosts));
+        let less = |(subnet, hosts)| (subnet, hosts - self.known.get(&subnet).unwrap_or(&0));
+        v4.chain(counts).map(less).filter(|&(_, hosts)| hosts > 0).collect()
+    }
+
+    /// Every address that has been seen or was known.
+    pub fn addresses(&self) -> Vec<IpAddr> {
+        let mut all = Vec::new();
+        for (subnet, _) in self.v4.iter() {
+            for host in self.v4.list(subnet) {
+                all.push(Ipv4Addr::from_bits((subnet as u32) << 8 | u32::from(host)).into());
+            }
+        }
+        all.extend(self.v6.iter().map(IpAddr::V6));
+        all
+    }
+}

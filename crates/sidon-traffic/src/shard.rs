@@ -1,0 +1,84 @@
+//! One part of every table, with one owner.
+
+use crate::{
+    Packet,
+    audit::{Audit, Twin},
+    batch::Batch,
+    budget::Budget,
+    event::Event,
+    monitor::{sizes::Sizes, sources::Sources},
+};
+use sidon::{Infeasible, Seed};
+
+/// The monitors' tables for the keys of one shard.
+#[derive(Debug)]
+pub struct Shard {
+    number: usize,
+    /// Bytes and packets.
+    pub sizes: Sizes,
+    /// Source addresses.
+    pub sources: Sources,
+    twin: Option<Twin>,
+    /// What happened in the last batch, if anyone wants to know.
+    events: Option<Vec<Event>>,
+}
+
+impl Shard {
+    /// The shard of this number.
+    pub fn new(
+        number: usize,
+        budget: &Budget,
+        seed: Seed,
+        audit: bool,
+        events: bool,
+    ) -> Result<Self, Infeasible> {
+        Ok(Shard {
+            number,
+            sizes: Sizes::new(budget, seed)?,
+            sources: Sources::new(budget, seed)?,
+            twin: audit.then(Twin::default),
+            events: events.then(Vec::new),
+        })
+    }
+
+    /// Takes in a source address that was known before the first packet; `false` if there is no
+    /// room.
+    pub fn learn(&mut self, address: std::net::IpAddr) -> bool {
+        let learnt = self.sources.learn(address);
+        if let Some(twin) = self.twin.as_mut().filter(|_| learnt) {
+            twin.learn(address);
+        }
+        learnt
+    }
+
+    /// Takes in its part of a batch.
+    pub fn take(&mut self, batch: &Batch) {
+        let lane = &batch.lanes[self.number];
+        self.sizes.add(&lane.flows, &lane.hosts, &lane.ports);
+        for &(index, address) in &lane.sources {
+            let new = self.sources.observe(address);
+            if let Some(twin) = &mut self.twin {
+                twin.source(address, new);
+            }
+            if new == Some(true) && let Some(events) = &mut self.events {
+                let packet: &Packet = &batch.packets[usize::from(index)];
+                events.push(Event::new_source(packet));
+            }
+        }
+        if let Some(twin) = &mut self.twin {
+            twin.add(lane);
+        }
+    }
+
+    /// Hands out what happened since the last call.
+    pub fn drain_events(&mut self, mut to: impl FnMut(Event)) {
+        if let Some(events) = &mut self.events {
+            events.drain(..).for_each(&mut to);
+        }
+    }
+
+    /// What the twin says, if there is one.
+    pub fn audit(&self) -> Option<Audit> {
+        self.twin.as_ref().map(|twin| twin.audit(&self.sizes, &self.sources))
+    }
+}
