@@ -14,7 +14,7 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Only this section (machine, hash, member), or only structures whose name contains this.
+    /// Only this section (machine, hash, member, count; and top, which only its name starts), or only structures whose name contains this.
     /// May be given more than once.
     #[arg(long, value_name = "NAME")]
     pub(crate) only: Vec<String>,
@@ -34,7 +34,7 @@ pub(crate) struct Args {
 }
 
 /// The names of the sections, in the order they run.
-const SECTIONS: [&str; 3] = ["machine", "hash", "member"];
+const SECTIONS: [&str; 5] = ["machine", "hash", "member", "count", "top"];
 
 impl Args {
     /// Whether anything of this name in this section is wanted.
@@ -48,6 +48,11 @@ impl Args {
                     name.contains(only)
                 }
             })
+    }
+
+    /// Whether a section was named that runs on demand only.
+    pub(crate) fn names(&self, section: &str) -> bool {
+        self.only.iter().any(|only| only == section)
     }
 
     /// The numbers of members to time.
@@ -77,6 +82,7 @@ mod tests {
         assert!(some.wants("member", "blocked_single") && some.wants("member", "sbbf+sip"));
         assert!(!some.wants("member", "bloom"));
         assert!(args("bench").wants("machine", "memory_huge"));
+        assert!(args("bench --only top").names("top") && !args("bench").names("top"));
     }
 
     #[test]

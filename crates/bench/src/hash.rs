@@ -51,6 +51,7 @@ pub(crate) fn run(rounds: usize, wanted: impl Fn(&str) -> bool) -> Vec<Row> {
         bits_per_key: None,
         fpr: None,
         lost: None,
+        overestimate: None,
         ratio: BTreeMap::new(),
     });
     rows.collect()

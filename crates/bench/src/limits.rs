@@ -54,6 +54,7 @@ pub(crate) fn run(rounds: usize, wanted: impl Fn(&str) -> bool) -> Result<Vec<Ro
             bits_per_key: None,
             fpr: None,
             lost: None,
+            overestimate: None,
             ratio: BTreeMap::new(),
         }));
     }

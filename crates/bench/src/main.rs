@@ -1,12 +1,14 @@
 //! Sidon's timings against peers, in one run.
 //!
-//! Three sections: `machine` is what the memory can do, `hash` what hashing a key costs, `member`
-//! every set of ours beside the sets of others. Times are medians over interleaved rounds, with
+//! Four sections: `machine` is what the memory can do, `hash` what hashing a key costs, `member`
+//! every set of ours beside the sets of others, `count` our counts beside those of others. A fifth,
+//! `top`, runs only when it is named: the heaviest of fifty million packets, checked. Times are medians over interleaved rounds, with
 //! the fastest and slowest round beside them. Built as a user builds: no target CPU is named, so
 //! instructions beyond the baseline come from run-time dispatch, ours and the peers' alike.
 
 mod args;
 mod clock;
+mod count;
 mod digest;
 mod filter;
 mod hash;
@@ -18,6 +20,7 @@ mod peers;
 mod report;
 mod stats;
 mod table;
+mod top;
 mod workload;
 
 use anyhow::{Result, ensure};
@@ -50,6 +53,14 @@ fn main() -> Result<ExitCode> {
         let target = Target { keys: keys.into(), false_positives: args.fpr };
         let rounds = rounds(member::usual_rounds(keys as usize, args.quick));
         rows.extend(member::run(&entries, target, rounds, &mut notes)?);
+    }
+    let mut counters = count::all();
+    counters.retain(|entry| args.wants("count", entry.name));
+    if !counters.is_empty() {
+        rows.extend(count::run(&counters, &args, &mut notes)?);
+    }
+    if args.names("top") {
+        rows.extend(top::run(args.quick, &mut notes)?);
     }
     ensure!(!rows.is_empty(), "--only {} names nothing", args.only.join(", "));
     report::compare(&mut rows);

@@ -169,6 +169,7 @@ fn summarise(entry: &Entry, target: Target, rounds: &[Round]) -> Vec<Row> {
             bits_per_key: Some(bits_per_key),
             fpr: Some(passed as f64 / (rounds.len() * OPERATIONS) as f64),
             lost: Some(lost as u64),
+            overestimate: None,
             ratio: BTreeMap::new(),
         }
     });

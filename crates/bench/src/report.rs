@@ -16,7 +16,7 @@ pub(crate) enum Size {
 /// One operation of one structure at one size.
 #[derive(Debug, Clone)]
 pub(crate) struct Row {
-    /// `machine`, `hash` or `member`.
+    /// `machine`, `hash`, `member`, `count` or `top`.
     pub(crate) section: &'static str,
     /// The structure's name.
     pub(crate) structure: String,
@@ -36,6 +36,8 @@ pub(crate) struct Row {
     pub(crate) fpr: Option<f64>,
     /// Members that were not found, in the worst round.
     pub(crate) lost: Option<u64>,
+    /// By how much a count was too high, on average.
+    pub(crate) overestimate: Option<f64>,
     /// On our rows: by peer, how many times as fast we are.
     pub(crate) ratio: BTreeMap<String, f64>,
 }
@@ -61,6 +63,10 @@ impl Row {
         if self.section == "member" {
             row.insert("bits_per_key".into(), self.bits_per_key.into());
             row.insert("fpr".into(), self.fpr.into());
+            row.insert("lost".into(), self.lost.into());
+        }
+        if self.section == "count" || self.section == "top" {
+            row.insert("overestimate".into(), self.overestimate.into());
             row.insert("lost".into(), self.lost.into());
         }
         if self.ours {
@@ -111,6 +117,7 @@ mod tests {
             bits_per_key: Some(8.0),
             fpr: Some(0.01),
             lost: Some(0),
+            overestimate: None,
             ratio: BTreeMap::new(),
         }
     }

@@ -27,7 +27,7 @@ pub(crate) fn print(rows: &[Row]) {
 }
 
 fn times(group: &[&Row]) -> Table {
-    let mut table = empty(&["structure", "ns", "min..max", "bits/key", "fpr", "lost"]);
+    let mut table = empty(&["structure", "ns", "min..max", "bits/key", "fpr", "too high", "lost"]);
     for row in group {
         let mark = if row.ours { "* " } else { "  " };
         let number = |value: Option<String>| right(value.unwrap_or_default());
@@ -37,6 +37,7 @@ fn times(group: &[&Row]) -> Table {
             right(format!("{:.1}..{:.1}", row.ns.least, row.ns.most)),
             number(row.bits_per_key.map(|bits| format!("{bits:.2}"))),
             number(row.fpr.map(|fpr| format!("{fpr:.6}"))),
+            number(row.overestimate.map(|mean| format!("{mean:.4}"))),
             number(row.lost.map(|lost| lost.to_string())),
         ]);
     }

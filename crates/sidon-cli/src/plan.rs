@@ -1,5 +1,7 @@
 //! `sidon plan`: which structure, what size, what it will cost.
 
+mod count;
+
 use crate::{
     audit::{self, Found},
     show,
@@ -27,6 +29,10 @@ enum What {
     ///
     /// Example: sidon plan member --keys 1000000 --fpr 0.001
     Member(MemberArgs),
+    /// Counts: how much was added under this key?
+    ///
+    /// Example: sidon plan count --epsilon 0.0001 --delta 0.02
+    Count(count::Args),
 }
 
 #[derive(Debug, clap::Args)]
@@ -71,6 +77,7 @@ fn keys(text: &str) -> Result<u64, String> {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     match &args.what {
         What::Member(args) => member(args),
+        What::Count(args) => count::run(args),
     }
 }
 

@@ -140,3 +140,36 @@ fn an_audit_measures_what_was_planned() {
         sidon(&["plan", "member", "--keys", "9", "--fpr", "0.1", "--only", "x"]);
     assert!(!success && err.contains("no structure called x"));
 }
+
+#[test]
+fn plan_count_gives_the_rows_and_columns_of_the_paper() {
+    let rows = rows(&["plan", "count", "--epsilon", "0.01", "--delta", "0.01", "--json"]);
+    assert_eq!(rows[0]["shape"]["rows"], 5);
+    assert_eq!(rows[0]["shape"]["columns"], 272);
+    assert_eq!(rows[0]["bytes"], 5 * 272 * 4);
+    assert!(rows[0]["epsilon"].as_f64().unwrap() <= 0.01);
+    let (success, out, _) = sidon(&["plan", "count", "--epsilon", "0.01", "--delta", "0.01"]);
+    assert!(success && out.contains("rows 5, columns 272"), "{out}");
+}
+
+#[test]
+fn plan_count_fits_memory_and_names_the_plain_alternative() {
+    let line = ["plan", "count", "--memory", "1MiB", "--keys", "1e6", "--json"];
+    let rows = rows(&line);
+    let names: Vec<_> = rows.iter().map(|row| row["structure"].as_str().unwrap()).collect();
+    assert_eq!(names, ["min", "min", "hash_map"]);
+    assert!(rows[..2].iter().all(|row| row["bytes"].as_u64().unwrap() <= 1 << 20));
+    assert!(rows[0]["mean_overestimate"].as_f64() < rows[1]["mean_overestimate"].as_f64());
+    assert_eq!(rows[2]["bytes"], (1 << 21) * 17);
+    let few = ["plan", "count", "--memory", "1MiB", "--keys", "1000"];
+    assert!(sidon(&few).1.contains("A plain hash table is the smallest here"));
+    for wrong in [
+        &["plan", "count", "--delta", "0.01"][..],
+        &["plan", "count", "--epsilon", "0.1", "--memory", "1MiB"],
+        &["plan", "count", "--epsilon", "2"],
+        &["plan", "count", "--memory", "2"],
+    ] {
+        let (success, _, err) = sidon(wrong);
+        assert!(!success && !err.is_empty(), "{wrong:?}");
+    }
+}

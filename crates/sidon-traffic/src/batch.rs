@@ -8,8 +8,16 @@
 //! A batch is filled by one thread and read by the owners of its lanes. Its columns are made once,
 //! as long as they can get: nothing is allocated per packet.
 
-use crate::{FlowKey, Packet, budget::SHARDS, monitor::sizes::{self, Host, Port}};
-use sidon::{Digest, Key, Seed, count::Stored, probe::{self, Isa, Kernel}};
+use crate::{
+    FlowKey, Packet,
+    budget::SHARDS,
+    monitor::sizes::{self, Host, Port},
+};
+use sidon::{
+    Digest, Key, Seed,
+    count::Stored,
+    probe::{self, Isa, Kernel},
+};
 use std::net::IpAddr;
 
 /// Packets in a batch.

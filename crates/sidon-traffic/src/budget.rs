@@ -4,8 +4,16 @@
 //! [`SHARDS`] of equal size by the digest of its keys, whatever the number of threads: a shard has
 //! one owner at a time, and answers do not depend on how many owners there are.
 
-use crate::{FlowKey, monitor::sizes::{Host, Port}};
-use sidon::{Infeasible, count::{Stored, top}, plan, zone::subnets};
+use crate::{
+    FlowKey,
+    monitor::sizes::{Host, Port},
+};
+use sidon::{
+    Infeasible,
+    count::{Stored, top},
+    plan,
+    zone::subnets,
+};
 
 /// Parts of every table.
 pub const SHARDS: usize = 8;

@@ -8,7 +8,7 @@
 //! SCTP and DCCP, and every fragment but the first. As read from a packet a key is directed;
 //! [`FlowKey::undirected`] is the same for both directions.
 
-use sidon::{Digest, Key, Seed, probe::Isa};
+use sidon::{Digest, Key, Seed, count::Stored, probe::Isa};
 use std::{
     fmt,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
@@ -120,8 +120,12 @@ impl FlowKey {
     pub fn between(source: SocketAddr, destination: SocketAddr, protocol: u8) -> Option<Self> {
         let ports = [source.port(), destination.port()];
         match (source.ip(), destination.ip()) {
-            (IpAddr::V4(a), IpAddr::V4(b)) => Some(Self::v4(a.octets(), b.octets(), ports, protocol)),
-            (IpAddr::V6(a), IpAddr::V6(b)) => Some(Self::v6(a.octets(), b.octets(), ports, protocol)),
+            (IpAddr::V4(a), IpAddr::V4(b)) => {
+                Some(Self::v4(a.octets(), b.octets(), ports, protocol))
+            }
+            (IpAddr::V6(a), IpAddr::V6(b)) => {
+                Some(Self::v6(a.octets(), b.octets(), ports, protocol))
+            }
             _ => None,
         }
     }
@@ -357,6 +361,27 @@ impl Key for FlowKey {
     }
 }
 
+/// Its encoding and zeros up to [`V6`] bytes, then the encoding's length.
+impl Stored for FlowKey {
+    const BYTES: usize = V6 + 1;
+
+    #[inline(always)]
+    fn write(&self, bytes: &mut [u8]) {
+        bytes[..V6].copy_from_slice(&self.bytes);
+        bytes[V6] = self.len;
+    }
+
+    #[inline(always)]
+    fn read(bytes: &[u8]) -> Self {
+        let mut key = FlowKey { bytes: [0; V6], len: V6 as u8 };
+        key.bytes.copy_from_slice(&bytes[..V6]);
+        if bytes[V6] == V4 as u8 {
+            key.len = V4 as u8;
+        }
+        key
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -423,7 +448,10 @@ mod tests {
             assert_eq!(key.undirected(), back.undirected());
             assert!(key.undirected().is_ordered());
             assert!([key, back].contains(&key.undirected()));
-            assert_eq!((back.source(), back.destination_port()), (key.destination(), key.source_port()));
+            assert_eq!(
+                (back.source(), back.destination_port()),
+                (key.destination(), key.source_port())
+            );
             assert_eq!(key.community_id(0, Some((3, 4))).len(), 30);
         }
     }

@@ -41,6 +41,11 @@ impl Shard {
         })
     }
 
+    /// Which shard it is.
+    pub fn number(&self) -> usize {
+        self.number
+    }
+
     /// Takes in a source address that was known before the first packet; `false` if there is no
     /// room.
     pub fn learn(&mut self, address: std::net::IpAddr) -> bool {
@@ -60,7 +65,9 @@ impl Shard {
             if let Some(twin) = &mut self.twin {
                 twin.source(address, new);
             }
-            if new == Some(true) && let Some(events) = &mut self.events {
+            if new == Some(true)
+                && let Some(events) = &mut self.events
+            {
                 let packet: &Packet = &batch.packets[usize::from(index)];
                 events.push(Event::new_source(packet));
             }

@@ -122,7 +122,10 @@ fn packets_bytes_and_flows_are_those_of_the_manifest() {
         }
         if row.flows.is_some_and(|expected| expected != flows) {
             let expected = row.flows;
-            wrong.push(format!("{} ({}): flows {flows:?}, expected {expected:?}", row.file, row.format));
+            wrong.push(format!(
+                "{} ({}): flows {flows:?}, expected {expected:?}",
+                row.file, row.format
+            ));
         }
     }
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), rows.len(), wrong.join("\n"));

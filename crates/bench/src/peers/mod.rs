@@ -5,6 +5,7 @@
 
 pub(crate) mod bloom_lib;
 pub(crate) mod bloomfilter;
+pub(crate) mod counters;
 pub(crate) mod cuckoofilter;
 pub(crate) mod fastbloom;
 pub(crate) mod fastbloom_rs;

@@ -22,7 +22,8 @@ impl Addresses {
     /// No address yet, and room for seven in eight of the slots.
     pub fn new(slots: u64, seed: Seed) -> Result<Self, Infeasible> {
         let slots = slots.max(8);
-        let bytes = slots.checked_mul(ADDRESS as u64).ok_or(Infeasible::Memory { bytes: u64::MAX })?;
+        let bytes =
+            slots.checked_mul(ADDRESS as u64).ok_or(Infeasible::Memory { bytes: u64::MAX })?;
         Ok(Addresses { seed, slots, stored: 0, table: Memory::zeroed(bytes)? })
     }
 

@@ -3,3 +3,4 @@
 pub mod addresses;
 pub mod sizes;
 pub mod sources;
+pub mod subnet;

@@ -5,8 +5,14 @@
 //! protocol.
 
 use crate::{FlowKey, batch::Column, budget::Budget, flow::protocol, packet::Packet};
-use sidon::{Infeasible, Seed, count::{Stored, Top}};
-use std::{fmt, net::{IpAddr, Ipv4Addr, Ipv6Addr}};
+use sidon::{
+    Infeasible, Seed,
+    count::{Stored, Top},
+};
+use std::{
+    fmt,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+};
 
 /// An address: its version, then its octets, then zeros.
 pub type Host = [u8; 17];

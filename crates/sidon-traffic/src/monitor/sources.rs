@@ -8,7 +8,10 @@
 use super::addresses::Addresses;
 use crate::budget::Budget;
 use sidon::{Infeasible, Seed, zone::Subnets};
-use std::{collections::BTreeMap, net::{IpAddr, Ipv4Addr, Ipv6Addr}};
+use std::{
+    collections::BTreeMap,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+};
 
 /// One shard's source addresses.
 #[derive(Debug)]

@@ -158,9 +158,7 @@ impl Undecoded {
             Undecoded::Truncated(Layer::Transport) => "truncated_transport",
             Undecoded::Malformed(Malformed::Short(Layer::Link)) => "malformed_short_link",
             Undecoded::Malformed(Malformed::Short(Layer::Network)) => "malformed_short_network",
-            Undecoded::Malformed(Malformed::Short(Layer::Transport)) => {
-                "malformed_short_transport"
-            }
+            Undecoded::Malformed(Malformed::Short(Layer::Transport)) => "malformed_short_transport",
             Undecoded::Malformed(Malformed::Version) => "malformed_ip_version",
             Undecoded::Malformed(Malformed::HeaderLength) => "malformed_header_length",
             Undecoded::Malformed(Malformed::TotalLength) => "malformed_total_length",

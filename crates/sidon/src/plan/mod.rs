@@ -6,6 +6,7 @@
 
 mod bloom;
 mod choose;
+mod count;
 mod counting;
 mod dleft;
 mod fluid;
@@ -19,6 +20,7 @@ pub use bloom::{
     bloom_rate_limit,
 };
 pub use choose::{Member, Shape, members};
+pub use count::{CountTarget, count, count_epsilon, count_excess, count_in, top, top_entries};
 pub use counting::{
     counting, counting_at_least, counting_in_lines, counting_overflow, counting_overflow_bound,
     counting_raises, counting_rate,

@@ -47,16 +47,22 @@ pub(super) fn rank<K: Stored, const A: usize>(table: &Top<K, A>, count: usize) -
             entries.push(Entry { key, amounts: table.entry_bounds(bucket, entry) });
         }
     }
-    let weight = |entry: &Entry<K, A>| std::cmp::Reverse(entry.amounts[0].most);
-    if count < entries.len() {
-        let (_, left_out, _) = entries.select_nth_unstable_by_key(count, weight);
-        others = others.max(left_out.amounts[0].most);
-        entries.truncate(count);
+    Ranking::of(entries, others, count)
+}
+
+impl<K, const A: usize> Ranking<K, A> {
+    /// The heaviest `count` of these entries, if no key without one has more than `others`: those of
+    /// tables that share no key, for example. Ties stay in the order given.
+    pub fn of(mut entries: Vec<Entry<K, A>>, mut others: u64, count: usize) -> Self {
+        entries.sort_by_key(|entry| std::cmp::Reverse(entry.amounts[0].most));
+        if let Some(left_out) = entries.get(count) {
+            others = others.max(left_out.amounts[0].most);
+            entries.truncate(count);
+        }
+        let complete = entries.iter().filter(|entry| entry.amounts[0].least >= others).count();
+        let leading = leading(&entries, others);
+        Ranking { entries, others, complete, leading }
     }
-    entries.sort_by_key(weight);
-    let complete = entries.iter().filter(|entry| entry.amounts[0].least >= others).count();
-    let leading = leading(&entries, others);
-    Ranking { entries, others, complete, leading }
 }
 
 /// How many of the first have no less than any after them can have.

@@ -1,0 +1,110 @@
+//! Exact packet counts for every host of a subnet that someone asked for.
+
+use crate::Packet;
+use sidon::{Infeasible, ops::Count, zone::Hosts};
+use std::{
+    fmt,
+    net::{IpAddr, Ipv4Addr},
+    str::FromStr,
+};
+
+/// A subnet of IPv4, /16 or smaller, and how many packets each of its hosts sent and received.
+#[derive(Debug, Clone)]
+pub struct Watched {
+    network: u32,
+    length: u32,
+    sent: Hosts,
+    received: Hosts,
+}
+
+impl Watched {
+    /// A subnet with nothing counted.
+    pub fn new(network: Ipv4Addr, length: u32) -> Result<Self, Infeasible> {
+        if !(16..=32).contains(&length) {
+            let name = "prefix length";
+            return Err(Infeasible::Parameter {
+                name,
+                got: length.into(),
+                least: 16.0,
+                most: 32.0,
+            });
+        }
+        let universe = 1u64 << (32 - length);
+        Ok(Watched {
+            network: (u64::from(network.to_bits()) / universe * universe) as u32,
+            length,
+            sent: Hosts::new(universe)?,
+            received: Hosts::new(universe)?,
+        })
+    }
+
+    /// Counts a packet for its ends that are in the subnet; `false` if a count was at its ceiling.
+    #[inline]
+    pub fn count(&mut self, packet: &Packet) -> bool {
+        let mut counted = true;
+        if let Some(host) = self.host(packet.flow.source()) {
+            counted &= self.sent.add(&host, 1).is_ok();
+        }
+        if let Some(host) = self.host(packet.flow.destination()) {
+            counted &= self.received.add(&host, 1).is_ok();
+        }
+        counted
+    }
+
+    #[inline]
+    fn host(&self, address: IpAddr) -> Option<u64> {
+        let IpAddr::V4(address) = address else { return None };
+        let host = u64::from(address.to_bits() ^ self.network);
+        (host < 1 << (32 - self.length)).then_some(host)
+    }
+
+    /// Every host that sent or received a packet: its address, packets sent, packets received.
+    pub fn list(&self) -> Vec<(Ipv4Addr, u64, u64)> {
+        let mut hosts: std::collections::BTreeMap<u64, (u64, u64)> = Default::default();
+        for (host, packets) in self.sent.list() {
+            hosts.entry(host).or_default().0 = packets;
+        }
+        for (host, packets) in self.received.list() {
+            hosts.entry(host).or_default().1 = packets;
+        }
+        let address = |host: u64| Ipv4Addr::from_bits(self.network | host as u32);
+        hosts.into_iter().map(|(host, (sent, received))| (address(host), sent, received)).collect()
+    }
+}
+
+/// `10.0.0.0/24`.
+impl fmt::Display for Watched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", Ipv4Addr::from_bits(self.network), self.length)
+    }
+}
+
+impl FromStr for Watched {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let expected = || format!("{text:?} is not a subnet like 192.168.1.0/24");
+        let (network, length) = text.split_once('/').ok_or_else(expected)?;
+        let network = network.parse().map_err(|_| expected())?;
+        let length = length.parse().map_err(|_| expected())?;
+        Watched::new(network, length).map_err(|why| why.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subnet_is_its_prefix_and_no_more() {
+        let subnet: Watched = "10.1.2.77/24".parse().unwrap();
+        assert_eq!(subnet.to_string(), "10.1.2.0/24");
+        assert_eq!(subnet.host("10.1.2.255".parse().unwrap()), Some(255));
+        assert_eq!(subnet.host("10.1.3.0".parse().unwrap()), None);
+        assert_eq!(subnet.host("10.1.1.255".parse().unwrap()), None);
+        assert_eq!(subnet.host("::a01:205".parse().unwrap()), None);
+        for wrong in ["10.1.2.3", "10.1.2.3/15", "10.1.2.3/33", "x/24", "10.1.2.3/x"] {
+            assert!(wrong.parse::<Watched>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! What was found, with how far each figure can be trusted.
+
+use crate::{
+    FlowKey,
+    audit::Audit,
+    engine::Settings,
+    ledger::Ledger,
+    monitor::{
+        sizes::{self, Host, Port},
+        sources::Subnet,
+    },
+    shard::Shard,
+    time,
+};
+use serde_json::{Value, json};
+use sidon::count::{Bounds, Entry, Ranking, Stored, Top};
+use std::net::Ipv4Addr;
+
+/// Everything that is known after the last packet.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// What became of every frame.
+    pub ledger: Ledger,
+    /// Bytes that the tables were allowed.
+    pub budget: u64,
+    /// Bytes that they took.
+    pub allocated: u64,
+    /// The times of the first and the last packet, if there were any.
+    pub times: Option<(u64, u64)>,
+    /// The heaviest flows, by bytes.
+    pub flows: Ranking<FlowKey, 2>,
+    /// The heaviest hosts, by bytes.
+    pub hosts: Ranking<Host, 2>,
+    /// The heaviest ports, by bytes.
+    pub ports: Ranking<Port, 2>,
+    /// Subnets by their number of new source addresses, most first.
+    pub new_sources: Vec<(Subnet, u32)>,
+    /// How many new source addresses there were.
+    pub new_sources_total: u64,
+    /// Exact packet counts of the hosts of a subnet: address, sent, received.
+    pub subnets: Vec<(String, Vec<(Ipv4Addr, u64, u64)>)>,
+    /// What the exact twins say, if they ran.
+    pub audit: Option<Audit>,
+}
+
+/// What a report is made of.
+pub(crate) struct Parts<'a> {
+    pub(crate) settings: &'a Settings,
+    pub(crate) ledger: Ledger,
+    pub(crate) shards: &'a [Shard],
+    pub(crate) allocated: u64,
+    pub(crate) first_ns: Option<u64>,
+    pub(crate) last_ns: u64,
+}
+
+pub(crate) fn of(parts: Parts<'_>) -> Report {
+    let Parts { settings, ledger, shards, allocated, first_ns, last_ns } = parts;
+    let mut new_sources: Vec<_> =
+        shards.iter().flat_map(|shard| shard.sources.new_by_subnet()).collect();
+    new_sources.sort_by_key(|&(subnet, hosts)| (std::cmp::Reverse(hosts), subnet));
+    let audits = shards.iter().filter_map(Shard::audit);
+    Report {
+        ledger,
+        budget: settings.memory,
+        allocated,
+        times: first_ns.map(|first| (first, last_ns)),
+        flows: heaviest(shards.iter().map(|shard| &shard.sizes.flows), settings.top),
+        hosts: heaviest(shards.iter().map(|shard| &shard.sizes.hosts), settings.top),
+        ports: heaviest(shards.iter().map(|shard| &shard.sizes.ports), settings.top),
+        new_sources,
+        new_sources_total: shards.iter().map(|shard| shard.sources.new).sum(),
+        subnets: settings.subnets.iter().map(|one| (one.to_string(), one.list())).collect(),
+        audit: audits.reduce(|all, audit| all.with(&audit)),
+    }
+}
+
+/// The heaviest of tables that share no key. Ties go by key, so that the order is one.
+fn heaviest<'a, K: Stored + Ord + 'a>(
+    tables: impl Iterator<Item = &'a Top<K, 2>>,
+    count: usize,
+) -> Ranking<K, 2> {
+    let (mut entries, mut others) = (Vec::new(), 0);
+    for table in tables {
+        let ranking = table.heaviest(count);
+        entries.extend(ranking.entries);
+        others = others.max(ranking.others);
+    }
+    entries.sort_by_key(|entry| entry.key);
+    Ranking::of(entries, others, count)
+}
+
+impl Report {
+    /// The report as one object; `docs/WATCH.md` describes it.
+    pub fn to_json(&self) -> Value {
+        let Ledger { seen, filtered, behind_tag, decoded, wire_bytes, .. } = self.ledger;
+        let list = |list: &[(&'static str, u64)]| -> Value {
+            list.iter().map(|&(name, times)| (name.to_owned(), Value::from(times))).collect()
+        };
+        let mut json = json!({
+            "packets": seen,
+            "bytes": wire_bytes,
+            "decoded": decoded,
+            "first": self.times.map(|(first, _)| time::iso8601(first)),
+            "last": self.times.map(|(_, last)| time::iso8601(last)),
+            "ledger": {
+                "seen": seen,
+                "filtered": filtered,
+                "filtered_behind_vlan_tag": behind_tag,
+                "undecoded": list(&self.ledger.undecoded),
+                "decoded": decoded,
+                "balance": self.ledger.balance() as i64,
+                "refused": list(&self.ledger.refused),
+                "dont_know": list(&self.ledger.dont_know),
+            },
+            "memory": { "budget": self.budget, "allocated": self.allocated },
+            "top_flows": rows(&self.flows, |key| json!({
+                "key": key.two_way().to_string(),
+                "community_id": key.community_id(0, None),
+            })),
+            "top_flows_complete": self.flows.complete,
+            "top_hosts": rows(&self.hosts, |key| json!({ "key": sizes::address(*key) })),
+            "top_hosts_complete": self.hosts.complete,
+            "top_ports": rows(&self.ports, |key| json!({ "key": sizes::port_name(*key).to_string() })),
+            "top_ports_complete": self.ports.complete,
+            "new_sources": self.new_sources.iter().map(|(subnet, count)| {
+                json!({ "subnet": subnet.to_string(), "count": count })
+            }).collect::<Value>(),
+            "new_sources_total": self.new_sources_total,
+        });
+        if !self.subnets.is_empty() {
+            json["subnets"] = self.subnets.iter().map(|(subnet, hosts)| {
+                let host = |(address, sent, received): &(Ipv4Addr, u64, u64)| {
+                    json!({ "host": address, "sent": sent, "received": received })
+                };
+                json!({ "subnet": subnet, "certainty": "exact",
+                        "hosts": hosts.iter().map(host).collect::<Value>() })
+            }).collect();
+        }
+        if let Some(audit) = &self.audit {
+            json["audit"] = json!({ "violations": audit.violations() });
+            for (name, finding) in audit.parts() {
+                json["audit"][name] = json!({
+                    "keys": finding.keys,
+                    "violations": finding.violations,
+                    "exact": finding.exact,
+                    "listed": finding.listed,
+                    "mean_excess": finding.mean_excess,
+                });
+            }
+        }
+        json
+    }
+}
+
+/// One word for how far a figure can be trusted.
+pub fn certainty(bounds: &Bounds) -> &'static str {
+    if bounds.is_exact() { "exact" } else { "at_most" }
+}
+
+fn rows<K>(ranking: &Ranking<K, 2>, name: impl Fn(&K) -> Value) -> Value {
+    let row = |entry: &Entry<K, 2>| {
+        let [bytes, packets] = entry.amounts;
+        let mut row = name(&entry.key);
+        row["bytes"] = bytes.most.into();
+        row["packets"] = packets.most.into();
+        row["certainty"] = certainty(&bytes).into();
+        row["lower"] = bytes.least.into();
+        row["packets_lower"] = packets.least.into();
+        row
+    };
+    ranking.entries.iter().map(row).collect()
+}

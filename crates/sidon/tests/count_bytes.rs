@@ -1,0 +1,152 @@
+//! Images of counts: golden ones that must never change, and everything that is none.
+
+use sidon::{
+    Malformed, Seed,
+    bytes::Image,
+    count::{Layout, Min, Top, Update, min, top},
+    ops::Count,
+};
+use sidon_kit::Rng;
+use std::path::PathBuf;
+
+const SEED: Seed = Seed(0x5eed);
+const KEYS: [&str; 5] = ["10.0.0.1", "10.0.0.2", "2001:db8::1", "", "sidon"];
+
+fn golden<S: Image>(name: &str, fresh: S) -> Vec<u8> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    // A new structure gets its file once, by this variable and one thread, and never again.
+    if std::env::var_os("SIDON_WRITE_GOLDEN").is_some() && !path.exists() {
+        std::fs::write(&path, fresh.to_bytes()).unwrap();
+    }
+    let image = std::fs::read(&path).unwrap_or_else(|why| panic!("{}: {why}", path.display()));
+    assert_eq!(fresh.to_bytes(), image, "{name}: what is written today differs from the past");
+    image
+}
+
+fn min(shape: min::Shape) -> Min {
+    let mut sketch = Min::new(shape, SEED).unwrap();
+    for (amount, key) in (1..).zip(KEYS) {
+        sketch.add(key, amount * 100).unwrap();
+    }
+    sketch
+}
+
+fn heavy() -> Top<[u8; 4], 2> {
+    let shape = top::Shape { buckets: 1, rows: 2, columns: 5 };
+    let mut table = Top::new(shape, SEED).unwrap();
+    for i in 0..12u8 {
+        table.add(&[10, 0, 0, i], [100 + u64::from(i) * 7 % 12, 1]).unwrap();
+    }
+    table
+}
+
+fn goldens() -> [Vec<u8>; 4] {
+    let (update, layout) = (Update::Plain, Layout::Rows);
+    let rows = min::Shape { rows: 3, columns: 11, width: 32, update, layout };
+    let update = Update::Conservative;
+    let line = min::Shape { rows: 3, columns: 10, width: 16, update, layout: Layout::Line };
+    let mut narrow = min(min::Shape { width: 8, rows: 4, ..rows });
+    narrow.decay(1, 3).unwrap();
+    [
+        golden("min.sidon", min(rows)),
+        golden("min-line.sidon", min(line)),
+        golden("min-decayed.sidon", narrow),
+        golden("top.sidon", heavy()),
+    ]
+}
+
+/// What is accepted must be written back the same, byte for byte.
+fn read(image: &[u8]) -> Option<Malformed> {
+    fn one<S: Image>(image: &[u8]) -> Option<Malformed> {
+        match S::from_bytes(image, SEED) {
+            Ok(structure) => {
+                assert_eq!(structure.to_bytes(), image, "accepted, but written otherwise");
+                None
+            }
+            Err(why) => Some(why),
+        }
+    }
+    one::<Min>(image).and_then(|min| one::<Top<[u8; 4], 2>>(image).map(|_| min))
+}
+
+#[test]
+fn golden_images_are_read_back() {
+    let [rows, line, narrow, top] = goldens();
+    for image in [&rows, &line] {
+        let sketch = Min::from_bytes(image, SEED).unwrap();
+        for (amount, key) in (1..).zip(KEYS) {
+            assert!(sketch.estimate(key).value >= amount * 100);
+        }
+        assert_eq!(sketch.total(), 1500);
+        assert_eq!(Min::from_bytes(image, Seed(1)).err(), Some(Malformed::Seed));
+    }
+    let decayed = Min::from_bytes(&narrow, SEED).unwrap();
+    assert_eq!((decayed.total(), decayed.estimate("sidon").value), (500, 85));
+    let table = Top::<[u8; 4], 2>::from_bytes(&top, SEED).unwrap();
+    assert_eq!(table.heaviest(5), heavy().heaviest(5));
+    assert!(table.heaviest(5).others > 0);
+    assert_eq!(Min::from_bytes(&top, SEED).err(), Some(Malformed::Kind { expected: 11, got: 12 }));
+}
+
+#[test]
+fn every_single_byte_corruption_is_noticed() {
+    for image in goldens() {
+        assert_eq!(read(&image), None);
+        for at in 0..image.len() {
+            for flip in 1..=255 {
+                let mut damaged = image.clone();
+                damaged[at] ^= flip;
+                assert!(read(&damaged).is_some(), "byte {at} ^ {flip} went unnoticed");
+            }
+        }
+        for len in 0..image.len() {
+            assert!(read(&image[..len]).is_some(), "cut to {len} bytes");
+        }
+    }
+}
+
+#[test]
+fn a_million_byte_strings_give_a_structure_or_malformed() {
+    let goldens = goldens();
+    let mut rng = Rng::seeded(21);
+    let (mut accepted, mut image) = (0, Vec::<u8>::new());
+    for _ in 0..1_000_000 {
+        image.clear();
+        image.extend(&goldens[rng.below(4) as usize]);
+        for _ in 0..=rng.below(3) {
+            // Half of the changes go to the header and the fields.
+            let reach = if rng.below(2) == 0 { image.len() } else { 104 };
+            let at = rng.below(reach as u64) as usize;
+            image[at] = match rng.below(4) {
+                0 => 0,
+                1 => 0xff,
+                2 => image[at].wrapping_add(1),
+                _ => rng.next_u64() as u8,
+            };
+        }
+        if rng.below(16) == 0 {
+            image.truncate(rng.below(image.len() as u64 + 1) as usize);
+        }
+        if let Some(body) = image.len().checked_sub(4) {
+            let checksum = crc32fast::hash(&image[..body]);
+            image[body..].copy_from_slice(&checksum.to_le_bytes());
+        }
+        accepted += u32::from(read(&image).is_none());
+    }
+    assert!(accepted > 1_000 && accepted < 500_000, "{accepted} accepted");
+}
+
+#[test]
+fn no_shape_takes_more_memory_than_its_image_is_long() {
+    let [mut rows, _, _, mut top] = goldens();
+    rows[40..48].copy_from_slice(&(1u64 << 40).to_le_bytes());
+    top[48..56].copy_from_slice(&(1u64 << 30).to_le_bytes());
+    for image in [&mut rows, &mut top] {
+        let body = image.len() - 4;
+        let checksum = crc32fast::hash(&image[..body]);
+        image[body..].copy_from_slice(&checksum.to_le_bytes());
+    }
+    assert!(matches!(Min::from_bytes(&rows, SEED), Err(Malformed::Length { .. })));
+    let top = Top::<[u8; 4], 2>::from_bytes(&top, SEED);
+    assert!(matches!(top.err(), Some(Malformed::Length { .. })));
+}
