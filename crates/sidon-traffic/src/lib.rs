@@ -30,16 +30,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-// pub mod filter;
+pub mod filter;
 pub mod flow;
-// pub mod generate;
+pub mod generate;
 pub mod link;
 pub mod packet;
 pub mod source;
 
-// pub use filter::{Filter, Verdict};
+pub use filter::{Filter, Verdict};
 pub use flow::FlowKey;
-// pub use generate::{Generator, Mix};
+pub use generate::{Generator, Mix};
 pub use link::LinkType;
 pub use packet::{Decoder, Packet, Tunnels, Undecoded};
 pub use source::{Broken, Frame, Source, SourceError};
