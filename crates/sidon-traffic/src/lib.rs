@@ -30,16 +30,29 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-// pub mod filter;
+pub mod audit;
+pub mod batch;
+pub mod budget;
+pub mod engine;
+pub mod event;
+pub mod filter;
 pub mod flow;
-// pub mod generate;
+pub mod generate;
+pub mod ledger;
 pub mod link;
+pub mod monitor;
 pub mod packet;
+pub mod report;
+pub mod shard;
 pub mod source;
+pub mod time;
 
-// pub use filter::{Filter, Verdict};
+pub use engine::{Engine, Settings};
+pub use filter::{Filter, Verdict};
 pub use flow::FlowKey;
-// pub use generate::{Generator, Mix};
+pub use generate::{Generator, Mix};
 pub use link::LinkType;
+pub use ledger::Ledger;
 pub use packet::{Decoder, Packet, Tunnels, Undecoded};
+pub use report::Report;
 pub use source::{Broken, Frame, Source, SourceError};

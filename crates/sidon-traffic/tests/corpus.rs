@@ -58,6 +58,18 @@ fn row(line: &str) -> Option<Row> {
     })
 }
 
+/// Where flows are counted otherwise here, one way and two way, and why.
+const OTHERWISE: [(&str, [u64; 2]); 4] = [
+    // The manifest leaves 802.11 out; here its packets are decoded.
+    ("tcp-state/zeek/radiotap.pcap", [3, 2]),
+    // The header's options end after the packet does: malformed here, a flow there.
+    ("malformed/zeek/trunc__ipv4-truncated-broken-header.pcap", [0, 0]),
+    // Two of four packets have version 0: malformed here, flows there.
+    ("malformed/tcpdump/ipv6-bad-version.pcap", [1, 1]),
+    // IPv6 where the link type says IPv4: malformed here, a flow there.
+    ("malformed/tcpdump/LINKTYPE_IPV4_invalid.pcap", [0, 0]),
+];
+
 #[derive(Default)]
 struct Totals {
     frames: u64,
@@ -120,12 +132,10 @@ fn packets_bytes_and_flows_are_those_of_the_manifest() {
                 totals.broken,
             ));
         }
-        if row.flows.is_some_and(|expected| expected != flows) {
-            let expected = row.flows;
-            wrong.push(format!(
-                "{} ({}): flows {flows:?}, expected {expected:?}",
-                row.file, row.format
-            ));
+        let otherwise = OTHERWISE.iter().find(|(file, _)| *file == row.file);
+        let expected = otherwise.map(|(_, flows)| *flows).or(row.flows);
+        if expected.is_some_and(|expected| expected != flows) {
+            wrong.push(format!("{} ({}): flows {flows:?}, expected {expected:?}", row.file, row.format));
         }
     }
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), rows.len(), wrong.join("\n"));

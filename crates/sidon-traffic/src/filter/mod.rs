@@ -1,1 +1,143 @@
-//! x
+//! Which frames count: expressions as tcpdump takes them.
+//!
+//! The language and its meaning are libpcap's, as far as IP goes: `and` and `or` bind equally
+//! strongly from left to right, `port 80 or 443` repeats the qualifiers, `host` also finds ARP,
+//! ports are not found in later fragments, a test that needs bytes beyond the capture rejects the
+//! frame, and tests with `[ ]` see TCP and UDP only over IPv4.
+//!
+//! Its VLAN rule holds too: without `vlan` a tagged frame matches nothing that looks behind the
+//! tag, and after `vlan` everything to the right looks behind one more. People stumble over that,
+//! so a frame that fails only for its tags is [`Verdict::BehindTag`], and can be counted.
+//!
+//! ```
+//! use sidon_traffic::Filter;
+//!
+//! let filter: Filter = "tcp[tcpflags] & (tcp-syn|tcp-ack) == tcp-syn and not net 10/8".parse()?;
+//! let why = "tcp prot 80".parse::<Filter>().unwrap_err();
+//! assert_eq!(why.column(), 4);
+//! assert!(why.to_string().ends_with("tcp prot 80\n    ^^^^"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod eval;
+mod expr;
+mod lex;
+mod number;
+mod parse;
+mod words;
+
+use crate::{
+    LinkType,
+    packet::{be16, is_vlan},
+    source::Frame,
+};
+use expr::Expr;
+use std::{fmt, str::FromStr};
+
+/// A test of frames.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Filter {
+    text: String,
+    /// `None` lets everything pass.
+    expr: Option<Expr>,
+    /// Whether the expression looks at tags itself.
+    speaks_of_vlan: bool,
+}
+
+/// What a filter says of a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It counts.
+    Match,
+    /// It does not.
+    NoMatch,
+    /// It does not, but would without its VLAN tags: the expression lacks a `vlan`.
+    BehindTag,
+}
+
+impl Filter {
+    /// Whether the frame counts.
+    #[inline]
+    pub fn verdict(&self, frame: &Frame<'_>) -> Verdict {
+        let Some(expr) = &self.expr else { return Verdict::Match };
+        if eval::holds(expr, frame, 0) {
+            return Verdict::Match;
+        }
+        if !self.speaks_of_vlan && frame.link == LinkType::ETHERNET {
+            let tags = tags(frame.bytes);
+            if tags > 0 && eval::holds(expr, frame, tags) {
+                return Verdict::BehindTag;
+            }
+        }
+        Verdict::NoMatch
+    }
+
+    /// The expression as it was written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+/// The VLAN tags of an Ethernet frame, as far as they are captured.
+#[inline]
+fn tags(bytes: &[u8]) -> usize {
+    let mut tags = 0;
+    while be16(bytes, 12 + 4 * tags).is_some_and(is_vlan) {
+        tags += 1;
+    }
+    tags
+}
+
+impl FromStr for Filter {
+    type Err = NotAFilter;
+
+    /// The empty text is the filter that lets everything pass.
+    fn from_str(text: &str) -> Result<Self, NotAFilter> {
+        let (expr, speaks_of_vlan) = parse::parse(text)?;
+        Ok(Filter { text: text.to_owned(), expr, speaks_of_vlan })
+    }
+}
+
+/// The text.
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.text)
+    }
+}
+
+/// Why a text is not a filter, and where in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotAFilter {
+    text: String,
+    /// The characters at fault, counted from 0.
+    columns: std::ops::Range<usize>,
+    message: String,
+}
+
+impl NotAFilter {
+    /// The first character at fault, counted from 0.
+    pub fn column(&self) -> usize {
+        self.columns.start
+    }
+
+    /// What is wrong there.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+}
+
+/// The message, the expression, and carets under the part at fault.
+impl fmt::Display for NotAFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // One line whatever was typed, so that the carets point where they should.
+        let line: String =
+            self.text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let carets = "^".repeat(self.columns.len().max(1));
+        write!(f, "{}\n{line}\n{:indent$}{carets}", self.message, "", indent = self.columns.start)
+    }
+}
+
+impl std::error::Error for NotAFilter {}
+
+#[cfg(test)]
+mod tests;

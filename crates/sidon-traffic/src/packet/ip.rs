@@ -1,6 +1,9 @@
 //! IPv4 and IPv6: addresses, fragments, and the header that comes after all options.
 
-use super::{Cut, Fragment, Layer, Malformed, Packet, Undecoded, be16, link::Network, transport};
+use super::{
+    Cut, ETHERTYPE_IPV4, ETHERTYPE_IPV6, Fragment, Layer, Malformed, Packet, Undecoded, be16,
+    link::Network, transport,
+};
 use crate::{FlowKey, flow::protocol, source::Frame};
 
 /// Extension headers that a packet may chain.
@@ -31,9 +34,8 @@ struct Header {
 pub(super) fn decode(frame: &Frame<'_>, network: &Network, cut: Cut) -> Result<Decoded, Undecoded> {
     let at = network.at;
     let version = *frame.bytes.get(at).ok_or_else(|| cut.short(Layer::Network))? >> 4;
-    // The version decides, even if the link header announced the other one.
-    match version {
-        4 => {
+    match (version, network.kind) {
+        (4, ETHERTYPE_IPV4) => {
             let header = v4(frame, at, cut)?;
             let source = take(frame.bytes, at + 12);
             let destination = take(frame.bytes, at + 16);
@@ -41,7 +43,7 @@ pub(super) fn decode(frame: &Frame<'_>, network: &Network, cut: Cut) -> Result<D
                 FlowKey::v4(source, destination, ports, header.protocol)
             })
         }
-        6 => {
+        (6, ETHERTYPE_IPV6) => {
             let header = v6(frame, at, cut)?;
             let source = take(frame.bytes, at + 8);
             let destination = take(frame.bytes, at + 24);
@@ -183,8 +185,8 @@ fn v6(frame: &Frame<'_>, start: usize, cut: Cut) -> Result<Header, Undecoded> {
 /// Whether a packet of this protocol is itself IP, and which Ethernet type announces it.
 pub(super) fn inside(number: u8) -> Option<u16> {
     match number {
-        protocol::IPIP => Some(super::ETHERTYPE_IPV4),
-        protocol::IPV6 => Some(super::ETHERTYPE_IPV6),
+        protocol::IPIP => Some(ETHERTYPE_IPV4),
+        protocol::IPV6 => Some(ETHERTYPE_IPV6),
         _ => None,
     }
 }

@@ -34,7 +34,8 @@ pub(crate) fn network(link: LinkType, bytes: &[u8], cut: Cut) -> Result<Network,
     if link == LinkType::ETHERNET {
         return ethernet(bytes, 0, cut);
     }
-    other(link, bytes, cut)
+    let (kind, at) = first(link, bytes, cut)?;
+    behind(kind, bytes, at, cut)
 }
 
 /// Behind an Ethernet header that starts at `at`.
@@ -113,9 +114,15 @@ pub(crate) fn ppp(bytes: &[u8], at: usize, cut: Cut) -> Result<(u16, usize), Und
     }
 }
 
-fn other(link: LinkType, bytes: &[u8], cut: Cut) -> Result<Network, Undecoded> {
+/// What the link header itself announces, tag or not, and where that starts.
+pub(crate) fn first(
+    link: LinkType,
+    bytes: &[u8],
+    cut: Cut,
+) -> Result<(u16, usize), Undecoded> {
     let short = || cut.short(Layer::Link);
-    let (kind, at) = match link {
+    Ok(match link {
+        LinkType::ETHERNET => (be16(bytes, 12).ok_or_else(short)?, 14),
         LinkType::RAW | LinkType::RAW_12 | LinkType::RAW_14 => {
             match bytes.first().ok_or_else(short)? >> 4 {
                 4 => (ETHERTYPE_IPV4, 0),
@@ -145,8 +152,7 @@ fn other(link: LinkType, bytes: &[u8], cut: Cut) -> Result<Network, Undecoded> {
         LinkType::RADIOTAP => radiotap(bytes, cut)?,
         LinkType::IEEE802_11 => wireless(bytes, 0, false, cut)?,
         _ => return Err(Undecoded::Link(link)),
-    };
-    behind(kind, bytes, at, cut)
+    })
 }
 
 /// The Ethernet type for a BSD protocol family, which may be in either byte order.

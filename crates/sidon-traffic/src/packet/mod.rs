@@ -14,7 +14,7 @@ mod link;
 mod transport;
 mod tunnel;
 
-pub(crate) use link::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, is_vlan, network};
+pub(crate) use link::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, first, is_vlan};
 pub use transport::{Tcp, TcpFlags, Transport};
 
 use crate::{FlowKey, LinkType, source::Frame};
@@ -136,7 +136,7 @@ pub enum Undecoded {
 pub enum Malformed {
     /// The packet was captured whole, and ends inside the headers of this layer.
     Short(Layer),
-    /// The version of IP is neither 4 nor 6.
+    /// The version of IP is not the one that the header before it announced.
     Version,
     /// The IPv4 header is shorter than its fixed part.
     HeaderLength,
@@ -184,7 +184,7 @@ impl fmt::Display for Undecoded {
             Undecoded::Malformed(Malformed::Short(at)) => {
                 write!(f, "the packet ends inside the {} header", layer(at))
             }
-            Undecoded::Malformed(Malformed::Version) => write!(f, "neither IPv4 nor IPv6"),
+            Undecoded::Malformed(Malformed::Version) => write!(f, "an IP version that was not announced"),
             Undecoded::Malformed(Malformed::HeaderLength) => {
                 write!(f, "an impossible IPv4 header length")
             }

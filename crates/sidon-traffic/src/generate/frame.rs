@@ -1,0 +1,148 @@
+//! From a packet back to the bytes it could have been.
+
+use crate::{
+    LinkType, Packet,
+    flow::protocol,
+    packet::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, Transport},
+    source::{Frame, PcapWriter, SnapLength},
+};
+use std::io::{self, Write};
+
+/// Writes packets as a pcap file, each cut to `snap` bytes, and says how many there were.
+pub fn write_pcap(
+    packets: impl Iterator<Item = Packet>,
+    snap: u32,
+    output: impl Write,
+) -> io::Result<u64> {
+    let mut writer = PcapWriter::new(output, LinkType::ETHERNET, SnapLength(snap))?;
+    let mut bytes = Vec::new();
+    let mut written = 0;
+    for packet in packets {
+        write_frame(&packet, &mut bytes);
+        let (time_ns, wire_len) = (packet.time_ns, packet.wire_len);
+        writer.write(&Frame { time_ns, wire_len, link: LinkType::ETHERNET, bytes: &bytes })?;
+        written += 1;
+    }
+    writer.finish()?;
+    Ok(written)
+}
+
+/// The Ethernet frame of a packet that is whole, untagged and not from a tunnel: headers with
+/// right lengths and checksums, a payload of zeros. Replaces what is in `bytes`.
+///
+/// The IP header's length says how long the transport header is, so what [`crate::Decoder`] makes
+/// of the frame is the packet again.
+pub fn write_frame(packet: &Packet, bytes: &mut Vec<u8>) {
+    bytes.clear();
+    let flow = &packet.flow;
+    let (key, number) = (flow.as_bytes(), flow.protocol());
+    let is_v4 = flow.is_v4();
+    let (kind, width) = if is_v4 { (ETHERTYPE_IPV4, 4) } else { (ETHERTYPE_IPV6, 16) };
+    let (source, destination) = (&key[..width], &key[width..2 * width]);
+
+    // Hardware addresses of our own making, from the last bytes of the others.
+    for address in [destination, source] {
+        bytes.extend([0x02, 0]);
+        bytes.extend(&address[width - 4..]);
+    }
+    bytes.extend(kind.to_be_bytes());
+
+    let header = header_length(packet);
+    let carried = header + packet.payload_len;
+    if is_v4 {
+        let start = bytes.len();
+        bytes.extend([0x45, 0]);
+        bytes.extend(((20 + carried) as u16).to_be_bytes());
+        bytes.extend([0, 0, 0x40, 0, packet.ttl, number, 0, 0]);
+        bytes.extend(source);
+        bytes.extend(destination);
+        let check = !folded(sum(&bytes[start..]));
+        bytes[start + 10..start + 12].copy_from_slice(&check.to_be_bytes());
+    } else {
+        bytes.extend([0x60, 0, 0, 0]);
+        bytes.extend((carried as u16).to_be_bytes());
+        bytes.extend([number, packet.ttl]);
+        bytes.extend(source);
+        bytes.extend(destination);
+    }
+
+    let start = bytes.len();
+    transport(packet, header, bytes);
+    if let Some(at) = checksum_at(number) {
+        // The payload is zeros and adds nothing.
+        let mut total = sum(&bytes[start..]);
+        if number != protocol::ICMP {
+            total += sum(&key[..2 * width]) + u64::from(number) + u64::from(carried);
+        }
+        let check = match !folded(total) {
+            // Zero means "none" to UDP.
+            0 if number == protocol::UDP => 0xffff,
+            check => check,
+        };
+        bytes[start + at..start + at + 2].copy_from_slice(&check.to_be_bytes());
+    }
+    bytes.resize(packet.wire_len as usize, 0);
+}
+
+/// Bytes of the transport header. What TCP has beyond the headers and the payload are options;
+/// short frames are padded instead.
+fn header_length(packet: &Packet) -> u32 {
+    match packet.transport {
+        Transport::Tcp(_) => {
+            let before = if packet.flow.is_v4() { 34 } else { 54 };
+            let rest = packet.wire_len.saturating_sub(before + packet.payload_len);
+            if packet.wire_len == 60 { 20 } else { (rest & !3).clamp(20, 60) }
+        }
+        Transport::Other => 0,
+        _ => 8,
+    }
+}
+
+fn transport(packet: &Packet, header: u32, bytes: &mut Vec<u8>) {
+    let end = bytes.len() + header as usize;
+    let flow = &packet.flow;
+    match packet.transport {
+        Transport::Tcp(tcp) => {
+            bytes.extend(flow.source_port().to_be_bytes());
+            bytes.extend(flow.destination_port().to_be_bytes());
+            bytes.extend(tcp.sequence.to_be_bytes());
+            bytes.extend(tcp.acknowledgement.to_be_bytes());
+            bytes.extend([(header / 4 << 4) as u8, tcp.flags.0, 0xff, 0xff, 0, 0, 0, 0]);
+            // Options that say nothing.
+            bytes.resize(end, 1);
+        }
+        Transport::Ports | Transport::Cut => {
+            bytes.extend(flow.source_port().to_be_bytes());
+            bytes.extend(flow.destination_port().to_be_bytes());
+            bytes.extend(((header + packet.payload_len) as u16).to_be_bytes());
+        }
+        Transport::Icmp { kind, code } => bytes.extend([kind, code]),
+        Transport::Other => {}
+    }
+    bytes.resize(end, 0);
+}
+
+fn checksum_at(number: u8) -> Option<usize> {
+    match number {
+        protocol::TCP => Some(16),
+        protocol::UDP => Some(6),
+        protocol::ICMP | protocol::ICMPV6 => Some(2),
+        _ => None,
+    }
+}
+
+/// The sum of 16-bit words, in network order.
+fn sum(bytes: &[u8]) -> u64 {
+    let mut words = bytes.chunks_exact(2);
+    let even: u64 =
+        words.by_ref().map(|word| u64::from(u16::from_be_bytes([word[0], word[1]]))).sum();
+    even + words.remainder().first().map_or(0, |last| u64::from(*last) << 8)
+}
+
+/// The sum with its carries added back in.
+fn folded(mut sum: u64) -> u16 {
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum as u16
+}
