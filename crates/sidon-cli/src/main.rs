@@ -5,6 +5,7 @@ mod demo;
 mod lab;
 mod plan;
 mod show;
+mod watch;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -22,16 +23,19 @@ enum Command {
     Demo(demo::Args),
     Lab(lab::Args),
     Plan(plan::Args),
+    Watch(watch::Args),
 }
 
 fn main() -> ExitCode {
+    let success = |()| ExitCode::SUCCESS;
     let done = match Cli::parse().command {
-        Command::Demo(args) => demo::run(&args),
-        Command::Lab(args) => lab::run(&args),
-        Command::Plan(args) => plan::run(&args),
+        Command::Demo(args) => demo::run(&args).map(success),
+        Command::Lab(args) => lab::run(&args).map(success),
+        Command::Plan(args) => plan::run(&args).map(success),
+        Command::Watch(args) => watch::run(&args),
     };
     match done {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(why) if is_closed_pipe(&why) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("sidon: {why:#}");

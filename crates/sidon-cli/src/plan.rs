@@ -1,6 +1,6 @@
 //! `sidon plan`: which structure, what size, what it will cost.
 
-mod count;
+pub(crate) mod count;
 
 use crate::{
     audit::{self, Found},

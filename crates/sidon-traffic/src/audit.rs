@@ -7,10 +7,17 @@
 use crate::{
     FlowKey,
     batch::{Column, Lane},
-    monitor::{sizes::{Host, Port, Sizes}, sources::Sources},
+    monitor::{
+        sizes::{Host, Port, Sizes},
+        sources::Sources,
+    },
 };
 use sidon::count::{Stored, Top};
-use std::{collections::{HashMap, HashSet}, hash::Hash, net::IpAddr};
+use std::{
+    collections::{HashMap, HashSet},
+    hash::Hash,
+    net::IpAddr,
+};
 
 /// The exact counterpart of one shard.
 #[derive(Debug, Default)]

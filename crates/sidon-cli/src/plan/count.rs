@@ -35,7 +35,7 @@ pub(super) struct Args {
 }
 
 /// A number of bytes, with or without a unit.
-fn memory(text: &str) -> Result<u64, String> {
+pub(crate) fn memory(text: &str) -> Result<u64, String> {
     let units = [("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("B", 1)];
     let (number, unit) = units
         .iter()

@@ -115,11 +115,7 @@ pub(crate) fn ppp(bytes: &[u8], at: usize, cut: Cut) -> Result<(u16, usize), Und
 }
 
 /// What the link header itself announces, tag or not, and where that starts.
-pub(crate) fn first(
-    link: LinkType,
-    bytes: &[u8],
-    cut: Cut,
-) -> Result<(u16, usize), Undecoded> {
+pub(crate) fn first(link: LinkType, bytes: &[u8], cut: Cut) -> Result<(u16, usize), Undecoded> {
     let short = || cut.short(Layer::Link);
     Ok(match link {
         LinkType::ETHERNET => (be16(bytes, 12).ok_or_else(short)?, 14),

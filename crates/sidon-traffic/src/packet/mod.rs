@@ -184,7 +184,9 @@ impl fmt::Display for Undecoded {
             Undecoded::Malformed(Malformed::Short(at)) => {
                 write!(f, "the packet ends inside the {} header", layer(at))
             }
-            Undecoded::Malformed(Malformed::Version) => write!(f, "an IP version that was not announced"),
+            Undecoded::Malformed(Malformed::Version) => {
+                write!(f, "an IP version that was not announced")
+            }
             Undecoded::Malformed(Malformed::HeaderLength) => {
                 write!(f, "an impossible IPv4 header length")
             }

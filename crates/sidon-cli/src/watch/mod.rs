@@ -1,0 +1,235 @@
+//! `sidon watch`: traffic in, answers with their certainty out, in fixed memory.
+
+mod csv;
+mod known;
+mod screen;
+
+use crate::{plan::count::memory, show};
+use anyhow::Context;
+use sidon::Seed;
+use sidon_traffic::{
+    Decoder, Engine, Filter, Report, Settings, Source, Tunnels, event::Event,
+    monitor::subnet::Watched, source::Broken,
+};
+use std::{
+    fs::File,
+    io::{BufWriter, IsTerminal, Write},
+    path::PathBuf,
+    process::ExitCode,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+/// Reads a capture and reports what is on the wire, in memory that a flood cannot move
+///
+/// One screen: the heaviest flows, hosts and ports, new source addresses by subnet, and what
+/// became of every packet. A figure marked = is exact; one marked <= is at most that, and the
+/// least it can be stands beside it. All tables are made before the first packet and never grow.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+EXIT STATUS
+  0  the whole capture was read
+  1  something failed: no such file, not a capture
+  2  the command line or the filter expression is wrong
+  3  the capture is broken off or damaged: the report covers everything before that
+  4  an alarm was raised, with --exit-on-alarm
+
+EXAMPLES
+  sidon watch -r trace.pcapng
+  sidon watch -r trace.pcap.gz --json 'tcp port 443 and not net 10.0.0.0/8'
+  sidon watch -r today.pcap --known sources.txt --events -
+  tcpdump -w - | sidon watch -r - --memory 4MiB --audit")]
+pub(crate) struct Args {
+    /// The capture: pcap or pcapng, plain or in gzip, zstd or lz4; - is standard input
+    #[arg(short, long, value_name = "FILE")]
+    read: PathBuf,
+    /// What counts, as tcpdump takes it: host, net, port, tcp, vlan, and, or, not, ...
+    #[arg(value_name = "EXPRESSION", trailing_var_arg = true)]
+    expression: Vec<String>,
+    /// Memory for all tables
+    #[arg(short, long, value_name = "BYTES", default_value = "16MiB", value_parser = memory)]
+    memory: u64,
+    /// Threads that own tables; the answers are the same for any number
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=8))]
+    threads: u8,
+    /// Stop after so many packets
+    #[arg(short, long, value_name = "N")]
+    count: Option<u64>,
+    /// How many of the heaviest to list
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    top: u16,
+    /// Look into GRE, VXLAN, Geneve and IP in IP: the innermost packet counts
+    #[arg(long)]
+    inner: bool,
+    /// Count the packets of every host of this subnet exactly (/16 or smaller, repeatable)
+    #[arg(long, value_name = "SUBNET")]
+    subnet: Vec<Watched>,
+    /// Source addresses that are not new; read if it exists, and written with those seen
+    #[arg(long, value_name = "FILE")]
+    known: Option<PathBuf>,
+    /// Run exact twins beside every table, and compare (needs memory that grows)
+    #[arg(long)]
+    audit: bool,
+    /// Print one JSON object instead of a screen
+    #[arg(long)]
+    json: bool,
+    /// Write what happens as it happens, a JSON object a line; - is standard output
+    #[arg(long, value_name = "FILE")]
+    events: Option<PathBuf>,
+    /// Write the tables of the report to this directory
+    #[arg(long, value_name = "DIR")]
+    csv: Option<PathBuf>,
+    /// The tables' secret; without it a new one is drawn for every run
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<u64>,
+    /// Addresses are never turned into names here; accepted for habit's sake
+    #[arg(short)]
+    n: bool,
+    /// No progress bar, and only the heaviest flows and the ledger
+    #[arg(short, long)]
+    quiet: bool,
+    /// More of everything
+    #[arg(short, long)]
+    verbose: bool,
+}
+
+/// How reading ended.
+enum End {
+    Whole,
+    Broken(Broken),
+    Interrupted,
+    Enough,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let filter: Filter = match args.expression.join(" ").parse() {
+        Ok(filter) => filter,
+        Err(why) => {
+            eprintln!("sidon: {why}");
+            return Ok(ExitCode::from(2));
+        }
+    };
+    let seed = match args.seed {
+        Some(seed) => Seed(seed.into()),
+        None => Seed::random().context("no random seed")?,
+    };
+    let mut source = Source::open(&args.read).with_context(|| args.read.display().to_string())?;
+    let tunnels = if args.inner { Tunnels::Inner } else { Tunnels::Outer };
+    let top = if args.verbose { args.top.max(30) } else { args.top };
+    let events = args.events.as_ref().map(open_events).transpose()?;
+    let settings = Settings {
+        memory: args.memory,
+        threads: args.threads.into(),
+        audit: args.audit,
+        events: events.clone(),
+        subnets: args.subnet.clone(),
+        top: top.into(),
+        ..Settings::new(seed)
+    };
+    let mut engine = Engine::new(settings, filter, Decoder { tunnels })?;
+    if let Some(path) = &args.known {
+        engine.learn(known::read(path)?);
+    }
+    engine.start();
+    let end = read(args, &mut source, &mut engine)?;
+    let (report, shards) = engine.finish();
+    if let Some(path) = &args.known {
+        known::write(path, shards.iter().flat_map(|shard| shard.sources.addresses()))?;
+    }
+    if let Some(directory) = &args.csv {
+        csv::write(directory, &report)?;
+    }
+    show_report(args, &source, &report, &end)?;
+    match end {
+        End::Broken(broken) => {
+            eprintln!("sidon: {}: {broken}", args.read.display());
+            Ok(ExitCode::from(3))
+        }
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+fn read(args: &Args, source: &mut Source, engine: &mut Engine) -> anyhow::Result<End> {
+    /// Packets between two looks at the clock and the signals.
+    const STRIDE: u64 = 1 << 14;
+    let interrupted = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        // The first asks for the report; a second one ends the program at once.
+        let flag = Arc::clone(&interrupted);
+        signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(&flag))?;
+        signal_hook::flag::register(signal, flag)?;
+    }
+    let bar = match source.size() {
+        Some(size) if !args.quiet => show::progress(size),
+        _ => indicatif::ProgressBar::hidden(),
+    };
+    bar.set_message("reading");
+    let start = std::time::Instant::now();
+    let limit = args.count.unwrap_or(u64::MAX);
+    let end = loop {
+        let seen = engine.ledger().seen;
+        if seen >= limit {
+            break End::Enough;
+        }
+        if seen.is_multiple_of(STRIDE) {
+            if interrupted.load(Ordering::Relaxed) {
+                break End::Interrupted;
+            }
+            let rate = seen as f64 / start.elapsed().as_secs_f64().max(1e-9) / 1e6;
+            bar.set_position(source.taken());
+            bar.set_message(format!("{rate:.1} M packets/s"));
+        }
+        match source.next() {
+            Ok(Some(frame)) => engine.frame(&frame),
+            Ok(None) => break End::Whole,
+            Err(broken) => break End::Broken(broken),
+        }
+    };
+    bar.finish_and_clear();
+    Ok(end)
+}
+
+fn open_events(path: &PathBuf) -> anyhow::Result<sidon_traffic::engine::Sink> {
+    let mut output: Box<dyn Write + Send> = if path.as_os_str() == "-" {
+        Box::new(std::io::stdout())
+    } else {
+        let file = File::create(path).with_context(|| path.display().to_string())?;
+        Box::new(BufWriter::new(file))
+    };
+    Ok(Arc::new(Mutex::new(move |event: Event| {
+        if let Err(why) = writeln!(output, "{}", event.to_json())
+            && why.kind() != std::io::ErrorKind::BrokenPipe
+        {
+            eprintln!("sidon: events: {why}");
+        }
+    })))
+}
+
+fn show_report(args: &Args, source: &Source, report: &Report, end: &End) -> anyhow::Result<()> {
+    if args.json {
+        let mut json = report.to_json();
+        json["partial"] = matches!(end, End::Broken(_)).into();
+        if let End::Broken(broken) = end {
+            json["broken"] = broken.to_string().into();
+        }
+        return show::print(&serde_json::to_string_pretty(&json)?);
+    }
+    let style = screen::Style {
+        colour: std::env::var_os("NO_COLOR").is_none() && std::io::stdout().is_terminal(),
+        detail: match (args.quiet, args.verbose) {
+            (true, _) => screen::Detail::Little,
+            (_, true) => screen::Detail::Much,
+            _ => screen::Detail::Usual,
+        },
+    };
+    let ending = match end {
+        End::Whole => String::new(),
+        End::Enough => ", stopped as asked".to_owned(),
+        End::Interrupted => ", interrupted".to_owned(),
+        End::Broken(_) => ", broken off".to_owned(),
+    };
+    let title = format!("{} ({:?}{ending})", args.read.display(), source.format());
+    show::print(&screen::render(&title, report, style))
+}

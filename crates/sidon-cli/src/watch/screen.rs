@@ -1,0 +1,233 @@
+//! The report as one screen of 100 columns and 40 lines.
+
+use crate::show::{self, whole};
+use sidon::count::{Bounds, Ranking};
+use sidon_traffic::{Report, audit::Audit, ledger::Ledger, monitor::sizes, time};
+use std::fmt::Write;
+
+/// How a screen is to look.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Style {
+    pub(super) colour: bool,
+    pub(super) detail: Detail,
+}
+
+/// How much of it there is to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Detail {
+    Little,
+    Usual,
+    Much,
+}
+
+/// Columns of the screen.
+const WIDTH: usize = 100;
+/// Subnets on the screen, unless all are asked for.
+const SUBNETS: usize = 6;
+
+/// The whole screen.
+pub(super) fn render(title: &str, report: &Report, style: Style) -> String {
+    let mut screen = Screen { text: String::new(), style };
+    screen.head(title, report);
+    let much = style.detail == Detail::Much;
+    let flow = |key: &sidon_traffic::FlowKey| key.two_way().to_string();
+    screen.ranking("FLOW", &report.flows, if much { 30 } else { 10 }, flow);
+    if style.detail != Detail::Little {
+        let few = if much { 20 } else { 5 };
+        screen.ranking("HOST", &report.hosts, few, |key| sizes::address(*key).to_string());
+        screen.ranking("PORT", &report.ports, few, |key| sizes::port_name(*key).to_string());
+        screen.sources(report);
+        screen.subnets(report);
+    }
+    if let Some(audit) = &report.audit {
+        screen.audit(audit);
+    }
+    screen.ledger(&report.ledger);
+    screen.text.trim_end().to_owned()
+}
+
+struct Screen {
+    text: String,
+    style: Style,
+}
+
+impl Screen {
+    fn line(&mut self, line: &str) {
+        self.text.push_str(line.trim_end());
+        self.text.push('\n');
+    }
+
+    /// A word that stands out.
+    fn bold(&self, word: &str) -> String {
+        if self.style.colour { format!("\x1b[1m{word}\x1b[0m") } else { word.to_owned() }
+    }
+
+    fn dim(&self, word: &str) -> String {
+        if self.style.colour { format!("\x1b[2m{word}\x1b[0m") } else { word.to_owned() }
+    }
+
+    fn head(&mut self, title: &str, report: &Report) {
+        self.line(&self.bold(title));
+        let ledger = &report.ledger;
+        let mut line =
+            format!("{} packets, {}", whole(ledger.seen), show::bytes(ledger.wire_bytes));
+        if let Some((first, last)) = report.times {
+            let seconds = (last - first.min(last)) as f64 / 1e9;
+            let _ = write!(line, " in {seconds:.1} s from {}", &time::iso8601(first)[..19]);
+        }
+        let _ = write!(
+            line,
+            "; tables {} of {}",
+            show::bytes(report.allocated),
+            show::bytes(report.budget)
+        );
+        self.line(&line);
+    }
+
+    /// A table of the heaviest: what, bytes and packets each with its mark.
+    fn ranking<K>(
+        &mut self,
+        what: &str,
+        ranking: &Ranking<K, 2>,
+        rows: usize,
+        name: impl Fn(&K) -> String,
+    ) {
+        if ranking.entries.is_empty() {
+            return;
+        }
+        self.line("");
+        let head = format!("{what:58}{:>21}{:>19}", "BYTES", "PACKETS");
+        self.line(&self.bold(&head));
+        for entry in ranking.entries.iter().take(rows) {
+            let [bytes, packets] = entry.amounts;
+            let line =
+                format!("{:58}{:>21}{:>19}", short(&name(&entry.key)), mark(bytes), mark(packets));
+            self.line(&line);
+            if !bytes.is_exact() && self.style.detail == Detail::Much {
+                self.line(&self.dim(&format!(
+                    "{:58}{:>21}{:>19}",
+                    "  at least",
+                    whole(bytes.least),
+                    whole(packets.least)
+                )));
+            }
+        }
+        let shown = ranking.entries.len().min(rows);
+        let leading = ranking.leading.min(shown);
+        let certain = match ranking.leading.min(shown) {
+            0 => format!("nothing that is missing has more than {} bytes", whole(ranking.others)),
+            _ if leading == shown => "list complete: these are the heaviest there are".to_owned(),
+            leading => format!(
+                "the first {leading} are certainly the heaviest; nothing missing has more than {} bytes",
+                whole(ranking.others)
+            ),
+        };
+        self.line(&self.dim(&format!("  {certain}")));
+    }
+
+    fn sources(&mut self, report: &Report) {
+        if report.new_sources.is_empty() {
+            return;
+        }
+        self.line("");
+        let head = format!(
+            "NEW SOURCES  {} addresses in {} subnets, exact",
+            whole(report.new_sources_total),
+            whole(report.new_sources.len() as u64)
+        );
+        self.line(&self.bold(&head));
+        let shown = if self.style.detail == Detail::Much { usize::MAX } else { SUBNETS };
+        let mut line = String::from(" ");
+        for (subnet, count) in report.new_sources.iter().take(shown) {
+            let item = format!(" {subnet} {count} ");
+            if line.len() + item.len() > WIDTH {
+                self.line(&line);
+                line = String::from(" ");
+            }
+            line.push_str(&item);
+        }
+        self.line(&line);
+    }
+
+    fn subnets(&mut self, report: &Report) {
+        for (subnet, hosts) in &report.subnets {
+            self.line("");
+            let head = format!("HOSTS OF {subnet}, exact");
+            let head = format!("{head:58}{:>21}{:>19}", "SENT", "RECEIVED");
+            self.line(&self.bold(&head));
+            let shown = if self.style.detail == Detail::Much { usize::MAX } else { 10 };
+            for (host, sent, received) in hosts.iter().take(shown) {
+                let line =
+                    format!("{:58}{:>21}{:>19}", host.to_string(), whole(*sent), whole(*received));
+                self.line(&line);
+            }
+            if hosts.len() > shown {
+                self.line(&self.dim(&format!("  and {} more", hosts.len() - shown)));
+            }
+        }
+    }
+
+    fn audit(&mut self, audit: &Audit) {
+        self.line("");
+        let flows = audit.flows.keys;
+        let violations = audit.violations();
+        let head = format!("AUDIT  {violations} bound violations in {} flows", whole(flows));
+        self.line(&self.bold(&head));
+        for (name, finding) in audit.parts() {
+            let exact = 100.0 * finding.exact as f64 / finding.keys.max(1) as f64;
+            let line = format!(
+                "  {name:8}{:>12} keys{exact:>9.2} % exact{:>14.1} bytes too high on average",
+                whole(finding.keys),
+                finding.mean_excess
+            );
+            self.line(&line);
+        }
+    }
+
+    fn ledger(&mut self, ledger: &Ledger) {
+        self.line("");
+        self.line(&self.bold("LEDGER"));
+        let mut parts = vec![format!("{} decoded", whole(ledger.decoded))];
+        if ledger.filtered > 0 {
+            parts.push(format!("{} filtered", whole(ledger.filtered)));
+        }
+        parts.extend(
+            ledger.undecoded.iter().map(|(name, times)| format!("{} {name}", whole(*times))),
+        );
+        self.line(&format!("  {} seen = {}", whole(ledger.seen), parts.join(" + ")));
+        if ledger.balance() != 0 {
+            self.line(&format!("  NOT ACCOUNTED FOR: {}", ledger.balance()));
+        }
+        if ledger.behind_tag > 0 {
+            let tagged = whole(ledger.behind_tag);
+            self.line(&format!(
+                "  {tagged} of the filtered would match behind a VLAN tag: add \"vlan and ...\""
+            ));
+        }
+        for (title, list) in
+            [("refused, tables full", &ledger.refused), ("don't know", &ledger.dont_know)]
+        {
+            if !list.is_empty() {
+                let list: Vec<_> =
+                    list.iter().map(|(name, times)| format!("{} {name}", whole(*times))).collect();
+                self.line(&format!("  {title}: {}", list.join(", ")));
+            }
+        }
+    }
+}
+
+/// A count with its mark.
+fn mark(bounds: Bounds) -> String {
+    let sign = if bounds.is_exact() { "=" } else { "<=" };
+    format!("{sign} {}", whole(bounds.most))
+}
+
+/// A name that leaves room for the numbers.
+fn short(name: &str) -> String {
+    const MOST: usize = 57;
+    if name.chars().count() <= MOST {
+        return name.to_owned();
+    }
+    let head: String = name.chars().take(MOST - 2).collect();
+    format!("{head}..")
+}

@@ -1,0 +1,169 @@
+//! The engine against exact twins, on generated traffic and on every capture of the corpus.
+
+use sidon::Seed;
+use sidon_traffic::{
+    Decoder, Engine, Filter, Generator, Mix, Report, Settings, Source, generate::Flood,
+};
+use std::{
+    collections::HashMap,
+    net::SocketAddrV4,
+    path::{Path, PathBuf},
+};
+
+fn settings() -> Settings {
+    Settings { memory: 2 << 20, audit: true, ..Settings::new(Seed(7)) }
+}
+
+fn engine(settings: Settings) -> Engine {
+    let mut engine = Engine::new(settings, Filter::default(), Decoder::default()).unwrap();
+    engine.start();
+    engine
+}
+
+fn run(mix: Mix, settings: Settings) -> Report {
+    let mut engine = engine(settings);
+    for packet in Generator::new(mix, 3).unwrap() {
+        engine.packet(&packet);
+    }
+    engine.finish().0
+}
+
+fn office(packets: u64) -> Mix {
+    Mix { packets, active: 2_000, ..Mix::default() }
+}
+
+fn flooded(packets: u64) -> Mix {
+    let victim: SocketAddrV4 = "10.0.0.80:443".parse().unwrap();
+    let flood = Flood { sources: packets / 2, victim, after: packets / 4, share: 50 };
+    Mix { flood: Some(flood), ..office(packets) }
+}
+
+#[test]
+fn no_bound_is_ever_violated_and_the_ledger_adds_up() {
+    for mix in [office(200_000), flooded(400_000)] {
+        let report = run(mix, settings());
+        let audit = report.audit.unwrap();
+        assert_eq!(audit.violations(), 0, "{audit:?}");
+        assert!(audit.flows.keys > 10_000, "{audit:?}");
+        assert!(audit.flows.exact > 0 && audit.flows.exact < audit.flows.keys, "{audit:?}");
+        assert_eq!(report.ledger.seen, mix.packets);
+        assert_eq!(report.ledger.balance(), 0);
+        assert!(report.allocated <= report.budget);
+    }
+}
+
+#[test]
+fn the_heaviest_are_those_of_an_exact_count() {
+    let mix = office(300_000);
+    let mut exact: HashMap<_, [u64; 2]> = HashMap::new();
+    for packet in Generator::new(mix, 3).unwrap() {
+        let counts = exact.entry(packet.flow.undirected()).or_default();
+        counts[0] += u64::from(packet.wire_len);
+        counts[1] += 1;
+    }
+    let report = run(mix, Settings { memory: 16 << 20, ..settings() });
+    let mut heaviest: Vec<_> = exact.iter().collect();
+    heaviest.sort_by_key(|(_, counts)| std::cmp::Reverse(counts[0]));
+    assert_eq!(report.flows.leading, 10, "enough memory to be sure of ten");
+    let tenth = heaviest[9].1[0];
+    for entry in &report.flows.entries {
+        let truth = exact[&entry.key];
+        assert!(truth[0] >= tenth, "{:?}", entry);
+        for (bounds, truth) in entry.amounts.iter().zip(truth) {
+            assert!(bounds.least <= truth && truth <= bounds.most, "{entry:?} {truth}");
+        }
+    }
+}
+
+#[test]
+fn answers_do_not_depend_on_the_number_of_threads() {
+    let answer = |threads| run(flooded(100_000), Settings { threads, ..settings() }).to_json();
+    let one = answer(1);
+    assert_eq!(one, answer(2));
+    assert_eq!(one, answer(3));
+    assert_eq!(one, answer(8));
+}
+
+#[test]
+fn what_was_known_before_is_not_new() {
+    let mix = office(20_000);
+    let mut first = engine(settings());
+    for packet in Generator::new(mix, 3).unwrap() {
+        first.packet(&packet);
+    }
+    let (report, shards) = first.finish();
+    let new = report.new_sources_total;
+    assert!(new > 100, "{new}");
+    assert_eq!(report.new_sources.iter().map(|(_, hosts)| u64::from(*hosts)).sum::<u64>(), new);
+    let known: Vec<_> = shards.iter().flat_map(|shard| shard.sources.addresses()).collect();
+    assert_eq!(known.len() as u64, new);
+
+    let mut second = Engine::new(settings(), Filter::default(), Decoder::default()).unwrap();
+    assert_eq!(second.learn(known), 0);
+    second.start();
+    for packet in Generator::new(mix, 3).unwrap() {
+        second.packet(&packet);
+    }
+    let (report, _) = second.finish();
+    assert_eq!(report.new_sources_total, 0);
+    assert_eq!(report.new_sources, []);
+    assert_eq!(report.audit.unwrap().violations(), 0);
+}
+
+#[test]
+fn a_table_that_is_full_says_so_and_stays_right() {
+    let report = run(flooded(400_000), Settings { memory: 256 << 10, ..settings() });
+    let refused: HashMap<_, _> = report.ledger.refused.iter().copied().collect();
+    assert!(refused["sources_v4"] > 10_000, "{refused:?}");
+    assert_eq!(report.audit.unwrap().violations(), 0);
+}
+
+#[test]
+fn hosts_of_a_watched_subnet_are_counted_exactly() {
+    let subnet = "10.0.0.0/24".parse().unwrap();
+    let mix = office(30_000);
+    let report = run(mix, Settings { subnets: vec![subnet], ..settings() });
+    let mut exact: HashMap<_, [u64; 2]> = HashMap::new();
+    for packet in Generator::new(mix, 3).unwrap() {
+        exact.entry(packet.flow.source()).or_default()[0] += 1;
+        exact.entry(packet.flow.destination()).or_default()[1] += 1;
+    }
+    let (name, hosts) = &report.subnets[0];
+    assert_eq!(name, "10.0.0.0/24");
+    assert!(hosts.len() > 20);
+    for (host, sent, received) in hosts {
+        assert_eq!(exact[&(*host).into()], [*sent, *received], "{host}");
+    }
+}
+
+#[test]
+fn every_capture_of_the_corpus_is_watched_without_a_violation() {
+    let Some(folder) = std::env::var_os("SIDON_CORPUS").map(PathBuf::from) else {
+        eprintln!("SKIPPED: SIDON_CORPUS is not set, no real capture was watched");
+        return;
+    };
+    let mut captures = 0;
+    each_file(&folder, &mut |path| {
+        let Ok(mut source) = Source::open(path) else { return };
+        captures += 1;
+        let mut engine = engine(settings());
+        while let Ok(Some(frame)) = source.next() {
+            engine.frame(&frame);
+        }
+        let report = engine.finish().0;
+        let name = path.display();
+        assert_eq!(report.ledger.seen, source.frames(), "{name}");
+        assert_eq!(report.ledger.balance(), 0, "{name}");
+        assert_eq!(report.audit.unwrap().violations(), 0, "{name}");
+        assert_eq!(report.ledger.refused, [], "{name}");
+    });
+    assert!(captures > 200, "{captures}");
+}
+
+fn each_file(folder: &Path, act: &mut dyn FnMut(&Path)) {
+    let mut entries: Vec<_> = std::fs::read_dir(folder).unwrap().map(|one| one.unwrap().path()).collect();
+    entries.sort();
+    for path in entries {
+        if path.is_dir() { each_file(&path, act) } else { act(&path) }
+    }
+}
