@@ -2,6 +2,7 @@
 
 mod audit;
 mod demo;
+mod generate;
 mod lab;
 mod plan;
 mod show;
@@ -20,6 +21,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Demo(demo::Args),
+    Generate(generate::Args),
     Lab(lab::Args),
     Plan(plan::Args),
 }
@@ -27,6 +29,7 @@ enum Command {
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Demo(args) => demo::run(&args),
+        Command::Generate(args) => generate::run(&args),
         Command::Lab(args) => lab::run(&args),
         Command::Plan(args) => plan::run(&args),
     };

@@ -120,8 +120,12 @@ impl FlowKey {
     pub fn between(source: SocketAddr, destination: SocketAddr, protocol: u8) -> Option<Self> {
         let ports = [source.port(), destination.port()];
         match (source.ip(), destination.ip()) {
-            (IpAddr::V4(a), IpAddr::V4(b)) => Some(Self::v4(a.octets(), b.octets(), ports, protocol)),
-            (IpAddr::V6(a), IpAddr::V6(b)) => Some(Self::v6(a.octets(), b.octets(), ports, protocol)),
+            (IpAddr::V4(a), IpAddr::V4(b)) => {
+                Some(Self::v4(a.octets(), b.octets(), ports, protocol))
+            }
+            (IpAddr::V6(a), IpAddr::V6(b)) => {
+                Some(Self::v6(a.octets(), b.octets(), ports, protocol))
+            }
             _ => None,
         }
     }
@@ -423,7 +427,10 @@ mod tests {
             assert_eq!(key.undirected(), back.undirected());
             assert!(key.undirected().is_ordered());
             assert!([key, back].contains(&key.undirected()));
-            assert_eq!((back.source(), back.destination_port()), (key.destination(), key.source_port()));
+            assert_eq!(
+                (back.source(), back.destination_port()),
+                (key.destination(), key.source_port())
+            );
             assert_eq!(key.community_id(0, Some((3, 4))).len(), 30);
         }
     }

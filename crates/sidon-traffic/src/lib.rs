@@ -41,5 +41,5 @@ pub use filter::{Filter, Verdict};
 pub use flow::FlowKey;
 pub use generate::{Generator, Mix};
 pub use link::LinkType;
-pub use packet::{Decoder, Packet, Tunnels, Undecoded};
+pub use packet::{Decoder, Packet, Transport, Tunnels, Undecoded};
 pub use source::{Broken, Frame, Source, SourceError};

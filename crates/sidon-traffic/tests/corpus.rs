@@ -135,7 +135,10 @@ fn packets_bytes_and_flows_are_those_of_the_manifest() {
         let otherwise = OTHERWISE.iter().find(|(file, _)| *file == row.file);
         let expected = otherwise.map(|(_, flows)| *flows).or(row.flows);
         if expected.is_some_and(|expected| expected != flows) {
-            wrong.push(format!("{} ({}): flows {flows:?}, expected {expected:?}", row.file, row.format));
+            wrong.push(format!(
+                "{} ({}): flows {flows:?}, expected {expected:?}",
+                row.file, row.format
+            ));
         }
     }
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), rows.len(), wrong.join("\n"));

@@ -94,7 +94,11 @@ pub(super) enum Number {
     /// Bytes on the wire.
     Length,
     /// One, two or four bytes of a header.
-    Load { from: Header, index: Box<Number>, size: u8 },
+    Load {
+        from: Header,
+        index: Box<Number>,
+        size: u8,
+    },
     Compute(Box<[Number; 2]>, Operation),
 }
 

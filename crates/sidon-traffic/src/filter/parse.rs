@@ -383,9 +383,9 @@ impl Parser<'_> {
     fn over(&mut self, said: Qualifiers) -> Result<Over, NotAFilter> {
         match said.protocol {
             None => Ok(Over::TcpUdpSctp),
-            Some(Protocol::Both(
-                number @ (protocol::TCP | protocol::UDP | protocol::SCTP),
-            )) => Ok(Over::One(number)),
+            Some(Protocol::Both(number @ (protocol::TCP | protocol::UDP | protocol::SCTP))) => {
+                Ok(Over::One(number))
+            }
             Some(_) => Err(self.refuse_last("only `tcp`, `udp` and `sctp` have ports")),
         }
     }

@@ -70,6 +70,12 @@ impl Conversation {
         1 + (self.data / 32).min(BURST - 1)
     }
 
+    /// Packets of data in all.
+    #[cfg(test)]
+    pub(super) fn data(&self) -> u32 {
+        self.data
+    }
+
     /// The next packet, and whether it was the last.
     #[inline]
     pub(super) fn step(&mut self, time_ns: u64, rng: &mut Rng) -> (Packet, bool) {
@@ -174,8 +180,7 @@ impl Conversation {
         time_ns: u64,
     ) -> Packet {
         let sequence = self.sequence[side];
-        let acknowledgement =
-            if flags.has(TcpFlags::ACK) { self.sequence[1 - side] } else { 0 };
+        let acknowledgement = if flags.has(TcpFlags::ACK) { self.sequence[1 - side] } else { 0 };
         let counted = payload + u32::from(flags.any(TcpFlags::SYN.with(TcpFlags::FIN)));
         self.sequence[side] = sequence.wrapping_add(counted);
         let tcp = Tcp { sequence, acknowledgement, flags };
@@ -348,8 +353,7 @@ fn peers(mix: &Mix, rng: &mut Rng) -> Conversation {
         12..=14 => (What::Datagrams, 1, protocol::UDP),
         _ => (What::Datagrams, 2 * size(mix, rng).min(1 << 20), protocol::UDP),
     };
-    let mut conversation =
-        start(mix, rng, what, data, ends, [ephemeral, |_| 0], number);
+    let mut conversation = start(mix, rng, what, data, ends, [ephemeral, |_| 0], number);
     // Datagrams leave from the port at which the client listens; both ports are the hosts' own.
     let source = if number == protocol::UDP { near } else { conversation.flow.source_port() };
     conversation.flow = with_ports(&conversation.flow, [source, far]);

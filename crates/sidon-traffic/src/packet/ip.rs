@@ -31,11 +31,7 @@ struct Header {
 }
 
 #[inline]
-pub(super) fn decode(
-    frame: &Frame<'_>,
-    network: &Network,
-    cut: Cut,
-) -> Result<Decoded, Undecoded> {
+pub(super) fn decode(frame: &Frame<'_>, network: &Network, cut: Cut) -> Result<Decoded, Undecoded> {
     let at = network.at;
     let version = *frame.bytes.get(at).ok_or_else(|| cut.short(Layer::Network))? >> 4;
     match (version, network.kind) {
@@ -128,7 +124,13 @@ fn v4(frame: &Frame<'_>, at: usize, cut: Cut) -> Result<Header, Undecoded> {
         (0, _) => Fragment::First,
         _ => Fragment::Later,
     };
-    Ok(Header { fragment, protocol: fixed[9], ttl: fixed[8], at: at + length, rest: total - length })
+    Ok(Header {
+        fragment,
+        protocol: fixed[9],
+        ttl: fixed[8],
+        at: at + length,
+        rest: total - length,
+    })
 }
 
 #[inline]

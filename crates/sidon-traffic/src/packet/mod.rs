@@ -14,7 +14,7 @@ mod link;
 mod transport;
 mod tunnel;
 
-pub(crate) use link::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, first, is_vlan};
+pub(crate) use link::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, first, hardware, is_vlan};
 pub use transport::{Tcp, TcpFlags, Transport};
 
 use crate::{FlowKey, LinkType, source::Frame};
@@ -158,9 +158,7 @@ impl Undecoded {
             Undecoded::Truncated(Layer::Transport) => "truncated_transport",
             Undecoded::Malformed(Malformed::Short(Layer::Link)) => "malformed_short_link",
             Undecoded::Malformed(Malformed::Short(Layer::Network)) => "malformed_short_network",
-            Undecoded::Malformed(Malformed::Short(Layer::Transport)) => {
-                "malformed_short_transport"
-            }
+            Undecoded::Malformed(Malformed::Short(Layer::Transport)) => "malformed_short_transport",
             Undecoded::Malformed(Malformed::Version) => "malformed_ip_version",
             Undecoded::Malformed(Malformed::HeaderLength) => "malformed_header_length",
             Undecoded::Malformed(Malformed::TotalLength) => "malformed_total_length",
@@ -186,7 +184,9 @@ impl fmt::Display for Undecoded {
             Undecoded::Malformed(Malformed::Short(at)) => {
                 write!(f, "the packet ends inside the {} header", layer(at))
             }
-            Undecoded::Malformed(Malformed::Version) => write!(f, "an IP version that was not announced"),
+            Undecoded::Malformed(Malformed::Version) => {
+                write!(f, "an IP version that was not announced")
+            }
             Undecoded::Malformed(Malformed::HeaderLength) => {
                 write!(f, "an impossible IPv4 header length")
             }

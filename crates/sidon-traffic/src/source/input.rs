@@ -51,9 +51,7 @@ pub(super) fn open(input: Bytes) -> io::Result<(Bytes, Compression, Arc<AtomicU6
     let whole = head.chain(input);
     let bytes: Bytes = match compression {
         Compression::Plain => Box::new(whole),
-        Compression::Gzip => {
-            Box::new(MultiGzDecoder::new(BufReader::with_capacity(CHUNK, whole)))
-        }
+        Compression::Gzip => Box::new(MultiGzDecoder::new(BufReader::with_capacity(CHUNK, whole))),
         Compression::Zstd => Box::new(Zstd::new(BufReader::with_capacity(CHUNK, whole))),
         Compression::Lz4 => Box::new(Lz4(Lz4Frame::new(BufReader::with_capacity(CHUNK, whole)))),
     };

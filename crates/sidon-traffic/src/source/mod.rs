@@ -108,9 +108,7 @@ impl Source {
         let mut window = Window::new(bytes, compression != Compression::Plain);
         let reader = match *window.peek(4) {
             [a, b, c, d] if Pcap::is([a, b, c, d]) => Reader::Pcap(Pcap::open(&mut window)?),
-            [a, b, c, d] if Pcapng::is([a, b, c, d]) => {
-                Reader::Pcapng(Pcapng::open(&mut window)?)
-            }
+            [a, b, c, d] if Pcapng::is([a, b, c, d]) => Reader::Pcapng(Pcapng::open(&mut window)?),
             [a, b, c, d] => return Err(SourceError::NotACapture { magic: [a, b, c, d] }),
             [] => return Err(window.failure().map_or(SourceError::Empty, SourceError::Header)),
             _ => return Err(window.cut(0, 4).into()),

@@ -232,8 +232,7 @@ impl Pcapng {
                 (9, [resolution, ..]) => interface.clock.unit = Clock::unit(*resolution),
                 (14, value) if size == 8 => {
                     let (first, second) = (word(value, 0), word(value, 4));
-                    interface.clock.offset_seconds =
-                        endian.u64([first, second]).cast_signed();
+                    interface.clock.offset_seconds = endian.u64([first, second]).cast_signed();
                 }
                 _ => {}
             }
