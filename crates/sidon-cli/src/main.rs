@@ -2,6 +2,7 @@
 
 mod audit;
 mod demo;
+mod generate;
 mod lab;
 mod plan;
 mod show;
@@ -21,6 +22,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Demo(demo::Args),
+    Generate(generate::Args),
     Lab(lab::Args),
     Plan(plan::Args),
     Watch(watch::Args),
@@ -30,6 +32,7 @@ fn main() -> ExitCode {
     let success = |()| ExitCode::SUCCESS;
     let done = match Cli::parse().command {
         Command::Demo(args) => demo::run(&args).map(success),
+        Command::Generate(args) => generate::run(&args).map(success),
         Command::Lab(args) => lab::run(&args).map(success),
         Command::Plan(args) => plan::run(&args).map(success),
         Command::Watch(args) => watch::run(&args),

@@ -34,7 +34,7 @@ fn office(packets: u64) -> Mix {
 
 fn flooded(packets: u64) -> Mix {
     let victim: SocketAddrV4 = "10.0.0.80:443".parse().unwrap();
-    let flood = Flood { sources: packets / 2, victim, after: packets / 4, share: 50 };
+    let flood = Flood { sources: packets / 2, victim, after: packets / 4, share: 50, answered: 0 };
     Mix { flood: Some(flood), ..office(packets) }
 }
 
@@ -161,7 +161,8 @@ fn every_capture_of_the_corpus_is_watched_without_a_violation() {
 }
 
 fn each_file(folder: &Path, act: &mut dyn FnMut(&Path)) {
-    let mut entries: Vec<_> = std::fs::read_dir(folder).unwrap().map(|one| one.unwrap().path()).collect();
+    let mut entries: Vec<_> =
+        std::fs::read_dir(folder).unwrap().map(|one| one.unwrap().path()).collect();
     entries.sort();
     for path in entries {
         if path.is_dir() { each_file(&path, act) } else { act(&path) }

@@ -7,7 +7,7 @@ use super::expr::{Expr, Header, Number, Operation, Over, Relation, Test, Way, Wi
 use crate::{
     LinkType,
     flow::protocol,
-    packet::{Cut, ETHERTYPE_IPV4, ETHERTYPE_IPV6, be16, be32, first, is_vlan},
+    packet::{Cut, ETHERTYPE_IPV4, ETHERTYPE_IPV6, be16, be32, first, hardware, is_vlan},
     source::Frame,
 };
 
@@ -130,22 +130,20 @@ fn test(test: &Test, view: &View<'_>) -> Answer {
         }
         Test::Port { over, way, low, high } => port(view, over, way, low, high),
         Test::Ether { way, address } => {
-            if view.frame.link != LinkType::ETHERNET {
-                return Ok(false);
-            }
+            let (link, bytes) = (view.frame.link, view.frame.bytes);
+            let Some([source, destination]) = hardware(link, bytes) else { return Ok(false) };
             ends(way, |from_source| {
-                let at = if from_source { 6 } else { 0 };
-                Ok(view.frame.bytes.get(at..at + 6).ok_or(Rejected)? == address)
+                let at = if from_source { source } else { destination };
+                Ok(bytes.get(at..at + 6).ok_or(Rejected)? == address)
             })
         }
         Test::EtherGroup { all } => {
-            if view.frame.link != LinkType::ETHERNET {
-                return Ok(false);
-            }
+            let (link, bytes) = (view.frame.link, view.frame.bytes);
+            let Some([_, at]) = hardware(link, bytes) else { return Ok(false) };
             if all {
-                return Ok(view.frame.bytes.get(..6).ok_or(Rejected)? == [0xff; 6]);
+                return Ok(bytes.get(at..at + 6).ok_or(Rejected)? == [0xff; 6]);
             }
-            Ok(view.u8(0)? & 1 != 0)
+            Ok(view.u8(at)? & 1 != 0)
         }
         Test::IpGroup => {
             let Some(at) = view.network_of(ETHERTYPE_IPV4)? else { return Ok(false) };
@@ -213,7 +211,7 @@ fn port(view: &View<'_>, over: Over, way: Way, low: u16, high: u16) -> Answer {
 }
 
 fn compare(view: &View<'_>, both: &[Number; 2], relation: Relation) -> Answer {
-    // All headers that are asked for must be there before any byte of them is read.
+    // The headers that are asked for must be there before any byte of them is read.
     if !(applies(view, &both[0])? && applies(view, &both[1])?) {
         return Ok(false);
     }
@@ -232,7 +230,8 @@ fn compare(view: &View<'_>, both: &[Number; 2], relation: Relation) -> Answer {
 fn applies(view: &View<'_>, number: &Number) -> Answer {
     match number {
         Number::Constant(_) | Number::Length => Ok(true),
-        Number::Compute(both, _) => Ok(applies(view, &both[0])? && applies(view, &both[1])?),
+        // Of a computed number libpcap checks the first operand's headers alone.
+        Number::Compute(both, _) => applies(view, &both[0]),
         Number::Load { from, index, .. } => {
             if !applies(view, index)? {
                 return Ok(false);

@@ -3,7 +3,8 @@
 //! The language and its meaning are libpcap's, as far as IP goes: `and` and `or` bind equally
 //! strongly from left to right, `port 80 or 443` repeats the qualifiers, `host` also finds ARP,
 //! ports are not found in later fragments, a test that needs bytes beyond the capture rejects the
-//! frame, and tests with `[ ]` see TCP and UDP only over IPv4.
+//! frame, and tests with `[ ]` see TCP and UDP only over IPv4. `scripts/filter-against-tcpdump`
+//! compares the two, capture by capture.
 //!
 //! Its VLAN rule holds too: without `vlan` a tagged frame matches nothing that looks behind the
 //! tag, and after `vlan` everything to the right looks behind one more. People stumble over that,
@@ -34,8 +35,8 @@ use crate::{
 use expr::Expr;
 use std::{fmt, str::FromStr};
 
-/// A test of frames.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A test of frames. The default lets everything pass.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filter {
     text: String,
     /// `None` lets everything pass.

@@ -68,11 +68,15 @@ impl Parser<'_> {
         Ok(Some((Box::new([left, right]), relation)))
     }
 
-    /// Whether only a number can start like this: `len`, a minus, `protocol [`.
+    /// Whether only a number can start like this: `len`, a minus, `protocol [`, `5 +`.
     fn number_is_sure(&self) -> bool {
         match &self.peek().what {
             What::Word(word) if word == "len" => true,
-            What::Word(word) => Protocol::from_word(word).is_some() && self.is_sign(1, "["),
+            What::Word(word) if Protocol::from_word(word).is_some() => self.is_sign(1, "["),
+            What::Word(_) => {
+                let mut operators = LEVELS.iter().flat_map(|level| level.iter());
+                self.word_is_number() && operators.any(|(sign, _)| self.is_sign(1, sign))
+            }
             What::Sign(sign) => *sign == "-",
             What::End => false,
         }

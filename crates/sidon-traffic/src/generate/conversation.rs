@@ -70,6 +70,12 @@ impl Conversation {
         1 + (self.data / 32).min(BURST - 1)
     }
 
+    /// Packets of data in all.
+    #[cfg(test)]
+    pub(super) fn data(&self) -> u32 {
+        self.data
+    }
+
     /// The next packet, and whether it was the last.
     #[inline]
     pub(super) fn step(&mut self, time_ns: u64, rng: &mut Rng) -> (Packet, bool) {

@@ -136,6 +136,7 @@ pub struct Generator {
 #[derive(Debug, Clone)]
 struct Forger {
     flood: Flood,
+    /// Nanoseconds between packets while it lasts: the background keeps its pace.
     gap_ns: u64,
     sent: u64,
     next: u32,
@@ -171,20 +172,24 @@ impl Generator {
         &self.mix
     }
 
-    /// The flood's next packet, if it is its turn.
+    /// Lets the time to the next packet pass, and says whether that is the flood's.
+    #[inline]
+    fn pass_time(&mut self) -> bool {
+        let flooding = self.flood.as_ref().filter(|forger| {
+            let over = forger.sent == forger.flood.sources && forger.answer.is_none();
+            self.made >= forger.flood.after && !over
+        });
+        let (gap_ns, share) =
+            flooding.map_or((self.gap_ns, 0), |forger| (forger.gap_ns, forger.flood.share));
+        self.time_ns += gap_ns / 2 + self.rng.below(gap_ns);
+        share > 0 && self.rng.below(100) < u64::from(share)
+    }
+
+    /// The flood's next packet.
     #[inline]
     fn forged(&mut self) -> Option<Packet> {
         let forger = self.flood.as_mut()?;
-        let Flood { sources, victim, after, share, answered } = forger.flood;
-        if self.made < after || (forger.sent == sources && forger.answer.is_none()) {
-            return None;
-        }
-        self.time_ns += forger.gap_ns;
-        if self.rng.below(100) >= u64::from(share) {
-            // The gap is paid: what follows is background at its usual pace.
-            self.time_ns -= forger.gap_ns.min(self.gap_ns / 2);
-            return None;
-        }
+        let Flood { victim, answered, .. } = forger.flood;
         let (flow, flags, acknowledgement) = match forger.answer.take() {
             Some(flow) => (flow.reversed(), TcpFlags::SYN.with(TcpFlags::ACK), 1),
             None => {
@@ -225,17 +230,16 @@ impl Iterator for Generator {
         if self.made == self.mix.packets {
             return None;
         }
-        if let Some(packet) = self.forged() {
-            self.made += 1;
-            return Some(packet);
-        }
+        let flood = self.pass_time();
         self.made += 1;
+        if flood {
+            return self.forged();
+        }
         if self.burst == 0 {
             self.sender = self.rng.below(self.slots.len() as u64) as usize;
             self.burst = self.slots[self.sender].burst();
         }
         self.burst -= 1;
-        self.time_ns += self.gap_ns / 2 + self.rng.below(self.gap_ns);
         let slot = &mut self.slots[self.sender];
         let (packet, over) = slot.step(self.time_ns, &mut self.rng);
         if over {

@@ -131,6 +131,7 @@ pub(crate) fn first(link: LinkType, bytes: &[u8], cut: Cut) -> Result<(u16, usiz
         LinkType::NULL | LinkType::LOOP => (family(bytes, cut)?, 4),
         LinkType::PPP | LinkType::PPP_HDLC => match bytes {
             [0xff, 0x03, ..] => ppp(bytes, 2, cut)?,
+            [0xff] => return Err(short()),
             // Cisco's framing has an Ethernet type instead.
             [0x0f | 0x8f, _, rest @ ..] if link == LinkType::PPP_HDLC => {
                 (be16(rest, 0).ok_or_else(short)?, 4)
@@ -208,4 +209,26 @@ fn wireless(bytes: &[u8], at: usize, padded: bool, cut: Cut) -> Result<(u16, usi
         header = usize::next_multiple_of(header, 4);
     }
     logical_link(bytes, at + header, cut)
+}
+
+/// Where the hardware addresses of source and destination are, on links that have both.
+pub(crate) fn hardware(link: LinkType, bytes: &[u8]) -> Option<[usize; 2]> {
+    let at = match link {
+        LinkType::ETHERNET => return Some([6, 0]),
+        LinkType::IEEE802_11 => 0,
+        LinkType::RADIOTAP => usize::from(u16::from_le_bytes([*bytes.get(2)?, *bytes.get(3)?])),
+        _ => return None,
+    };
+    let (control, flags) = (*bytes.get(at)?, *bytes.get(at + 1)?);
+    let (to_system, from_system) = match control & 0x0c {
+        0x08 => (flags & 1 != 0, flags & 2 != 0),
+        0x00 => (false, false),
+        _ => return None,
+    };
+    let source = match (to_system, from_system) {
+        (true, true) => 24,
+        (false, true) => 16,
+        (_, false) => 10,
+    };
+    Some([at + source, at + if to_system { 16 } else { 4 }])
 }

@@ -14,7 +14,7 @@ mod link;
 mod transport;
 mod tunnel;
 
-pub(crate) use link::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, first, is_vlan};
+pub(crate) use link::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, first, hardware, is_vlan};
 pub use transport::{Tcp, TcpFlags, Transport};
 
 use crate::{FlowKey, LinkType, source::Frame};
