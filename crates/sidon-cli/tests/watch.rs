@@ -1,0 +1,157 @@
+//! `sidon watch` as a user runs it, on captures that the project generates.
+
+use assert_cmd::Command;
+use serde_json::Value;
+use std::{fs, path::PathBuf};
+
+/// A folder of its own for each test, gone afterwards.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("sidon-watch-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+
+    /// A capture of so many generated packets.
+    fn capture(&self, packets: u64) -> String {
+        use sidon_traffic::{Generator, Mix, generate::write_pcap};
+        let path = self.path("capture.pcap");
+        let mix = Mix { packets, active: 300, ..Mix::default() };
+        let file = fs::File::create(&path).unwrap();
+        write_pcap(Generator::new(mix, 5).unwrap(), 65_535, std::io::BufWriter::new(file)).unwrap();
+        path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn sidon(arguments: &[&str]) -> Command {
+    let mut command = Command::cargo_bin("sidon").unwrap();
+    command.arg("watch").args(arguments);
+    command
+}
+
+fn json(arguments: &[&str], code: i32) -> Value {
+    let output = sidon(arguments).arg("--json").assert().code(code).get_output().stdout.clone();
+    serde_json::from_slice(&output).unwrap()
+}
+
+#[test]
+fn a_capture_is_reported_in_full() {
+    let folder = Folder::new("full");
+    let capture = folder.capture(20_000);
+    let report = json(&["-r", &capture, "--audit", "--seed", "1"], 0);
+    assert_eq!(report["packets"], 20_000);
+    assert_eq!(report["ledger"]["balance"], 0);
+    assert_eq!(report["audit"]["violations"], 0);
+    assert_eq!(report["top_flows"].as_array().unwrap().len(), 10);
+    assert_eq!(report["top_flows"][0]["certainty"], "exact");
+    assert!(report["memory"]["allocated"].as_u64() <= report["memory"]["budget"].as_u64());
+
+    let screen = sidon(&["-r", &capture, "--audit"]).assert().code(0).get_output().stdout.clone();
+    let screen = String::from_utf8(screen).unwrap();
+    assert!(screen.contains("0 bound violations"), "{screen}");
+    assert!(screen.lines().count() <= 40, "{} lines", screen.lines().count());
+    assert!(screen.lines().all(|line| line.chars().count() <= 100), "{screen}");
+    assert!(!screen.contains('\x1b'), "no colour in a pipe");
+}
+
+#[test]
+fn a_cut_capture_is_reported_up_to_the_cut() {
+    let folder = Folder::new("cut");
+    let capture = folder.capture(1_000);
+    let whole = fs::read(&capture).unwrap();
+    let cut = folder.path("cut.pcap");
+    fs::write(&cut, &whole[..whole.len() - 7]).unwrap();
+    let report = json(&["-r", &cut], 3);
+    assert_eq!(report["packets"], 999);
+    assert_eq!(report["partial"], true);
+    assert!(report["broken"].as_str().unwrap().contains("byte"), "{}", report["broken"]);
+}
+
+#[test]
+fn what_cannot_be_read_or_understood_says_so() {
+    let folder = Folder::new("wrong");
+    let capture = folder.capture(10);
+    sidon(&["-r", &folder.path("nothing.pcap")]).assert().code(1);
+    sidon(&["-r", file!()]).assert().code(1);
+    let output = sidon(&["-r", &capture, "tcp", "prot", "80"]).assert().code(2);
+    let message = String::from_utf8(output.get_output().stderr.clone()).unwrap();
+    assert!(message.contains("tcp prot 80\n    ^^^^"), "{message}");
+    sidon(&["-r", &capture, "--memory", "1"]).assert().code(1);
+    sidon(&["-r", &capture, "--memory", "much"]).assert().code(2);
+}
+
+#[test]
+fn a_filter_takes_what_it_says() {
+    let folder = Folder::new("filter");
+    let capture = folder.capture(5_000);
+    let all = json(&["-r", &capture], 0);
+    let udp = json(&["-r", &capture, "udp"], 0);
+    let rest = json(&["-r", &capture, "not", "udp"], 0);
+    let decoded = |report: &Value| report["decoded"].as_u64().unwrap();
+    assert!(decoded(&udp) > 100);
+    assert_eq!(decoded(&udp) + decoded(&rest), decoded(&all));
+    assert_eq!(udp["ledger"]["filtered"].as_u64().unwrap(), decoded(&rest));
+    assert!(udp["top_flows"].as_array().unwrap().iter().all(|flow| {
+        flow["key"].as_str().unwrap().ends_with("udp")
+    }));
+    assert_eq!(json(&["-r", &capture, "-c", "77"], 0)["packets"], 77);
+}
+
+#[test]
+fn threads_change_no_answer() {
+    let folder = Folder::new("threads");
+    let capture = folder.capture(10_000);
+    let answer = |threads: &str| json(&["-r", &capture, "--seed", "9", "--threads", threads], 0);
+    assert_eq!(answer("1"), answer("2"));
+    assert_eq!(answer("1"), answer("8"));
+}
+
+#[test]
+fn what_was_seen_last_time_is_known_this_time() {
+    let folder = Folder::new("known");
+    let (capture, known) = (folder.capture(3_000), folder.path("known.txt"));
+    let first = json(&["-r", &capture, "--known", &known], 0);
+    let new = first["new_sources_total"].as_u64().unwrap();
+    assert!(new > 50, "{new}");
+    let lines = fs::read_to_string(&known).unwrap();
+    assert_eq!(lines.lines().filter(|line| !line.starts_with('#')).count() as u64, new);
+    let second = json(&["-r", &capture, "--known", &known], 0);
+    assert_eq!(second["new_sources_total"], 0);
+    assert_eq!(fs::read_to_string(&known).unwrap(), lines);
+    fs::write(&known, "10.0.0.1\nnonsense\n").unwrap();
+    let output = sidon(&["-r", &capture, "--known", &known]).assert().code(1);
+    let message = String::from_utf8(output.get_output().stderr.clone()).unwrap();
+    assert!(message.contains("known.txt:2"), "{message}");
+}
+
+#[test]
+fn events_and_tables_are_written() {
+    let folder = Folder::new("files");
+    let capture = folder.capture(3_000);
+    let (events, tables) = (folder.path("events.jsonl"), folder.path("tables"));
+    let report = json(&["-r", &capture, "--events", &events, "--csv", &tables], 0);
+    let lines = fs::read_to_string(&events).unwrap();
+    assert_eq!(lines.lines().count() as u64, report["new_sources_total"].as_u64().unwrap());
+    for line in lines.lines() {
+        let event: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(event["event_type"], "new_source");
+        assert_eq!(event["src_ip"], event["new_source"]["address"]);
+        assert!(event["community_id"].as_str().unwrap().starts_with("1:"));
+    }
+    let flows = fs::read_to_string(folder.0.join("tables/flows.csv")).unwrap();
+    assert_eq!(flows.lines().count(), 11);
+    let first = report["top_flows"][0]["key"].as_str().unwrap();
+    assert!(flows.lines().nth(1).unwrap().starts_with(first), "{flows}");
+}
