@@ -57,7 +57,7 @@ macro_rules! cell {
 
             #[inline(always)]
             fn get(cell: Self::Bytes) -> u64 {
-                <$int>::from_le_bytes(cell) as u64
+                u64::from(<$int>::from_le_bytes(cell))
             }
 
             #[inline(always)]
