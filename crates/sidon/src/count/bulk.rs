@@ -1,14 +1,15 @@
 //! Batches for [`Min`]: hash all keys, ask for their counters, then act.
 
 use super::{
-    cell::{self, Cell, Job, Mapping, Places},
-    min::Min,
+    cell::{self, Cell, Job, Mapping},
+    min::{self, Min, Update},
 };
 use crate::{
     Digest, Estimate, Key, Refused, Seed,
     member::batch::{self, NEAR, Steps},
     probe::{self, Isa, Kernel},
 };
+use std::marker::PhantomData;
 
 impl Min {
     /// Adds to each key's count the amount at the same place. `refused` is called with the index of
@@ -22,10 +23,20 @@ impl Min {
         amounts: &[u64],
         refused: &mut dyn FnMut(usize, Refused),
     ) {
+        struct Batch<'a, K>(&'a mut Min, &'a [K], &'a [u64], &'a mut dyn FnMut(usize, Refused));
+        impl<K: Key> Job for Batch<'_, K> {
+            type Output = ();
+            fn run<C: Cell, const D: usize>(self) {
+                let Batch(sketch, keys, amounts, refused) = self;
+                let (seed, mapping, update) = (sketch.seed, sketch.mapping, sketch.shape.update);
+                let (table, total) = (sketch.memory.bytes_mut(), &mut sketch.total);
+                let (bytes, cells) = (table.len(), PhantomData::<C>);
+                let add = Add { mapping, update, table, total, amounts, refused, cells };
+                probe::dispatch(EachKey(seed, keys, bytes, Each::<Add<'_, C>, C, D>(add, cells)));
+            }
+        }
         assert_eq!(keys.len(), amounts.len(), "one amount a key");
-        let (shape, seed) = (self.shape, self.seed);
-        let act = Add { sketch: self, amounts, refused };
-        cell::by_shape(shape, EachKey { seed, keys, act });
+        cell::by_shape(self.shape, Batch(self, keys, amounts, refused));
     }
 
     /// Writes what [`estimate`](crate::ops::Count::estimate) says of each key to the same place.
@@ -34,8 +45,7 @@ impl Min {
     /// If the two slices differ in length.
     pub fn estimate_batch<K: Key>(&self, keys: &[K], estimates: &mut [Estimate]) {
         assert_eq!(keys.len(), estimates.len(), "one answer a key");
-        let act = Ask { sketch: self, estimates };
-        cell::by_shape(self.shape, EachKey { seed: self.seed, keys, act });
+        self.ask(keys, estimates);
     }
 
     /// Writes the smallest counter of each key to the same place: the value of its estimate, and
@@ -45,119 +55,138 @@ impl Min {
     /// If the two slices differ in length.
     pub fn least_batch<K: Key>(&self, keys: &[K], values: &mut [u64]) {
         assert_eq!(keys.len(), values.len(), "one answer a key");
-        let act = Least { sketch: self, values };
-        cell::by_shape(self.shape, EachKey { seed: self.seed, keys, act });
+        self.ask(keys, values);
+    }
+
+    fn ask<K: Key, T: Answer>(&self, keys: &[K], answers: &mut [T]) {
+        struct Batch<'a, K, T>(&'a [K], Ask<'a, T>);
+        impl<K: Key, T: Answer> Job for Batch<'_, K, T> {
+            type Output = ();
+            fn run<C: Cell, const D: usize>(self) {
+                let Batch(keys, ask) = self;
+                let (seed, bytes, cells) = (ask.sketch.seed, ask.table.len(), PhantomData::<C>);
+                probe::dispatch(EachKey(seed, keys, bytes, Each::<Ask<'_, T>, C, D>(ask, cells)));
+            }
+        }
+        let ask = Ask { sketch: self, table: self.table(), answers };
+        cell::by_shape(self.shape, Batch(keys, ask));
     }
 }
 
 /// What is done with the counters of each key. A trait and not a closure, so that it is inlined
 /// into the loop and compiled for its instruction set.
-trait Act {
-    fn sketch(&self) -> &Min;
-    fn act<C: Cell, const D: usize>(&mut self, key: usize, at: &Places<D>);
+trait Act<C: Cell> {
+    fn mapping(&self) -> &Mapping;
+    fn table(&self) -> &[u8];
+    fn act(&mut self, key: usize, at: &[usize]);
 }
 
-struct Add<'a> {
-    sketch: &'a mut Min,
+struct Add<'a, C> {
+    mapping: Mapping,
+    update: Update,
+    table: &'a mut [u8],
+    total: &'a mut u64,
     amounts: &'a [u64],
     refused: &'a mut dyn FnMut(usize, Refused),
+    cells: PhantomData<C>,
 }
 
-impl Act for Add<'_> {
+impl<C: Cell> Act<C> for Add<'_, C> {
     #[inline(always)]
-    fn sketch(&self) -> &Min {
-        self.sketch
+    fn mapping(&self) -> &Mapping {
+        &self.mapping
     }
     #[inline(always)]
-    fn act<C: Cell, const D: usize>(&mut self, key: usize, at: &Places<D>) {
-        if let Err(why) = self.sketch.add_at::<C, D>(at, self.amounts[key]) {
-            (self.refused)(key, why);
+    fn table(&self) -> &[u8] {
+        self.table
+    }
+    #[inline(always)]
+    fn act(&mut self, key: usize, at: &[usize]) {
+        let amount = self.amounts[key];
+        match min::grown(*self.total, amount) {
+            Ok(total) => *self.total = total,
+            Err(why) => return (self.refused)(key, why),
         }
+        min::raise::<C>(C::cells_mut(self.table), at, self.update, amount);
     }
 }
 
-struct Ask<'a> {
+/// What can be said of a key.
+trait Answer {
+    fn of<C: Cell>(sketch: &Min, least: u64, first: usize) -> Self;
+}
+
+impl Answer for Estimate {
+    #[inline(always)]
+    fn of<C: Cell>(sketch: &Min, least: u64, first: usize) -> Self {
+        sketch.estimate_from::<C>(least, first)
+    }
+}
+
+impl Answer for u64 {
+    #[inline(always)]
+    fn of<C: Cell>(_: &Min, least: u64, _: usize) -> Self {
+        least
+    }
+}
+
+struct Ask<'a, T> {
     sketch: &'a Min,
-    estimates: &'a mut [Estimate],
+    table: &'a [u8],
+    answers: &'a mut [T],
 }
 
-impl Act for Ask<'_> {
+impl<C: Cell, T: Answer> Act<C> for Ask<'_, T> {
     #[inline(always)]
-    fn sketch(&self) -> &Min {
-        self.sketch
+    fn mapping(&self) -> &Mapping {
+        &self.sketch.mapping
     }
     #[inline(always)]
-    fn act<C: Cell, const D: usize>(&mut self, key: usize, at: &Places<D>) {
-        self.estimates[key] = self.sketch.estimate_at::<C, D>(at);
-    }
-}
-
-struct Least<'a> {
-    sketch: &'a Min,
-    values: &'a mut [u64],
-}
-
-impl Act for Least<'_> {
-    #[inline(always)]
-    fn sketch(&self) -> &Min {
-        self.sketch
+    fn table(&self) -> &[u8] {
+        self.table
     }
     #[inline(always)]
-    fn act<C: Cell, const D: usize>(&mut self, key: usize, at: &Places<D>) {
-        self.values[key] = self.sketch.least_at::<C, D>(at);
+    fn act(&mut self, key: usize, at: &[usize]) {
+        let least = min::least::<C>(C::cells(self.table), at);
+        self.answers[key] = T::of::<C>(self.sketch, least, at[0]);
     }
 }
 
-/// A loop over keys.
-struct EachKey<'a, K, A> {
-    seed: Seed,
-    keys: &'a [K],
-    act: A,
-}
+/// A loop over keys: the seed, the keys, the bytes of the table, the steps.
+struct EachKey<'a, K, S>(Seed, &'a [K], usize, S);
 
-impl<K: Key, A: Act> Job for EachKey<'_, K, A> {
+impl<K: Key, S: Steps> Kernel for EachKey<'_, K, S> {
     type Output = ();
 
     #[inline(always)]
-    fn run<C: Cell, const D: usize>(self) {
-        struct Loop<'a, K, A, C, const D: usize>(EachKey<'a, K, A>, std::marker::PhantomData<C>);
-        impl<K: Key, A: Act, C: Cell, const D: usize> Kernel for Loop<'_, K, A, C, D> {
-            type Output = ();
-            #[inline(always)]
-            fn run<I: Isa>(self, isa: I) {
-                let EachKey { seed, keys, act } = self.0;
-                let (mapping, bytes) = (act.sketch().mapping, act.sketch().used);
-                let cells = std::marker::PhantomData::<C>;
-                let steps = Find::<A, C, D> { mapping, far: bytes > NEAR, act, cells };
-                batch::each_key(isa, seed, keys, bytes, steps);
-            }
-        }
-        probe::dispatch(Loop::<K, A, C, D>(self, std::marker::PhantomData));
+    fn run<I: Isa>(self, isa: I) {
+        batch::each_key(isa, self.0, self.1, self.2, self.3);
     }
 }
 
-/// Finds the counters of a key, and acts on them.
-struct Find<A, C, const D: usize> {
-    mapping: Mapping,
-    far: bool,
-    act: A,
-    cells: std::marker::PhantomData<C>,
-}
+/// Asks for the counters of a key if they are far, and acts on them. The digest alone is kept in
+/// between: where the counters are is found twice, which is cheaper than to remember it.
+struct Each<A, C, const D: usize>(A, PhantomData<C>);
 
-impl<A: Act, C: Cell, const D: usize> Steps for Find<A, C, D> {
-    type Place = Places<D>;
-    const NOWHERE: Self::Place = [0; D];
+impl<A: Act<C>, C: Cell, const D: usize> Steps for Each<A, C, D> {
+    type Place = Digest;
+    const NOWHERE: Digest = Digest(0);
 
     #[inline(always)]
-    fn approach(&mut self, digest: Digest, at: &mut Places<D>) {
-        self.mapping.places::<C, D>(digest, at);
-        if self.far {
-            self.mapping.prefetch(self.act.sketch().memory.bytes(), at);
+    fn approach(&mut self, digest: Digest, place: &mut Digest) {
+        *place = digest;
+        let table = self.0.table();
+        if table.len() > NEAR {
+            self.0.mapping().prefetch::<C, D>(table, digest);
         }
     }
 
     #[inline(always)]
-    fn act(&mut self, key: usize, at: &Places<D>) {
-        self.act.act::<C, D>(key, at);
+    fn act(&mut self, key: usize, digest: &Digest) {
+        let mut at = [0; D];
+        let mapping = self.0.mapping();
+        mapping.places::<C, D>(*digest, &mut at);
+        let rows = mapping.rows::<D>();
+        self.0.act(key, &at[..rows]);
     }
 }

@@ -22,45 +22,58 @@ pub(super) const MOST: usize = ROWS_MOST as usize;
 
 /// A counter as it lies in memory, little-endian.
 pub(super) trait Cell {
+    /// Its bytes.
+    type Bytes: Copy;
     const BYTES: usize;
     /// The largest value; a counter that shows it stands for that or more.
     const CEILING: u64;
-    fn read(table: &[u8], at: usize) -> u64;
-    /// Writes a value that is not above the ceiling.
-    fn write(table: &mut [u8], at: usize, value: u64);
+    /// The counters of a table.
+    fn cells(table: &[u8]) -> &[Self::Bytes];
+    /// The counters of a table, to change.
+    fn cells_mut(table: &mut [u8]) -> &mut [Self::Bytes];
+    fn get(cell: Self::Bytes) -> u64;
+    /// The counter of a value that is not above the ceiling.
+    fn put(value: u64) -> Self::Bytes;
+    /// Adds an amount; the counter stays at its ceiling once there.
+    fn raise(cell: &mut Self::Bytes, amount: u64);
 }
 
 macro_rules! cell {
     ($($int:ty),*) => {$(
         impl Cell for $int {
+            type Bytes = [u8; size_of::<$int>()];
             const BYTES: usize = size_of::<$int>();
             const CEILING: u64 = <$int>::MAX as u64;
 
             #[inline(always)]
-            fn read(table: &[u8], at: usize) -> u64 {
-                match table[at..].first_chunk() {
-                    Some(bytes) => <$int>::from_le_bytes(*bytes) as u64,
-                    None => unreachable!("every counter is whole"),
-                }
+            fn cells(table: &[u8]) -> &[Self::Bytes] {
+                table.as_chunks().0
             }
 
             #[inline(always)]
-            fn write(table: &mut [u8], at: usize, value: u64) {
-                match table[at..].first_chunk_mut() {
-                    Some(bytes) => *bytes = (value as $int).to_le_bytes(),
-                    None => unreachable!("every counter is whole"),
-                }
+            fn cells_mut(table: &mut [u8]) -> &mut [Self::Bytes] {
+                table.as_chunks_mut().0
+            }
+
+            #[inline(always)]
+            fn get(cell: Self::Bytes) -> u64 {
+                u64::from(<$int>::from_le_bytes(cell))
+            }
+
+            #[inline(always)]
+            fn put(value: u64) -> Self::Bytes {
+                (value as $int).to_le_bytes()
+            }
+
+            #[inline(always)]
+            fn raise(cell: &mut Self::Bytes, amount: u64) {
+                let amount = amount.min(Self::CEILING) as $int;
+                *cell = <$int>::from_le_bytes(*cell).saturating_add(amount).to_le_bytes();
             }
         }
     )*};
 }
 cell!(u8, u16, u32, u64);
-
-/// The counter after an amount: it stays at its ceiling once there.
-#[inline(always)]
-pub(super) fn raised<C: Cell>(value: u64, amount: u64) -> u64 {
-    value.saturating_add(amount).min(C::CEILING)
-}
 
 /// From a digest to places.
 #[derive(Debug, Clone, Copy)]
@@ -72,7 +85,7 @@ pub(super) struct Mapping {
     pub(super) segment: u64,
 }
 
-/// Where the counters of a key start, in bytes; those beyond the rows mean nothing.
+/// The counters of a key; those beyond the rows mean nothing.
 pub(super) type Places<const D: usize> = [usize; D];
 
 impl Mapping {
@@ -106,8 +119,7 @@ impl Mapping {
     pub(super) fn places<C: Cell, const D: usize>(&self, digest: Digest, at: &mut Places<D>) {
         if self.segment == 0 {
             for (i, at) in at[..self.rows::<D>()].iter_mut().enumerate() {
-                let cell = spread::position_in_row(digest, i as u32, self.columns);
-                *at = cell as usize * C::BYTES;
+                *at = spread::position_in_row(digest, i as u32, self.columns) as usize;
             }
             return;
         }
@@ -117,7 +129,7 @@ impl Mapping {
             // The whole part picks a cell of the segment, the fraction goes on to the next: at
             // most 32 bits are used up, and in 2^32 lines as many are uniform.
             let product = u128::from(word) * u128::from(self.segment);
-            *at = (cell + (product >> 64) as usize) * C::BYTES;
+            *at = cell + (product >> 64) as usize;
             word = product as u64;
             cell += self.segment as usize;
         }
@@ -131,18 +143,20 @@ impl Mapping {
 
     /// Asks for the lines of a key.
     #[inline(always)]
-    pub(super) fn prefetch<const D: usize>(&self, table: &[u8], at: &Places<D>) {
+    pub(super) fn prefetch<C: Cell, const D: usize>(&self, table: &[u8], digest: Digest) {
+        let mut at = [0; D];
+        self.places::<C, D>(digest, &mut at);
         let lines = if self.segment == 0 { self.rows::<D>() } else { 1 };
         for &at in &at[..lines] {
-            probe::prefetch(table, at);
+            probe::prefetch(table, at * C::BYTES);
         }
     }
 
-    /// Where the segment of row 0 starts in the line of a place, and what lies in it.
+    /// The segment of row 0 in the line of a place.
     #[inline(always)]
-    pub(super) fn in_segment<C: Cell>(&self, place: usize) -> impl Iterator<Item = usize> {
-        let start = place / LINE * LINE;
-        (start..start + self.segment as usize * C::BYTES).step_by(C::BYTES)
+    pub(super) fn segment<C: Cell>(&self, place: usize) -> std::ops::Range<usize> {
+        let start = place / (LINE / C::BYTES) * (LINE / C::BYTES);
+        start..start + self.segment as usize
     }
 }
 

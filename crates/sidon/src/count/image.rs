@@ -24,7 +24,7 @@ impl Image for Min {
             self.floor,
             self.rounding,
         ];
-        bytes::write(Self::KIND, self.seed, &fields, &self.memory.bytes()[..self.used])
+        bytes::write(Self::KIND, self.seed, &fields, self.table())
     }
 
     fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
@@ -68,15 +68,14 @@ impl Job for Plausible<'_> {
 
     fn run<C: Cell, const D: usize>(self) -> bool {
         let sketch = self.0;
-        let table = &sketch.memory.bytes()[..sketch.used];
         let rows = sketch.shape.rows as usize;
         let (mut sums, mut hidden) = ([0u128; cell::MOST], [false; cell::MOST]);
-        for at in (0..sketch.used).step_by(C::BYTES) {
+        for (at, cell) in C::cells(sketch.table()).iter().enumerate() {
             let row = match sketch.shape.layout {
-                Layout::Rows => at / C::BYTES / sketch.shape.columns as usize,
-                Layout::Line => at % LINE / C::BYTES / sketch.mapping.segment as usize,
+                Layout::Rows => at / sketch.shape.columns as usize,
+                Layout::Line => at % (LINE / C::BYTES) / sketch.mapping.segment as usize,
             };
-            let value = C::read(table, at);
+            let value = C::get(*cell);
             if row >= rows {
                 // A cell of a line that no row has.
                 if value != 0 {

@@ -18,7 +18,7 @@
 //! Muthukrishnan, J. Algorithms 2005; conservative update by Estan and Varghese, 2002; the unbiased
 //! median by Krishnamurthy et al., IMC 2003.
 
-use super::cell::{self, Cell, Job, MOST, Mapping, Places, raised};
+use super::cell::{self, Cell, Job, MOST, Mapping};
 use crate::{
     Bound, Certainty, Digest, Estimate, Infeasible, Key, Refused, Seed,
     cells::Memory,
@@ -96,8 +96,10 @@ pub struct Min {
 /// How the slack of an answer follows from what others hold.
 #[derive(Debug, Clone, Copy)]
 struct Slack {
-    /// Slack for each unit of it; infinite if nothing can be said.
-    factor: f64,
+    /// Slack for each unit of it: the whole part, `u64::MAX` if nothing can be said, and the
+    /// fraction of 2^64.
+    whole: u64,
+    part: u64,
     rest: Rest,
     /// The chance that an answer is further off.
     error: f64,
@@ -132,7 +134,19 @@ impl Slack {
                 (1.0 / (error * shape.columns as f64), Rest::All)
             }
         };
-        Slack { factor, rest, error }
+        // Rounded up: the slack may be too large by a unit, never too small.
+        let (whole, part) = (factor as u64, (factor.fract() * 2f64.powi(64)) as u64);
+        Slack { whole, part: part.saturating_add(1 << 11), rest, error }
+    }
+
+    /// The slack where others hold so much.
+    #[inline(always)]
+    fn of(&self, rest: u64) -> u64 {
+        if self.whole == u64::MAX {
+            return u64::MAX;
+        }
+        let part = (u128::from(rest) * u128::from(self.part)) >> 64;
+        rest.saturating_mul(self.whole).saturating_add(part as u64)
     }
 }
 
@@ -160,9 +174,9 @@ impl Min {
                 let mut at = [0; D];
                 sketch.mapping.places::<C, D>(digest, &mut at);
                 let at = &at[..sketch.mapping.rows::<D>()];
-                let table = sketch.memory.bytes_mut();
+                let cells = C::cells_mut(sketch.memory.bytes_mut());
                 for &at in at {
-                    match C::read(table, at) {
+                    match C::get(cells[at]) {
                         value if value == C::CEILING => {
                             return Err(Refused::Overflow { ceiling: C::CEILING });
                         }
@@ -172,7 +186,7 @@ impl Min {
                 }
                 sketch.total = sketch.total.checked_sub(amount).ok_or(Refused::NotStored)?;
                 for &at in at {
-                    C::write(table, at, C::read(table, at) - amount);
+                    cells[at] = C::put(C::get(cells[at]) - amount);
                 }
                 Ok(())
             }
@@ -193,10 +207,10 @@ impl Min {
             type Output = Result<(), Refused>;
             fn run<C: Cell, const D: usize>(self) -> Result<(), Refused> {
                 let Unmerge(sketch, other) = self;
-                let (used, parts) = (sketch.used, other.memory.bytes());
-                let table = sketch.memory.bytes_mut();
-                for at in (0..used).step_by(C::BYTES) {
-                    let (value, part) = (C::read(table, at), C::read(parts, at));
+                let cells = C::cells_mut(&mut sketch.memory.bytes_mut()[..sketch.used]);
+                let parts = C::cells(other.table());
+                for (cell, part) in cells.iter().zip(parts) {
+                    let (value, part) = (C::get(*cell), C::get(*part));
                     if value == C::CEILING || part == C::CEILING {
                         return Err(Refused::Overflow { ceiling: C::CEILING });
                     }
@@ -205,8 +219,8 @@ impl Min {
                     }
                 }
                 sketch.total = sketch.total.checked_sub(other.total).ok_or(Refused::NotStored)?;
-                for at in (0..used).step_by(C::BYTES) {
-                    C::write(table, at, C::read(table, at) - C::read(parts, at));
+                for (cell, part) in cells.iter_mut().zip(parts) {
+                    *cell = C::put(C::get(*cell) - C::get(*part));
                 }
                 Ok(())
             }
@@ -225,12 +239,11 @@ impl Min {
             type Output = ();
             fn run<C: Cell, const D: usize>(self) {
                 let used = self.0.used;
-                let table = self.0.memory.bytes_mut();
-                for at in (0..used).step_by(C::BYTES) {
+                for cell in C::cells_mut(&mut self.0.memory.bytes_mut()[..used]) {
                     // Nobody knows what a counter at its ceiling would be.
-                    let value = C::read(table, at);
+                    let value = C::get(*cell);
                     if value != C::CEILING {
-                        C::write(table, at, self.1(value));
+                        *cell = C::put(self.1(value));
                     }
                 }
             }
@@ -276,10 +289,11 @@ impl Min {
                     _ => (sketch.total, sketch.shape.columns),
                 };
                 let (mass, columns) = (mass as f64, columns as f64);
+                let cells = C::cells(sketch.table());
                 let mut values = [0.0; MOST];
                 let values = &mut values[..at.len()];
                 for (value, &at) in values.iter_mut().zip(at) {
-                    let counter = C::read(sketch.memory.bytes(), at);
+                    let counter = C::get(cells[at]);
                     if counter == C::CEILING {
                         return None;
                     }
@@ -328,8 +342,7 @@ impl Min {
         impl Job for Tally<'_> {
             type Output = u64;
             fn run<C: Cell, const D: usize>(self) -> u64 {
-                let cells = (0..self.0.used).step_by(C::BYTES);
-                let values = cells.map(|at| C::read(self.0.memory.bytes(), at));
+                let values = C::cells(self.0.table()).iter().map(|cell| C::get(*cell));
                 values.filter(|&value| self.1(value, C::CEILING)).count() as u64
             }
         }
@@ -351,86 +364,43 @@ impl Min {
         same("layout", self.shape.layout == other.shape.layout)
     }
 
+    /// The bytes that hold counters.
+    #[inline(always)]
+    pub(super) fn table(&self) -> &[u8] {
+        &self.memory.bytes()[..self.used]
+    }
+
     /// What a row has in the line of a place, if no counter hides it.
     #[inline(always)]
     fn in_line<C: Cell>(&self, place: usize) -> Option<u64> {
         let (mut sum, mut hidden) = (0u64, false);
-        for at in self.mapping.in_segment::<C>(place) {
-            let value = C::read(self.memory.bytes(), at);
+        for cell in &C::cells(self.table())[self.mapping.segment::<C>(place)] {
+            let value = C::get(*cell);
             sum = sum.saturating_add(value);
             hidden |= value == C::CEILING;
         }
         (!hidden).then_some(sum)
     }
 
-    /// Adds an amount to the counters at these places.
+    /// What a smallest counter of this value says; the first counter of the key tells its line.
     #[inline(always)]
-    pub(super) fn add_at<C: Cell, const D: usize>(
-        &mut self,
-        at: &Places<D>,
-        amount: u64,
-    ) -> Result<(), Refused> {
-        let Some(total) = self.total.checked_add(amount) else {
-            return Err(Refused::Overflow { ceiling: u64::MAX });
-        };
-        self.total = total;
-        let at = &at[..self.mapping.rows::<D>()];
-        let table = self.memory.bytes_mut();
-        if self.shape.update == Update::Plain {
-            for &at in at {
-                C::write(table, at, raised::<C>(C::read(table, at), amount));
-            }
-            return Ok(());
-        }
-        let mut values = [0; D];
-        let mut least = C::CEILING;
-        for (value, &at) in values.iter_mut().zip(at) {
-            *value = C::read(table, at);
-            least = least.min(*value);
-        }
-        let raised = raised::<C>(least, amount);
-        for (&value, &at) in values.iter().zip(at) {
-            C::write(table, at, value.max(raised));
-        }
-        Ok(())
-    }
-
-    /// The smallest counter.
-    #[inline(always)]
-    pub(super) fn least_at<C: Cell, const D: usize>(&self, at: &Places<D>) -> u64 {
-        let table = self.memory.bytes();
-        let mut least = C::CEILING;
-        for &at in &at[..self.mapping.rows::<D>()] {
-            least = least.min(C::read(table, at));
-        }
-        least
-    }
-
-    /// What the counters at these places say.
-    #[inline(always)]
-    pub(super) fn estimate_at<C: Cell, const D: usize>(&self, at: &Places<D>) -> Estimate {
-        let least = self.least_at::<C, D>(at);
+    pub(super) fn estimate_from<C: Cell>(&self, least: u64, first: usize) -> Estimate {
         if least == 0 {
             return Estimate::exact(0);
         }
         let (value, bound) =
             if least == C::CEILING { (self.floor, Bound::AtLeast) } else { (least, Bound::AtMost) };
         let mass = match self.slack.rest {
-            Rest::Line => self.in_line::<C>(at[0]),
+            Rest::Line => self.in_line::<C>(first),
             _ => Some(self.total),
         };
         let own = if self.slack.rest == Rest::All { 0 } else { value };
         let slack = match mass {
             Some(mass) => {
                 let rest = mass.saturating_add(self.rounding).saturating_sub(own);
-                // Nothing can be said of an infinite factor, not even where the rest is zero.
-                if self.slack.factor.is_finite() {
-                    ((self.slack.factor * rest as f64) as u64).saturating_add(self.rounding)
-                } else {
-                    value
-                }
+                self.slack.of(rest).saturating_add(self.rounding)
             }
-            None => value,
+            None => u64::MAX,
         };
         if slack >= value {
             // No count is below zero: that much is certain.
@@ -438,6 +408,38 @@ impl Min {
         }
         Estimate { value, bound, slack, certainty: Certainty::WrongAtMost(self.slack.error) }
     }
+}
+
+/// The smallest counter of a key.
+#[inline(always)]
+pub(super) fn least<C: Cell>(cells: &[C::Bytes], at: &[usize]) -> u64 {
+    let mut least = C::CEILING;
+    for &at in at {
+        least = least.min(C::get(cells[at]));
+    }
+    least
+}
+
+/// Adds an amount to the counters of a key.
+#[inline(always)]
+pub(super) fn raise<C: Cell>(cells: &mut [C::Bytes], at: &[usize], update: Update, amount: u64) {
+    if update == Update::Plain {
+        for &at in at {
+            C::raise(&mut cells[at], amount);
+        }
+        return;
+    }
+    let mut answer = C::put(least::<C>(cells, at));
+    C::raise(&mut answer, amount);
+    for &at in at {
+        cells[at] = C::put(C::get(cells[at]).max(C::get(answer)));
+    }
+}
+
+/// The total after an amount.
+#[inline(always)]
+pub(super) fn grown(total: u64, amount: u64) -> Result<u64, Refused> {
+    total.checked_add(amount).ok_or(Refused::Overflow { ceiling: u64::MAX })
 }
 
 impl<K: Key + ?Sized> Count<K> for Min {
@@ -450,9 +452,14 @@ impl<K: Key + ?Sized> Count<K> for Min {
             type Output = Result<(), Refused>;
             #[inline(always)]
             fn run<C: Cell, const D: usize>(self) -> Result<(), Refused> {
+                let Add(sketch, digest, amount) = self;
+                sketch.total = grown(sketch.total, amount)?;
                 let mut at = [0; D];
-                self.0.mapping.places::<C, D>(self.1, &mut at);
-                self.0.add_at::<C, D>(&at, self.2)
+                sketch.mapping.places::<C, D>(digest, &mut at);
+                let at = &at[..sketch.mapping.rows::<D>()];
+                let cells = C::cells_mut(sketch.memory.bytes_mut());
+                raise::<C>(cells, at, sketch.shape.update, amount);
+                Ok(())
             }
         }
         let digest = key.digest(self.seed);
@@ -471,7 +478,8 @@ impl<K: Key + ?Sized> Count<K> for Min {
             fn run<C: Cell, const D: usize>(self) -> Estimate {
                 let mut at = [0; D];
                 self.0.mapping.places::<C, D>(self.1, &mut at);
-                self.0.estimate_at::<C, D>(&at)
+                let least = least::<C>(C::cells(self.0.table()), &at[..self.0.mapping.rows::<D>()]);
+                self.0.estimate_from::<C>(least, at[0])
             }
         }
         cell::by_shape(self.shape, Ask(self, key.digest(self.seed)))
@@ -486,17 +494,15 @@ impl Merge for Min {
         impl Job for Sum<'_> {
             type Output = ();
             fn run<C: Cell, const D: usize>(self) {
-                let (used, parts) = (self.0.used, self.1.memory.bytes());
-                let table = self.0.memory.bytes_mut();
-                for at in (0..used).step_by(C::BYTES) {
-                    let sum = raised::<C>(C::read(table, at), C::read(parts, at));
-                    C::write(table, at, sum);
+                let used = self.0.used;
+                let cells = C::cells_mut(&mut self.0.memory.bytes_mut()[..used]);
+                for (cell, part) in cells.iter_mut().zip(C::cells(self.1.table())) {
+                    C::raise(cell, C::get(*part));
                 }
             }
         }
         self.like(other)?;
-        let overflow = Refused::Overflow { ceiling: u64::MAX };
-        self.total = self.total.checked_add(other.total).ok_or(overflow)?;
+        self.total = grown(self.total, other.total)?;
         self.floor = self.floor.min(other.floor);
         self.rounding = self.rounding.saturating_add(other.rounding);
         cell::by_shape(self.shape, Sum(self, other));

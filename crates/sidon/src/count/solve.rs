@@ -14,7 +14,7 @@
 
 use super::{
     cell::{self, Cell, Job},
-    min::Min,
+    min::{self, Min},
 };
 use crate::{Key, Refused};
 
@@ -62,21 +62,19 @@ struct System {
 
 impl System {
     fn new<K: Key, C: Cell, const D: usize>(sketch: &Min, keys: &[K]) -> Self {
-        let table = sketch.memory.bytes();
-        let cells = (0..sketch.used).step_by(C::BYTES);
-        let value = |at| match C::read(table, at) {
+        let cells = C::cells(sketch.table());
+        let value = |cell: &C::Bytes| match C::get(*cell) {
             value if value == C::CEILING => 0.0,
             value => value as f64,
         };
-        let rest = cells.map(value).collect();
+        let rest = cells.iter().map(value).collect();
         let (mut places, mut ends, mut most) = (Vec::new(), Vec::new(), Vec::new());
         for key in keys {
             let mut at = [0; D];
             sketch.mapping.places::<C, D>(key.digest(sketch.seed), &mut at);
-            let least = sketch.least_at::<C, D>(&at);
-            let open = at[..sketch.mapping.rows::<D>()].iter();
-            let open = open.filter(|&&at| C::read(table, at) != C::CEILING);
-            places.extend(open.map(|at| at / C::BYTES));
+            let at = &at[..sketch.mapping.rows::<D>()];
+            let least = min::least::<C>(cells, at);
+            places.extend(at.iter().filter(|&&at| C::get(cells[at]) != C::CEILING));
             ends.push(places.len());
             most.push(least as f64);
         }

@@ -41,11 +41,11 @@ impl<K: Stored, const A: usize> Image for Top<K, A> {
         table.buckets.bytes_mut().copy_from_slice(buckets);
         table.filter.bytes_mut()[..filter.len()].copy_from_slice(filter);
         field("bucket", table.all_buckets().all(|bucket| table.is_sound(bucket)))?;
-        let counters = filter.as_chunks::<4>().0.iter().enumerate();
+        let mut counters = filter.as_chunks::<4>().0.iter().enumerate();
         let below = |(i, counter): (usize, &[u8; 4])| {
             u64::from(u32::from_le_bytes(*counter)) <= table.total[i % A]
         };
-        field("filter", counters.map(below).all(|below| below))?;
+        field("filter", counters.all(below))?;
         Ok(table)
     }
 }
