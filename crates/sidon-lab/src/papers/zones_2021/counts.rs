@@ -36,8 +36,7 @@ fn sketch<C: Code>(
     let mut sketch = Sketch::new(code.clone(), 32)?;
     let sizes: Vec<u64> = flows.iter().map(|_| 1 + rng.below(100)).collect();
     for (flow, &size) in flows.iter().zip(&sizes) {
-        // A few hundred packets in counters of 32 bits.
-        sketch.add(flow, size).map_err(|_| Infeasible::Memory { bytes: 0 })?;
+        sketch.add(flow, size).expect("a few packets fit a counter of 32 bits");
     }
     Ok((sketch, sizes))
 }

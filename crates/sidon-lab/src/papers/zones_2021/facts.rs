@@ -528,7 +528,7 @@ pub static ADAPTIVE: [Claim; 4] = [
         Number(0.0),
         Exact,
     )
-    .unprinted("the paper's filters err for one subnet in 18; these never do"),
+    .unprinted("the paper's filter of zone 3 can err in one subnet of 18"),
     Claim::new(
         "003.adaptive.list",
         "s8.D",

@@ -33,7 +33,7 @@ pub fn zones(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>, I
             "003.thm1.zone_s5" => {
                 let codes = (2..=6).map(|groups| ols(25, 5, groups));
                 let codes = codes.collect::<Result<Vec<_>, _>>()?;
-                list(codes.iter().map(|code| zone_of_all(code)))
+                list(codes.iter().map(zone_of_all))
             }
             "003.thm1.zone_s16" => {
                 let codes = [4, 8, 16, 17].map(|groups| ols(256, 16, groups));
@@ -56,10 +56,9 @@ pub fn zones(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>, I
             "003.ols.not_prime_power" => {
                 let least = |order: u64| {
                     let powers = (2..=order).filter(|&q| {
-                        let whole = field::prime_power(q).is_some_and(|(p, _)| {
+                        field::prime_power(q).is_some_and(|(p, _)| {
                             order.is_multiple_of(q) && !(order / q).is_multiple_of(p)
-                        });
-                        whole
+                        })
                     });
                     powers.min().unwrap_or(0) + 1
                 };
@@ -69,7 +68,7 @@ pub fn zones(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>, I
                 let codes = [(3, false), (5, false), (7, false), (8, true)];
                 let codes = codes.map(|(groups, infinity)| pol(343, 7, 3, groups, infinity));
                 let codes = codes.into_iter().collect::<Result<Vec<_>, _>>()?;
-                list(codes.iter().map(|code| zone_of_all(code)))
+                list(codes.iter().map(zone_of_all))
             }
             "003.thm3.exhaustive_n343_d2" => zone_of_all(&pol(343, 7, 3, 5, false)?).into(),
             "003.egh.exact_zone.d3" => bins(3).into(),
@@ -137,12 +136,21 @@ fn zone_at(cells: &[Vec<u64>], element: usize) -> u64 {
     };
     let others = cells.iter().enumerate().filter(|&(other, _)| other != element);
     let masks: BTreeSet<u32> = others.map(|(_, other)| shared(other)).filter(|&m| m > 0).collect();
-    let all = (1 << cells[element].len()) - 1;
-    let mut reached = BTreeSet::from([0]);
+    let all = (1u32 << cells[element].len()) - 1;
+    let mut seen = vec![false; all as usize + 1];
+    let mut reached = vec![0];
     for taken in 1..=cells.len() as u64 {
-        let next: BTreeSet<u32> =
-            reached.iter().flat_map(|&have| masks.iter().map(move |mask| have | mask)).collect();
-        if next.contains(&all) {
+        let mut next = Vec::new();
+        for have in reached {
+            for mask in &masks {
+                let covered = (have | mask) as usize;
+                if !seen[covered] {
+                    seen[covered] = true;
+                    next.push(covered as u32);
+                }
+            }
+        }
+        if seen[all as usize] {
             return taken - 1;
         }
         reached = next;
