@@ -173,3 +173,37 @@ fn plan_count_fits_memory_and_names_the_plain_alternative() {
         assert!(!success && !err.is_empty(), "{wrong:?}");
     }
 }
+
+#[test]
+fn plan_zone_has_the_right_lengths() {
+    for (members, expected) in [
+        ("3", [("egh", 100), ("coprime", 70), ("ols", 64), ("pol", 49), ("list", 26)]),
+        ("7", [("egh", 328), ("coprime", 181), ("ols", 128), ("pol", 128), ("list", 59)]),
+        ("15", [("egh", 1060), ("coprime", 577), ("ols", 256), ("pol", 256), ("list", 124)]),
+    ] {
+        let rows = rows(&["plan", "zone", "--universe", "256", "--members", members, "--json"]);
+        let bits: Vec<_> = rows.iter().map(|row| row["bits"].as_u64().unwrap()).collect();
+        assert!(bits.is_sorted() && rows.len() == 6);
+        for (code, bits) in expected.into_iter().chain([("bitmap", 256)]) {
+            let row = rows.iter().find(|row| row["code"] == code).unwrap();
+            assert_eq!(row["bits"], bits, "{code}");
+            assert!(row["zone"].as_u64().unwrap() >= members.parse().unwrap(), "{row}");
+            assert!(row["probes"].is_u64() && row["shape"].is_object());
+        }
+        let pol = rows.iter().find(|row| row["code"] == "pol").unwrap();
+        assert_eq!(pol["shape"]["order"], if members == "3" { 7 } else { 16 });
+        assert_eq!(pol["matrix_bits"].as_u64().unwrap(), pol["bits"].as_u64().unwrap() * 256);
+        assert_eq!(pol["cut"]["bits"].as_u64(), (members == "3").then_some(48));
+    }
+    let (success, out, _) = sidon(&["plan", "zone", "--universe", "256", "--members", "3"]);
+    assert!(success && out.contains("pol, cut") && out.contains("a list of them is the smallest"));
+    let runs =
+        rows(&["plan", "zone", "--universe", "2000", "--members", "2", "--crossovers", "--json"]);
+    let first = &runs[0];
+    assert_eq!(
+        (&first["code"], &first["from"], &first["to"]),
+        (&"ols".into(), &8.into(), &169.into())
+    );
+    let (success, _, err) = sidon(&["plan", "zone", "--universe", "256", "--members", "0"]);
+    assert!(!success && err.contains("members is 0"));
+}

@@ -50,6 +50,23 @@ fn every_claim_of_002_holds() {
 }
 
 #[test]
+fn every_claim_of_003_holds() {
+    let (success, out, err) = sidon(&["lab", "run", "003", "--quick", "--json"]);
+    assert!(success, "{err}");
+    let rows = rows(&out);
+    assert!(rows.len() >= 104);
+    let row = |id: &str| rows.iter().find(|row| row["id"] == id).unwrap();
+    // Where the paper errs, its number stands beside the right one.
+    let printed = row("003.table6.pol.d7");
+    assert_eq!((&printed["paper"][0], &printed["measured"][0]), (&105.into(), &128.into()));
+    assert_eq!(printed["verdict"], "paper is wrong");
+    assert_eq!(row("003.adaptive.wrong")["measured"], 0);
+    let bytes = |id: &str| row(id)["measured"].as_f64().unwrap();
+    assert!(bytes("003.adaptive.list") < bytes("003.adaptive.zones"));
+    assert!(bytes("003.adaptive.zones") < 32.0);
+}
+
+#[test]
 fn threads_change_nothing_and_seeds_do() {
     let run = |threads: &str, seed: &str| {
         let args = ["lab", "run", "002.sim.move6_75", "--trials", "3", "--json"];

@@ -103,9 +103,13 @@ fn a_filter_takes_what_it_says() {
     assert!(decoded(&udp) > 100);
     assert_eq!(decoded(&udp) + decoded(&rest), decoded(&all));
     assert_eq!(udp["ledger"]["filtered"].as_u64().unwrap(), decoded(&rest));
-    assert!(udp["top_flows"].as_array().unwrap().iter().all(|flow| {
-        flow["key"].as_str().unwrap().ends_with("udp")
-    }));
+    assert!(
+        udp["top_flows"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|flow| { flow["key"].as_str().unwrap().ends_with("udp") })
+    );
     assert_eq!(json(&["-r", &capture, "-c", "77"], 0)["packets"], 77);
 }
 

@@ -6,7 +6,8 @@ use sidon::{
     member::{
         Blocked, Bloom, Counting, DLeft, Moves, Overflow, Spread, blocked, bloom, counting, dleft,
     },
-    ops::{Contains, Insert},
+    ops::{Contains, Count, Insert},
+    zone::{Adaptive, Any, Filter, Shape, Sketch, Way, adaptive::Ladder, egh, ols, pol},
 };
 use sidon_kit::Rng;
 use std::path::PathBuf;
@@ -30,6 +31,41 @@ fn filled<S: Insert<str>>(mut empty: S) -> S {
         empty.insert(key).unwrap();
     }
     empty
+}
+
+/// Images of zone structures: a filter and a sketch of each code, inside the zone, one beyond it and
+/// further, and adaptive sets at each stage.
+fn zone_goldens() -> Vec<Vec<u8>> {
+    let ols = Shape::Ols(ols::Shape { universe: 23, order: 5, groups: 4 });
+    let pol =
+        Shape::Pol(pol::Shape { universe: 60, order: 4, digits: 3, groups: 5, infinity: true });
+    let egh = Shape::Egh(egh::Shape { universe: 60, moduli: vec![4, 5, 7, 9] });
+    let filter = |shape: &Shape, keys: &[u64]| {
+        let mut filter = Filter::of(shape).unwrap();
+        keys.iter().for_each(|key| filter.insert(key).unwrap());
+        filter
+    };
+    let sketch = |shape: &Shape, keys: &[u64]| {
+        let mut sketch = Sketch::of(shape, 7).unwrap();
+        keys.iter().for_each(|&key| sketch.add(&key, 3 + key).unwrap());
+        sketch
+    };
+    let adaptive = |universe, way, members| {
+        let mut set = Adaptive::on(&Ladder::new(universe, way).unwrap());
+        (0..members).for_each(|i| set.insert(&(i * 37 % universe)).unwrap());
+        set
+    };
+    vec![
+        golden("zone-filter-ols.sidon", filter(&ols, &[0, 7, 13])),
+        golden("zone-filter-pol.sidon", filter(&pol, &[59, 3])),
+        golden("zone-filter-egh.sidon", filter(&egh, &[8, 30, 59, 1])),
+        golden("zone-sketch-ols.sidon", sketch(&ols, &[0, 7, 13, 19])),
+        golden("zone-sketch-pol.sidon", sketch(&pol, &[59, 3])),
+        golden("zone-sketch-egh.sidon", sketch(&egh, &[8, 30, 59, 1, 2])),
+        golden("zone-list.sidon", adaptive(256, Way::List, 6)),
+        golden("zone-ladder.sidon", adaptive(256, Way::Zones, 3)),
+        golden("zone-bitmap.sidon", adaptive(100, Way::List, 40)),
+    ]
 }
 
 fn goldens() -> [Vec<u8>; 6] {
@@ -82,6 +118,9 @@ fn read_as_all(image: &[u8]) -> Option<Malformed> {
         Ok(Blocked::KIND) => one::<Blocked>(image),
         Ok(Counting::KIND) => one::<Counting>(image),
         Ok(DLeft::KIND) => one::<DLeft>(image),
+        Ok(Filter::<Any>::KIND) => one::<Filter<Any>>(image),
+        Ok(Sketch::<Any>::KIND) => one::<Sketch<Any>>(image),
+        Ok(Adaptive::KIND) => one::<Adaptive>(image),
         _ => {
             let all = [one::<Bloom>(image), one::<Blocked>(image), one::<Counting>(image)];
             all.into_iter().reduce(Option::and).flatten()
@@ -112,7 +151,7 @@ fn golden_images_are_read_back() {
 
 #[test]
 fn every_single_byte_corruption_is_noticed() {
-    for image in goldens() {
+    for image in goldens().into_iter().chain(zone_goldens()) {
         assert_eq!(read_as_all(&image), None);
         for at in 0..image.len() {
             for flip in 1..=255 {
@@ -140,7 +179,7 @@ fn seal(image: &mut [u8]) {
 /// other one has its checksum put right, so that the reader's later checks are put to the test.
 #[test]
 fn ten_million_byte_strings_give_a_structure_or_malformed() {
-    let goldens = goldens();
+    let goldens = [goldens().to_vec(), zone_goldens()].concat();
     let mut rng = Rng::seeded(20);
     let mut accepted = 0;
     let mut image = Vec::new();
@@ -153,10 +192,10 @@ fn ten_million_byte_strings_give_a_structure_or_malformed() {
                 image[..6].copy_from_slice(b"SIDN\x01\x00");
             }
         } else {
-            image.extend(&goldens[rng.below(6) as usize]);
+            image.extend(&goldens[rng.below(goldens.len() as u64) as usize]);
             for _ in 0..=rng.below(3) {
                 // Two in three changes go to the header and the fields.
-                let reach = if rng.below(3) == 0 { image.len() } else { 96 };
+                let reach = if rng.below(3) == 0 { image.len() } else { 96.min(image.len()) };
                 let at = rng.below(reach as u64) as usize;
                 image[at] = match rng.below(4) {
                     0 => 0,
@@ -188,4 +227,46 @@ fn no_shape_takes_more_memory_than_its_image_is_long() {
         Bloom::from_bytes(&bloom, SEED),
         Err(Malformed::Length { expected, .. }) if expected == 1 << 57
     ));
+}
+
+#[test]
+fn golden_zones_are_read_back_under_any_seed() {
+    let images = zone_goldens();
+    for seed in [SEED, Seed(1)] {
+        let filter = |image: usize| Filter::<Any>::from_bytes(&images[image], seed).unwrap();
+        assert_eq!((filter(0).list(), filter(0).len()), (vec![0, 7, 13], Some(3)));
+        assert_eq!((filter(1).list(), filter(1).len()), (vec![3, 59], Some(2)));
+        assert!(
+            [8, 30, 59, 1].iter().all(|key| filter(2).contains(key)) && filter(2).len().is_none()
+        );
+        let sketch = |image: usize| Sketch::<Any>::from_bytes(&images[image], seed).unwrap();
+        assert_eq!(sketch(3).list().unwrap(), [(0, 3), (7, 10), (13, 16), (19, 22)]);
+        assert_eq!(sketch(4).list().unwrap(), [(3, 6), (59, 62)]);
+        assert!(!sketch(5).is_exact() && sketch(5).estimate(&30).value >= 33);
+        let set = |image: usize| Adaptive::from_bytes(&images[image], seed).unwrap().list();
+        assert_eq!((set(6).len(), set(7), set(8).len()), (6, vec![0, 37, 74], 40));
+    }
+    // A code of one family is not read as another's.
+    assert_eq!(
+        Filter::<sidon::zone::Egh>::from_bytes(&images[0], SEED).err(),
+        Some(Malformed::Field { name: "code" })
+    );
+}
+
+#[test]
+fn a_zone_that_is_not_there_is_not_believed() {
+    // The number of members is the last field of the filter: one less, and one beyond the zone.
+    let [image, ..] = &zone_goldens()[..] else { panic!("there are images") };
+    for claim in [0, 2, 4, u64::MAX] {
+        let mut image = image.clone();
+        image[32 + 6 * 8..32 + 7 * 8].copy_from_slice(&u64::to_le_bytes(claim));
+        seal(&mut image);
+        let why = Filter::<Any>::from_bytes(&image, SEED).err();
+        assert_eq!(why, Some(Malformed::Field { name: "columns" }), "{claim}");
+    }
+    // A universe of 2^40 needs more cells than there are.
+    let mut image = image.clone();
+    image[40..48].copy_from_slice(&(1u64 << 40).to_le_bytes());
+    seal(&mut image);
+    assert!(matches!(Filter::<Any>::from_bytes(&image, SEED), Err(Malformed::Length { .. })));
 }

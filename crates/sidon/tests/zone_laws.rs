@@ -114,7 +114,7 @@ fn a_sketch_is_exact_or_at_most_and_comes_back_into_its_zone() {
     let codes = [codes(25, 3), codes(25, 2), codes(64, 3)].concat();
     for (seed, code) in codes.into_iter().enumerate() {
         let mut rng = Rng::seeded(seed as u64);
-        let mut sketch = Sketch::new(code.clone(), 6).unwrap();
+        let mut sketch = Sketch::new(code.clone(), 4).unwrap();
         let mut twin = BTreeMap::new();
         for _ in 0..600 {
             let was_exact = sketch.is_exact();
@@ -126,7 +126,7 @@ fn a_sketch_is_exact_or_at_most_and_comes_back_into_its_zone() {
                     twin.clear();
                 }
                 1..4 => {
-                    let mut other = Sketch::new(code.clone(), 6).unwrap();
+                    let mut other = Sketch::new(code.clone(), 4).unwrap();
                     let mut added = BTreeMap::new();
                     for _ in 0..rng.below(3) {
                         let (key, amount) = (rng.below(code.universe()), 1 + rng.below(3));
@@ -153,7 +153,7 @@ fn a_sketch_is_exact_or_at_most_and_comes_back_into_its_zone() {
                         }
                     }
                     Err(why) => {
-                        assert_eq!(why, Refused::Overflow { ceiling: 63 });
+                        assert_eq!(why, Refused::Overflow { ceiling: 15 });
                         assert_eq!(sketch.to_bytes(), before, "a refused add changed something");
                         refused += 1;
                     }

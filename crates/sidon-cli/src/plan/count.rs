@@ -9,7 +9,7 @@ use sidon::{
 
 #[derive(Debug, clap::Args)]
 #[group(id = "size", required = true, multiple = false, args = ["epsilon", "memory"])]
-pub(super) struct Args {
+pub(crate) struct Args {
     /// How far above the truth a count may be, as a share of all that is added
     #[arg(long, value_name = "E")]
     epsilon: Option<f64>,
@@ -23,10 +23,10 @@ pub(super) struct Args {
     #[arg(long, value_name = "BITS", default_value_t = 32)]
     width: u32,
     /// How many keys will be counted: adds the mean error, and a plain hash table
-    #[arg(long, value_name = "N", value_parser = super::keys)]
+    #[arg(long, value_name = "N", value_parser = super::whole)]
     keys: Option<u64>,
     /// How much will be added in all [default: one for each key]
-    #[arg(long, value_name = "N", value_parser = super::keys, requires = "keys")]
+    #[arg(long, value_name = "N", value_parser = super::whole, requires = "keys")]
     total: Option<u64>,
     /// Write JSON: {"rows": [{"structure", "layout", "bytes", "epsilon", "delta",
     /// "mean_overestimate", "shape"}]}
@@ -41,7 +41,7 @@ pub(crate) fn memory(text: &str) -> Result<u64, String> {
         .iter()
         .find_map(|&(name, unit)| Some((text.strip_suffix(name)?.trim_end(), unit)))
         .unwrap_or((text, 1));
-    let bytes = super::keys(number).ok().and_then(|number| number.checked_mul(unit));
+    let bytes = super::whole(number).ok().and_then(|number| number.checked_mul(unit));
     bytes.ok_or_else(|| "expected a number of bytes, such as 65536, 64KiB or 16MiB".to_owned())
 }
 

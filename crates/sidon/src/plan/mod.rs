@@ -36,7 +36,7 @@ pub use zone::{
     independent_rate, least_polynomials, ols_rate, pol, runs, zones,
 };
 pub use zone_rate::{groups_rate, pol_rate};
-pub use zone_search::gcd;
+pub use zone_search::primes_of;
 
 use crate::Infeasible;
 

@@ -28,7 +28,7 @@ pub struct Few {
 /// The most moduli that are searched for.
 const SEARCHED_MOST: u64 = 512;
 /// The most members a plan is made for.
-const MEMBERS_MOST: u64 = 4096;
+const MEMBERS_MOST: u64 = 1024;
 
 impl Few {
     fn check(self) -> Result<(), Infeasible> {

@@ -307,7 +307,7 @@ impl Code for Any {
         each!(self, code => code.rate(members))
     }
     fn candidates(&self, found: &Found, visit: &mut dyn FnMut(u64)) {
-        each!(self, code => code.candidates(found, visit))
+        each!(self, code => code.candidates(found, visit));
     }
     fn work(&self, found: &Found) -> u64 {
         each!(self, code => code.work(found))

@@ -19,7 +19,7 @@ use super::{
     code::{self, Code, Columns, Found},
 };
 use crate::{Infeasible, plan};
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 /// The largest modulus.
 pub const MODULUS_MOST: u64 = 1 << 24;
@@ -44,14 +44,13 @@ impl Shape {
     fn check(&self) -> Result<(), Infeasible> {
         Infeasible::unless_within("universe", self.universe, 1, UNIVERSE_MOST)?;
         Infeasible::unless_within("moduli", self.moduli.len() as u64, 1, MODULI_MOST)?;
-        let mut least = 2;
-        for (i, &modulus) in self.moduli.iter().enumerate() {
+        let (mut least, mut primes) = (2, HashSet::new());
+        for &modulus in &self.moduli {
             Infeasible::unless_within("modulus", modulus.into(), least, MODULUS_MOST)?;
             least = u64::from(modulus) + 1;
-            // The greatest common divisor must be 1.
-            for &other in &self.moduli[..i] {
-                let divisor = plan::gcd(modulus.into(), other.into());
-                Infeasible::unless_within("common divisor", divisor, 1, 1)?;
+            for prime in plan::primes_of(modulus.into()) {
+                let times = 1 + u64::from(!primes.insert(prime));
+                Infeasible::unless_within("moduli with a common prime", times, 1, 1)?;
             }
         }
         Ok(())

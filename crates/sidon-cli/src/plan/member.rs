@@ -1,44 +1,19 @@
-//! `sidon plan`: which structure, what size, what it will cost.
-
-pub(crate) mod count;
+//! `sidon plan member`: sets.
 
 use crate::{
     audit::{self, Found},
     show,
 };
-use clap::Subcommand;
 use serde_json::{Value, json};
 use sidon::{
     member::{Moves, Overflow, Spread},
     plan::{self, Shape, Target},
 };
 
-/// Choose a structure and its size for a target
-///
-/// Prints every structure that meets the target, cheapest first, with the plain alternative among
-/// them. The figures are closed forms; the library's tests measure that they hold.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    what: What,
-}
-
-#[derive(Debug, Subcommand)]
-enum What {
-    /// Sets: is this key one of them?
-    ///
-    /// Example: sidon plan member --keys 1000000 --fpr 0.001
-    Member(MemberArgs),
-    /// Counts: how much was added under this key?
-    ///
-    /// Example: sidon plan count --epsilon 0.0001 --delta 0.02
-    Count(count::Args),
-}
-
-#[derive(Debug, clap::Args)]
-struct MemberArgs {
+pub(super) struct Args {
     /// How many keys are stored at a time, at the most
-    #[arg(long, value_name = "N", value_parser = keys)]
+    #[arg(long, value_name = "N", value_parser = super::whole)]
     keys: u64,
     /// The share of strangers that may pass, between 0 and 1
     #[arg(long, value_name = "P")]
@@ -61,27 +36,7 @@ struct MemberArgs {
     json: bool,
 }
 
-/// A whole number, written plainly, with underscores, or as 1e6.
-fn keys(text: &str) -> Result<u64, String> {
-    if let Ok(number) = text.replace('_', "").parse() {
-        return Ok(number);
-    }
-    match text.parse::<f64>() {
-        Ok(number) if number >= 0.0 && number < 2f64.powi(64) && number.fract() == 0.0 => {
-            Ok(number as u64)
-        }
-        _ => Err("expected a whole number, such as 1000000 or 1e6".to_owned()),
-    }
-}
-
-pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    match &args.what {
-        What::Member(args) => member(args),
-        What::Count(args) => count::run(args),
-    }
-}
-
-fn member(args: &MemberArgs) -> anyhow::Result<()> {
+pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let mut rows = plan::members(Target { keys: args.keys, false_positives: args.fpr })?;
     if let Some(only) = &args.only {
         rows.retain(|row| row.shape.name() == only);
@@ -136,7 +91,7 @@ fn member(args: &MemberArgs) -> anyhow::Result<()> {
             None if args.audit => line.extend(["-", "-", "-", "-"].map(str::to_owned)),
             None => {}
         }
-        line.push(shape_text(&row.shape));
+        line.push(super::shape_text(&shape_json(&row.shape)));
         line
     });
     show::print(&show::table(&head, lines))?;
@@ -148,7 +103,7 @@ fn member(args: &MemberArgs) -> anyhow::Result<()> {
 }
 
 /// What each row is worth when built; nothing for the plain alternative.
-fn measure(args: &MemberArgs, rows: &[plan::Member]) -> anyhow::Result<Vec<Option<Found>>> {
+fn measure(args: &Args, rows: &[plan::Member]) -> anyhow::Result<Vec<Option<Found>>> {
     let of = |row: &plan::Member| audit::steps(args.keys, args.turnovers, row.false_positives);
     let bar = show::progress(rows.iter().map(of).sum());
     let mut all = Vec::new();
@@ -194,16 +149,4 @@ fn moves(moves: Moves) -> String {
         Moves::First => "first".to_owned(),
         Moves::Search(limit) => format!("search {limit}"),
     }
-}
-
-/// The shape on a line, from the same facts as the JSON.
-fn shape_text(shape: &Shape) -> String {
-    let Value::Object(fields) = shape_json(shape) else { return String::new() };
-    let text = |value: &Value| match value {
-        Value::Number(number) => number.as_u64().map_or(number.to_string(), show::whole),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
-    let fields: Vec<_> = fields.iter().map(|(name, v)| format!("{name} {}", text(v))).collect();
-    fields.join(", ")
 }
