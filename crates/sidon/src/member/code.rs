@@ -55,7 +55,7 @@ pub(crate) struct Sums {
 
 impl Sums {
     /// The code of sums up to `ceiling`.
-    pub(super) fn new(
+    pub(crate) fn new(
         increments: Increments,
         ceiling: u64,
         overflow: Overflow,

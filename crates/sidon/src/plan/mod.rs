@@ -4,13 +4,17 @@
 //! what is planned here is measured in the tests. [`members`] lists every structure that meets a
 //! target, cheapest first, with the plain alternative among them.
 
+mod bh;
 mod bloom;
 mod choose;
 mod counting;
 mod dleft;
 mod fluid;
+mod increments;
 mod tail;
+mod variable;
 
+pub use bh::{BH_SET, bh, bh_best_hashes, bh_of, bh_overflow, bh_rate};
 pub use bloom::{
     blocked, blocked_rate, bloom, bloom_best_hashes, bloom_bits_per_key, bloom_rate,
     bloom_rate_limit,
@@ -25,7 +29,12 @@ pub use dleft::{
     dleft_small, dleft_smallest,
 };
 pub use fluid::Fluid;
+pub use increments::{bh_basic_rate, bh_detection, bh_floor, two_hashes, variable_range_rate};
 pub use tail::{ln_factorial, poisson, poisson_at_least};
+pub use variable::{
+    Found, OVERFLOWS, SETS, variable, variable_at_least, variable_best_hashes, variable_in_lines,
+    variable_of, variable_overflow, variable_overflow_bound, variable_rate, variable_search,
+};
 
 use crate::Infeasible;
 

@@ -1,0 +1,229 @@
+//! Filters of variable increments: the increments, counters and hashes that take the least memory.
+//!
+//! More increments tell more and need wider counters. Which set is best was searched by formula;
+//! [`variable_search`] is that search, and its winners are [`SETS`].
+
+use super::{
+    Target,
+    increments::{Cell, DRAWS_MOST, Line, best_hashes, least_cells},
+};
+use crate::{
+    Infeasible,
+    member::{Increments, LINES_MOST, Overflow, Spread, code::Sums, variable},
+    plan::bloom,
+    probe::LINE,
+};
+
+/// How many counters may be at their ceiling or above at a time, on average: as few as in a table
+/// of 4-bit counters for a million keys.
+pub const OVERFLOWS: f64 = 1e-9;
+
+/// The sets that plans choose from.
+pub const SETS: [Increments; 4] = [
+    Increments::of([4, 5, 6, 7]),
+    Increments::of([8, 12, 14, 15]),
+    Increments::of([2, 3]),
+    Increments::of([4, 6, 7]),
+];
+
+/// The smallest table that meets the target, and overflows as rarely as a counting filter.
+pub fn variable(target: Target) -> Result<variable::Shape, Infeasible> {
+    let shapes = SETS.iter().map(|&set| variable_of(target, set, OVERFLOWS));
+    let shapes: Result<Vec<_>, _> = shapes.collect();
+    let least = shapes?.into_iter().min_by_key(|shape| shape.counters * u64::from(shape.width));
+    least.ok_or(Infeasible::Memory { bytes: u64::MAX })
+}
+
+/// The smallest table of these increments that meets the target with at most `overflows` counters
+/// at their ceiling or above, on average.
+pub fn variable_of(
+    target: Target,
+    increments: Increments,
+    overflows: f64,
+) -> Result<variable::Shape, Infeasible> {
+    target.check()?;
+    let keys = target.keys as f64;
+    for width in least_width(increments)..=variable::WIDTH_MOST {
+        let cell = cell(increments, width, 0)?;
+        let rate = |counters: u64, hashes| cell.rate(counters as f64, hashes, keys);
+        let Some((counters, hashes)) = least_cells(target.false_positives, rate) else { continue };
+        let above = counters as f64 * cell.overflow(counters as f64, hashes, keys);
+        if above <= overflows {
+            return Ok(shape(counters, hashes, width, increments, Spread::Anywhere));
+        }
+    }
+    Err(Infeasible::Memory { bytes: u64::MAX })
+}
+
+/// The table with the fewest lines a key, two or more, that meets the target in at most 12 % more
+/// memory than the smallest; counters have eight bits.
+pub fn variable_in_lines(target: Target) -> Result<variable::Shape, Infeasible> {
+    const WIDTH: u32 = 8;
+    const WORTH: f64 = 1.12;
+    let smallest = variable(target)?;
+    let bits = |shape: &variable::Shape| shape.counters * u64::from(shape.width);
+    let worth = bits(&smallest) as f64 * WORTH;
+    let mut best: Option<variable::Shape> = None;
+    for lines in 2..=4.min(LINES_MOST) {
+        for &set in &SETS[..2] {
+            let cell = cell(set, WIDTH, DRAWS_MOST)?;
+            for each in 2..=6 {
+                let Some(found) = in_lines(target, &cell, set, lines, each) else { continue };
+                if best.is_none_or(|best| bits(&found) < bits(&best)) {
+                    best = Some(found);
+                }
+            }
+        }
+        if best.is_some_and(|best| bits(&best) as f64 <= worth) {
+            break;
+        }
+    }
+    Ok(best.unwrap_or(smallest))
+}
+
+/// The least whole number of lines for `each` counters in each of `lines` lines a key.
+fn in_lines(
+    target: Target,
+    cell: &Cell,
+    increments: Increments,
+    lines: u32,
+    each: u32,
+) -> Option<variable::Shape> {
+    const MOST: u64 = 1 << 48;
+    let width = 8;
+    let line = Line::new(cell, LINE as u64 * 8 / u64::from(width), each);
+    let rate = |all: u64| line.rate(all as f64, lines, target.keys as f64);
+    let all = bloom::least(MOST, |all| rate(all) <= target.false_positives);
+    let counters = all.checked_mul(LINE as u64 * 8 / u64::from(width))?;
+    let found = shape(counters, lines * each, width, increments, Spread::Lines(lines));
+    let above = counters as f64 * cell.overflow(counters as f64, lines * each, target.keys as f64);
+    (all < MOST && above <= OVERFLOWS).then_some(found)
+}
+
+/// The false-positive rate of a table that holds `keys` keys. Counters that would pass their
+/// ceiling are taken for pinned.
+pub fn variable_rate(shape: variable::Shape, keys: u64) -> Result<f64, Infeasible> {
+    let (counters, keys) = (shape.counters as f64, keys as f64);
+    match shape.spread {
+        Spread::Anywhere => {
+            let cell = cell(shape.increments, shape.width, 0)?;
+            Ok(cell.rate(counters, shape.hashes, keys))
+        }
+        Spread::Lines(lines) => {
+            let each = shape.hashes / lines.max(1);
+            let cell = cell(shape.increments, shape.width, each as usize)?;
+            let in_line = LINE as u64 * 8 / u64::from(shape.width);
+            let line = Line::new(&cell, in_line, each);
+            Ok(line.rate(counters / in_line as f64, lines, keys))
+        }
+    }
+}
+
+/// How many counters would be above their ceiling while `keys` keys are stored, on average.
+pub fn variable_overflow(shape: variable::Shape, keys: u64) -> Result<f64, Infeasible> {
+    let Some(above) = 1u64.checked_shl(shape.width) else { return Ok(0.0) };
+    Ok(shape.counters as f64 * variable_at_least(shape, keys, above)?)
+}
+
+/// The chance that a given counter would be at `level` or above while `keys` keys are stored, if it
+/// had no ceiling; levels of up to 2^16.
+pub fn variable_at_least(shape: variable::Shape, keys: u64, level: u64) -> Result<f64, Infeasible> {
+    Infeasible::unless_within("level", level, shape.increments.most().into(), 1 << 16)?;
+    // A counter that is pinned from there on.
+    let cell =
+        Cell::walk(&Sums::new(shape.increments, level, Overflow::Pin)?, level as usize + 1, 0);
+    Ok(cell.overflow(shape.counters as f64, shape.hashes, keys as f64))
+}
+
+/// The upper bound of the same that theorem 3 rests on: a counter above its ceiling has met at least
+/// `a` keys, the ceiling over the largest increment, and that happens to at most
+/// `m (e k n / (a m))^a` of them.
+pub fn variable_overflow_bound(shape: variable::Shape, keys: u64) -> f64 {
+    let met = (1u32 << shape.width.min(31)).div_ceil(shape.increments.most());
+    let mean = f64::from(shape.hashes) * keys as f64 / shape.counters as f64;
+    let base = std::f64::consts::E * mean / f64::from(met);
+    shape.counters as f64 * base.powi(met as i32)
+}
+
+/// The integer number of hashes with the least rate for this many counters and keys.
+pub fn variable_best_hashes(
+    increments: Increments,
+    width: u32,
+    counters: u64,
+    keys: u64,
+) -> Result<u32, Infeasible> {
+    let cell = cell(increments, width, 0)?;
+    Ok(best_hashes(|hashes| cell.rate(counters as f64, hashes, keys as f64)))
+}
+
+/// What a search found.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Found {
+    /// The increments.
+    pub increments: Increments,
+    /// The bits of a counter.
+    pub width: u32,
+    /// The number of hashes.
+    pub hashes: u32,
+    /// The false-positive rate.
+    pub false_positives: f64,
+}
+
+/// The best of all sets of `count` increments up to `most`, counter widths and numbers of hashes,
+/// for a million keys in a table of so many bits a key, with at most [`OVERFLOWS`] counters above
+/// their ceiling.
+pub fn variable_search(bits_per_key: f64, count: usize, most: u8) -> Result<Found, Infeasible> {
+    const KEYS: f64 = 1e6;
+    let mut best: Option<Found> = None;
+    for least in 1..=most {
+        for increments in Increments::search(count, least..=most, |_| true) {
+            // Where all values share a divisor, a smaller set says the same.
+            if increments.values().iter().copied().fold(0, divisor) > 1 {
+                continue;
+            }
+            let width = least_width(increments) + 5;
+            let cell = cell(increments, width.min(variable::WIDTH_MOST), 0)?;
+            for width in least_width(increments) + 2..=least_width(increments) + 5 {
+                let counters = (bits_per_key * KEYS / f64::from(width)).floor();
+                let hashes = best_hashes(|hashes| cell.rate(counters, hashes, KEYS));
+                let false_positives = cell.rate(counters, hashes, KEYS);
+                if best.is_some_and(|best| best.false_positives <= false_positives) {
+                    continue;
+                }
+                // Only what would win is worth the walk with its own ceiling.
+                let shape = shape(counters as u64, hashes, width, increments, Spread::Anywhere);
+                if variable_overflow(shape, KEYS as u64)? <= OVERFLOWS {
+                    best = Some(Found { increments, width, hashes, false_positives });
+                }
+            }
+        }
+    }
+    best.ok_or(Infeasible::Memory { bytes: u64::MAX })
+}
+
+fn divisor(a: u8, b: u8) -> u8 {
+    if b == 0 { a } else { divisor(b, a % b) }
+}
+
+fn shape(
+    counters: u64,
+    hashes: u32,
+    width: u32,
+    increments: Increments,
+    spread: Spread,
+) -> variable::Shape {
+    variable::Shape { counters, hashes, width, increments, overflow: Overflow::Refuse, spread }
+}
+
+/// The bits of the largest increment.
+fn least_width(increments: Increments) -> u32 {
+    increments.most().ilog2() + 1
+}
+
+fn cell(increments: Increments, width: u32, powers: usize) -> Result<Cell, Infeasible> {
+    let pins = variable::Shape {
+        overflow: Overflow::Pin,
+        ..shape(1, 1, width, increments, Spread::Anywhere)
+    };
+    Ok(Cell::walk(&pins.code()?, 1 << width, powers))
+}
