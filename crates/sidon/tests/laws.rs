@@ -4,8 +4,8 @@ use sidon::{
     Key, Refused, Seed,
     bytes::Image,
     member::{
-        Bh, Blocked, Bloom, Counting, DLeft, Decode, Increments, Moves, Overflow, Spread, Variable,
-        bh, blocked, bloom, counting, dleft, variable,
+        Bh, Blocked, Bloom, Counting, DLeft, Decode, Increments, Moves, Multilayer, Overflow,
+        Spread, Variable, bh, blocked, bloom, counting, dleft, multilayer, variable,
     },
     ops::{Contains, Insert, Merge, Remove},
 };
@@ -153,6 +153,19 @@ keys_leave!(Paired<const KEYS: u32, const SUM: u32, const EXAMINED: u32, const C
         centred: CENTRED,
         overflow: if PIN { Overflow::Pin } else { Overflow::Refuse },
         spread,
+    }
+});
+
+keys_leave!(Layered<const SET: u32, const FIRST: u32, const REST: u32, const BUCKETS: u64, const PIN: bool>(Multilayer), |size: u64| {
+    multilayer::Shape {
+        counters: size,
+        hashes: 4,
+        first: FIRST,
+        rest: REST,
+        buckets: BUCKETS,
+        increments: increments(SET),
+        overflow: if PIN { Overflow::Pin } else { Overflow::Refuse },
+        spread: Spread::Anywhere,
     }
 });
 
@@ -308,6 +321,19 @@ fn pairs_of_counters_keep_every_law() {
 }
 
 #[test]
+fn layers_keep_every_law() {
+    // The second layer full, its counters full, and room enough.
+    assert!(deletes::<Layered<4, 4, 7, 1, false>>().refused_inserts > 100);
+    assert!(deletes::<Layered<0, 2, 1, 9, false>>().refused_inserts > 100);
+    deletes::<Layered<0, 2, 6, 9, false>>();
+    deletes::<Layered<4, 4, 7, 9, false>>();
+    deletes::<Layered<1, 5, 8, 9, false>>();
+    deletes::<Layered<1, 3, 8, 9, false>>();
+    assert_eq!(deletes::<Layered<4, 4, 5, 2, true>>().refused_inserts, 0);
+    assert_eq!(deletes::<Layered<0, 2, 2, 3, true>>().refused_inserts, 0);
+}
+
+#[test]
 fn dleft_keeps_every_law_in_every_layout() {
     // 97 cells round up to a few buckets: sixty keys with copies fill them, and counters.
     assert!(deletes::<Left<2, 8, 16, 1, 0>>().refused_inserts > 100);
@@ -377,6 +403,7 @@ fn batches_are_the_same_as_one_by_one() {
         batch_is_one_by_one::<Varied<4, 7, false, 0>>(size, 1 << 40);
         batch_is_one_by_one::<Varied<1, 8, true, 2>>(size, 1 << 40);
         batch_is_one_by_one::<Paired<4, 8, 15, false, false, 0>>(size, 1 << 40);
+        batch_is_one_by_one::<Layered<4, 4, 7, 40, false>>(size, 1 << 40);
         batch_is_one_by_one::<Left<2, 16, 16, 2, 0>>(size, 1 << 40);
         batch_is_one_by_one::<Left<2, 8, 14, 0, 99>>(size, 1 << 40);
         batch_is_one_by_one::<Left<4, 8, 16, 2, 1>>(size, 1 << 40);
@@ -388,6 +415,8 @@ fn batches_are_the_same_as_one_by_one() {
     batch_is_one_by_one::<Varied<4, 4, false, 0>>(301, 40);
     batch_is_one_by_one::<Varied<4, 5, true, 0>>(301, 40);
     batch_is_one_by_one::<Paired<3, 5, 6, false, false, 0>>(301, 40);
+    batch_is_one_by_one::<Layered<4, 4, 4, 2, false>>(301, 40);
+    batch_is_one_by_one::<Layered<4, 4, 4, 2, true>>(301, 40);
     batch_is_one_by_one::<Paired<4, 6, 15, true, true, 0>>(301, 40);
     batch_is_one_by_one::<Left<2, 8, 16, 1, 0>>(97, 400);
     batch_is_one_by_one::<Left<2, 8, 16, 0, 30>>(97, 400);
@@ -443,6 +472,37 @@ fn a_merge_that_would_overflow_is_refused_whole() {
     }
     let before = left.to_bytes();
     assert_eq!(left.merge(&right), Err(Refused::Overflow { ceiling: 3 }));
+    assert_eq!(left.to_bytes(), before);
+}
+
+#[test]
+fn a_merge_of_layers_holds_what_both_held() {
+    type Layers = Layered<4, 4, 7, 30, false>;
+    let fresh = || Layers::fresh(Seed(12), 2_003);
+    let (mut left, mut right, mut both) = (fresh(), fresh(), fresh());
+    let keys: Vec<u64> = sidon_kit::Keys::seeded(11).take(500).collect();
+    for (i, key) in keys.iter().enumerate() {
+        let side = if i % 3 == 0 { &mut left } else { &mut right };
+        side.insert(key).unwrap();
+        both.insert(key).unwrap();
+    }
+    assert!(left.0.spilled() > 0 && both.0.spilled() > 30);
+    left.merge(&right).unwrap();
+    // Cells of the second layer may lie elsewhere; all answers are the same, and all keys can go.
+    assert_eq!((left.stored(), left.0.spilled()), (500, both.0.spilled()));
+    assert_eq!(left.certainty(), both.certainty());
+    for key in &keys {
+        assert_eq!(left.try_remove(*key), Some(Ok(())));
+    }
+    assert_eq!(left.to_bytes(), fresh().to_bytes());
+
+    // No room for what both have spilled: refused whole.
+    type Small = Layered<0, 1, 8, 1, false>;
+    let (mut left, mut right) = (Small::fresh(Seed(1), 60), Small::fresh(Seed(1), 60));
+    while left.insert(&keys[left.stored() as usize]).is_ok() {}
+    while right.insert(&keys[400 - right.stored() as usize]).is_ok() {}
+    let before = left.to_bytes();
+    assert!(matches!(left.merge(&right), Err(Refused::Full { .. })));
     assert_eq!(left.to_bytes(), before);
 }
 

@@ -2,8 +2,9 @@
 
 pub mod acsm_2006;
 pub mod dleft_2006;
+pub mod increments_2014;
 
 use crate::experiment::Paper;
 
 /// Every paper, in the order of their ids.
-pub static ALL: &[&Paper] = &[&acsm_2006::PAPER, &dleft_2006::PAPER];
+pub static ALL: &[&Paper] = &[&acsm_2006::PAPER, &dleft_2006::PAPER, &increments_2014::PAPER];

@@ -1,7 +1,7 @@
 //! What a cell of variable increments says: one sum ([`Sums`]), or a count and a sum ([`Pairs`]).
 //!
-//! The four questions of every such filter, asked of the value of one cell and the place of the
-//! key's increment in its set: may the key be among those that this cell has met, what is the value
+//! The four questions of every such filter, asked of the value of one cell and a byte that stands
+//! for the key's increment, its mark: may the key be among those that this cell has met, what is the value
 //! with the key, without it, and joined with another's. Tables answer the first: they are made once
 //! and are a few words.
 
@@ -16,24 +16,24 @@ pub(super) const WIDTH_MOST: u32 = 16;
 
 /// How the value of a cell is read and changed.
 pub(crate) trait Code {
-    /// How many increments there are.
-    fn count(&self) -> usize;
+    /// The mark of each increment.
+    fn marks(&self) -> &[u8];
     /// The largest value of the counter that overflows first.
     fn ceiling(&self) -> u64;
     /// Whether a key of this increment may be among those that the cell has met.
-    fn admits(&self, value: u64, which: usize) -> bool;
+    fn admits(&self, value: u64, mark: u8) -> bool;
     /// The value with one more key; `None` where it cannot be held and nothing is pinned.
-    fn raise(&self, value: u64, which: usize) -> Option<u64>;
+    fn raise(&self, value: u64, mark: u8) -> Option<u64>;
     /// The value without the key; `None` if it visibly was not there.
-    fn lower(&self, value: u64, which: usize) -> Option<u64>;
+    fn lower(&self, value: u64, mark: u8) -> Option<u64>;
     /// The value of both cells' keys; `None` where it cannot be held and nothing is pinned.
     fn join(&self, own: u64, other: u64) -> Option<u64>;
     /// Whether the cell is pinned, and says nothing.
     fn is_pinned(&self, value: u64) -> bool;
     /// The share of increments that the cell admits.
     fn share(&self, value: u64) -> f64 {
-        let admitted = (0..self.count()).filter(|&which| self.admits(value, which)).count();
-        admitted as f64 / self.count() as f64
+        let admitted = self.marks().iter().filter(|&&mark| self.admits(value, mark)).count();
+        admitted as f64 / self.marks().len() as f64
     }
 }
 
@@ -43,10 +43,10 @@ pub(crate) trait Code {
 /// rest is zero, or `L` or more.
 #[derive(Debug, Clone)]
 pub(crate) struct Sums {
-    values: [u8; INCREMENTS_MOST],
-    count: usize,
     /// The largest increment less each one.
-    offsets: [u8; INCREMENTS_MOST],
+    marks: [u8; INCREMENTS_MOST],
+    count: usize,
+    most: u8,
     /// Bit `most + rest`: whether the rest, which may be negative, is a sum. Beyond, all are.
     table: Box<[u64]>,
     ceiling: u64,
@@ -74,24 +74,24 @@ impl Sums {
             table[index / 64] &= !(1 << (index % 64));
         }
         let mut code = Sums {
-            values: [0; INCREMENTS_MOST],
+            marks: [0; INCREMENTS_MOST],
             count: increments.count(),
-            offsets: [0; INCREMENTS_MOST],
+            most: most as u8,
             table: table.into(),
             ceiling,
             pins,
         };
         for (i, &value) in increments.values().iter().enumerate() {
-            code.values[i] = value;
-            code.offsets[i] = most as u8 - value;
+            code.marks[i] = most as u8 - value;
         }
         Ok(code)
     }
 }
 
 impl Code for Sums {
-    fn count(&self) -> usize {
-        self.count
+    #[inline(always)]
+    fn marks(&self) -> &[u8] {
+        &self.marks[..self.count]
     }
 
     fn ceiling(&self) -> u64 {
@@ -99,24 +99,24 @@ impl Code for Sums {
     }
 
     #[inline(always)]
-    fn admits(&self, value: u64, which: usize) -> bool {
-        let index = value as usize + usize::from(self.offsets[which % INCREMENTS_MOST]);
+    fn admits(&self, value: u64, mark: u8) -> bool {
+        let index = value as usize + usize::from(mark);
         self.table.get(index / 64).is_none_or(|word| word >> (index % 64) & 1 == 1)
     }
 
     #[inline(always)]
-    fn raise(&self, value: u64, which: usize) -> Option<u64> {
-        let sum = value + u64::from(self.values[which % INCREMENTS_MOST]);
+    fn raise(&self, value: u64, mark: u8) -> Option<u64> {
+        let sum = value + u64::from(self.most - mark);
         if sum > self.ceiling { self.pins.then_some(self.ceiling) } else { Some(sum) }
     }
 
     #[inline(always)]
-    fn lower(&self, value: u64, which: usize) -> Option<u64> {
+    fn lower(&self, value: u64, mark: u8) -> Option<u64> {
         if self.is_pinned(value) {
             return Some(value);
         }
-        let rest = value.checked_sub(self.values[which % INCREMENTS_MOST].into());
-        rest.filter(|_| self.admits(value, which))
+        let rest = value.checked_sub((self.most - mark).into());
+        rest.filter(|_| self.admits(value, mark))
     }
 
     fn join(&self, own: u64, other: u64) -> Option<u64> {
@@ -136,7 +136,8 @@ impl Code for Sums {
 /// sum may be kept less the keys' share of the mean: then it is a number around zero.
 #[derive(Debug, Clone)]
 pub(crate) struct Pairs {
-    values: [i64; INCREMENTS_MOST],
+    /// The increments themselves.
+    marks: [u8; INCREMENTS_MOST],
     count: usize,
     /// The bits of both counters.
     keys_bits: u32,
@@ -179,13 +180,11 @@ impl Pairs {
                 table[(bit / 64) as usize] |= 1 << (bit % 64);
             }
         }
-        let mut values = [0; INCREMENTS_MOST];
-        for (place, &value) in values.iter_mut().zip(increments.values()) {
-            *place = value.into();
-        }
+        let mut marks = [0; INCREMENTS_MOST];
+        marks[..increments.count()].copy_from_slice(increments.values());
         let centre = if shape.centred { increments.mean().into() } else { 0 };
         let code = Pairs {
-            values,
+            marks,
             count: increments.count(),
             keys_bits,
             sum_bits,
@@ -258,8 +257,9 @@ impl Pairs {
 }
 
 impl Code for Pairs {
-    fn count(&self) -> usize {
-        self.count
+    #[inline(always)]
+    fn marks(&self) -> &[u8] {
+        &self.marks[..self.count]
     }
 
     fn ceiling(&self) -> u64 {
@@ -267,12 +267,12 @@ impl Code for Pairs {
     }
 
     #[inline(always)]
-    fn admits(&self, value: u64, which: usize) -> bool {
+    fn admits(&self, value: u64, mark: u8) -> bool {
         let keys = self.keys(value);
         if keys == 0 || keys > self.examined {
             return keys != 0;
         }
-        let rest = self.sum(value) - self.values[which % INCREMENTS_MOST];
+        let rest = self.sum(value) - i64::from(mark);
         // A negative rest is a large number here.
         if rest as u64 >= self.stride {
             return false;
@@ -282,21 +282,21 @@ impl Code for Pairs {
     }
 
     #[inline(always)]
-    fn raise(&self, value: u64, which: usize) -> Option<u64> {
+    fn raise(&self, value: u64, mark: u8) -> Option<u64> {
         if self.is_pinned(value) {
             return Some(value);
         }
-        let step = self.values[which % INCREMENTS_MOST] - self.centre;
+        let step = i64::from(mark) - self.centre;
         self.pair(self.keys(value) + 1, self.kept(value) + step)
     }
 
     #[inline(always)]
-    fn lower(&self, value: u64, which: usize) -> Option<u64> {
+    fn lower(&self, value: u64, mark: u8) -> Option<u64> {
         if self.is_pinned(value) {
             return Some(value);
         }
-        let increment = self.values[which % INCREMENTS_MOST];
-        if !self.admits(value, which) || self.sum(value) < increment {
+        let increment = i64::from(mark);
+        if !self.admits(value, mark) || self.sum(value) < increment {
             return None;
         }
         let (keys, rest) = (self.keys(value) - 1, self.kept(value) - increment + self.centre);
@@ -328,10 +328,10 @@ mod tests {
             let code = Sums::new(increments, 255, Overflow::Refuse).unwrap();
             assert_eq!(code.table.len(), 1, "{least}");
             for value in 0..256u64 {
-                for (which, &increment) in increments.values().iter().enumerate() {
+                for (&mark, &increment) in code.marks().iter().zip(increments.values()) {
                     let rest = value as i64 - i64::from(increment);
                     let lemma = rest == 0 || rest >= i64::from(least);
-                    assert_eq!(code.admits(value, which), lemma, "{least}: {value} {increment}");
+                    assert_eq!(code.admits(value, mark), lemma, "{least}: {value} {increment}");
                 }
             }
         }
@@ -339,15 +339,15 @@ mod tests {
 
     /// Every multiset of up to six keys: what a cell admits is what some multiset of the same value
     /// has.
-    fn admits_what_enumeration_says(code: &impl Code, increments: Increments) {
+    fn admits_what_enumeration_says(code: &impl Code) {
         let mut has = std::collections::HashMap::new();
         let mut all = vec![(0u64, 0u32)];
         for _ in 0..6 {
             let mut next = Vec::new();
             for &(value, met) in &all {
-                for which in 0..increments.count() {
-                    let raised = code.raise(value, which).unwrap();
-                    assert_eq!(code.lower(raised, which), Some(value));
+                for (which, &mark) in code.marks().iter().enumerate() {
+                    let raised = code.raise(value, mark).unwrap();
+                    assert_eq!(code.lower(raised, mark), Some(value));
                     next.push((raised, met | 1 << which));
                 }
             }
@@ -359,8 +359,8 @@ mod tests {
             all = next;
         }
         for (value, met) in has {
-            for which in 0..increments.count() {
-                assert_eq!(code.admits(value, which), met >> which & 1 == 1, "{value} {which}");
+            for (which, &mark) in code.marks().iter().enumerate() {
+                assert_eq!(code.admits(value, mark), met >> which & 1 == 1, "{value} {which}");
             }
         }
     }
@@ -379,7 +379,7 @@ mod tests {
                     centred,
                     overflow,
                 };
-                admits_what_enumeration_says(&Pairs::new(shape).unwrap(), increments);
+                admits_what_enumeration_says(&Pairs::new(shape).unwrap());
             }
         }
     }
@@ -398,9 +398,9 @@ mod tests {
         let (basic, improved) = (Pairs::new(shape(3)).unwrap(), Pairs::new(shape(15)).unwrap());
         // Examples 4 and 7 of the paper: four keys that sum to 13, and one that adds 8.
         let four = 13 << 4 | 4;
-        assert!(basic.admits(four, 2) && !improved.admits(four, 2));
-        assert_eq!((basic.lower(four, 2), improved.lower(four, 2)), (Some(5 << 4 | 3), None));
-        assert_eq!(basic.lower(12 << 4 | 4, 3), None, "the sum is smaller than the increment");
+        assert!(basic.admits(four, 8) && !improved.admits(four, 8));
+        assert_eq!((basic.lower(four, 8), improved.lower(four, 8)), (Some(5 << 4 | 3), None));
+        assert_eq!(basic.lower(12 << 4 | 4, 13), None, "the sum is smaller than the increment");
         assert_eq!(Pairs::new(shape(3)).unwrap().table_bits(), 3 * 27);
     }
 
@@ -414,13 +414,13 @@ mod tests {
         let code = Pairs::new(shape).unwrap();
         let mut value = 0;
         for _ in 0..4 {
-            value = code.raise(value, 3).unwrap();
+            value = code.raise(value, 15).unwrap();
         }
         assert_eq!((code.keys(value), code.sum(value)), (4, 60));
-        value = code.raise(value, 3).unwrap();
-        assert!(code.is_pinned(value) && (0..4).all(|which| code.admits(value, which)));
-        assert!(code.is_pinned(code.raise(value, 0).unwrap()));
-        assert!(code.is_pinned(code.lower(value, 3).unwrap()));
+        value = code.raise(value, 15).unwrap();
+        assert!(code.is_pinned(value) && code.marks().iter().all(|&mark| code.admits(value, mark)));
+        assert!(code.is_pinned(code.raise(value, 1).unwrap()));
+        assert!(code.is_pinned(code.lower(value, 15).unwrap()));
         let refuse = PairShape { overflow: Overflow::Refuse, ..shape };
         assert!(Pairs::new(refuse).is_err());
     }
@@ -430,10 +430,10 @@ mod tests {
         let increments = Increments::of([8, 12, 14, 15]);
         for ceiling in [15, 31, 63, 255] {
             let code = Sums::new(increments, ceiling, Overflow::Pin).unwrap();
-            for which in 0..4 {
-                assert!(code.admits(ceiling, which));
-                assert_eq!(code.raise(ceiling - 1, which), Some(ceiling));
-                assert_eq!(code.lower(ceiling, which), Some(ceiling));
+            for &mark in code.marks() {
+                assert!(code.admits(ceiling, mark));
+                assert_eq!(code.raise(ceiling - 1, mark), Some(ceiling));
+                assert_eq!(code.lower(ceiling, mark), Some(ceiling));
             }
         }
         assert!(Sums::new(increments, 7, Overflow::Pin).is_err());

@@ -11,6 +11,7 @@
 //! it get back what they held.
 
 use super::{
+    batch::{self, NEAR},
     code::Code,
     counting::Overflow,
     increments::Increments,
@@ -84,36 +85,36 @@ pub(super) enum Act {
     Remove,
 }
 
-/// A cell and an increment in one number: the increment's place in the upper bits.
+/// A cell and the mark of an increment in one number, the mark in the lowest byte.
 #[inline(always)]
-fn spot(cell: u64, fraction: u64, count: usize) -> u64 {
-    cell | spread::fraction(fraction, count as u64) << CELL_BITS
+fn spot(cell: u64, fraction: u64, marks: &[u8]) -> u64 {
+    let which = spread::fraction(fraction, marks.len() as u64) as usize;
+    // The fraction of a length lies below it, which the compiler need not know.
+    cell << 8 | u64::from(marks.get(which).copied().unwrap_or(0))
 }
-
-const CELL_BITS: u32 = 60;
 
 #[inline(always)]
 fn cell(spot: u64) -> u64 {
-    spot & (u64::MAX >> (64 - CELL_BITS))
+    spot >> 8
 }
 
 #[inline(always)]
-fn which(spot: u64) -> usize {
-    (spot >> CELL_BITS) as usize
+fn mark(spot: u64) -> u8 {
+    spot as u8
 }
 
-/// Writes spots `from..to` of the digest to the same places, for a set of `count` increments.
+/// Writes spots `from..to` of the digest to the same places, for increments of these marks.
 #[inline(always)]
-fn place(table: &Table, count: usize, digest: Digest, from: usize, to: usize, spots: &mut [u64]) {
+fn place(table: &Table, marks: &[u8], digest: Digest, from: usize, to: usize, spots: &mut [u64]) {
     match table.in_lines {
         None => {
             let cells = table.cells.cells();
             for (i, place) in (from as u32..).zip(&mut spots[from..to]) {
                 let (cell, fraction) = spread::split(digest, i, cells);
-                *place = spot(cell, fraction, count);
+                *place = spot(cell, fraction, marks);
             }
         }
-        Some(mapping) => place_in_lines(table, mapping, count, digest, from, to, spots),
+        Some(mapping) => place_in_lines(table, mapping, marks, digest, from, to, spots),
     }
 }
 
@@ -122,7 +123,7 @@ fn place(table: &Table, count: usize, digest: Digest, from: usize, to: usize, sp
 fn place_in_lines(
     table: &Table,
     mapping: InLines,
-    count: usize,
+    marks: &[u8],
     digest: Digest,
     from: usize,
     to: usize,
@@ -135,7 +136,7 @@ fn place_in_lines(
         let first = (offset / LINE) as u64 * in_line;
         for i in (line * each).max(from)..((line + 1) * each).min(to) {
             let (cell, fraction) = spread::split(Digest(word), (i - line * each) as u32, in_line);
-            spots[i] = spot(first + cell, fraction, count);
+            spots[i] = spot(first + cell, fraction, marks);
         }
     }
 }
@@ -154,7 +155,7 @@ impl<C> Copy for Admitted<'_, C> {}
 impl<C: Code> Seek for Admitted<'_, C> {
     #[inline(always)]
     fn place(self, table: &Table, digest: Digest, from: usize, to: usize, spots: &mut [u64]) {
-        place(table, self.0.count(), digest, from, to, spots);
+        place(table, self.0.marks(), digest, from, to, spots);
     }
 
     #[inline(always)]
@@ -164,7 +165,7 @@ impl<C: Code> Seek for Admitted<'_, C> {
 
     #[inline(always)]
     fn passes(self, value: u64, spot: u64) -> bool {
-        self.0.admits(value, which(spot))
+        self.0.admits(value, mark(spot))
     }
 }
 
@@ -211,17 +212,18 @@ impl<C: Code, S: Store> Coded<C, S> {
         (passes / lines as f64).powi(mapping.lines as i32)
     }
 
+    #[inline(always)]
     pub(super) fn contains(&self, digest: Digest) -> bool {
-        let (table, reader, seek) = (self.store.table(), self.store.reader(), Admitted(&self.code));
+        let (table, reader) = (self.store.table(), self.store.reader());
         if table.in_lines.is_some() {
-            return table.contains_with(reader, seek, digest);
+            return table.contains_with(reader, Admitted(&self.code), digest);
         }
         // Cell by cell: a stranger mostly ends at its first or second.
-        let (cells, bytes, count) = (table.cells.cells(), table.cells.bytes(), self.code.count());
+        let (cells, bytes, marks) = (table.cells.cells(), table.cells.bytes(), self.code.marks());
         for i in 0..table.hashes as u32 {
             let (cell, fraction) = spread::split(digest, i, cells);
-            let which = spread::fraction(fraction, count as u64) as usize;
-            if !self.code.admits(reader.read(bytes, cell), which) {
+            let spot = spot(0, fraction, marks);
+            if !self.code.admits(reader.read(bytes, cell), mark(spot)) {
                 return false;
             }
         }
@@ -230,12 +232,16 @@ impl<C: Code, S: Store> Coded<C, S> {
 
     pub(super) fn contains_batch<K: Key>(&self, keys: &[K], found: &mut [bool]) {
         let (table, reader) = (self.store.table(), self.store.reader());
+        if table.cells.bytes().len() <= NEAR {
+            assert_eq!(keys.len(), found.len(), "one answer a key");
+            return probe::dispatch(Near { filter: self, keys, found });
+        }
         table.contains_batch_with(reader, Admitted(&self.code), self.seed, keys, found);
     }
 
     pub(super) fn act_on_digest(&mut self, act: Act, digest: Digest) -> Result<(), Refused> {
         let (mut spots, hashes) = ([0; MANY], self.store.table().hashes);
-        place(self.store.table(), self.code.count(), digest, 0, hashes, &mut spots);
+        place(self.store.table(), self.code.marks(), digest, 0, hashes, &mut spots);
         self.act(act, &spots[..hashes])
     }
 
@@ -261,15 +267,15 @@ impl<C: Code, S: Store> Coded<C, S> {
         }
         let mut held = [0u32; MANY];
         for (i, &spot) in spots.iter().enumerate() {
-            let (cell, which) = (cell(spot), which(spot));
+            let (cell, mark) = (cell(spot), mark(spot));
             let value = self.store.reader().read(self.store.table().cells.bytes(), cell);
             held[i] = value as u32;
             let written = match act {
-                Act::Insert => match self.code.raise(value, which) {
+                Act::Insert => match self.code.raise(value, mark) {
                     Some(value) => self.store.write(cell, value),
                     None => Err(Refused::Overflow { ceiling: self.code.ceiling() }),
                 },
-                Act::Remove => match self.code.lower(value, which) {
+                Act::Remove => match self.code.lower(value, mark) {
                     Some(value) => self.store.write(cell, value),
                     None => Err(Refused::NotStored),
                 },
@@ -304,7 +310,7 @@ impl<C: Code, S: Store> Coded<C, S> {
                 Some(j) => rests[j],
                 None => self.store.reader().read(self.store.table().cells.bytes(), cell(spot)),
             };
-            match self.code.lower(value, which(spot)) {
+            match self.code.lower(value, mark(spot)) {
                 Some(rest) => rests[i] = rest,
                 None => return false,
             }
@@ -353,11 +359,32 @@ impl<C: Code, S: Store> OnTable for Coded<C, S> {
     }
     #[inline(always)]
     fn place(&self, digest: Digest, from: usize, to: usize, spots: &mut [u64]) {
-        place(self.store.table(), self.code.count(), digest, from, to, spots);
+        place(self.store.table(), self.code.marks(), digest, from, to, spots);
     }
     #[inline(always)]
     fn cell(&self, spot: u64) -> u64 {
         cell(spot)
+    }
+}
+
+/// A loop over keys that asks a table in the core's own cache: nothing need be asked for ahead.
+struct Near<'a, K, C, S> {
+    filter: &'a Coded<C, S>,
+    keys: &'a [K],
+    found: &'a mut [bool],
+}
+
+impl<K: Key, C: Code, S: Store> Kernel for Near<'_, K, C, S> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self, isa: I) {
+        let Near { filter, keys, found } = self;
+        batch::each_chunk(isa, filter.seed, keys, |start, digests| {
+            for (&digest, found) in digests.iter().zip(&mut found[start..]) {
+                *found = filter.contains(digest);
+            }
+        });
     }
 }
 

@@ -142,9 +142,9 @@ impl Increments {
         (0..below).filter(|&number| !sums[number as usize]).collect()
     }
 
-    /// Of the numbers below a bound, whether each is a sum of any number of values. Nothing sums
-    /// to zero.
-    pub(super) fn sums(&self, below: usize) -> Vec<bool> {
+    /// Of the numbers below a bound, whether each is a sum of any number of values; zero is the sum
+    /// of none.
+    pub(crate) fn sums(&self, below: usize) -> Vec<bool> {
         let mut sums = vec![false; below.max(1)];
         sums[0] = true;
         for sum in 0..sums.len() {

@@ -7,6 +7,7 @@
 //! | [`Counting`] | yes | k lines | 38 |
 //! | [`Variable`] | yes | k lines | 28 |
 //! | [`Bh`] | yes | k lines | 33 |
+//! | [`Multilayer`] | yes | k lines | 20 |
 //! | [`DLeft`] | yes | 2 lines | 11 to 18 |
 
 mod batch;
@@ -20,6 +21,8 @@ pub mod dleft;
 pub mod increments;
 mod lines;
 mod mapping;
+pub mod multilayer;
+mod spill;
 mod table;
 pub mod variable;
 
@@ -30,6 +33,7 @@ pub use counting::{Counting, Overflow};
 pub use dleft::{DLeft, Moves};
 pub use increments::Increments;
 pub use mapping::{LINES_MOST, Spread};
+pub use multilayer::Multilayer;
 pub use variable::Variable;
 
 use crate::Refused;

@@ -33,7 +33,7 @@ impl Cell {
     /// Walks the values of a code that pins what it cannot hold.
     pub(super) fn walk(code: &impl Code, values: usize, powers: usize) -> Self {
         let share: Vec<f64> = (0..values as u64).map(|value| code.share(value)).collect();
-        let count = code.count() as f64;
+        let count = code.marks().len() as f64;
         let mut chances = vec![0.0; values];
         chances[0] = 1.0;
         let mut cell = Cell { excludes: vec![], pinned: vec![], shares: vec![vec![]; powers + 1] };
@@ -49,8 +49,8 @@ impl Cell {
             }
             let mut next = vec![0.0; values];
             for (value, chance) in chances.iter().enumerate().filter(|(_, chance)| **chance > 0.0) {
-                for which in 0..code.count() {
-                    if let Some(raised) = code.raise(value as u64, which) {
+                for &mark in code.marks() {
+                    if let Some(raised) = code.raise(value as u64, mark) {
                         next[raised as usize] += chance / count;
                     }
                 }
@@ -58,6 +58,41 @@ impl Cell {
             chances = next;
         }
         cell
+    }
+
+    /// The same of counters without a ceiling, and only as far as they exclude anything: what a
+    /// search needs.
+    pub(super) fn excluding(increments: Increments) -> Self {
+        // A sum of two to the seven is beyond all that small sets exclude; of large ones it loses
+        // a little.
+        const VALUES: usize = 128;
+        let sums = increments.sums(VALUES);
+        let values = increments.values();
+        let share: Vec<f64> = (0..VALUES)
+            .map(|value| {
+                let rest = |&v: &u8| value.checked_sub(v.into()).is_some_and(|rest| sums[rest]);
+                values.iter().filter(|&v| rest(v)).count() as f64 / values.len() as f64
+            })
+            .collect();
+        let mut chances = vec![0.0; VALUES];
+        chances[0] = 1.0;
+        let mut excludes = vec![];
+        loop {
+            let excluded = chances.iter().zip(&share).map(|(chance, share)| chance * (1.0 - share));
+            excludes.push(excluded.sum::<f64>());
+            if excludes.last().is_none_or(|&excluded| excluded < 1e-15) {
+                return Cell { excludes, pinned: vec![], shares: vec![] };
+            }
+            let mut next = vec![0.0; VALUES];
+            for (value, chance) in chances.iter().enumerate().filter(|(_, chance)| **chance > 0.0) {
+                for &v in values {
+                    if let Some(place) = next.get_mut(value + usize::from(v)) {
+                        *place += chance / values.len() as f64;
+                    }
+                }
+            }
+            chances = next;
+        }
     }
 
     /// The share of strangers that pass a table of such cells, anywhere.

@@ -11,6 +11,7 @@ mod counting;
 mod dleft;
 mod fluid;
 mod increments;
+mod multilayer;
 mod tail;
 mod variable;
 
@@ -30,6 +31,7 @@ pub use dleft::{
 };
 pub use fluid::Fluid;
 pub use increments::{bh_basic_rate, bh_detection, bh_floor, two_hashes, variable_range_rate};
+pub use multilayer::{multilayer, multilayer_of, multilayer_rate, multilayer_spilled};
 pub use tail::{ln_factorial, poisson, poisson_at_least};
 pub use variable::{
     Found, OVERFLOWS, SETS, variable, variable_at_least, variable_best_hashes, variable_in_lines,

@@ -14,9 +14,9 @@ use crate::{
     probe::LINE,
 };
 
-/// How many counters may be at their ceiling or above at a time, on average: as few as in a table
-/// of 4-bit counters for a million keys.
-pub const OVERFLOWS: f64 = 1e-9;
+/// How many counters may be at their ceiling or above at a time, on average: one table in a million
+/// has one.
+pub const OVERFLOWS: f64 = 1e-6;
 
 /// The sets that plans choose from.
 pub const SETS: [Increments; 4] = [
@@ -181,19 +181,20 @@ pub fn variable_search(bits_per_key: f64, count: usize, most: u8) -> Result<Foun
             if increments.values().iter().copied().fold(0, divisor) > 1 {
                 continue;
             }
-            let width = least_width(increments) + 5;
-            let cell = cell(increments, width.min(variable::WIDTH_MOST), 0)?;
+            let cell = Cell::excluding(increments);
             for width in least_width(increments) + 2..=least_width(increments) + 5 {
                 let counters = (bits_per_key * KEYS / f64::from(width)).floor();
-                let hashes = best_hashes(|hashes| cell.rate(counters, hashes, KEYS));
-                let false_positives = cell.rate(counters, hashes, KEYS);
-                if best.is_some_and(|best| best.false_positives <= false_positives) {
-                    continue;
-                }
-                // Only what would win is worth the walk with its own ceiling.
-                let shape = shape(counters as u64, hashes, width, increments, Spread::Anywhere);
-                if variable_overflow(shape, KEYS as u64)? <= OVERFLOWS {
-                    best = Some(Found { increments, width, hashes, false_positives });
+                // Fewer hashes than are best overflow less.
+                for hashes in 1..=best_hashes(|hashes| cell.rate(counters, hashes, KEYS)) {
+                    let false_positives = cell.rate(counters, hashes, KEYS);
+                    if best.is_some_and(|best| best.false_positives <= false_positives) {
+                        continue;
+                    }
+                    // Only what would win is worth the walk to its ceiling.
+                    let shape = shape(counters as u64, hashes, width, increments, Spread::Anywhere);
+                    if variable_overflow(shape, KEYS as u64)? <= OVERFLOWS {
+                        best = Some(Found { increments, width, hashes, false_positives });
+                    }
                 }
             }
         }
