@@ -63,9 +63,9 @@ impl Cell {
     /// The same of counters without a ceiling, and only as far as they exclude anything: what a
     /// search needs.
     pub(super) fn excluding(increments: Increments) -> Self {
-        // A sum of two to the seven is beyond all that small sets exclude; of large ones it loses
+        // Sums from 256 on are beyond all that small sets exclude; of large ones it loses
         // a little.
-        const VALUES: usize = 128;
+        const VALUES: usize = 256;
         let sums = increments.sums(VALUES);
         let values = increments.values();
         let share: Vec<f64> = (0..VALUES)
