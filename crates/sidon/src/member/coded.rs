@@ -212,8 +212,13 @@ impl<C: Code, S: Store> Coded<C, S> {
         (passes / lines as f64).powi(mapping.lines as i32)
     }
 
-    #[inline(always)]
+    #[inline(never)]
     pub(super) fn contains(&self, digest: Digest) -> bool {
+        self.all_admit(digest)
+    }
+
+    #[inline(always)]
+    fn all_admit(&self, digest: Digest) -> bool {
         let (table, reader) = (self.store.table(), self.store.reader());
         if table.in_lines.is_some() {
             return table.contains_with(reader, Admitted(&self.code), digest);
@@ -239,6 +244,7 @@ impl<C: Code, S: Store> Coded<C, S> {
         table.contains_batch_with(reader, Admitted(&self.code), self.seed, keys, found);
     }
 
+    #[inline(never)]
     pub(super) fn act_on_digest(&mut self, act: Act, digest: Digest) -> Result<(), Refused> {
         let (mut spots, hashes) = ([0; MANY], self.store.table().hashes);
         place(self.store.table(), self.code.marks(), digest, 0, hashes, &mut spots);
@@ -382,7 +388,7 @@ impl<K: Key, C: Code, S: Store> Kernel for Near<'_, K, C, S> {
         let Near { filter, keys, found } = self;
         batch::each_chunk(isa, filter.seed, keys, |start, digests| {
             for (&digest, found) in digests.iter().zip(&mut found[start..]) {
-                *found = filter.contains(digest);
+                *found = filter.all_admit(digest);
             }
         });
     }

@@ -5,8 +5,8 @@
 //! | [`Bloom`] | no | k lines | 9.6 |
 //! | [`Blocked`] | no | one line | about 11 |
 //! | [`Counting`] | yes | k lines | 38 |
-//! | [`Variable`] | yes | k lines | 28 |
-//! | [`Bh`] | yes | k lines | 33 |
+//! | [`Variable`] | yes | k lines | 24 |
+//! | [`Bh`] | yes | k lines | 29 |
 //! | [`Multilayer`] | yes | k lines | 20 |
 //! | [`DLeft`] | yes | 2 lines | 11 to 18 |
 

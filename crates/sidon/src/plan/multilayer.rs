@@ -12,6 +12,7 @@ use crate::{
     Infeasible,
     member::{Increments, Overflow, Spread, code::Sums, multilayer},
 };
+use std::sync::OnceLock;
 
 /// Cells of a bucket of the second layer.
 const BUCKET: u32 = 8;
@@ -23,8 +24,9 @@ const WIDE: u64 = (1 << 10) - 1;
 pub fn multilayer(target: Target) -> Result<multilayer::Shape, Infeasible> {
     let mut best: Option<(u64, multilayer::Shape)> = None;
     for set in SETS.into_iter().chain([Increments::UNIT]) {
+        let table = least(target, set)?;
         for first in 2..=6 {
-            let Ok(shape) = multilayer_of(target, set, first) else { continue };
+            let Ok(shape) = layers(target, set, first, table) else { continue };
             let bytes = shape.bytes()?;
             if best.is_none_or(|(least, _)| bytes < least) {
                 best = Some((bytes, shape));
@@ -40,16 +42,28 @@ pub fn multilayer_of(
     increments: Increments,
     first: u32,
 ) -> Result<multilayer::Shape, Infeasible> {
+    layers(target, increments, first, least(target, increments)?)
+}
+
+/// The counters and hashes of a table without ceilings.
+fn least(target: Target, increments: Increments) -> Result<(u64, u32), Infeasible> {
     target.check()?;
+    let wide = cell(increments, WIDE)?;
+    let rate = |counters: u64, hashes| wide.rate(counters as f64, hashes, target.keys as f64);
+    least_cells(target.false_positives, rate).ok_or(Infeasible::Memory { bytes: u64::MAX })
+}
+
+fn layers(
+    target: Target,
+    increments: Increments,
+    first: u32,
+    (counters, hashes): (u64, u32),
+) -> Result<multilayer::Shape, Infeasible> {
     Infeasible::unless_within("first", first.into(), 1, 8)?;
     // Where one key can fill a counter, layers save nothing.
     let top = (1u64 << first) - 1;
     Infeasible::unless_within("first ceiling", top, increments.most().into(), u64::MAX)?;
     let keys = target.keys as f64;
-    let wide = cell(increments, WIDE)?;
-    let rate = |counters: u64, hashes| wide.rate(counters as f64, hashes, keys);
-    let least = least_cells(target.false_positives, rate);
-    let (counters, hashes) = least.ok_or(Infeasible::Memory { bytes: u64::MAX })?;
     let above = |level: u64| {
         let cell = cell(increments, level)?;
         Ok::<_, Infeasible>(counters as f64 * cell.overflow(counters as f64, hashes, keys))
@@ -66,13 +80,14 @@ pub fn multilayer_of(
 
 /// Buckets of each half that hold so many positions, as they come and go.
 fn buckets(most: f64) -> u64 {
-    // Loads from seven in eight down, in steps of a sixteenth.
-    let load = (32..=112).rev().map(|sixteenths| f64::from(sixteenths) / 16.0);
-    let fits = |load: &f64| {
-        let all = most / load;
-        all * Fluid::steady(2, *load, 24).at_least(BUCKET + 1) <= OVERFLOWS
-    };
-    let load = load.filter(fits).next().unwrap_or(2.0);
+    // Keys a bucket, and the share of buckets that would need a ninth cell: made once.
+    static SHARES: OnceLock<[(f64, f64); 6]> = OnceLock::new();
+    let shares = SHARES.get_or_init(|| {
+        let share = |load| (load, Fluid::steady(2, load, 24).at_least(BUCKET + 1));
+        [6.0, 5.5, 5.0, 4.5, 4.0, 3.5].map(share)
+    });
+    let fits = |(load, share): &&(f64, f64)| most / load * share <= OVERFLOWS;
+    let load = shares.iter().find(fits).map_or(2.0, |(load, _)| *load);
     (most / load / 2.0).ceil() as u64
 }
 
