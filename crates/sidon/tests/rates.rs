@@ -128,9 +128,13 @@ where
 
 #[test]
 fn strangers_pass_variable_increments_as_often_as_planned() {
-    for (values, width, hashes) in
-        [(&[4, 5, 6, 7][..], 7, 6), (&[8, 12, 14, 15], 8, 7), (&[1, 4, 13, 15], 9, 5)]
-    {
+    for (values, width, hashes) in [
+        (&[4, 5, 6, 7][..], 7, 6),
+        (&[8, 12, 14, 15], 8, 7),
+        (&[1, 4, 13, 15], 9, 5),
+        (&[6, 7, 9], 7, 6),
+        (&[21, 27, 30, 31], 9, 6),
+    ] {
         let shape = variable::Shape {
             counters: 60_000,
             hashes,

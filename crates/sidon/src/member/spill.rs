@@ -29,7 +29,7 @@ pub(super) struct Spill {
 
 /// The bits that tell apart the positions of one bucket; zero is a free cell.
 pub(crate) fn tag_bits(positions: u64, buckets: u64) -> u32 {
-    positions.div_ceil(buckets.max(1)).ilog2() + 1
+    positions.max(1).div_ceil(buckets.max(1)).ilog2() + 1
 }
 
 impl Spill {
