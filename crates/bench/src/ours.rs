@@ -7,7 +7,10 @@ use crate::{
 use anyhow::Result;
 use sidon::{
     cells::Packed,
-    member::{Blocked, Bloom, Counting, DLeft, Moves, blocked, counting, dleft},
+    member::{
+        Bh, Blocked, Bloom, Counting, DLeft, Increments, Moves, Multilayer, Overflow, Spread,
+        Variable, blocked, counting, dleft, variable,
+    },
     ops::{Contains, Insert, Remove},
     plan::{self, Target},
     probe::LINE,
@@ -23,6 +26,14 @@ pub(crate) const ENTRIES: &[Entry] = &[
     Entry::ours("counting", true, |target| counting(plan::counting_in_lines(target)?, false)),
     Entry::ours("counting_single", true, |target| counting(plan::counting_in_lines(target)?, true)),
     Entry::ours("counting_anywhere", true, |target| counting(plan::counting(target)?, false)),
+    Entry::ours("variable", true, |target| variable(plan::variable(target)?, false)),
+    Entry::ours("variable_single", true, |target| variable(plan::variable(target)?, true)),
+    Entry::ours("variable_lines", true, |target| variable(plan::variable_in_lines(target)?, false)),
+    Entry::ours("variable_as_counting", true, |target| variable(as_counting(target)?, false)),
+    Entry::ours("variable_as_counting_single", true, |target| variable(as_counting(target)?, true)),
+    Entry::ours("counting_anywhere_single", true, |target| counting(plan::counting(target)?, true)),
+    Entry::ours("bh", true, |target| bh(target, false)),
+    Entry::ours("multilayer", true, |target| multilayer(target, false)),
     Entry::ours("dleft", true, |target| dleft(fast(target), false)),
     Entry::ours("dleft_single", true, |target| dleft(fast(target), true)),
     Entry::ours("dleft_paper", true, |target| dleft(paper(target), false)),
@@ -121,6 +132,31 @@ fn line_filter(shape: blocked::Shape, single: bool) -> Result<Box<dyn Filter>> {
 fn counting(shape: counting::Shape, single: bool) -> Result<Box<dyn Filter>> {
     let bytes = Packed::payload_bytes(shape.counters, shape.width)?;
     Ok(Ours::multiset(Counting::new(shape, SEED)?, bytes, single))
+}
+
+fn variable(shape: variable::Shape, single: bool) -> Result<Box<dyn Filter>> {
+    let bytes = Packed::payload_bytes(shape.counters, shape.width)?;
+    Ok(Ours::multiset(Variable::new(shape, SEED)?, bytes, single))
+}
+
+/// Increments of 4 to 7 in as many counters as a counting filter takes for the same target, and as
+/// many hashes.
+fn as_counting(target: Target) -> Result<variable::Shape> {
+    let counting::Shape { counters, hashes, .. } = plan::counting(target)?;
+    let (increments, overflow) = (Increments::range(4)?, Overflow::Refuse);
+    let spread = Spread::Anywhere;
+    Ok(variable::Shape { counters, hashes, width: 7, increments, overflow, spread })
+}
+
+fn bh(target: Target, single: bool) -> Result<Box<dyn Filter>> {
+    let shape = plan::bh(target)?;
+    let bytes = Packed::payload_bytes(shape.cells, shape.width())?;
+    Ok(Ours::multiset(Bh::new(shape, SEED)?, bytes, single))
+}
+
+fn multilayer(target: Target, single: bool) -> Result<Box<dyn Filter>> {
+    let shape = plan::multilayer(target)?;
+    Ok(Ours::multiset(Multilayer::new(shape, SEED)?, shape.bytes()?, single))
 }
 
 /// Two subtables of 32-byte buckets, 12 of 16 cells in use: a false-positive rate of 0.15 %.

@@ -67,6 +67,32 @@ fn every_claim_of_003_holds() {
 }
 
 #[test]
+fn every_claim_of_004_holds() {
+    let (success, out, err) = sidon(&["lab", "run", "004", "--quick", "--json"]);
+    assert!(success, "{err}");
+    let rows = rows(&out);
+    assert_eq!(rows.len(), 83);
+    let row = |id: &str| rows.iter().find(|row| row["id"] == id).unwrap();
+    // The five schemes in the paper's order, by formula and simulated.
+    for bits in [30, 50] {
+        let rates: Vec<_> = ["cbf", "bh", "bh_improved", "vi_D4", "vi_general"]
+            .iter()
+            .map(|name| row(&format!("004.fig5.{name}.{bits}")))
+            .map(|row| {
+                assert!(row["note"].as_str().unwrap().contains("simulated 0.0"), "{row}");
+                row["measured"].as_f64().unwrap()
+            })
+            .collect();
+        assert!(rates.is_sorted_by(|a, b| a > b), "{rates:?}");
+    }
+    // Misprints stand beside what is right.
+    let wrong = ["004.table2.h12_l3", "004.thm3.pk_sign", "004.fig5.bh_improved_best_k.30"];
+    assert!(wrong.iter().all(|id| row(id)["verdict"] == "paper is wrong"));
+    assert_eq!(row("004.thm3.pk_sign")["paper"], -0.2);
+    assert!(row("004.table1.ml_D4.capacity")["note"].as_str().unwrap().contains("30 %"));
+}
+
+#[test]
 fn threads_change_nothing_and_seeds_do() {
     let run = |threads: &str, seed: &str| {
         let args = ["lab", "run", "002.sim.move6_75", "--trials", "3", "--json"];

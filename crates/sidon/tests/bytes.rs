@@ -4,7 +4,8 @@ use sidon::{
     Malformed, Seed,
     bytes::{self, Image},
     member::{
-        Blocked, Bloom, Counting, DLeft, Moves, Overflow, Spread, blocked, bloom, counting, dleft,
+        Bh, Blocked, Bloom, Counting, DLeft, Decode, Increments, Moves, Multilayer, Overflow,
+        Spread, Variable, bh, blocked, bloom, counting, dleft, multilayer, variable,
     },
     ops::{Contains, Count, Insert},
     zone::{Adaptive, Any, Filter, Shape, Sketch, Way, adaptive::Ladder, egh, ols, pol},
@@ -68,7 +69,7 @@ fn zone_goldens() -> Vec<Vec<u8>> {
     ]
 }
 
-fn goldens() -> [Vec<u8>; 6] {
+fn goldens() -> [Vec<u8>; 11] {
     let overflow = Overflow::Refuse;
     let counting4 =
         counting::Shape { counters: 101, hashes: 4, width: 4, overflow, spread: Spread::Anywhere };
@@ -89,6 +90,50 @@ fn goldens() -> [Vec<u8>; 6] {
         growths: 1,
         grows: true,
     };
+    let variable = variable::Shape {
+        counters: 75,
+        hashes: 4,
+        width: 7,
+        increments: Increments::of([4, 5, 6, 7]),
+        overflow: Overflow::Refuse,
+        spread: Spread::Anywhere,
+    };
+    let variable_lines = variable::Shape {
+        counters: 128,
+        width: 8,
+        increments: Increments::of([8, 12, 14, 15]),
+        overflow: Overflow::Pin,
+        spread: Spread::Lines(2),
+        ..variable
+    };
+    let bh = bh::Shape {
+        cells: 43,
+        hashes: 4,
+        keys_bits: 4,
+        sum_bits: 8,
+        increments: Increments::of([1, 4, 13, 15]),
+        decode: Decode::Basic,
+        centred: false,
+        overflow: Overflow::Refuse,
+        spread: Spread::Anywhere,
+    };
+    let centred = bh::Shape {
+        sum_bits: 6,
+        decode: Decode::Improved(15),
+        centred: true,
+        overflow: Overflow::Pin,
+        ..bh
+    };
+    let layers = multilayer::Shape {
+        counters: 41,
+        hashes: 4,
+        first: 3,
+        rest: 6,
+        buckets: 2,
+        increments: Increments::of([4, 5, 6, 7]),
+        overflow: Overflow::Refuse,
+        spread: Spread::Anywhere,
+    };
     let blocked = blocked::Shape { lines: 2, hashes: 8 };
     let bloom = bloom::Shape { bits: 333, hashes: 5 };
     [
@@ -98,6 +143,11 @@ fn goldens() -> [Vec<u8>; 6] {
         golden("counting-pin.sidon", filled(Counting::new(counting3, SEED).unwrap())),
         golden("counting-lines.sidon", filled(Counting::new(lines, SEED).unwrap())),
         golden("dleft.sidon", filled(DLeft::new(left, SEED).unwrap())),
+        golden("variable.sidon", filled(Variable::new(variable, SEED).unwrap())),
+        golden("variable-lines.sidon", filled(Variable::new(variable_lines, SEED).unwrap())),
+        golden("bh.sidon", filled(Bh::new(bh, SEED).unwrap())),
+        golden("bh-centred.sidon", filled(Bh::new(centred, SEED).unwrap())),
+        golden("multilayer.sidon", filled(Multilayer::new(layers, SEED).unwrap())),
     ]
 }
 
@@ -121,6 +171,9 @@ fn read_as_all(image: &[u8]) -> Option<Malformed> {
         Ok(Filter::<Any>::KIND) => one::<Filter<Any>>(image),
         Ok(Sketch::<Any>::KIND) => one::<Sketch<Any>>(image),
         Ok(Adaptive::KIND) => one::<Adaptive>(image),
+        Ok(Variable::KIND) => one::<Variable>(image),
+        Ok(Bh::KIND) => one::<Bh>(image),
+        Ok(Multilayer::KIND) => one::<Multilayer>(image),
         _ => {
             let all = [one::<Bloom>(image), one::<Blocked>(image), one::<Counting>(image)];
             all.into_iter().reduce(Option::and).flatten()
@@ -136,13 +189,19 @@ fn golden_images_are_read_back() {
         assert!(!structure.contains("a stranger"));
         assert_eq!(S::from_bytes(image, Seed(1)).err(), Some(Malformed::Seed));
     }
-    let [bloom, blocked, counting, pin, lines, left] = goldens();
+    let [bloom, blocked, counting, pin, lines, left, variable, in_lines, bh, centred, layers] =
+        goldens();
     check::<Bloom>(&bloom);
     check::<Blocked>(&blocked);
     check::<Counting>(&counting);
     check::<Counting>(&pin);
     check::<Counting>(&lines);
     check::<DLeft>(&left);
+    check::<Variable>(&variable);
+    check::<Variable>(&in_lines);
+    check::<Bh>(&bh);
+    check::<Bh>(&centred);
+    check::<Multilayer>(&layers);
     assert_eq!(
         Bloom::from_bytes(&counting, SEED).err(),
         Some(Malformed::Kind { expected: Bloom::KIND, got: Counting::KIND })

@@ -4,7 +4,8 @@ use sidon::{
     Key, Refused, Seed,
     bytes::Image,
     member::{
-        Blocked, Bloom, Counting, DLeft, Moves, Overflow, Spread, blocked, bloom, counting, dleft,
+        Bh, Blocked, Bloom, Counting, DLeft, Decode, Increments, Moves, Multilayer, Overflow,
+        Spread, Variable, bh, blocked, bloom, counting, dleft, multilayer, variable,
     },
     ops::{Contains, Insert, Merge, Remove},
 };
@@ -113,6 +114,59 @@ keys_leave!(Counters<const WIDTH: u32, const PIN: bool, const LINES: u32>(Counti
         lines => (size.next_multiple_of((512 / WIDTH).into()), Spread::Lines(lines)),
     };
     counting::Shape { counters, hashes: 4, width: WIDTH, overflow, spread }
+});
+
+fn increments(set: u32) -> Increments {
+    match set {
+        0 => Increments::UNIT,
+        1 => Increments::of([8, 12, 14, 15]),
+        2 => Increments::of([1, 4, 13, 15]),
+        // Its gaps take more than one word to tell.
+        3 => Increments::of([31, 47, 60]),
+        range => Increments::range(range).unwrap(),
+    }
+}
+
+fn counters(size: u64, width: u32, lines: u32) -> (u64, Spread) {
+    match lines {
+        0 => (size, Spread::Anywhere),
+        lines => (size.next_multiple_of((512 / width).into()), Spread::Lines(lines)),
+    }
+}
+
+keys_leave!(Varied<const SET: u32, const WIDTH: u32, const PIN: bool, const LINES: u32>(Variable), |size: u64| {
+    let overflow = if PIN { Overflow::Pin } else { Overflow::Refuse };
+    let (counters, spread) = counters(size, WIDTH, LINES);
+    let increments = increments(SET);
+    variable::Shape { counters, hashes: 4, width: WIDTH, increments, overflow, spread }
+});
+
+keys_leave!(Paired<const KEYS: u32, const SUM: u32, const EXAMINED: u32, const CENTRED: bool, const PIN: bool, const LINES: u32>(Bh), |size: u64| {
+    let (cells, spread) = counters(size, KEYS + SUM, LINES);
+    bh::Shape {
+        cells,
+        hashes: 4,
+        keys_bits: KEYS,
+        sum_bits: SUM,
+        increments: increments(2),
+        decode: if EXAMINED == 0 { Decode::Basic } else { Decode::Improved(EXAMINED) },
+        centred: CENTRED,
+        overflow: if PIN { Overflow::Pin } else { Overflow::Refuse },
+        spread,
+    }
+});
+
+keys_leave!(Layered<const SET: u32, const FIRST: u32, const REST: u32, const BUCKETS: u64, const PIN: bool>(Multilayer), |size: u64| {
+    multilayer::Shape {
+        counters: size,
+        hashes: 4,
+        first: FIRST,
+        rest: REST,
+        buckets: BUCKETS,
+        increments: increments(SET),
+        overflow: if PIN { Overflow::Pin } else { Overflow::Refuse },
+        spread: Spread::Anywhere,
+    }
 });
 
 // Remainders wide enough that two keys of a small universe rarely share a fingerprint.
@@ -239,6 +293,47 @@ fn pinned_counters_never_refuse_and_never_lose_a_member() {
 }
 
 #[test]
+fn variable_increments_keep_every_law() {
+    assert!(deletes::<Varied<4, 4, false, 0>>().refused_inserts > 100);
+    assert!(deletes::<Varied<1, 5, false, 0>>().refused_inserts > 100);
+    assert!(deletes::<Varied<3, 8, false, 0>>().refused_inserts > 100);
+    assert!(deletes::<Varied<1, 8, false, 1>>().refused_inserts > 100);
+    deletes::<Varied<0, 4, false, 0>>();
+    deletes::<Varied<4, 7, false, 0>>();
+    deletes::<Varied<2, 9, false, 0>>();
+    deletes::<Varied<16, 16, false, 0>>();
+    deletes::<Varied<4, 8, false, 2>>();
+    assert_eq!(deletes::<Varied<4, 4, true, 0>>().refused_inserts, 0);
+    assert_eq!(deletes::<Varied<1, 6, true, 0>>().refused_inserts, 0);
+    assert_eq!(deletes::<Varied<3, 8, true, 4>>().refused_inserts, 0);
+}
+
+#[test]
+fn pairs_of_counters_keep_every_law() {
+    assert!(deletes::<Paired<3, 6, 0, false, false, 0>>().refused_inserts > 100);
+    assert!(deletes::<Paired<4, 6, 15, false, false, 0>>().refused_inserts > 100);
+    assert!(deletes::<Paired<4, 12, 6, false, false, 1>>().refused_inserts > 100);
+    deletes::<Paired<4, 8, 0, false, false, 0>>();
+    deletes::<Paired<5, 9, 31, true, false, 0>>();
+    assert_eq!(deletes::<Paired<3, 5, 15, false, true, 0>>().refused_inserts, 0);
+    assert_eq!(deletes::<Paired<4, 6, 15, true, true, 0>>().refused_inserts, 0);
+    assert_eq!(deletes::<Paired<3, 5, 0, true, true, 2>>().refused_inserts, 0);
+}
+
+#[test]
+fn layers_keep_every_law() {
+    // The second layer full, its counters full, and room enough.
+    assert!(deletes::<Layered<4, 4, 7, 1, false>>().refused_inserts > 100);
+    assert!(deletes::<Layered<0, 2, 1, 9, false>>().refused_inserts > 100);
+    deletes::<Layered<0, 2, 6, 9, false>>();
+    deletes::<Layered<4, 4, 7, 9, false>>();
+    deletes::<Layered<1, 5, 8, 9, false>>();
+    deletes::<Layered<1, 3, 8, 9, false>>();
+    assert_eq!(deletes::<Layered<4, 4, 5, 2, true>>().refused_inserts, 0);
+    assert_eq!(deletes::<Layered<0, 2, 2, 3, true>>().refused_inserts, 0);
+}
+
+#[test]
 fn dleft_keeps_every_law_in_every_layout() {
     // 97 cells round up to a few buckets: sixty keys with copies fill them, and counters.
     assert!(deletes::<Left<2, 8, 16, 1, 0>>().refused_inserts > 100);
@@ -305,6 +400,10 @@ fn batches_are_the_same_as_one_by_one() {
         batch_is_one_by_one::<Counters<4, false, 0>>(size, 1 << 40);
         batch_is_one_by_one::<Counters<5, true, 0>>(size, 1 << 40);
         batch_is_one_by_one::<Counters<4, false, 2>>(size, 1 << 40);
+        batch_is_one_by_one::<Varied<4, 7, false, 0>>(size, 1 << 40);
+        batch_is_one_by_one::<Varied<1, 8, true, 2>>(size, 1 << 40);
+        batch_is_one_by_one::<Paired<4, 8, 15, false, false, 0>>(size, 1 << 40);
+        batch_is_one_by_one::<Layered<4, 4, 7, 40, false>>(size, 1 << 40);
         batch_is_one_by_one::<Left<2, 16, 16, 2, 0>>(size, 1 << 40);
         batch_is_one_by_one::<Left<2, 8, 14, 0, 99>>(size, 1 << 40);
         batch_is_one_by_one::<Left<4, 8, 16, 2, 1>>(size, 1 << 40);
@@ -313,6 +412,12 @@ fn batches_are_the_same_as_one_by_one() {
     // Few keys: counters at their ceiling refuse within a batch.
     batch_is_one_by_one::<Counters<2, false, 0>>(301, 40);
     batch_is_one_by_one::<Counters<2, true, 0>>(301, 40);
+    batch_is_one_by_one::<Varied<4, 4, false, 0>>(301, 40);
+    batch_is_one_by_one::<Varied<4, 5, true, 0>>(301, 40);
+    batch_is_one_by_one::<Paired<3, 5, 6, false, false, 0>>(301, 40);
+    batch_is_one_by_one::<Layered<4, 4, 4, 2, false>>(301, 40);
+    batch_is_one_by_one::<Layered<4, 4, 4, 2, true>>(301, 40);
+    batch_is_one_by_one::<Paired<4, 6, 15, true, true, 0>>(301, 40);
     batch_is_one_by_one::<Left<2, 8, 16, 1, 0>>(97, 400);
     batch_is_one_by_one::<Left<2, 8, 16, 0, 30>>(97, 400);
     batch_is_one_by_one::<Left<3, 8, 8, 1, 1>>(97, 400);
@@ -348,6 +453,11 @@ fn a_merge_holds_what_both_held() {
     merge_is_inserting_both::<Counters<7, false, 0>>();
     merge_is_inserting_both::<Counters<4, false, 2>>();
     merge_is_inserting_both::<Counters<2, true, 0>>();
+    merge_is_inserting_both::<Varied<4, 7, false, 0>>();
+    merge_is_inserting_both::<Varied<1, 8, false, 2>>();
+    merge_is_inserting_both::<Varied<4, 4, true, 0>>();
+    merge_is_inserting_both::<Paired<4, 8, 0, false, false, 0>>();
+    merge_is_inserting_both::<Paired<4, 9, 15, true, false, 0>>();
 }
 
 #[test]
@@ -363,6 +473,75 @@ fn a_merge_that_would_overflow_is_refused_whole() {
     let before = left.to_bytes();
     assert_eq!(left.merge(&right), Err(Refused::Overflow { ceiling: 3 }));
     assert_eq!(left.to_bytes(), before);
+}
+
+#[test]
+fn a_merge_of_layers_holds_what_both_held() {
+    type Layers = Layered<4, 4, 7, 30, false>;
+    let fresh = || Layers::fresh(Seed(12), 2_003);
+    let (mut left, mut right, mut both) = (fresh(), fresh(), fresh());
+    let keys: Vec<u64> = sidon_kit::Keys::seeded(11).take(500).collect();
+    for (i, key) in keys.iter().enumerate() {
+        let side = if i % 3 == 0 { &mut left } else { &mut right };
+        side.insert(key).unwrap();
+        both.insert(key).unwrap();
+    }
+    assert!(left.0.spilled() > 0 && both.0.spilled() > 30);
+    left.merge(&right).unwrap();
+    // Cells of the second layer may lie elsewhere; all answers are the same, and all keys can go.
+    assert_eq!((left.stored(), left.0.spilled()), (500, both.0.spilled()));
+    assert_eq!(left.certainty(), both.certainty());
+    for key in &keys {
+        assert_eq!(left.try_remove(*key), Some(Ok(())));
+    }
+    assert_eq!(left.to_bytes(), fresh().to_bytes());
+
+    // No room for what both have spilled: refused whole.
+    type Small = Layered<0, 1, 8, 1, false>;
+    let (mut left, mut right) = (Small::fresh(Seed(1), 60), Small::fresh(Seed(1), 60));
+    while left.insert(&keys[left.stored() as usize]).is_ok() {}
+    while right.insert(&keys[400 - right.stored() as usize]).is_ok() {}
+    let before = left.to_bytes();
+    assert!(matches!(left.merge(&right), Err(Refused::Full { .. })));
+    assert_eq!(left.to_bytes(), before);
+}
+
+#[test]
+fn a_merge_of_sums_that_would_overflow_is_refused_whole() {
+    fn check<S: Subject>() {
+        let (mut left, mut right) = (S::fresh(Seed(1), 5), S::fresh(Seed(1), 5));
+        while left.insert(&1).is_ok() && right.insert(&1).is_ok() {}
+        let before = left.to_bytes();
+        assert!(matches!(left.merge(&right), Err(Refused::Overflow { .. })));
+        assert_eq!(left.to_bytes(), before);
+    }
+    check::<Varied<4, 6, false, 0>>();
+    check::<Paired<4, 8, 0, false, false, 0>>();
+}
+
+#[test]
+fn a_key_whose_increments_coincide_adds_each_and_takes_each_away() {
+    // One counter: all positions of every key coincide, and its increments add up.
+    let shape = variable::Shape {
+        counters: 1,
+        hashes: 5,
+        width: 12,
+        increments: Increments::of([8, 12, 14, 15]),
+        overflow: Overflow::Refuse,
+        spread: Spread::Anywhere,
+    };
+    let mut filter = Variable::new(shape, Seed(3)).unwrap();
+    let empty = filter.to_bytes();
+    for key in 0..20u64 {
+        filter.insert(&key).unwrap();
+        assert!((0..=key).all(|key| filter.contains(&key)));
+    }
+    assert!((20 * 5 * 8..=20 * 5 * 15).contains(&filter.largest()));
+    for key in 0..20u64 {
+        filter.remove(&key).unwrap();
+    }
+    assert_eq!(filter.to_bytes(), empty);
+    assert_eq!(filter.remove(&1u64), Err(Refused::NotStored));
 }
 
 #[test]

@@ -2,7 +2,10 @@
 
 use sidon::{
     Seed,
-    member::{Blocked, Bloom, Counting, Overflow, Spread, blocked, bloom, counting},
+    member::{
+        Bh, Blocked, Bloom, Counting, Decode, Increments, Multilayer, Overflow, Spread, Variable,
+        bh, blocked, bloom, counting, variable,
+    },
     ops::{Contains, Insert, Remove},
     plan,
 };
@@ -100,6 +103,138 @@ fn strangers_pass_counters_in_few_lines_as_often_as_planned() {
         let passed = strangers_that_pass(&filter, &mut tuples, n);
         assert_close(passed as f64 / n as f64, p, 0.08);
     }
+}
+
+/// Fills, churns once over, asks: the rate is the filter's own, to six sigma, and the plan's, to
+/// `spread`; at the end everything leaves.
+fn held_to_its_rate<F>(mut filter: F, keys: usize, own: fn(&F) -> f64, plan: f64, spread: f64)
+where
+    F: Insert<[u8; 13]> + Remove<[u8; 13]> + Contains<[u8; 13]>,
+{
+    let mut tuples = FiveTuples::seeded(31);
+    let all: Vec<_> = tuples.by_ref().take(2 * keys).collect();
+    filter.insert_batch(&all[..keys], &mut |_, why| panic!("{why}"));
+    for i in keys..all.len() {
+        filter.remove(&all[i - keys]).unwrap();
+        filter.insert(&all[i]).unwrap();
+    }
+    let p = own(&filter);
+    let n = trials(p, 0.05).min(10_000_000);
+    assert_rate(strangers_that_pass(&filter, &mut tuples, n), n, p);
+    assert_close(p, plan, spread);
+    filter.remove_batch(&all[keys..], &mut |_, why| panic!("{why}"));
+    assert_eq!(own(&filter), 0.0);
+}
+
+#[test]
+fn strangers_pass_variable_increments_as_often_as_planned() {
+    for (values, width, hashes) in [
+        (&[4, 5, 6, 7][..], 7, 6),
+        (&[8, 12, 14, 15], 8, 7),
+        (&[1, 4, 13, 15], 9, 5),
+        (&[6, 7, 9], 7, 6),
+        (&[21, 27, 30, 31], 9, 6),
+    ] {
+        let shape = variable::Shape {
+            counters: 60_000,
+            hashes,
+            width,
+            increments: Increments::set(values).unwrap(),
+            overflow: Overflow::Refuse,
+            spread: Spread::Anywhere,
+        };
+        let plan = plan::variable_rate(shape, 13_000).unwrap();
+        let filter = Variable::new(shape, Seed(2)).unwrap();
+        held_to_its_rate(filter, 13_000, Variable::false_positive_rate, plan, 0.05);
+    }
+}
+
+#[test]
+fn strangers_pass_variable_increments_in_few_lines_as_often_as_planned() {
+    for (lines, hashes) in [(1, 5), (2, 8), (3, 6)] {
+        let shape = variable::Shape {
+            counters: 96_000,
+            hashes,
+            width: 8,
+            increments: Increments::of([8, 12, 14, 15]),
+            overflow: Overflow::Refuse,
+            spread: Spread::Lines(lines),
+        };
+        let plan = plan::variable_rate(shape, 18_000).unwrap();
+        let filter = Variable::new(shape, Seed(2)).unwrap();
+        // The plan is of an average table: 1500 lines differ by some per cent.
+        held_to_its_rate(filter, 18_000, Variable::false_positive_rate, plan, 0.10);
+    }
+}
+
+#[test]
+fn strangers_pass_pairs_of_counters_as_often_as_planned() {
+    for (decode, keys_bits, sum_bits) in
+        [(Decode::Basic, 4, 8), (Decode::Improved(15), 4, 8), (Decode::Improved(6), 6, 10)]
+    {
+        let shape = bh::Shape {
+            cells: 40_000,
+            hashes: 6,
+            keys_bits,
+            sum_bits,
+            increments: plan::BH_SET,
+            decode,
+            centred: false,
+            overflow: Overflow::Refuse,
+            spread: Spread::Anywhere,
+        };
+        let plan = plan::bh_rate(shape, 11_000).unwrap();
+        let filter = Bh::new(shape, Seed(2)).unwrap();
+        held_to_its_rate(filter, 11_000, Bh::false_positive_rate, plan, 0.05);
+    }
+}
+
+#[test]
+fn cells_leave_their_range_as_often_as_planned() {
+    for (keys_bits, sum_bits, centred) in [(4, 6, false), (3, 5, false), (4, 6, true)] {
+        let shape = bh::Shape {
+            cells: 300_000,
+            hashes: 5,
+            keys_bits,
+            sum_bits,
+            increments: plan::BH_SET,
+            decode: Decode::Improved(15),
+            centred,
+            overflow: Overflow::Pin,
+            spread: Spread::Anywhere,
+        };
+        let mut filter = Bh::new(shape, Seed(5)).unwrap();
+        for key in FiveTuples::seeded(6).take(100_000) {
+            filter.insert(&key).unwrap();
+        }
+        let p = plan::bh_overflow(shape, 100_000).unwrap();
+        assert_rate(filter.pinned() as usize, 300_000, p);
+        assert_close(filter.false_positive_rate(), plan::bh_rate(shape, 100_000).unwrap(), 0.05);
+    }
+}
+
+#[test]
+fn layers_keep_their_rate_and_spill_as_planned() {
+    let target = plan::Target { keys: 20_000, false_positives: 0.001 };
+    let shape = plan::multilayer(target).unwrap();
+    let plan = plan::multilayer_rate(shape, 20_000).unwrap();
+    assert!(plan <= 0.001);
+    let mut filter = Multilayer::new(shape, Seed(2)).unwrap();
+    for key in FiveTuples::seeded(8).take(20_000) {
+        filter.insert(&key).unwrap();
+    }
+    let spilled = plan::multilayer_spilled(shape, 20_000).unwrap();
+    assert_rate(
+        filter.spilled() as usize,
+        shape.counters as usize,
+        spilled / shape.counters as f64,
+    );
+    filter.clear();
+    held_to_its_rate(filter, 20_000, Multilayer::false_positive_rate, plan, 0.08);
+    // Both layers are smaller than one of the same increments, and not refused for it.
+    let one = plan::variable(target).unwrap();
+    let bits = one.counters * u64::from(one.width);
+    assert!(shape.bytes().unwrap() * 8 < bits * 9 / 10, "{shape:?} {one:?}");
 }
 
 #[test]

@@ -18,7 +18,8 @@ pub(super) struct Args {
     /// The share of strangers that may pass, between 0 and 1
     #[arg(long, value_name = "P")]
     fpr: f64,
-    /// Only structures of this name: bloom, blocked, counting, dleft, hash_set
+    /// Only structures of this name: bloom, blocked, counting, variable, bh,
+    /// multilayer, dleft, hash_set
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
     /// Build each structure and measure it: fill, churn, then ask for members and strangers
@@ -124,8 +125,37 @@ fn shape_json(shape: &Shape) -> Value {
             "counters": shape.counters,
             "hashes": shape.hashes,
             "width": shape.width,
-            "lines": match shape.spread { Spread::Anywhere => 0, Spread::Lines(lines) => lines },
-            "overflow": match shape.overflow { Overflow::Refuse => "refuse", Overflow::Pin => "pin" },
+            "lines": lines(shape.spread),
+            "overflow": overflow(shape.overflow),
+        }),
+        Shape::Variable(shape) => json!({
+            "counters": shape.counters,
+            "hashes": shape.hashes,
+            "width": shape.width,
+            "increments": shape.increments.to_string(),
+            "lines": lines(shape.spread),
+            "overflow": overflow(shape.overflow),
+        }),
+        Shape::Bh(shape) => json!({
+            "cells": shape.cells,
+            "hashes": shape.hashes,
+            "keys_bits": shape.keys_bits,
+            "sum_bits": shape.sum_bits,
+            "increments": shape.increments.to_string(),
+            "examined": shape.examined(),
+            "centred": shape.centred,
+            "lines": lines(shape.spread),
+            "overflow": overflow(shape.overflow),
+        }),
+        Shape::Multilayer(shape) => json!({
+            "counters": shape.counters,
+            "hashes": shape.hashes,
+            "first": shape.first,
+            "rest": shape.rest,
+            "buckets": shape.buckets,
+            "increments": shape.increments.to_string(),
+            "lines": lines(shape.spread),
+            "overflow": overflow(shape.overflow),
         }),
         Shape::DLeft(shape) => json!({
             "subtables": shape.subtables,
@@ -140,6 +170,20 @@ fn shape_json(shape: &Shape) -> Value {
         }),
         Shape::HashSet { slots } => json!({ "slots": slots }),
         _ => Value::Null,
+    }
+}
+
+fn lines(spread: Spread) -> u32 {
+    match spread {
+        Spread::Anywhere => 0,
+        Spread::Lines(lines) => lines,
+    }
+}
+
+fn overflow(overflow: Overflow) -> &'static str {
+    match overflow {
+        Overflow::Refuse => "refuse",
+        Overflow::Pin => "pin",
     }
 }
 

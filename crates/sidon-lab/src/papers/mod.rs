@@ -2,9 +2,11 @@
 
 pub mod acsm_2006;
 pub mod dleft_2006;
+pub mod increments_2014;
 pub mod zones_2021;
 
 use crate::experiment::Paper;
 
 /// Every paper, in the order of their ids.
-pub static ALL: &[&Paper] = &[&acsm_2006::PAPER, &dleft_2006::PAPER, &zones_2021::PAPER];
+pub static ALL: &[&Paper] =
+    &[&acsm_2006::PAPER, &dleft_2006::PAPER, &zones_2021::PAPER, &increments_2014::PAPER];

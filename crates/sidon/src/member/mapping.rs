@@ -37,7 +37,7 @@ const WORD_BITS: u32 = 40;
 pub(super) struct InLines {
     /// Lines of a key, and its cells in each.
     pub(super) lines: u32,
-    each: u32,
+    pub(super) each: u32,
     /// Lines of the table.
     all: u64,
 }

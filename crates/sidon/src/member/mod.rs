@@ -5,22 +5,36 @@
 //! | [`Bloom`] | no | k lines | 9.6 |
 //! | [`Blocked`] | no | one line | about 11 |
 //! | [`Counting`] | yes | k lines | 38 |
+//! | [`Variable`] | yes | k lines | 24 |
+//! | [`Bh`] | yes | k lines | 29 |
+//! | [`Multilayer`] | yes | k lines | 20 |
 //! | [`DLeft`] | yes | 2 lines | 11 to 18 |
 
 pub(crate) mod batch;
+pub mod bh;
 pub mod blocked;
 pub mod bloom;
+pub(crate) mod code;
+mod coded;
 pub mod counting;
 pub mod dleft;
+pub mod increments;
 mod lines;
 mod mapping;
+pub mod multilayer;
+mod spill;
 mod table;
+pub mod variable;
 
+pub use bh::{Bh, Decode};
 pub use blocked::Blocked;
 pub use bloom::Bloom;
 pub use counting::{Counting, Overflow};
 pub use dleft::{DLeft, Moves};
+pub use increments::Increments;
 pub use mapping::{LINES_MOST, Spread};
+pub use multilayer::Multilayer;
+pub use variable::Variable;
 
 use crate::Refused;
 

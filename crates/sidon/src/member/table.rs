@@ -1,7 +1,7 @@
-//! What Bloom and counting Bloom filters share: `k` cells a key, wherever the mapping puts them.
+//! What all filters of `k` cells a key share, wherever the mapping puts them.
 //!
-//! A key is present if none of its cells is zero. That is all a lookup needs to know, whatever
-//! else the cells hold.
+//! A key is present if every one of its cells passes. In Bloom and counting Bloom filters a cell
+//! passes unless it is zero; what else a lookup may ask of it is [`Seek`]'s to say.
 
 use super::{
     batch::{self, CHUNK, NEAR},
@@ -17,7 +17,7 @@ use crate::{
 
 /// Keys of up to this many cells take the loops with less room for positions.
 const FEW: usize = 16;
-const MANY: usize = spread::MOST as usize;
+pub(super) const MANY: usize = spread::MOST as usize;
 /// Cells that a batch looks at before it asks for the others: seven strangers of eight are told
 /// apart by three cells of a half-full table.
 const FIRST: usize = 3;
@@ -40,6 +40,12 @@ pub(super) trait Width: Copy {
             cells::write(bytes, self.bits(), cell, new);
         }
         same
+    }
+
+    /// Makes the value of a cell `value`.
+    #[inline(always)]
+    fn write(self, bytes: &mut [u8], cell: u64, value: u64) {
+        cells::write(bytes, self.bits(), cell, value);
     }
 }
 
@@ -87,6 +93,72 @@ impl Width for Nibble {
     }
 }
 
+/// Any number of bits, read at once from the byte in which they begin: no second word, no branch.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Short(pub(super) u32);
+
+impl Short {
+    #[inline(always)]
+    fn at(self, cell: u64) -> (usize, u32) {
+        let bit = cell * u64::from(self.0);
+        ((bit / 8) as usize, (bit % 8) as u32)
+    }
+}
+
+impl Width for Short {
+    #[inline(always)]
+    fn bits(self) -> u32 {
+        self.0
+    }
+
+    #[inline(always)]
+    fn read(self, bytes: &[u8], cell: u64) -> u64 {
+        let (byte, shift) = self.at(cell);
+        let word = bytes[byte..byte + 8].try_into().expect("a slice of eight bytes");
+        u64::from_le_bytes(word) >> shift & (u64::MAX >> (64 - self.0))
+    }
+
+    #[inline(always)]
+    fn write(self, bytes: &mut [u8], cell: u64, value: u64) {
+        let (byte, shift) = self.at(cell);
+        let place = &mut bytes[byte..byte + 8];
+        let word = u64::from_le_bytes((&*place).try_into().expect("a slice of eight bytes"));
+        let rest = word & !((u64::MAX >> (64 - self.0)) << shift);
+        place.copy_from_slice(&(rest | value << shift).to_le_bytes());
+    }
+}
+
+/// What a lookup asks of a cell.
+pub(super) trait Seek: Copy {
+    /// Writes spots `from..to` of the digest to the same places: cells, and what to ask of them.
+    fn place(self, table: &Table, digest: Digest, from: usize, to: usize, spots: &mut [u64]);
+    /// The cell of a spot.
+    fn cell(self, spot: u64) -> u64;
+    /// Whether the value found there is what a member's would be.
+    fn passes(self, value: u64, spot: u64) -> bool;
+}
+
+/// A spot is a cell, which passes unless it is zero.
+#[derive(Clone, Copy)]
+struct Occupied;
+
+impl Seek for Occupied {
+    #[inline(always)]
+    fn place(self, table: &Table, digest: Digest, from: usize, to: usize, spots: &mut [u64]) {
+        table.place(digest, from, to, spots);
+    }
+
+    #[inline(always)]
+    fn cell(self, spot: u64) -> u64 {
+        spot
+    }
+
+    #[inline(always)]
+    fn passes(self, value: u64, _: u64) -> bool {
+        value != 0
+    }
+}
+
 /// Runs a body with the width of cells in lines as a constant.
 macro_rules! with_line_width {
     ($width:expr, |$W:ident| $body:expr) => {
@@ -119,7 +191,7 @@ pub(super) use with_line_width;
 #[derive(Debug)]
 pub(super) struct Table {
     pub(super) cells: Packed,
-    hashes: usize,
+    pub(super) hashes: usize,
     /// The mapping, unless cells lie anywhere.
     pub(super) in_lines: Option<InLines>,
     /// How many cells are not zero; not kept if they lie in lines.
@@ -168,32 +240,41 @@ impl Table {
                 lines::contains::<W, _>(probe::BASE, table, mapping, digest)
             });
         }
-        let (positions, hashes) = self.positions(digest);
         match self.cells.width() {
-            1 => self.all_occupied(Bit, &positions[..hashes]),
-            4 => self.all_occupied(Nibble, &positions[..hashes]),
-            width => self.all_occupied(width, &positions[..hashes]),
+            1 => self.contains_with(Bit, Occupied, digest),
+            4 => self.contains_with(Nibble, Occupied, digest),
+            width => self.contains_with(width, Occupied, digest),
         }
     }
 
+    /// Whether every cell of the digest passes.
     #[inline(always)]
-    fn all_occupied<W: Width>(&self, width: W, positions: &[u64]) -> bool {
+    pub(super) fn contains_with<W: Width, S: Seek>(
+        &self,
+        width: W,
+        seek: S,
+        digest: Digest,
+    ) -> bool {
+        let mut spots = [0; MANY];
+        seek.place(self, digest, 0, self.hashes, &mut spots);
+        self.all_pass(width, seek, &spots[..self.hashes])
+    }
+
+    #[inline(always)]
+    fn all_pass<W: Width, S: Seek>(&self, width: W, seek: S, spots: &[u64]) -> bool {
         let bytes = self.cells.bytes();
-        for &position in positions {
-            if width.read(bytes, position) == 0 {
+        for &spot in spots {
+            if !seek.passes(width.read(bytes, seek.cell(spot)), spot) {
                 return false;
             }
         }
         true
     }
 
-    /// Asks for the cells at the positions.
+    /// Asks for a cell.
     #[inline(always)]
-    fn prefetch<W: Width>(&self, width: W, positions: &[u64]) {
-        let bytes = self.cells.bytes();
-        for &position in positions {
-            probe::prefetch(bytes, (position * u64::from(width.bits()) / 8) as usize);
-        }
+    fn prefetch<W: Width>(&self, width: W, cell: u64) {
+        probe::prefetch(self.cells.bytes(), (cell * u64::from(width.bits()) / 8) as usize);
     }
 
     /// The answers for any number of keys.
@@ -206,10 +287,28 @@ impl Table {
             });
         }
         match self.cells.width() {
-            1 => probe::dispatch(Lookup { table: self, width: Bit, seed, keys, found }),
-            4 => probe::dispatch(Lookup { table: self, width: Nibble, seed, keys, found }),
-            width => probe::dispatch(Lookup { table: self, width, seed, keys, found }),
+            1 => self.contains_batch_with(Bit, Occupied, seed, keys, found),
+            4 => self.contains_batch_with(Nibble, Occupied, seed, keys, found),
+            width => self.contains_batch_with(width, Occupied, seed, keys, found),
         }
+    }
+
+    /// The same for cells of which something else is asked.
+    pub(super) fn contains_batch_with<K: Key, W: Width, S: Seek>(
+        &self,
+        width: W,
+        seek: S,
+        seed: Seed,
+        keys: &[K],
+        found: &mut [bool],
+    ) {
+        assert_eq!(keys.len(), found.len(), "one answer a key");
+        probe::dispatch(Lookup { table: self, width, seek, seed, keys, found });
+    }
+
+    /// How many spots in a row share a line.
+    fn run(&self) -> usize {
+        self.in_lines.map_or(1, |mapping| mapping.each as usize)
     }
 
     /// The share of cells that are not zero; counted now if they lie in lines.
@@ -241,6 +340,19 @@ impl Table {
 pub(super) trait OnTable {
     fn table(&self) -> &Table;
     fn seed(&self) -> Seed;
+
+    /// Writes spots `from..to` of the digest to the same places: cells, and what else the filter
+    /// needs to know of them.
+    #[inline(always)]
+    fn place(&self, digest: Digest, from: usize, to: usize, spots: &mut [u64]) {
+        self.table().place(digest, from, to, spots);
+    }
+
+    /// The cell of a spot.
+    #[inline(always)]
+    fn cell(&self, spot: u64) -> u64 {
+        spot
+    }
 }
 
 /// What is done with each key of a batch. A trait and not a closure, so that it is inlined into
@@ -274,13 +386,17 @@ fn each_key_of<const HASHES: usize, I: Isa, K: Key, W: Width, F: OnTable>(
     mut act: impl Act<F>,
 ) {
     let far = filter.table().cells.bytes().len() > NEAR;
-    let hashes = filter.table().hashes;
+    let (hashes, run) = (filter.table().hashes, filter.table().run());
     let mut all = [[0; HASHES]; CHUNK];
     batch::each_chunk(isa, filter.seed(), keys, |first, digests| {
         for (&digest, positions) in digests.iter().zip(&mut all) {
-            filter.table().place(digest, 0, hashes, positions);
+            filter.place(digest, 0, hashes, positions);
             if far {
-                filter.table().prefetch(width, &positions[..hashes]);
+                let mut i = 0;
+                while i < hashes {
+                    filter.table().prefetch(width, filter.cell(positions[i]));
+                    i += run;
+                }
             }
         }
         for (i, positions) in all[..digests.len()].iter().enumerate() {
@@ -290,15 +406,16 @@ fn each_key_of<const HASHES: usize, I: Isa, K: Key, W: Width, F: OnTable>(
 }
 
 /// A loop over keys that asks.
-struct Lookup<'a, K, W> {
+struct Lookup<'a, K, W, S> {
     table: &'a Table,
     width: W,
+    seek: S,
     seed: Seed,
     keys: &'a [K],
     found: &'a mut [bool],
 }
 
-impl<K: Key, W: Width> Kernel for Lookup<'_, K, W> {
+impl<K: Key, W: Width, S: Seek> Kernel for Lookup<'_, K, W, S> {
     type Output = ();
 
     #[inline(always)]
@@ -311,33 +428,43 @@ impl<K: Key, W: Width> Kernel for Lookup<'_, K, W> {
     }
 }
 
-impl<K: Key, W: Width> Lookup<'_, K, W> {
+impl<K: Key, W: Width, S: Seek> Lookup<'_, K, W, S> {
     /// The first cells of all keys of a chunk, then the rest of those that are still in.
     #[inline(always)]
     fn run_of<const HASHES: usize, I: Isa>(self, isa: I) {
-        let Lookup { table, width, seed, keys, found } = self;
-        let (first, hashes) = (FIRST.min(table.hashes), table.hashes);
+        let Lookup { table, width, seek, seed, keys, found } = self;
+        let (hashes, run) = (table.hashes, table.run());
+        // A whole line, or a few cells.
+        let first = if run == 1 { FIRST.min(hashes) } else { run };
         let near = table.cells.bytes().len() <= NEAR;
         let mut all = [[0; HASHES]; CHUNK];
         batch::each_chunk(isa, seed, keys, |start, digests| {
             let found = &mut found[start..start + digests.len()];
-            for (&digest, positions) in digests.iter().zip(&mut all) {
-                table.place(digest, 0, first, positions);
+            for (&digest, spots) in digests.iter().zip(&mut all) {
+                seek.place(table, digest, 0, first, spots);
                 if !near {
-                    table.prefetch(width, &positions[..first]);
-                }
-            }
-            for ((&digest, positions), found) in digests.iter().zip(&mut all).zip(&mut *found) {
-                *found = table.all_occupied(width, &positions[..first]);
-                if *found {
-                    table.place(digest, first, hashes, positions);
-                    if !near {
-                        table.prefetch(width, &positions[first..hashes]);
+                    let mut i = 0;
+                    while i < first {
+                        table.prefetch(width, seek.cell(spots[i]));
+                        i += run;
                     }
                 }
             }
-            for (positions, found) in all.iter().zip(found) {
-                *found = *found && table.all_occupied(width, &positions[first..hashes]);
+            for ((&digest, spots), found) in digests.iter().zip(&mut all).zip(&mut *found) {
+                *found = table.all_pass(width, seek, &spots[..first]);
+                if *found {
+                    seek.place(table, digest, first, hashes, spots);
+                    if !near {
+                        let mut i = first;
+                        while i < hashes {
+                            table.prefetch(width, seek.cell(spots[i]));
+                            i += run;
+                        }
+                    }
+                }
+            }
+            for (spots, found) in all.iter().zip(found) {
+                *found = *found && table.all_pass(width, seek, &spots[first..hashes]);
             }
         });
     }

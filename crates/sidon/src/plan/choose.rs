@@ -1,15 +1,17 @@
 //! Which structure, what size, what it will cost.
 
 use super::{
-    Target, blocked, blocked_rate, bloom, bloom_rate, counting, counting_in_lines, counting_rate,
-    dleft_fast, dleft_rate, dleft_small, dleft_smallest,
+    Target, bh, bh_rate, blocked, blocked_rate, bloom, bloom_rate, counting, counting_in_lines,
+    counting_rate, dleft_fast, dleft_rate, dleft_small, dleft_smallest, multilayer,
+    multilayer_rate, variable, variable_in_lines, variable_rate,
 };
 use crate::{
     Infeasible,
     cells::Packed,
     member::{
-        blocked as blocked_filter, bloom as bloom_filter, counting as counting_filter,
-        dleft as dleft_filter,
+        bh as bh_filter, blocked as blocked_filter, bloom as bloom_filter,
+        counting as counting_filter, dleft as dleft_filter, multilayer as multilayer_filter,
+        variable as variable_filter,
     },
     probe::LINE,
 };
@@ -35,6 +37,12 @@ pub enum Shape {
     Blocked(blocked_filter::Shape),
     /// A [`member::Counting`](crate::member::Counting).
     Counting(counting_filter::Shape),
+    /// A [`member::Variable`](crate::member::Variable).
+    Variable(variable_filter::Shape),
+    /// A [`member::Bh`](crate::member::Bh).
+    Bh(bh_filter::Shape),
+    /// A [`member::Multilayer`](crate::member::Multilayer).
+    Multilayer(multilayer_filter::Shape),
     /// A [`member::DLeft`](crate::member::DLeft).
     DLeft(dleft_filter::Shape),
     /// The plain alternative, not ours: a hash table of 64-bit digests with a byte of control a
@@ -52,6 +60,9 @@ impl Shape {
             Shape::Bloom(_) => "bloom",
             Shape::Blocked(_) => "blocked",
             Shape::Counting(_) => "counting",
+            Shape::Variable(_) => "variable",
+            Shape::Bh(_) => "bh",
+            Shape::Multilayer(_) => "multilayer",
             Shape::DLeft(_) => "dleft",
             Shape::HashSet { .. } => "hash_set",
         }
@@ -87,6 +98,25 @@ pub fn members(target: Target) -> Result<Vec<Member>, Infeasible> {
         let false_positives = counting_rate(shape, keys);
         rows.push(Member { bytes, false_positives, shape: Shape::Counting(shape) });
     }
+
+    for plan in [variable, variable_in_lines] {
+        let shape = plan(target)?;
+        let bytes = Packed::payload_bytes(shape.counters, shape.width)?;
+        let false_positives = variable_rate(shape, keys)?;
+        let row = Member { bytes, false_positives, shape: Shape::Variable(shape) };
+        if !rows.contains(&row) {
+            rows.push(row);
+        }
+    }
+
+    let shape = bh(target)?;
+    let bytes = Packed::payload_bytes(shape.cells, shape.width())?;
+    let false_positives = bh_rate(shape, keys)?;
+    rows.push(Member { bytes, false_positives, shape: Shape::Bh(shape) });
+
+    let shape = multilayer(target)?;
+    let (bytes, false_positives) = (shape.bytes()?, multilayer_rate(shape, keys)?);
+    rows.push(Member { bytes, false_positives, shape: Shape::Multilayer(shape) });
 
     // The fast layout, the smallest with counters, the smallest. The lowest rates are beyond their
     // cells of 32 bits, and now and then two of them are the same.

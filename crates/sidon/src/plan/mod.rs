@@ -4,17 +4,22 @@
 //! what is planned here is measured in the tests. [`members`] lists every structure that meets a
 //! target, cheapest first, with the plain alternative among them.
 
+mod bh;
 mod bloom;
 mod choose;
 mod count;
 mod counting;
 mod dleft;
 mod fluid;
+mod increments;
+mod multilayer;
 mod tail;
+mod variable;
 mod zone;
 mod zone_rate;
 mod zone_search;
 
+pub use bh::{BH_SET, bh, bh_best_hashes, bh_of, bh_overflow, bh_rate};
 pub use bloom::{
     blocked, blocked_rate, bloom, bloom_best_hashes, bloom_bits_per_key, bloom_rate,
     bloom_rate_limit,
@@ -30,7 +35,13 @@ pub use dleft::{
     dleft_small, dleft_smallest,
 };
 pub use fluid::Fluid;
+pub use increments::{bh_basic_rate, bh_detection, bh_floor, two_hashes, variable_range_rate};
+pub use multilayer::{multilayer, multilayer_of, multilayer_rate, multilayer_spilled};
 pub use tail::{ln_factorial, poisson, poisson_at_least};
+pub use variable::{
+    Found, OVERFLOWS, SETS, variable, variable_at_least, variable_best_hashes, variable_in_lines,
+    variable_of, variable_overflow, variable_overflow_bound, variable_rate, variable_search,
+};
 pub use zone::{
     Few, Fields, Held, Points, Zone, coprime, crossovers, egh_fewest_primes, egh_primes,
     independent_rate, least_polynomials, ols_rate, pol, runs, zones,

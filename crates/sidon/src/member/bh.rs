@@ -1,0 +1,237 @@
+//! Two counters a cell, how many keys and the sum of their increments: B_h sequences at work.
+//!
+//! A key adds one to the first counter of each of its cells and one of several increments to the
+//! second. If all sums of `h` increments are distinct, the two tell every increment of up to `h`
+//! keys; beyond, they still exclude many.
+//! ```text
+//! D = {1, 4, 8, 13}     | . 2:17 . . 3:25 . . |     17 = 4 + 13 and 25 = 4 + 8 + 13, nothing else:
+//!                           ^        ^              a key that adds 8, 8 is not in
+//! ```
+//! Two counters take more room than one: [`Variable`](super::Variable) is smaller at the same rate.
+//! What this has besides is the number of keys of a cell, and with `centred` a sum that stays near
+//! zero and so needs fewer bits. A lookup reads up to `k` cells, and a table of a few words.
+//!
+//! A key whose positions coincide adds there each time. Rottenstreich, Kanizo and Keslassy, "The
+//! variable-increment counting Bloom filter", INFOCOM 2012, sections II and VI: B_h-CBF.
+
+use super::{
+    code::{Code, PairShape, Pairs},
+    coded::{self, Act, Coded, Plain, Store, coded_filter},
+    counting::Overflow,
+    increments::Increments,
+    mapping::Spread,
+    table::Table,
+};
+use crate::{
+    Certainty, Infeasible, Key, Malformed, Refused, Seed,
+    bytes::{self, Image},
+    cells::Packed,
+    ops::{Contains, Insert, Merge, Remove},
+};
+
+/// Up to how many keys a cell's sum is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decode {
+    /// As many as the increments are told apart for: `h`. A cell of more keys excludes none.
+    Basic,
+    /// Up to this many: a cell of more than `h` keys excludes an increment that is in none of the
+    /// ways to make up its sum.
+    Improved(u32),
+}
+
+/// The integers that fix a B_h filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// How many cells the table has: any number but zero.
+    pub cells: u64,
+    /// How many of them a key uses: 1 to [`spread::MOST`](crate::hash::spread::MOST).
+    pub hashes: u32,
+    /// The bits of the counter of keys, 1 to 8.
+    pub keys_bits: u32,
+    /// The bits of the counter of increments, 1 to 16.
+    pub sum_bits: u32,
+    /// What a key may add.
+    pub increments: Increments,
+    /// Up to how many keys a cell's sum is looked at.
+    pub decode: Decode,
+    /// Whether the sum is kept less the rounded mean of the increments for each key, as a number
+    /// from `1 - 2^(bits - 1)` to `2^(bits - 1)`. Keys that leave in another order than they came
+    /// may carry it out of its range: then it must be pinned, unless the range holds every sum.
+    pub centred: bool,
+    /// What a cell does when one of its counters would leave its range.
+    pub overflow: Overflow,
+    /// Where the cells of a key lie.
+    pub spread: Spread,
+}
+
+impl Shape {
+    /// The bits of a cell.
+    pub fn width(&self) -> u32 {
+        self.keys_bits.saturating_add(self.sum_bits)
+    }
+
+    /// Up to how many keys a cell's sum is looked at.
+    pub fn examined(&self) -> u32 {
+        match self.decode {
+            Decode::Basic => self.increments.order((1 << self.keys_bits.min(8)) - 1),
+            Decode::Improved(keys) => keys,
+        }
+    }
+
+    /// The bits of the table that a lookup reads besides the cells.
+    pub fn table_bits(&self) -> Result<u64, Infeasible> {
+        Ok(self.code()?.table_bits())
+    }
+
+    pub(crate) fn code(self) -> Result<Pairs, Infeasible> {
+        let Shape { increments, keys_bits, sum_bits, centred, overflow, .. } = self;
+        let examined = self.examined();
+        Pairs::new(PairShape { increments, keys_bits, sum_bits, examined, centred, overflow })
+    }
+}
+
+/// A multiset that keys can enter and leave. See the [module](self).
+#[derive(Debug)]
+pub struct Bh {
+    shape: Shape,
+    filter: Coded<Pairs>,
+}
+
+impl Bh {
+    /// An empty filter.
+    pub fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
+        let code = shape.code()?;
+        let store = Plain(Table::zeroed(shape.cells, shape.width(), shape.hashes, shape.spread)?);
+        Ok(Bh { shape, filter: Coded::new(store, code, seed) })
+    }
+
+    /// Takes every key out, and unpins every cell.
+    pub fn clear(&mut self) {
+        self.filter.clear();
+    }
+
+    /// The integers that fix the memory.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// How many keys are stored, each copy counted.
+    pub fn stored(&self) -> u64 {
+        self.filter.stored
+    }
+
+    /// The share of cells that are not empty. Reads the whole table.
+    pub fn fill(&self) -> f64 {
+        self.filter.fill()
+    }
+
+    /// The share of strangers that pass, from the present cells. Reads the whole table.
+    pub fn false_positive_rate(&self) -> f64 {
+        self.filter.false_positive_rate()
+    }
+
+    /// How many cells are pinned for good; none under [`Overflow::Refuse`]. Reads the whole table.
+    pub fn pinned(&self) -> u64 {
+        self.filter.pinned()
+    }
+
+    /// A copy in memory of its own.
+    pub fn try_clone(&self) -> Result<Self, Infeasible> {
+        Ok(Bh { shape: self.shape, filter: self.filter.try_clone()? })
+    }
+}
+
+coded_filter!(Bh);
+
+impl Merge for Bh {
+    /// Adds cell to cell. Under [`Overflow::Refuse`] a cell that would leave its range refuses the
+    /// whole merge; under [`Overflow::Pin`] it is pinned.
+    fn merge(&mut self, other: &Self) -> Result<(), Refused> {
+        let (own, theirs) = (self.shape, other.shape);
+        super::same("seed", self.filter.seed == other.filter.seed)?;
+        super::same("cells", own.cells == theirs.cells)?;
+        super::same("hashes", own.hashes == theirs.hashes)?;
+        super::same("keys_bits", own.keys_bits == theirs.keys_bits)?;
+        super::same("sum_bits", own.sum_bits == theirs.sum_bits)?;
+        super::same("increments", own.increments == theirs.increments)?;
+        super::same("decode", own.decode == theirs.decode)?;
+        super::same("centred", own.centred == theirs.centred)?;
+        super::same("overflow", own.overflow == theirs.overflow)?;
+        super::same("spread", own.spread == theirs.spread)?;
+        self.filter.merge(&other.filter)
+    }
+}
+
+impl Image for Bh {
+    const KIND: u16 = 6;
+
+    fn to_bytes(&self) -> Vec<u8> {
+        let Shape { cells, hashes, keys_bits, sum_bits, increments, .. } = self.shape;
+        let [low, high] = increments.to_fields();
+        let fields = [
+            cells,
+            hashes.into(),
+            keys_bits.into(),
+            sum_bits.into(),
+            low,
+            high,
+            match self.shape.decode {
+                Decode::Basic => 0,
+                Decode::Improved(keys) => u64::from(keys) + 1,
+            },
+            self.shape.centred.into(),
+            coded::overflow_field(self.shape.overflow),
+            coded::spread_field(self.shape.spread),
+            self.filter.stored,
+        ];
+        let payload = self.filter.store.table().cells.payload();
+        bytes::write(Self::KIND, self.filter.seed, &fields, payload)
+    }
+
+    fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
+        let (fields, payload) = bytes::read(image, Self::KIND, seed)?;
+        let [cells, hashes, keys, sum, low, high, decode, centred, overflow, lines, stored] =
+            fields;
+        let shape = Shape {
+            cells,
+            hashes: bytes::narrow("hashes", hashes)?,
+            keys_bits: bytes::narrow("keys_bits", keys)?,
+            sum_bits: bytes::narrow("sum_bits", sum)?,
+            increments: coded::increments_from([low, high])?,
+            decode: match decode.checked_sub(1) {
+                None => Decode::Basic,
+                Some(keys) => Decode::Improved(bytes::narrow("decode", keys)?),
+            },
+            centred: match centred {
+                0 => false,
+                1 => true,
+                _ => return Err(Malformed::Field { name: "centred" }),
+            },
+            overflow: coded::overflow_from(overflow)?,
+            spread: coded::spread_from(lines)?,
+        };
+        let code = shape.code()?;
+        bytes::justify(payload, Packed::payload_bytes(cells, shape.width())?)?;
+        let mut filter = Bh::new(shape, seed)?;
+        filter.filter.load(payload)?;
+        let (mut met, mut added) = (0u128, 0u128);
+        for value in filter.filter.values() {
+            let (keys, sum) = (code.keys(value), code.sum(value));
+            let least = keys * u64::from(shape.increments.least());
+            let most = keys * u64::from(shape.increments.most());
+            let made = u64::try_from(sum).is_ok_and(|sum| (least..=most).contains(&sum));
+            if !made && !code.is_pinned(value) {
+                return Err(Malformed::Field { name: "payload" });
+            }
+            met += u128::from(keys);
+            added += u128::try_from(sum).unwrap_or(0);
+        }
+        if shape.overflow == Overflow::Refuse {
+            // Pinned cells outlive their keys; others are the sum of what is stored.
+            coded::plausible(added, stored, shape.hashes, shape.increments)?;
+            coded::plausible(met, stored, shape.hashes, Increments::UNIT)?;
+        }
+        filter.filter.stored = stored;
+        Ok(filter)
+    }
+}

@@ -1,0 +1,441 @@
+//! What a cell of variable increments says: one sum ([`Sums`]), or a count and a sum ([`Pairs`]).
+//!
+//! The four questions of every such filter, asked of the value of one cell and a byte that stands
+//! for the key's increment, its mark: may the key be among those that this cell has met, what is the value
+//! with the key, without it, and joined with another's. Tables answer the first: they are made once
+//! and are a few words.
+
+use super::{
+    counting::Overflow,
+    increments::{INCREMENTS_MOST, Increments},
+};
+use crate::Infeasible;
+
+/// The widest cell.
+pub(super) const WIDTH_MOST: u32 = 16;
+
+/// How the value of a cell is read and changed.
+pub(crate) trait Code {
+    /// The mark of each increment.
+    fn marks(&self) -> &[u8];
+    /// The largest value of the counter that overflows first.
+    fn ceiling(&self) -> u64;
+    /// Whether a key of this increment may be among those that the cell has met.
+    fn admits(&self, value: u64, mark: u8) -> bool;
+    /// The value with one more key; `None` where it cannot be held and nothing is pinned.
+    fn raise(&self, value: u64, mark: u8) -> Option<u64>;
+    /// The value without the key; `None` if it visibly was not there.
+    fn lower(&self, value: u64, mark: u8) -> Option<u64>;
+    /// The value of both cells' keys; `None` where it cannot be held and nothing is pinned.
+    fn join(&self, own: u64, other: u64) -> Option<u64>;
+    /// Whether the cell is pinned, and says nothing.
+    fn is_pinned(&self, value: u64) -> bool;
+    /// The share of increments that the cell admits.
+    fn share(&self, value: u64) -> f64 {
+        let admitted = self.marks().iter().filter(|&&mark| self.admits(value, mark)).count();
+        admitted as f64 / self.marks().len() as f64
+    }
+}
+
+/// One counter: the sum of its keys' increments.
+///
+/// It admits an increment if the rest of the sum is a sum again. For `[L, 2L - 1]` that is: the
+/// rest is zero, or `L` or more.
+#[derive(Debug, Clone)]
+pub(crate) struct Sums {
+    /// The largest increment less each one.
+    marks: [u8; INCREMENTS_MOST],
+    count: usize,
+    most: u8,
+    /// Bit `most + rest`: whether the rest, which may be negative, is a sum. Beyond, all are.
+    table: Box<[u64]>,
+    ceiling: u64,
+    pins: bool,
+}
+
+impl Sums {
+    /// The code of sums up to `ceiling`.
+    pub(crate) fn new(
+        increments: Increments,
+        ceiling: u64,
+        overflow: Overflow,
+    ) -> Result<Self, Infeasible> {
+        let most = increments.most() as usize;
+        Infeasible::unless_within("increment", most as u64, 1, ceiling)?;
+        let pins = overflow == Overflow::Pin;
+        let reach = ceiling as usize + most;
+        let sums = increments.sums(reach + 1);
+        // A pinned counter admits all; so do those that no table tells from it.
+        let end = if pins { ceiling as usize } else { reach };
+        let excluded = |index: usize| index < most || !sums[index - most];
+        let bits = (0..end).rev().find(|&index| excluded(index)).map_or(0, |last| last + 1);
+        let mut table = vec![u64::MAX; bits.div_ceil(64)];
+        for index in (0..bits).filter(|&index| excluded(index)) {
+            table[index / 64] &= !(1 << (index % 64));
+        }
+        let mut code = Sums {
+            marks: [0; INCREMENTS_MOST],
+            count: increments.count(),
+            most: most as u8,
+            table: table.into(),
+            ceiling,
+            pins,
+        };
+        for (i, &value) in increments.values().iter().enumerate() {
+            code.marks[i] = most as u8 - value;
+        }
+        Ok(code)
+    }
+}
+
+impl Code for Sums {
+    #[inline(always)]
+    fn marks(&self) -> &[u8] {
+        &self.marks[..self.count]
+    }
+
+    fn ceiling(&self) -> u64 {
+        self.ceiling
+    }
+
+    #[inline(always)]
+    fn admits(&self, value: u64, mark: u8) -> bool {
+        let index = value as usize + usize::from(mark);
+        self.table.get(index / 64).is_none_or(|word| word >> (index % 64) & 1 == 1)
+    }
+
+    #[inline(always)]
+    fn raise(&self, value: u64, mark: u8) -> Option<u64> {
+        let sum = value + u64::from(self.most - mark);
+        if sum > self.ceiling { self.pins.then_some(self.ceiling) } else { Some(sum) }
+    }
+
+    #[inline(always)]
+    fn lower(&self, value: u64, mark: u8) -> Option<u64> {
+        if self.is_pinned(value) {
+            return Some(value);
+        }
+        let rest = value.checked_sub((self.most - mark).into());
+        rest.filter(|_| self.admits(value, mark))
+    }
+
+    fn join(&self, own: u64, other: u64) -> Option<u64> {
+        let sum = own + other;
+        if sum > self.ceiling { self.pins.then_some(self.ceiling) } else { Some(sum) }
+    }
+
+    #[inline(always)]
+    fn is_pinned(&self, value: u64) -> bool {
+        self.pins && value == self.ceiling
+    }
+}
+
+/// Two counters: how many keys, in the lower bits, and the sum of their increments.
+///
+/// Up to so many keys, they admit an increment if the rest of the sum is a sum of one key less. The
+/// sum may be kept less the keys' share of the mean: then it is a number around zero.
+#[derive(Debug, Clone)]
+pub(crate) struct Pairs {
+    /// The increments themselves.
+    marks: [u8; INCREMENTS_MOST],
+    count: usize,
+    /// The bits of both counters.
+    keys_bits: u32,
+    sum_bits: u32,
+    /// What is taken off for each key.
+    centre: i64,
+    /// Up to how many keys the sum is looked at.
+    examined: u64,
+    /// Bit `(keys - 1) * stride + rest`: whether the rest is a sum of one key less.
+    table: Box<[u64]>,
+    stride: u64,
+    pins: bool,
+}
+
+/// What fixes a code of pairs.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PairShape {
+    pub(super) increments: Increments,
+    pub(super) keys_bits: u32,
+    pub(super) sum_bits: u32,
+    pub(super) examined: u32,
+    pub(super) centred: bool,
+    pub(super) overflow: Overflow,
+}
+
+impl Pairs {
+    pub(super) fn new(shape: PairShape) -> Result<Self, Infeasible> {
+        let PairShape { increments, keys_bits, sum_bits, .. } = shape;
+        Infeasible::unless_within("keys_bits", keys_bits.into(), 1, 8)?;
+        Infeasible::unless_within("sum_bits", sum_bits.into(), 1, 16)?;
+        let pins = shape.overflow == Overflow::Pin;
+        let ceiling = (1u64 << keys_bits) - 1;
+        // A pinned cell is all ones, and no cell of as many keys is looked at.
+        let examined = u64::from(shape.examined).min(ceiling - u64::from(pins));
+        let stride = examined.saturating_sub(1) * u64::from(increments.most()) + 1;
+        let mut table = vec![0; (examined * stride).div_ceil(64) as usize];
+        for keys in 0..examined {
+            for (rest, _) in (0..).zip(increments.sums_of(keys as u32)).filter(|(_, is)| *is) {
+                let bit: u64 = keys * stride + rest;
+                table[(bit / 64) as usize] |= 1 << (bit % 64);
+            }
+        }
+        let mut marks = [0; INCREMENTS_MOST];
+        marks[..increments.count()].copy_from_slice(increments.values());
+        let centre = if shape.centred { increments.mean().into() } else { 0 };
+        let code = Pairs {
+            marks,
+            count: increments.count(),
+            keys_bits,
+            sum_bits,
+            centre,
+            examined,
+            table: table.into(),
+            stride,
+            pins,
+        };
+        let (least, most) = (i64::from(increments.least()), i64::from(increments.most()));
+        let one = [least, most].iter().all(|value| code.field(value - centre).is_some());
+        Infeasible::unless_within("increments beyond the sum", u64::from(!one), 0, 0)?;
+        if shape.centred && !pins {
+            // Keys may leave in any order: where that can carry the sum out of its range, only
+            // pinning is left.
+            let far = (most - centre).max(centre - least) as u64 * ceiling;
+            Infeasible::unless_within("sum out of range", far, 0, (1 << (sum_bits - 1)) - 1)?;
+        }
+        Ok(code)
+    }
+
+    /// The bits of the table.
+    pub(super) fn table_bits(&self) -> u64 {
+        self.examined * self.stride
+    }
+
+    /// How many keys a cell has met.
+    #[inline(always)]
+    pub(super) fn keys(&self, value: u64) -> u64 {
+        value & self.keys_ceiling()
+    }
+
+    /// The sum as it is kept.
+    #[inline(always)]
+    fn kept(&self, value: u64) -> i64 {
+        let field = (value >> self.keys_bits) as i64;
+        let half = 1 << (self.sum_bits - 1);
+        if self.centre != 0 && field > half { field - 2 * half } else { field }
+    }
+
+    /// The sum of the keys' increments.
+    #[inline(always)]
+    pub(super) fn sum(&self, value: u64) -> i64 {
+        self.kept(value) + self.centre * self.keys(value) as i64
+    }
+
+    /// The bits that keep a sum; `None` if there are none.
+    #[inline(always)]
+    fn field(&self, kept: i64) -> Option<u64> {
+        let all = 1i64 << self.sum_bits;
+        let (least, most) = if self.centre == 0 { (0, all - 1) } else { (1 - all / 2, all / 2) };
+        (least..=most).contains(&kept).then_some((kept & (all - 1)) as u64)
+    }
+
+    fn keys_ceiling(&self) -> u64 {
+        (1 << self.keys_bits) - 1
+    }
+
+    fn all_ones(&self) -> u64 {
+        (1 << (self.keys_bits + self.sum_bits)) - 1
+    }
+
+    #[inline(always)]
+    fn pair(&self, keys: u64, kept: i64) -> Option<u64> {
+        match self.field(kept) {
+            Some(field) if keys <= self.keys_ceiling() => Some(field << self.keys_bits | keys),
+            _ => self.pins.then(|| self.all_ones()),
+        }
+    }
+}
+
+impl Code for Pairs {
+    #[inline(always)]
+    fn marks(&self) -> &[u8] {
+        &self.marks[..self.count]
+    }
+
+    fn ceiling(&self) -> u64 {
+        self.keys_ceiling()
+    }
+
+    #[inline(always)]
+    fn admits(&self, value: u64, mark: u8) -> bool {
+        let keys = self.keys(value);
+        if keys == 0 || keys > self.examined {
+            return keys != 0;
+        }
+        let rest = self.sum(value) - i64::from(mark);
+        // A negative rest is a large number here.
+        if rest as u64 >= self.stride {
+            return false;
+        }
+        let bit = (keys - 1) * self.stride + rest as u64;
+        self.table.get((bit / 64) as usize).is_some_and(|word| word >> (bit % 64) & 1 == 1)
+    }
+
+    #[inline(always)]
+    fn raise(&self, value: u64, mark: u8) -> Option<u64> {
+        if self.is_pinned(value) {
+            return Some(value);
+        }
+        let step = i64::from(mark) - self.centre;
+        self.pair(self.keys(value) + 1, self.kept(value) + step)
+    }
+
+    #[inline(always)]
+    fn lower(&self, value: u64, mark: u8) -> Option<u64> {
+        if self.is_pinned(value) {
+            return Some(value);
+        }
+        let increment = i64::from(mark);
+        if !self.admits(value, mark) || self.sum(value) < increment {
+            return None;
+        }
+        let (keys, rest) = (self.keys(value) - 1, self.kept(value) - increment + self.centre);
+        // The last key leaves nothing.
+        if keys == 0 && rest != 0 { None } else { self.pair(keys, rest) }
+    }
+
+    fn join(&self, own: u64, other: u64) -> Option<u64> {
+        if self.is_pinned(own) || self.is_pinned(other) {
+            return Some(self.all_ones());
+        }
+        self.pair(self.keys(own) + self.keys(other), self.kept(own) + self.kept(other))
+    }
+
+    #[inline(always)]
+    fn is_pinned(&self, value: u64) -> bool {
+        self.pins && value == self.all_ones()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_word_says_of_a_range_what_lemma_1_says() {
+        for least in 1..=16u32 {
+            let increments = Increments::range(least).unwrap();
+            let code = Sums::new(increments, 255, Overflow::Refuse).unwrap();
+            assert_eq!(code.table.len(), 1, "{least}");
+            for value in 0..256u64 {
+                for (&mark, &increment) in code.marks().iter().zip(increments.values()) {
+                    let rest = value as i64 - i64::from(increment);
+                    let lemma = rest == 0 || rest >= i64::from(least);
+                    assert_eq!(code.admits(value, mark), lemma, "{least}: {value} {increment}");
+                }
+            }
+        }
+    }
+
+    /// Every multiset of up to six keys: what a cell admits is what some multiset of the same value
+    /// has.
+    fn admits_what_enumeration_says(code: &impl Code) {
+        let mut has = std::collections::HashMap::new();
+        let mut all = vec![(0u64, 0u32)];
+        for _ in 0..6 {
+            let mut next = Vec::new();
+            for &(value, met) in &all {
+                for (which, &mark) in code.marks().iter().enumerate() {
+                    let raised = code.raise(value, mark).unwrap();
+                    assert_eq!(code.lower(raised, mark), Some(value));
+                    next.push((raised, met | 1 << which));
+                }
+            }
+            next.sort_unstable();
+            next.dedup();
+            for &(value, met) in &next {
+                *has.entry(value).or_insert(0) |= met;
+            }
+            all = next;
+        }
+        for (value, met) in has {
+            for (which, &mark) in code.marks().iter().enumerate() {
+                assert_eq!(code.admits(value, mark), met >> which & 1 == 1, "{value} {which}");
+            }
+        }
+    }
+
+    #[test]
+    fn pairs_admit_what_enumeration_says() {
+        for values in [&[1, 4, 13, 15][..], &[1, 2, 15], &[3, 4], &[1]] {
+            let increments = Increments::set(values).unwrap();
+            for (sum_bits, centred) in [(8, false), (9, true)] {
+                let overflow = Overflow::Refuse;
+                let shape = PairShape {
+                    increments,
+                    keys_bits: 4,
+                    sum_bits,
+                    examined: 15,
+                    centred,
+                    overflow,
+                };
+                admits_what_enumeration_says(&Pairs::new(shape).unwrap());
+            }
+        }
+    }
+
+    #[test]
+    fn pairs_beyond_the_examined_admit_all() {
+        let increments = Increments::of([1, 4, 8, 13]);
+        let shape = |examined| PairShape {
+            increments,
+            keys_bits: 4,
+            sum_bits: 8,
+            examined,
+            centred: false,
+            overflow: Overflow::Refuse,
+        };
+        let (basic, improved) = (Pairs::new(shape(3)).unwrap(), Pairs::new(shape(15)).unwrap());
+        // Examples 4 and 7 of the paper: four keys that sum to 13, and one that adds 8.
+        let four = 13 << 4 | 4;
+        assert!(basic.admits(four, 8) && !improved.admits(four, 8));
+        assert_eq!((basic.lower(four, 8), improved.lower(four, 8)), (Some(5 << 4 | 3), None));
+        assert_eq!(basic.lower(12 << 4 | 4, 13), None, "the sum is smaller than the increment");
+        assert_eq!(Pairs::new(shape(3)).unwrap().table_bits(), 3 * 27);
+    }
+
+    #[test]
+    fn a_sum_that_passed_its_range_stays_useless() {
+        let increments = Increments::of([1, 4, 13, 15]);
+        let overflow = Overflow::Pin;
+        let (keys_bits, sum_bits, examined) = (4, 6, 15);
+        let shape =
+            PairShape { increments, keys_bits, sum_bits, examined, centred: true, overflow };
+        let code = Pairs::new(shape).unwrap();
+        let mut value = 0;
+        for _ in 0..4 {
+            value = code.raise(value, 15).unwrap();
+        }
+        assert_eq!((code.keys(value), code.sum(value)), (4, 60));
+        value = code.raise(value, 15).unwrap();
+        assert!(code.is_pinned(value) && code.marks().iter().all(|&mark| code.admits(value, mark)));
+        assert!(code.is_pinned(code.raise(value, 1).unwrap()));
+        assert!(code.is_pinned(code.lower(value, 15).unwrap()));
+        let refuse = PairShape { overflow: Overflow::Refuse, ..shape };
+        assert!(Pairs::new(refuse).is_err());
+    }
+
+    #[test]
+    fn pinned_sums_admit_all_and_never_change() {
+        let increments = Increments::of([8, 12, 14, 15]);
+        for ceiling in [15, 31, 63, 255] {
+            let code = Sums::new(increments, ceiling, Overflow::Pin).unwrap();
+            for &mark in code.marks() {
+                assert!(code.admits(ceiling, mark));
+                assert_eq!(code.raise(ceiling - 1, mark), Some(ceiling));
+                assert_eq!(code.lower(ceiling, mark), Some(ceiling));
+            }
+        }
+        assert!(Sums::new(increments, 7, Overflow::Pin).is_err());
+    }
+}

@@ -1,0 +1,529 @@
+//! What the filters of variable increments share: a table of cells, and a code that says what the
+//! value of a cell means.
+//!
+//! ```text
+//! digest --spread--> cell, increment        for each of the k cells
+//! insert: raise each cell   remove: lower each   contains: does each admit the increment?
+//! ```
+//! The position of a cell is the whole part of a product and its fraction picks the increment, so
+//! an increment costs one more multiplication. A key whose positions coincide adds to the cell each
+//! time, and takes each away again. A write goes cell by cell; if one of them refuses, those before
+//! it get back what they held.
+
+use super::{
+    batch::{self, NEAR},
+    code::Code,
+    counting::Overflow,
+    increments::Increments,
+    mapping::{InLines, Spread},
+    table::{self, MANY, OnTable, Seek, Short, Table, Width},
+};
+use crate::{
+    Digest, Infeasible, Key, Malformed, Refused, Seed,
+    hash::spread,
+    probe::{self, Isa, Kernel, LINE},
+};
+
+/// Where values are kept.
+pub(super) trait Store {
+    /// How a value is read.
+    type Reader<'a>: Width
+    where
+        Self: 'a;
+    /// Whether putting a value back may not put it where it was: then a write looks first.
+    const MOVES: bool;
+    fn table(&self) -> &Table;
+    fn reader(&self) -> Self::Reader<'_>;
+    /// Makes the value of a cell `value`, or refuses and changes nothing.
+    fn write(&mut self, cell: u64, value: u64) -> Result<(), Refused>;
+    fn clear(&mut self);
+}
+
+/// A table and nothing else.
+#[derive(Debug)]
+pub(super) struct Plain(pub(super) Table);
+
+impl Store for Plain {
+    type Reader<'a> = Short;
+    const MOVES: bool = false;
+
+    #[inline(always)]
+    fn table(&self) -> &Table {
+        &self.0
+    }
+
+    #[inline(always)]
+    fn reader(&self) -> Short {
+        Short(self.0.cells.width())
+    }
+
+    #[inline(always)]
+    fn write(&mut self, cell: u64, value: u64) -> Result<(), Refused> {
+        let width = Short(self.0.cells.width());
+        width.write(self.0.cells.bytes_mut(), cell, value);
+        Ok(())
+    }
+
+    fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+/// A filter of cells that a code gives their meaning.
+#[derive(Debug)]
+pub(super) struct Coded<C, S = Plain> {
+    pub(super) store: S,
+    pub(super) code: C,
+    pub(super) seed: Seed,
+    pub(super) stored: u64,
+}
+
+/// What is done with a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Act {
+    Insert,
+    Remove,
+}
+
+/// A cell and the mark of an increment in one number, the mark in the lowest byte.
+#[inline(always)]
+fn spot(cell: u64, fraction: u64, marks: &[u8]) -> u64 {
+    let which = spread::fraction(fraction, marks.len() as u64) as usize;
+    // The fraction of a length lies below it, which the compiler need not know.
+    cell << 8 | u64::from(marks.get(which).copied().unwrap_or(0))
+}
+
+#[inline(always)]
+fn cell(spot: u64) -> u64 {
+    spot >> 8
+}
+
+#[inline(always)]
+fn mark(spot: u64) -> u8 {
+    spot as u8
+}
+
+/// Writes spots `from..to` of the digest to the same places, for increments of these marks.
+#[inline(always)]
+fn place(table: &Table, marks: &[u8], digest: Digest, from: usize, to: usize, spots: &mut [u64]) {
+    match table.in_lines {
+        None => {
+            let cells = table.cells.cells();
+            for (i, place) in (from as u32..).zip(&mut spots[from..to]) {
+                let (cell, fraction) = spread::split(digest, i, cells);
+                *place = spot(cell, fraction, marks);
+            }
+        }
+        Some(mapping) => place_in_lines(table, mapping, marks, digest, from, to, spots),
+    }
+}
+
+/// A line is picked as a cell would be, and its fraction is spread again over the line's cells.
+#[inline(always)]
+fn place_in_lines(
+    table: &Table,
+    mapping: InLines,
+    marks: &[u8],
+    digest: Digest,
+    from: usize,
+    to: usize,
+    spots: &mut [u64],
+) {
+    let in_line = LINE as u64 * 8 / u64::from(table.cells.width());
+    let each = mapping.each as usize;
+    for line in from / each..to.div_ceil(each) {
+        let (offset, word) = mapping.line(digest, line as u32);
+        let first = (offset / LINE) as u64 * in_line;
+        for i in (line * each).max(from)..((line + 1) * each).min(to) {
+            let (cell, fraction) = spread::split(Digest(word), (i - line * each) as u32, in_line);
+            spots[i] = spot(first + cell, fraction, marks);
+        }
+    }
+}
+
+/// Asks each cell whether it admits the key's increment.
+#[derive(Debug)]
+struct Admitted<'a, C>(&'a C);
+
+impl<C> Clone for Admitted<'_, C> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<C> Copy for Admitted<'_, C> {}
+
+impl<C: Code> Seek for Admitted<'_, C> {
+    #[inline(always)]
+    fn place(self, table: &Table, digest: Digest, from: usize, to: usize, spots: &mut [u64]) {
+        place(table, self.0.marks(), digest, from, to, spots);
+    }
+
+    #[inline(always)]
+    fn cell(self, spot: u64) -> u64 {
+        cell(spot)
+    }
+
+    #[inline(always)]
+    fn passes(self, value: u64, spot: u64) -> bool {
+        self.0.admits(value, mark(spot))
+    }
+}
+
+impl<C: Code, S: Store> Coded<C, S> {
+    pub(super) fn new(store: S, code: C, seed: Seed) -> Self {
+        Coded { store, code, seed, stored: 0 }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.store.clear();
+        self.stored = 0;
+    }
+
+    /// The values in order.
+    pub(super) fn values(&self) -> impl Iterator<Item = u64> + '_ {
+        let (table, reader) = (self.store.table(), self.store.reader());
+        (0..table.cells.cells()).map(move |cell| reader.read(table.cells.bytes(), cell))
+    }
+
+    pub(super) fn fill(&self) -> f64 {
+        self.store.table().cells.occupied() as f64 / self.store.table().cells.cells() as f64
+    }
+
+    pub(super) fn pinned(&self) -> u64 {
+        self.values().filter(|&value| self.code.is_pinned(value)).count() as u64
+    }
+
+    /// The share of strangers that pass this very table: draws are independent, given the table.
+    pub(super) fn false_positive_rate(&self) -> f64 {
+        let table = self.store.table();
+        let Some(mapping) = table.in_lines else {
+            let sum: f64 = self.values().map(|value| self.code.share(value)).sum();
+            return (sum / table.cells.cells() as f64).powi(table.hashes as i32);
+        };
+        let in_line = (LINE as u64 * 8 / u64::from(table.cells.width())) as usize;
+        let (mut passes, mut sum, mut lines) = (0.0, 0.0, 0u64);
+        for (i, value) in self.values().enumerate() {
+            sum += self.code.share(value);
+            if (i + 1) % in_line == 0 {
+                passes += (sum / in_line as f64).powi(mapping.each as i32);
+                (sum, lines) = (0.0, lines + 1);
+            }
+        }
+        (passes / lines as f64).powi(mapping.lines as i32)
+    }
+
+    #[inline(never)]
+    pub(super) fn contains(&self, digest: Digest) -> bool {
+        self.all_admit(digest)
+    }
+
+    #[inline(always)]
+    fn all_admit(&self, digest: Digest) -> bool {
+        let (table, reader) = (self.store.table(), self.store.reader());
+        if table.in_lines.is_some() {
+            return table.contains_with(reader, Admitted(&self.code), digest);
+        }
+        // Cell by cell: a stranger mostly ends at its first or second.
+        let (cells, bytes, marks) = (table.cells.cells(), table.cells.bytes(), self.code.marks());
+        for i in 0..table.hashes as u32 {
+            let (cell, fraction) = spread::split(digest, i, cells);
+            let spot = spot(0, fraction, marks);
+            if !self.code.admits(reader.read(bytes, cell), mark(spot)) {
+                return false;
+            }
+        }
+        true
+    }
+
+    pub(super) fn contains_batch<K: Key>(&self, keys: &[K], found: &mut [bool]) {
+        let (table, reader) = (self.store.table(), self.store.reader());
+        if table.cells.bytes().len() <= NEAR {
+            assert_eq!(keys.len(), found.len(), "one answer a key");
+            return probe::dispatch(Near { filter: self, keys, found });
+        }
+        table.contains_batch_with(reader, Admitted(&self.code), self.seed, keys, found);
+    }
+
+    #[inline(never)]
+    pub(super) fn act_on_digest(&mut self, act: Act, digest: Digest) -> Result<(), Refused> {
+        let (mut spots, hashes) = ([0; MANY], self.store.table().hashes);
+        place(self.store.table(), self.code.marks(), digest, 0, hashes, &mut spots);
+        self.act(act, &spots[..hashes])
+    }
+
+    pub(super) fn act_on_all<K: Key>(
+        &mut self,
+        act: Act,
+        keys: &[K],
+        refused: &mut dyn FnMut(usize, Refused),
+    ) {
+        match act {
+            Act::Insert => probe::dispatch(Change::<_, _, _, true>(self, keys, refused)),
+            Act::Remove => probe::dispatch(Change::<_, _, _, false>(self, keys, refused)),
+        }
+    }
+
+    #[inline(always)]
+    fn act(&mut self, act: Act, spots: &[u64]) -> Result<(), Refused> {
+        if act == Act::Remove {
+            // Pinned cells outlive their keys: an empty filter may still answer `true`.
+            if self.stored == 0 || (S::MOVES && !self.can_leave(spots)) {
+                return Err(Refused::NotStored);
+            }
+        }
+        let mut held = [0u32; MANY];
+        for (i, &spot) in spots.iter().enumerate() {
+            let (cell, mark) = (cell(spot), mark(spot));
+            let value = self.store.reader().read(self.store.table().cells.bytes(), cell);
+            held[i] = value as u32;
+            let written = match act {
+                Act::Insert => match self.code.raise(value, mark) {
+                    Some(value) => self.store.write(cell, value),
+                    None => Err(Refused::Overflow { ceiling: self.code.ceiling() }),
+                },
+                Act::Remove => match self.code.lower(value, mark) {
+                    Some(value) => self.store.write(cell, value),
+                    None => Err(Refused::NotStored),
+                },
+            };
+            if let Err(why) = written {
+                self.put_back(&spots[..i], &held);
+                return Err(why);
+            }
+        }
+        self.stored = match act {
+            Act::Insert => self.stored.saturating_add(1),
+            Act::Remove => self.stored - 1,
+        };
+        Ok(())
+    }
+
+    /// Gives the cells what they held, the last one first: a cell that came twice held two values.
+    #[cold]
+    fn put_back(&mut self, spots: &[u64], held: &[u32; MANY]) {
+        for (&spot, &value) in spots.iter().zip(held).rev() {
+            let back = self.store.write(cell(spot), value.into());
+            debug_assert!(back.is_ok(), "what was held a moment ago can be held");
+        }
+    }
+
+    /// Whether each cell admits the key, those that come twice twice.
+    fn can_leave(&self, spots: &[u64]) -> bool {
+        let mut rests = [0; MANY];
+        for (i, &spot) in spots.iter().enumerate() {
+            let earlier = (0..i).rev().find(|&j| cell(spots[j]) == cell(spot));
+            let value = match earlier {
+                Some(j) => rests[j],
+                None => self.store.reader().read(self.store.table().cells.bytes(), cell(spot)),
+            };
+            match self.code.lower(value, mark(spot)) {
+                Some(rest) => rests[i] = rest,
+                None => return false,
+            }
+        }
+        true
+    }
+}
+
+impl<C: Code> Coded<C, Plain> {
+    /// Cell by cell; refused whole if a sum cannot be held and nothing is pinned.
+    pub(super) fn merge(&mut self, other: &Self) -> Result<(), Refused> {
+        let fits = |(own, other)| self.code.join(own, other).is_some();
+        if !self.values().zip(other.values()).all(fits) {
+            return Err(Refused::Overflow { ceiling: self.code.ceiling() });
+        }
+        for (cell, value) in (0..).zip(other.values()) {
+            let own = self.store.reader().read(self.store.0.cells.bytes(), cell);
+            if let Some(joined) = self.code.join(own, value) {
+                self.store.write(cell, joined)?;
+            }
+        }
+        self.stored = self.stored.saturating_add(other.stored);
+        Ok(())
+    }
+
+    pub(super) fn load(&mut self, payload: &[u8]) -> Result<(), Malformed> {
+        self.store.0.load(payload)
+    }
+}
+
+impl<C: Clone> Coded<C, Plain> {
+    pub(super) fn try_clone(&self) -> Result<Self, Infeasible> {
+        let store = Plain(self.store.0.try_clone()?);
+        Ok(Coded { store, code: self.code.clone(), ..*self })
+    }
+}
+
+impl<C: Code, S: Store> OnTable for Coded<C, S> {
+    #[inline(always)]
+    fn table(&self) -> &Table {
+        self.store.table()
+    }
+    #[inline(always)]
+    fn seed(&self) -> Seed {
+        self.seed
+    }
+    #[inline(always)]
+    fn place(&self, digest: Digest, from: usize, to: usize, spots: &mut [u64]) {
+        place(self.store.table(), self.code.marks(), digest, from, to, spots);
+    }
+    #[inline(always)]
+    fn cell(&self, spot: u64) -> u64 {
+        cell(spot)
+    }
+}
+
+/// A loop over keys that asks a table in the core's own cache: nothing need be asked for ahead.
+struct Near<'a, K, C, S> {
+    filter: &'a Coded<C, S>,
+    keys: &'a [K],
+    found: &'a mut [bool],
+}
+
+impl<K: Key, C: Code, S: Store> Kernel for Near<'_, K, C, S> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self, isa: I) {
+        let Near { filter, keys, found } = self;
+        batch::each_chunk(isa, filter.seed, keys, |start, digests| {
+            for (&digest, found) in digests.iter().zip(&mut found[start..]) {
+                *found = filter.all_admit(digest);
+            }
+        });
+    }
+}
+
+/// A loop over keys that changes the filter, chunk by chunk.
+struct Change<'a, K, C, S, const INSERT: bool>(
+    &'a mut Coded<C, S>,
+    &'a [K],
+    &'a mut dyn FnMut(usize, Refused),
+);
+
+impl<K: Key, C: Code, S: Store, const INSERT: bool> Kernel for Change<'_, K, C, S, INSERT> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self, isa: I) {
+        let Change(filter, keys, refused) = self;
+        let width = Short(filter.store.table().cells.width());
+        table::each_key(isa, width, filter, keys, Apply::<INSERT> { refused });
+    }
+}
+
+struct Apply<'a, const INSERT: bool> {
+    refused: &'a mut dyn FnMut(usize, Refused),
+}
+
+impl<C: Code, S: Store, const INSERT: bool> table::Act<Coded<C, S>> for Apply<'_, INSERT> {
+    #[inline(always)]
+    fn act(&mut self, filter: &mut Coded<C, S>, key: usize, spots: &[u64]) {
+        let act = if INSERT { Act::Insert } else { Act::Remove };
+        if let Err(why) = filter.act(act, spots) {
+            (self.refused)(key, why);
+        }
+    }
+}
+
+/// The fields of an image that all of them have.
+pub(super) fn overflow_field(overflow: Overflow) -> u64 {
+    match overflow {
+        Overflow::Refuse => 0,
+        Overflow::Pin => 1,
+    }
+}
+
+pub(super) fn overflow_from(field: u64) -> Result<Overflow, Malformed> {
+    match field {
+        0 => Ok(Overflow::Refuse),
+        1 => Ok(Overflow::Pin),
+        _ => Err(Malformed::Field { name: "overflow" }),
+    }
+}
+
+pub(super) fn spread_field(spread: Spread) -> u64 {
+    match spread {
+        Spread::Anywhere => 0,
+        Spread::Lines(lines) => lines.into(),
+    }
+}
+
+pub(super) fn spread_from(field: u64) -> Result<Spread, Malformed> {
+    match crate::bytes::narrow("lines", field)? {
+        0 => Ok(Spread::Anywhere),
+        lines => Ok(Spread::Lines(lines)),
+    }
+}
+
+pub(super) fn increments_from(fields: [u64; 2]) -> Result<Increments, Malformed> {
+    Increments::from_fields(fields).ok_or(Malformed::Field { name: "increments" })
+}
+
+/// Refuses sums that so many keys cannot have added.
+pub(super) fn plausible(
+    sum: u128,
+    stored: u64,
+    hashes: u32,
+    increments: Increments,
+) -> Result<(), Malformed> {
+    let added = u128::from(stored) * u128::from(hashes);
+    let (least, most) = (u128::from(increments.least()), u128::from(increments.most()));
+    // Written so that no product is too large.
+    if sum < added.saturating_mul(least) || sum > added.saturating_mul(most) {
+        return Err(Malformed::Field { name: "stored" });
+    }
+    Ok(())
+}
+
+/// What can be asked of a filter that holds a [`Coded`] as `filter`.
+macro_rules! coded_filter {
+    ($name:ident) => {
+        impl<K: Key + ?Sized> Insert<K> for $name {
+            #[inline]
+            fn insert(&mut self, key: &K) -> Result<(), Refused> {
+                self.filter.act_on_digest(Act::Insert, key.digest(self.filter.seed))
+            }
+
+            fn insert_batch(&mut self, keys: &[K], refused: &mut dyn FnMut(usize, Refused))
+            where
+                K: Sized,
+            {
+                self.filter.act_on_all(Act::Insert, keys, refused);
+            }
+        }
+
+        impl<K: Key + ?Sized> Remove<K> for $name {
+            #[inline]
+            fn remove(&mut self, key: &K) -> Result<(), Refused> {
+                self.filter.act_on_digest(Act::Remove, key.digest(self.filter.seed))
+            }
+
+            fn remove_batch(&mut self, keys: &[K], refused: &mut dyn FnMut(usize, Refused))
+            where
+                K: Sized,
+            {
+                self.filter.act_on_all(Act::Remove, keys, refused);
+            }
+        }
+
+        impl<K: Key + ?Sized> Contains<K> for $name {
+            #[inline]
+            fn contains(&self, key: &K) -> bool {
+                self.filter.contains(key.digest(self.filter.seed))
+            }
+
+            fn contains_batch(&self, keys: &[K], found: &mut [bool])
+            where
+                K: Sized,
+            {
+                self.filter.contains_batch(keys, found);
+            }
+
+            fn certainty(&self) -> Certainty {
+                Certainty::from_rate(self.false_positive_rate())
+            }
+        }
+    };
+}
+pub(super) use coded_filter;

@@ -1,0 +1,373 @@
+//! Increments: the few values of which a key adds one to each of its counters.
+//!
+//! Where every key adds one, a counter only tells how many there were. Where a key adds one of
+//! several values, the sum often tells which of them were never added.
+//! ```text
+//! D = {4, 5, 6, 7}      counter 9: a key that adds 7 was not there, for 2 is no sum of D
+//! ```
+//! Three kinds of sets tell much:
+//!
+//! - `[L, 2L - 1]`, here [`Increments::range`]: a sum below `2L` is one key's and names it, and what
+//!   is left when a key's own increment is taken away is nothing or at least `L`. No table.
+//! - *B_h sequences* (of order 2, Sidon sequences): all sums of `h` values are distinct, so the sum
+//!   and the number of keys tell all increments of up to `h` keys.
+//! - *tilde-B_h sequences*: the sum alone tells them, whatever the number of keys.
+//!
+//! Graham, "B_h sequences", 1996; Rottenstreich et al., INFOCOM 2012, sections II and III.
+
+use crate::Infeasible;
+use std::{fmt, ops::RangeInclusive};
+
+/// The most increments of a set.
+pub const INCREMENTS_MOST: usize = 16;
+
+/// A set of increments, in ascending order.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Increments {
+    /// Unused places are zero.
+    values: [u8; INCREMENTS_MOST],
+    len: u8,
+}
+
+impl Increments {
+    /// One: every key adds the same, and a counter counts.
+    pub const UNIT: Increments = Increments::of([1]);
+
+    /// `L` to `2L - 1`, for `L` from 1 to [`INCREMENTS_MOST`].
+    pub fn range(least: u32) -> Result<Self, Infeasible> {
+        Infeasible::unless_within("increments", least.into(), 1, INCREMENTS_MOST as u64)?;
+        let values: Vec<u8> = (least as u8..2 * least as u8).collect();
+        Self::set(&values)
+    }
+
+    /// Any values: 1 to [`INCREMENTS_MOST`] of them, distinct, none of them zero, in any order.
+    pub fn set(values: &[u8]) -> Result<Self, Infeasible> {
+        Infeasible::unless_within("increments", values.len() as u64, 1, INCREMENTS_MOST as u64)?;
+        let mut sorted = [0; INCREMENTS_MOST];
+        sorted[..values.len()].copy_from_slice(values);
+        sorted[..values.len()].sort_unstable();
+        let least = u64::from(sorted[0]);
+        Infeasible::unless_within("increment", least, 1, u8::MAX.into())?;
+        let twice = sorted[..values.len()].windows(2).filter(|pair| pair[0] == pair[1]).count();
+        Infeasible::unless_within("equal increments", twice as u64, 0, 0)?;
+        Ok(Increments { values: sorted, len: values.len() as u8 })
+    }
+
+    /// Values known when the program is written, in ascending order.
+    ///
+    /// # Panics
+    /// If they are none, too many, or not in ascending order from 1 on: a constant is then refused
+    /// by the compiler.
+    pub const fn of<const N: usize>(values: [u8; N]) -> Self {
+        assert!(N >= 1 && N <= INCREMENTS_MOST, "1 to 16 increments");
+        let mut all = [0; INCREMENTS_MOST];
+        let mut i = 0;
+        while i < N {
+            let above = if i == 0 { 0 } else { values[i - 1] };
+            assert!(values[i] > above, "increments are in ascending order");
+            all[i] = values[i];
+            i += 1;
+        }
+        Increments { values: all, len: N as u8 }
+    }
+
+    /// The values, in ascending order.
+    pub fn values(&self) -> &[u8] {
+        &self.values[..self.count()]
+    }
+
+    /// How many values there are.
+    pub fn count(&self) -> usize {
+        usize::from(self.len)
+    }
+
+    /// The smallest value.
+    pub fn least(&self) -> u32 {
+        self.values[0].into()
+    }
+
+    /// The largest value.
+    pub fn most(&self) -> u32 {
+        self.values[self.count() - 1].into()
+    }
+
+    /// The mean, rounded: halves go up.
+    pub fn mean(&self) -> u32 {
+        let (sum, count) = (self.values().iter().map(|&v| u32::from(v)).sum::<u32>(), self.count());
+        (2 * sum + count as u32) / (2 * count as u32)
+    }
+
+    /// Whether all sums of exactly `addends` values are distinct. Then so are all sums of fewer.
+    pub fn is_bh(&self, addends: u32) -> bool {
+        let ways = self.multisets(addends);
+        ways[addends as usize].iter().all(|&ways| ways <= 1)
+    }
+
+    /// The largest number of addends, up to `most`, of which all sums are distinct; at least one.
+    pub fn order(&self, most: u32) -> u32 {
+        (2..=most).take_while(|&addends| self.is_bh(addends)).last().unwrap_or(1)
+    }
+
+    /// Whether all sums of one to `addends` values are distinct, and differ from all sums of more.
+    pub fn is_tilde_bh(&self, addends: u32) -> bool {
+        let reach = addends * self.most();
+        // A sum of more addends than this lies beyond all those in question.
+        let ways = self.multisets(reach / self.least());
+        (1..=reach as usize).all(|sum| {
+            let of = |addends: usize| ways[addends].get(sum).map_or(0, |&ways| u32::from(ways));
+            let few: u32 = (1..=addends as usize).map(of).sum();
+            let many: u32 = (addends as usize + 1..ways.len()).map(of).sum();
+            few == 0 || few + many == 1
+        })
+    }
+
+    /// All sums of exactly so many addends: whether each number is one.
+    pub fn sums_of(&self, addends: u32) -> Vec<bool> {
+        let mut sums = vec![true];
+        for _ in 0..addends {
+            let mut next = vec![false; sums.len() + self.most() as usize];
+            for sum in (0..sums.len()).filter(|&sum| sums[sum]) {
+                for &value in self.values() {
+                    next[sum + usize::from(value)] = true;
+                }
+            }
+            sums = next;
+        }
+        sums
+    }
+
+    /// The numbers below a bound that are no sum of any number of values.
+    pub fn gaps(&self, below: u32) -> Vec<u32> {
+        let sums = self.sums(below as usize);
+        (0..below).filter(|&number| !sums[number as usize]).collect()
+    }
+
+    /// Of the numbers below a bound, whether each is a sum of any number of values; zero is the sum
+    /// of none.
+    pub(crate) fn sums(&self, below: usize) -> Vec<bool> {
+        let mut sums = vec![false; below.max(1)];
+        sums[0] = true;
+        for sum in 0..sums.len() {
+            let reached =
+                |&value: &u8| sum.checked_sub(value.into()).is_some_and(|rest| sums[rest]);
+            sums[sum] |= self.values().iter().any(reached);
+        }
+        sums
+    }
+
+    /// By the number of addends, up to `most`, and by sum: how many multisets there are; two stands
+    /// for more.
+    fn multisets(&self, most: u32) -> Vec<Vec<u8>> {
+        let reach = (most * self.most()) as usize;
+        let mut ways = vec![vec![0u8; reach + 1]; most as usize + 1];
+        ways[0][0] = 1;
+        for &value in self.values() {
+            for addends in 1..ways.len() {
+                for sum in usize::from(value)..=reach {
+                    let more = ways[addends - 1][sum - usize::from(value)];
+                    ways[addends][sum] = (ways[addends][sum] + more).min(2);
+                }
+            }
+        }
+        ways
+    }
+
+    /// All sets of `count` values that begin with `least`, go up to `most` at the most, and have a
+    /// property which every part of such a set has too: B_h and tilde-B_h are such.
+    pub fn search(
+        count: usize,
+        range: RangeInclusive<u8>,
+        has: impl Fn(&Self) -> bool,
+    ) -> Vec<Self> {
+        let mut found = Vec::new();
+        if let Ok(first) = Increments::set(&[*range.start()])
+            && has(&first)
+        {
+            first.extend(*range.end(), &has, &mut |set| {
+                if set.count() == count {
+                    found.push(*set);
+                }
+                set.count() < count
+            });
+        }
+        found
+    }
+
+    /// The first of the longest such sets.
+    pub fn longest(range: RangeInclusive<u8>, has: impl Fn(&Self) -> bool) -> Option<Self> {
+        let mut longest = Increments::set(&[*range.start()]).ok().filter(&has)?;
+        let first = longest;
+        first.extend(*range.end(), &has, &mut |set| {
+            if set.count() > longest.count() {
+                longest = *set;
+            }
+            // What is left cannot make it longer than the longest.
+            let room = usize::from(range.end() - set.values[set.count() - 1]);
+            set.count() + room > longest.count()
+        });
+        Some(longest)
+    }
+
+    /// Visits this set and all its continuations that have the property; `further` says whether to
+    /// go on from a set.
+    fn extend(
+        &self,
+        most: u8,
+        has: &impl Fn(&Self) -> bool,
+        further: &mut impl FnMut(&Self) -> bool,
+    ) {
+        if !further(self) || self.count() == INCREMENTS_MOST {
+            return;
+        }
+        for value in self.values[self.count() - 1]..most {
+            let mut longer = *self;
+            longer.values[self.count()] = value + 1;
+            longer.len += 1;
+            if has(&longer) {
+                longer.extend(most, has, further);
+            }
+        }
+    }
+
+    /// The values as two fields of an image.
+    pub(super) fn to_fields(self) -> [u64; 2] {
+        let (low, high) = self.values.split_at(8);
+        [low, high].map(|half| half.iter().rev().fold(0, |all, &v| all << 8 | u64::from(v)))
+    }
+
+    /// What [`to_fields`](Self::to_fields) gave; `None` for anything else.
+    pub(super) fn from_fields([low, high]: [u64; 2]) -> Option<Self> {
+        let mut values = [0; INCREMENTS_MOST];
+        values[..8].copy_from_slice(&low.to_le_bytes());
+        values[8..].copy_from_slice(&high.to_le_bytes());
+        let len = values.iter().position(|&value| value == 0).unwrap_or(values.len());
+        let set = Increments::set(&values[..len]).ok()?;
+        (set.values == values).then_some(set)
+    }
+}
+
+/// As a set is written: `{4, 5, 6, 7}`.
+impl fmt::Display for Increments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let values: Vec<_> = self.values().iter().map(u8::to_string).collect();
+        write!(f, "{{{}}}", values.join(", "))
+    }
+}
+
+impl fmt::Debug for Increments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    /// All multisets of `addends` values, by enumeration.
+    fn multisets(values: &[u8], addends: u32) -> Vec<Vec<u8>> {
+        if addends == 0 {
+            return vec![Vec::new()];
+        }
+        let mut all = Vec::new();
+        for (i, &value) in values.iter().enumerate() {
+            for mut rest in multisets(&values[i..], addends - 1) {
+                rest.push(value);
+                all.push(rest);
+            }
+        }
+        all
+    }
+
+    fn sum(multiset: &[u8]) -> u32 {
+        multiset.iter().map(|&value| u32::from(value)).sum()
+    }
+
+    /// Every set of up to four values of 1..=9.
+    fn small_sets() -> Vec<Increments> {
+        (1u16..1 << 9)
+            .filter(|bits| bits.count_ones() <= 4)
+            .map(|bits| {
+                let values: Vec<u8> = (1..=9).filter(|i| bits >> (i - 1) & 1 == 1).collect();
+                Increments::set(&values).unwrap()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn both_properties_are_what_enumeration_says() {
+        let (mut bh, mut tilde) = (0, 0);
+        for set in small_sets() {
+            for addends in 1..=3 {
+                let distinct = |from: u32, to: u32| {
+                    let mut times = HashMap::new();
+                    for count in from..=to {
+                        for multiset in multisets(set.values(), count) {
+                            *times.entry(sum(&multiset)).or_insert(0) += 1;
+                        }
+                    }
+                    times
+                };
+                let alone = distinct(addends, addends).values().all(|&times| times == 1);
+                assert_eq!(set.is_bh(addends), alone, "{set} {addends}");
+                bh += u32::from(alone);
+                if set.least() >= 3 {
+                    let few = distinct(1, addends);
+                    let all = distinct(1, addends * set.most() / set.least());
+                    let told = few.keys().all(|sum| all[sum] == 1);
+                    assert_eq!(set.is_tilde_bh(addends), told, "tilde {set} {addends}");
+                    tilde += u32::from(told);
+                }
+            }
+        }
+        assert!(bh > 300 && tilde > 50, "{bh} {tilde}");
+    }
+
+    #[test]
+    fn searches_find_all_that_there_are() {
+        let found = Increments::search(4, 1..=9, |set| set.is_bh(2));
+        let all: Vec<_> = small_sets()
+            .into_iter()
+            .filter(|set| set.count() == 4 && set.least() == 1 && set.is_bh(2))
+            .collect();
+        assert!(found.len() == all.len() && all.iter().all(|set| found.contains(set)));
+        let found = Increments::search(2, 3..=9, |set| set.is_tilde_bh(2));
+        assert!(
+            found.contains(&Increments::of([3, 4])) && !found.contains(&Increments::of([3, 6]))
+        );
+        let longest = Increments::longest(1..=9, |set| set.is_bh(2)).unwrap();
+        let most = small_sets().into_iter().filter(|set| set.is_bh(2)).map(|set| set.count()).max();
+        assert_eq!(Some(longest.count()), most);
+        assert!(longest.is_bh(2) && longest.most() <= 9);
+    }
+
+    #[test]
+    fn sums_and_gaps_by_hand() {
+        let set = Increments::of([8, 12, 14, 15]);
+        let gaps = [1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 13, 17, 18, 19, 21, 25, 33];
+        assert_eq!(set.gaps(1000), gaps);
+        let two: Vec<_> = (0..).zip(set.sums_of(2)).filter(|(_, is)| *is).map(|(s, _)| s).collect();
+        assert_eq!(two, [16, 20, 22, 23, 24, 26, 27, 28, 29, 30]);
+        assert_eq!(Increments::range(4).unwrap().values(), [4, 5, 6, 7]);
+        assert_eq!(Increments::of([1, 4, 13, 15]).mean(), 8);
+    }
+
+    #[test]
+    fn what_is_no_set_is_refused() {
+        for values in [&[][..], &[0, 1], &[2, 2], &[1; 17]] {
+            assert!(Increments::set(values).is_err(), "{values:?}");
+        }
+        assert!(Increments::range(0).is_err() && Increments::range(17).is_err());
+        let set = Increments::set(&[15, 8, 14, 12]).unwrap();
+        assert_eq!(set.to_string(), "{8, 12, 14, 15}");
+        let [low, high] = set.to_fields();
+        assert_eq!((low, high), (0x0f0e_0c08, 0));
+        assert_eq!(Increments::from_fields([low, high]), Some(set));
+        for fields in [[0x0c0f, 0], [0x0f_000c, 0], [low, 1], [0, 0], [0x0808, 0]] {
+            assert_eq!(Increments::from_fields(fields), None, "{fields:x?}");
+        }
+        let full = Increments::range(16).unwrap();
+        assert_eq!(Increments::from_fields(full.to_fields()), Some(full));
+    }
+}

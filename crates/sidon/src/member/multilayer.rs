@@ -1,0 +1,317 @@
+//! Narrow counters, and a second layer for the few that need more: deletes in about twenty-five bits
+//! a key.
+//!
+//! Most counters are small. The first layer gives each a few bits; one that reaches the ceiling
+//! goes on in the second layer, a small exact map by its position.
+//! ```text
+//! first    | . 5 . 15 . . 9 . 15 . |      4 bits each; 15 means: go on below
+//! second           |          |
+//!                (3: +7)    (8: +0)      position, and what is above 15
+//! ```
+//! A lookup reads the second layer only for counters at the ceiling, a few in a hundred. With the
+//! increment one this is the multi-layer hashed counting filter (ML-HCBF), with several it is
+//! ML-VI-HCBF: Rottenstreich et al., INFOCOM 2012, section V, after Ficara et al., 2010. Those find
+//! the place in the next layer by perfect hashing, which a table that changes cannot keep, and
+//! whose memory they do not count. Here a cell of the second layer names its counter in full, by
+//! its bucket and a tag of a few bits; [`Shape::bytes`] has all of it.
+
+use super::{
+    code::{Code, Sums},
+    coded::{self, Act, Coded, Store, coded_filter},
+    counting::Overflow,
+    increments::Increments,
+    mapping::Spread,
+    spill::Spill,
+    table::{Short, Table, Width},
+};
+use crate::{
+    Certainty, Infeasible, Key, Malformed, Refused, Seed,
+    bytes::{self, Image},
+    cells::Packed,
+    ops::{Contains, Insert, Merge, Remove},
+};
+
+/// The integers that fix a filter of two layers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// How many counters the first layer has: any number but zero.
+    pub counters: u64,
+    /// How many of them a key uses: 1 to [`spread::MOST`](crate::hash::spread::MOST).
+    pub hashes: u32,
+    /// The bits of a counter of the first layer, 1 to 8.
+    pub first: u32,
+    /// The bits of what a cell of the second layer adds, 1 to 16.
+    pub rest: u32,
+    /// Buckets of eight cells in each half of the second layer.
+    pub buckets: u64,
+    /// What a key may add.
+    pub increments: Increments,
+    /// What happens to an insertion that finds no room: in a counter's second layer, or above its
+    /// ceiling there. A pinned counter stands at the first ceiling and has no second layer.
+    pub overflow: Overflow,
+    /// Where the counters of a key lie.
+    pub spread: Spread,
+}
+
+impl Shape {
+    /// The bytes of both layers.
+    pub fn bytes(&self) -> Result<u64, Infeasible> {
+        let first = Packed::payload_bytes(self.counters, self.first)?;
+        let second = Spill::bytes(self.counters, self.buckets, self.rest)?;
+        first.checked_add(second).ok_or(Infeasible::Memory { bytes: u64::MAX })
+    }
+
+    /// The largest value of a counter.
+    pub fn ceiling(&self) -> u64 {
+        let most = |bits: u32| (1u64 << bits.min(16)) - 1;
+        most(self.first) + most(self.rest)
+    }
+
+    pub(crate) fn code(self) -> Result<Sums, Infeasible> {
+        Infeasible::unless_within("first", self.first.into(), 1, 8)?;
+        Infeasible::unless_within("rest", self.rest.into(), 1, 16)?;
+        Sums::new(self.increments, self.ceiling(), self.overflow)
+    }
+}
+
+/// A multiset that keys can enter and leave. See the [module](self).
+#[derive(Debug)]
+pub struct Multilayer {
+    shape: Shape,
+    filter: Coded<Sums, Layers>,
+}
+
+/// Both layers.
+#[derive(Debug)]
+struct Layers {
+    first: Table,
+    second: Spill,
+    /// The first layer's ceiling, and that of both.
+    top: u64,
+    ceiling: u64,
+    pins: bool,
+}
+
+/// Reads a counter through both layers.
+#[derive(Clone, Copy)]
+struct Through<'a> {
+    width: Short,
+    top: u64,
+    ceiling: u64,
+    second: &'a Spill,
+}
+
+impl Width for Through<'_> {
+    #[inline(always)]
+    fn bits(self) -> u32 {
+        self.width.bits()
+    }
+
+    #[inline(always)]
+    fn read(self, bytes: &[u8], cell: u64) -> u64 {
+        let value = self.width.read(bytes, cell);
+        if value == self.top { self.second(cell) } else { value }
+    }
+}
+
+impl Through<'_> {
+    #[inline(never)]
+    fn second(self, cell: u64) -> u64 {
+        // A counter that stands there without a second layer is pinned.
+        self.second.get(cell).map_or(self.ceiling, |rest| self.top + rest)
+    }
+}
+
+impl Layers {
+    fn new(shape: Shape) -> Result<Self, Infeasible> {
+        let first = Table::zeroed(shape.counters, shape.first, shape.hashes, shape.spread)?;
+        let second = Spill::new(shape.counters, shape.buckets, shape.rest)?;
+        let pins = shape.overflow == Overflow::Pin;
+        Ok(Layers { first, second, top: (1 << shape.first) - 1, ceiling: shape.ceiling(), pins })
+    }
+}
+
+impl Store for Layers {
+    type Reader<'a> = Through<'a>;
+    const MOVES: bool = true;
+
+    #[inline(always)]
+    fn table(&self) -> &Table {
+        &self.first
+    }
+
+    #[inline(always)]
+    fn reader(&self) -> Through<'_> {
+        let width = Short(self.first.cells.width());
+        Through { width, top: self.top, ceiling: self.ceiling, second: &self.second }
+    }
+
+    #[inline(always)]
+    fn write(&mut self, cell: u64, value: u64) -> Result<(), Refused> {
+        let width = Short(self.first.cells.width());
+        let spilled = width.read(self.first.cells.bytes(), cell) == self.top;
+        if spilled || value >= self.top {
+            if value < self.top || (self.pins && value == self.ceiling) {
+                self.second.forget(cell);
+            } else if let Err(full) = self.second.set(cell, value - self.top)
+                && !self.pins
+            {
+                return Err(full);
+            }
+        }
+        width.write(self.first.cells.bytes_mut(), cell, value.min(self.top));
+        Ok(())
+    }
+
+    fn clear(&mut self) {
+        self.first.clear();
+        self.second.clear();
+    }
+}
+
+impl Multilayer {
+    /// An empty filter.
+    pub fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
+        let code = shape.code()?;
+        Ok(Multilayer { shape, filter: Coded::new(Layers::new(shape)?, code, seed) })
+    }
+
+    /// Takes every key out, and unpins every counter.
+    pub fn clear(&mut self) {
+        self.filter.clear();
+    }
+
+    /// The integers that fix the memory.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// How many keys are stored, each copy counted.
+    pub fn stored(&self) -> u64 {
+        self.filter.stored
+    }
+
+    /// How many counters go on in the second layer.
+    pub fn spilled(&self) -> u64 {
+        self.filter.store.second.used()
+    }
+
+    /// The share of counters that are not zero. Reads the whole table.
+    pub fn fill(&self) -> f64 {
+        self.filter.fill()
+    }
+
+    /// The share of strangers that pass, from the present counters. Reads the whole table.
+    pub fn false_positive_rate(&self) -> f64 {
+        self.filter.false_positive_rate()
+    }
+
+    /// How many counters are pinned for good; none under [`Overflow::Refuse`]. Reads the whole
+    /// table.
+    pub fn pinned(&self) -> u64 {
+        self.filter.pinned()
+    }
+
+    /// A copy in memory of its own.
+    pub fn try_clone(&self) -> Result<Self, Infeasible> {
+        let Layers { first, second, .. } = &self.filter.store;
+        let (first, second) = (first.try_clone()?, second.try_clone()?);
+        let store = Layers { first, second, ..self.filter.store };
+        let filter = Coded { store, code: self.filter.code.clone(), ..self.filter };
+        Ok(Multilayer { shape: self.shape, filter })
+    }
+}
+
+coded_filter!(Multilayer);
+
+impl Merge for Multilayer {
+    /// Adds counter to counter, into new memory of the same size. Under [`Overflow::Refuse`] a sum
+    /// without room refuses the whole merge; under [`Overflow::Pin`] it is pinned.
+    fn merge(&mut self, other: &Self) -> Result<(), Refused> {
+        let (own, theirs) = (self.shape, other.shape);
+        super::same("seed", self.filter.seed == other.filter.seed)?;
+        super::same("counters", own.counters == theirs.counters)?;
+        super::same("hashes", own.hashes == theirs.hashes)?;
+        super::same("first", own.first == theirs.first)?;
+        super::same("rest", own.rest == theirs.rest)?;
+        super::same("buckets", own.buckets == theirs.buckets)?;
+        super::same("increments", own.increments == theirs.increments)?;
+        super::same("overflow", own.overflow == theirs.overflow)?;
+        super::same("spread", own.spread == theirs.spread)?;
+        let second = &self.filter.store.second;
+        let full = Refused::Full { stored: second.used(), cells: second.cells.cells() };
+        let mut both = Layers::new(own).map_err(|_| full)?;
+        let code = &self.filter.code;
+        for (cell, (one, two)) in (0..).zip(self.filter.values().zip(other.filter.values())) {
+            let Some(sum) = code.join(one, two) else {
+                return Err(Refused::Overflow { ceiling: code.ceiling() });
+            };
+            both.write(cell, sum)?;
+        }
+        self.filter.store = both;
+        self.filter.stored = self.filter.stored.saturating_add(other.filter.stored);
+        Ok(())
+    }
+}
+
+impl Image for Multilayer {
+    const KIND: u16 = 7;
+
+    fn to_bytes(&self) -> Vec<u8> {
+        let Shape { counters, hashes, first, rest, buckets, increments, overflow, spread } =
+            self.shape;
+        let [low, high] = increments.to_fields();
+        let fields = [
+            counters,
+            hashes.into(),
+            first.into(),
+            rest.into(),
+            buckets,
+            low,
+            high,
+            coded::overflow_field(overflow),
+            coded::spread_field(spread),
+            self.filter.stored,
+        ];
+        let store = &self.filter.store;
+        let payload = [store.first.cells.payload(), store.second.cells.payload()].concat();
+        bytes::write(Self::KIND, self.filter.seed, &fields, &payload)
+    }
+
+    fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
+        let (fields, payload) = bytes::read(image, Self::KIND, seed)?;
+        let [counters, hashes, first, rest, buckets, low, high, overflow, lines, stored] = fields;
+        let shape = Shape {
+            counters,
+            hashes: bytes::narrow("hashes", hashes)?,
+            first: bytes::narrow("first", first)?,
+            rest: bytes::narrow("rest", rest)?,
+            buckets,
+            increments: coded::increments_from([low, high])?,
+            overflow: coded::overflow_from(overflow)?,
+            spread: coded::spread_from(lines)?,
+        };
+        shape.code()?;
+        Infeasible::unless_within("counters", counters, 1, 1 << 60)?;
+        bytes::justify(payload, shape.bytes()?)?;
+        let mut layers = Multilayer::new(shape, seed)?;
+        let store = &mut layers.filter.store;
+        let (one, two) = payload.split_at(store.first.cells.payload().len());
+        store.first.load(one)?;
+        let (first, top) = (&store.first.cells, store.top);
+        if !store.second.load(two, |cell| first.get(cell) == top) {
+            return Err(Malformed::Field { name: "payload" });
+        }
+        if shape.overflow == Overflow::Refuse {
+            // Pinned counters outlive their keys; others are the sum of what is stored.
+            let at_top = first.iter().filter(|&value| value == top).count() as u64;
+            if at_top != store.second.used() {
+                return Err(Malformed::Field { name: "payload" });
+            }
+            let sum = layers.filter.values().map(u128::from).sum();
+            coded::plausible(sum, stored, shape.hashes, shape.increments)?;
+        }
+        layers.filter.stored = stored;
+        Ok(layers)
+    }
+}
