@@ -28,6 +28,8 @@ pub enum Refused {
     },
     /// There is nothing to remove: the key is visibly absent.
     NotStored,
+    /// More than one cell may be the key's, and taking the wrong one would lose another key.
+    Ambiguous,
     /// A merge of structures that differ in this respect.
     Mismatch {
         /// What differs: `"seed"` or the name of a field of the shape.
@@ -48,6 +50,7 @@ impl fmt::Display for Refused {
                 write!(f, "the key is not below the universe's size of {universe}")
             }
             Refused::NotStored => write!(f, "the key is not stored"),
+            Refused::Ambiguous => write!(f, "more than one cell may be the key's"),
             Refused::Mismatch { field } => {
                 write!(f, "the two structures differ in their {field}")
             }

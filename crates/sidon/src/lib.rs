@@ -34,10 +34,12 @@ pub mod bytes;
 pub mod cells;
 pub mod error;
 pub mod hash;
+pub(crate) mod left;
 pub mod member;
 pub mod ops;
 pub mod plan;
 pub mod probe;
+pub mod state;
 
 pub use answer::{Bound, Certainty, Estimate, Lookup};
 pub use error::{Infeasible, Malformed, Refused};

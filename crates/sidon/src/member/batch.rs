@@ -4,16 +4,16 @@ use crate::{Digest, Key, Seed, probe::Isa};
 
 /// Keys under way at a time: enough to hide a memory's latency, few enough to stay in registers'
 /// reach.
-pub(super) const CHUNK: usize = 32;
+pub(crate) const CHUNK: usize = 32;
 
 /// Tables up to this many bytes sit in the core's own cache: asking for their lines ahead costs
 /// more than it saves.
-pub(super) const NEAR: usize = 512 << 10;
+pub(crate) const NEAR: usize = 512 << 10;
 
 /// What is done with each key in two steps: finding its cells and asking for them, and acting on
 /// them once they have come. A trait and not closures, so that both are inlined into the loop and
 /// compiled for its instruction set.
-pub(super) trait Steps {
+pub(crate) trait Steps {
     /// Where the cells of a key are.
     type Place: Copy;
     /// Any value, before there is one.
@@ -30,7 +30,7 @@ const DEEP: usize = 16 << 20;
 
 /// Takes the two steps for every key, in order, in the way that suits a table of so many bytes.
 #[inline(always)]
-pub(super) fn each_key<I: Isa, K: Key, S: Steps>(
+pub(crate) fn each_key<I: Isa, K: Key, S: Steps>(
     isa: I,
     seed: Seed,
     keys: &[K],
@@ -46,7 +46,7 @@ pub(super) fn each_key<I: Isa, K: Key, S: Steps>(
 
 /// The first step for a chunk of keys, then the second.
 #[inline(always)]
-pub(super) fn by_chunks<I: Isa, K: Key, S: Steps>(isa: I, seed: Seed, keys: &[K], mut steps: S) {
+pub(crate) fn by_chunks<I: Isa, K: Key, S: Steps>(isa: I, seed: Seed, keys: &[K], mut steps: S) {
     let mut places = [S::NOWHERE; CHUNK];
     each_chunk(isa, seed, keys, |first, digests| {
         for (&digest, place) in digests.iter().zip(&mut places) {
@@ -92,7 +92,7 @@ fn staggered<I: Isa, K: Key, S: Steps>(isa: I, seed: Seed, keys: &[K], mut steps
 
 /// Calls `act` with the digests of each chunk of keys and the index of its first key.
 #[inline(always)]
-pub(super) fn each_chunk<I: Isa, K: Key>(
+pub(crate) fn each_chunk<I: Isa, K: Key>(
     isa: I,
     seed: Seed,
     keys: &[K],

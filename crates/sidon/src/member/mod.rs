@@ -7,7 +7,7 @@
 //! | [`Counting`] | yes | k lines | 38 |
 //! | [`DLeft`] | yes | 2 lines | 11 to 18 |
 
-mod batch;
+pub(crate) mod batch;
 pub mod blocked;
 pub mod bloom;
 pub mod counting;
@@ -25,7 +25,7 @@ pub use mapping::{LINES_MOST, Spread};
 use crate::Refused;
 
 /// A merge goes on only if the two agree in this field.
-fn same(field: &'static str, equal: bool) -> Result<(), Refused> {
+pub(crate) fn same(field: &'static str, equal: bool) -> Result<(), Refused> {
     if equal { Ok(()) } else { Err(Refused::Mismatch { field }) }
 }
 
