@@ -1,5 +1,7 @@
 //! `sidon plan`: which structure, what size, what it will cost.
 
+mod state;
+
 use crate::{
     audit::{self, Found},
     show,
@@ -27,6 +29,7 @@ enum What {
     ///
     /// Example: sidon plan member --keys 1000000 --fpr 0.001
     Member(MemberArgs),
+    State(state::Args),
 }
 
 #[derive(Debug, clap::Args)]
@@ -71,6 +74,7 @@ fn keys(text: &str) -> Result<u64, String> {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     match &args.what {
         What::Member(args) => member(args),
+        What::State(args) => state::run(args),
     }
 }
 
@@ -191,7 +195,12 @@ fn moves(moves: Moves) -> String {
 
 /// The shape on a line, from the same facts as the JSON.
 fn shape_text(shape: &Shape) -> String {
-    let Value::Object(fields) = shape_json(shape) else { return String::new() };
+    fields_text(&shape_json(shape))
+}
+
+/// An object's fields on a line.
+fn fields_text(object: &Value) -> String {
+    let Value::Object(fields) = object else { return String::new() };
     let text = |value: &Value| match value {
         Value::Number(number) => number.as_u64().map_or(number.to_string(), show::whole),
         Value::String(text) => text.clone(),

@@ -6,7 +6,8 @@ use sidon::{
     member::{
         Blocked, Bloom, Counting, DLeft, Moves, Overflow, Spread, blocked, bloom, counting, dleft,
     },
-    ops::{Contains, Insert},
+    ops::{Contains, Insert, StateMap},
+    state::{Direct, Fingerprint, State, Stateful, direct, fingerprint, stateful},
 };
 use sidon_kit::Rng;
 use std::path::PathBuf;
@@ -30,6 +31,40 @@ fn filled<S: Insert<str>>(mut empty: S) -> S {
         empty.insert(key).unwrap();
     }
     empty
+}
+
+fn with_states<M: StateMap<str, State = State>>(mut empty: M) -> M {
+    for (i, key) in KEYS.iter().enumerate() {
+        empty.insert(key, i as State).unwrap();
+    }
+    empty.modify(KEYS[1], 4).unwrap();
+    empty
+}
+
+fn state_goldens() -> [Vec<u8>; 3] {
+    let pairs = direct::Shape { cells: 101, hashes: 4, states: 5, counter: 3, timed: true };
+    let keeping = stateful::Keeping::Summed(3);
+    let cells = stateful::Shape { cells: 61, hashes: 3, states: 5, keeping };
+    let left = fingerprint::Shape {
+        subtables: 2,
+        buckets: 1,
+        cells: 2,
+        width: 24,
+        remainder: 18,
+        states: 5,
+        shared: 3,
+        placing: fingerprint::Placing::Permuted,
+        moves: Moves::Search(8),
+        reinsert: false,
+        stash: 2,
+        growths: 1,
+        grows: false,
+    };
+    [
+        golden("state-direct.sidon", with_states(Direct::new(pairs, SEED).unwrap())),
+        golden("state-stateful.sidon", with_states(Stateful::new(cells, SEED).unwrap())),
+        golden("state-fingerprint.sidon", with_states(Fingerprint::new(left, SEED).unwrap())),
+    ]
 }
 
 fn goldens() -> [Vec<u8>; 6] {
@@ -82,6 +117,9 @@ fn read_as_all(image: &[u8]) -> Option<Malformed> {
         Ok(Blocked::KIND) => one::<Blocked>(image),
         Ok(Counting::KIND) => one::<Counting>(image),
         Ok(DLeft::KIND) => one::<DLeft>(image),
+        Ok(Direct::KIND) => one::<Direct>(image),
+        Ok(Stateful::KIND) => one::<Stateful>(image),
+        Ok(Fingerprint::KIND) => one::<Fingerprint>(image),
         _ => {
             let all = [one::<Bloom>(image), one::<Blocked>(image), one::<Counting>(image)];
             all.into_iter().reduce(Option::and).flatten()
@@ -111,8 +149,23 @@ fn golden_images_are_read_back() {
 }
 
 #[test]
+fn golden_states_are_read_back() {
+    fn check<M: Image + StateMap<str, State = State>>(image: &[u8]) {
+        let map = M::from_bytes(image, SEED).unwrap();
+        let states = KEYS.map(|key| map.lookup(key));
+        assert_eq!(states, [0, 4, 2, 3, 4].map(sidon::Lookup::State));
+        assert_eq!(map.lookup("a stranger"), sidon::Lookup::Absent);
+        assert_eq!(M::from_bytes(image, Seed(1)).err(), Some(Malformed::Seed));
+    }
+    let [pairs, cells, left] = state_goldens();
+    check::<Direct>(&pairs);
+    check::<Stateful>(&cells);
+    check::<Fingerprint>(&left);
+}
+
+#[test]
 fn every_single_byte_corruption_is_noticed() {
-    for image in goldens() {
+    for image in goldens().into_iter().chain(state_goldens()) {
         assert_eq!(read_as_all(&image), None);
         for at in 0..image.len() {
             for flip in 1..=255 {
@@ -140,7 +193,7 @@ fn seal(image: &mut [u8]) {
 /// other one has its checksum put right, so that the reader's later checks are put to the test.
 #[test]
 fn ten_million_byte_strings_give_a_structure_or_malformed() {
-    let goldens = goldens();
+    let goldens: Vec<_> = goldens().into_iter().chain(state_goldens()).collect();
     let mut rng = Rng::seeded(20);
     let mut accepted = 0;
     let mut image = Vec::new();
@@ -153,7 +206,7 @@ fn ten_million_byte_strings_give_a_structure_or_malformed() {
                 image[..6].copy_from_slice(b"SIDN\x01\x00");
             }
         } else {
-            image.extend(&goldens[rng.below(6) as usize]);
+            image.extend(&goldens[rng.below(goldens.len() as u64) as usize]);
             for _ in 0..=rng.below(3) {
                 // Two in three changes go to the header and the fields.
                 let reach = if rng.below(3) == 0 { image.len() } else { 96 };

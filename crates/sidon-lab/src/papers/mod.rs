@@ -6,4 +6,4 @@ pub mod dleft_2006;
 use crate::experiment::Paper;
 
 /// Every paper, in the order of their ids.
-pub static ALL: &[&Paper] = &[&acsm_2006::PAPER, &dleft_2006::PAPER];
+pub static ALL: &[&Paper] = &[&acsm_2006::PAPER, &acsm_2006::PART_1, &dleft_2006::PAPER];

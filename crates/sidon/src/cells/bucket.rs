@@ -1,12 +1,12 @@
 //! Buckets: small runs of cells that are read together.
 //!
 //! A bucket of 8-, 16- or 32-bit cells in 16, 32 or 64 bytes is compared in one or two vector
-//! operations ([`Lanes`]); a line of 24-bit cells has them in two planes, of 16 and of 8 bits
-//! ([`Split`]); a bucket of any other width up to 32 lies without gaps and is compared a 64-bit
+//! operations ([`Lanes`]); a line of 24-bit cells, or half a one, has them in two planes, of 16 and
+//! of 8 bits ([`Split`]); a bucket of any other width up to 32 lies without gaps and is compared a 64-bit
 //! word of several cells at a time ([`Odd`]), a wider one cell by cell ([`Wide`]). Zero is the
 //! empty cell in all.
 
-use crate::probe::{BASE, Isa, LINE, Lane};
+use crate::probe::{BASE, Isa, Lane};
 
 /// How the cells of a bucket lie in its bytes.
 pub(crate) trait Layout: Copy {
@@ -137,44 +137,39 @@ impl Layout for Odd {
     }
 }
 
-/// 21 cells of 24 bits in a line: the upper 16 bits of all, then the lower eight, and a byte free.
+/// `CELLS` cells of 24 bits in `N` bytes, twice `HALF`: the upper 16 bits of all, then the lower
+/// eight, and what is left over. A line has 21, half a line 10.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Split;
+pub(crate) struct Split<const CELLS: usize, const N: usize, const HALF: usize>;
 
-impl Split {
-    const CELLS: u32 = 21;
-    /// Where the lower bytes start.
-    const LOWER: usize = 2 * Self::CELLS as usize;
-}
-
-impl Layout for Split {
+impl<const CELLS: usize, const N: usize, const HALF: usize> Layout for Split<CELLS, N, HALF> {
     #[inline(always)]
     fn matches<I: Isa>(self, isa: I, bytes: &[u8], value: u64, ignored: u64) -> u64 {
-        let Some(line) = bytes.first_chunk::<LINE>() else { unreachable!("every bucket is whole") };
-        let Some(lower) = line.last_chunk::<{ LINE / 2 }>() else { unreachable!("half a line") };
-        let upper = isa.matches_but(line, (value >> 8) as u16, (ignored >> 8) as u16);
+        let Some(bucket) = bytes.first_chunk::<N>() else { unreachable!("every bucket is whole") };
+        let Some(lower) = bucket.last_chunk::<HALF>() else { unreachable!("half a bucket") };
+        let upper = isa.matches_but(bucket, (value >> 8) as u16, (ignored >> 8) as u16);
         let lower = isa.matches_but(lower, value as u8, ignored as u8);
-        // The second half of the line starts before the lower bytes do.
-        upper & (lower >> (Self::LOWER - LINE / 2)) & const { (1 << Self::CELLS) - 1 }
+        // The second half of the bucket starts before the lower bytes do.
+        upper & (lower >> (2 * CELLS - HALF)) & const { (1 << CELLS) - 1 }
     }
 
     #[inline(always)]
     fn read(self, bytes: &[u8], cell: u32) -> u64 {
         let cell = cell as usize;
         let upper = u64::from(u16::from_le_bytes([bytes[2 * cell], bytes[2 * cell + 1]]));
-        upper << 8 | u64::from(bytes[Self::LOWER + cell])
+        upper << 8 | u64::from(bytes[2 * CELLS + cell])
     }
 
     #[inline(always)]
     fn write(self, bytes: &mut [u8], cell: u32, value: u64) {
         let cell = cell as usize;
         bytes[2 * cell..][..2].copy_from_slice(&((value >> 8) as u16).to_le_bytes());
-        bytes[Self::LOWER + cell] = value as u8;
+        bytes[2 * CELLS + cell] = value as u8;
     }
 
     #[inline(always)]
     fn clear_lowest(self, bytes: &mut [u8], _: u32) {
-        for byte in &mut bytes[Self::LOWER..LINE] {
+        for byte in &mut bytes[2 * CELLS..N] {
             *byte &= !1;
         }
     }
@@ -257,8 +252,12 @@ macro_rules! as_it_is {
                 let $layout = Lanes::<u16, 64>::NEW;
                 $body
             }
+            (24, 10) => {
+                let $layout = Split::<10, 32, 16>;
+                $body
+            }
             (24, 21) => {
-                let $layout = Split;
+                let $layout = Split::<21, 64, 32>;
                 $body
             }
             (32, 8) => {
@@ -354,10 +353,13 @@ mod tests {
         for width in [33, 40, 47, 56, 57, 63, 64] {
             is_a_vector(Wide { cells: 8, width }, 8, width);
         }
-        for (width, cells) in [(16, 32), (16, 8), (24, 21), (24, 8), (32, 16), (8, 32), (50, 8)] {
+        for (width, cells) in
+            [(16, 32), (16, 8), (24, 10), (24, 21), (24, 8), (32, 16), (8, 32), (50, 8)]
+        {
             is_a_vector(Any { cells, width }, cells, width);
         }
-        is_a_vector(Split, 21, 24);
+        is_a_vector(Split::<10, 32, 16>, 10, 24);
+        is_a_vector(Split::<21, 64, 32>, 21, 24);
         is_a_vector(Lanes::<u8, 16>::NEW, 16, 8);
         is_a_vector(Lanes::<u8, 32>::NEW, 32, 8);
         is_a_vector(Lanes::<u16, 16>::NEW, 8, 16);

@@ -112,10 +112,12 @@ impl Form {
     }
 }
 
-/// The bytes of a bucket. One of 21 cells of 24 bits fills a line but for its last byte.
+/// The bytes of a bucket. Those of 21 and of 10 cells of 24 bits fill a line, and half a one, but for
+/// the last bytes.
 pub(crate) fn bucket_bytes(cells: u32, width: u32) -> u64 {
     match (cells, width) {
         (21, 24) => 64,
+        (10, 24) => 32,
         _ => u64::from(cells) * u64::from(width) / 8,
     }
 }
@@ -209,9 +211,14 @@ macro_rules! with_fast_layout {
                 let $layout = Lanes::<u16, 64>::NEW;
                 $body
             }
+            (24, 10, 2) => {
+                const $D: usize = 2;
+                let $layout = Split::<10, 32, 16>;
+                $body
+            }
             (24, 21, 2) => {
                 const $D: usize = 2;
-                let $layout = Split;
+                let $layout = Split::<21, 64, 32>;
                 $body
             }
             (32, 16, 2) => {

@@ -9,6 +9,7 @@ mod choose;
 mod counting;
 mod dleft;
 mod fluid;
+mod state;
 mod tail;
 
 pub use bloom::{
@@ -25,6 +26,11 @@ pub use dleft::{
     dleft_small, dleft_smallest,
 };
 pub use fluid::Fluid;
+pub use state::{
+    Meeting, StateRow, StateShape, States, direct, direct_dont_know, direct_error,
+    direct_pair_rate, fingerprint_dont_know, fingerprint_error, fingerprint_fast,
+    fingerprint_overflow, fingerprint_small, stateful, stateful_rates, states,
+};
 pub use tail::{ln_factorial, poisson, poisson_at_least};
 
 use crate::Infeasible;

@@ -15,6 +15,7 @@
 //! The structures are those of Bonomi, Mitzenmacher, Panigrahy, Singh and Varghese, "Beyond Bloom
 //! filters: from approximate membership checks to approximate state machines", SIGCOMM 2006.
 
+pub mod audit;
 pub mod clock;
 pub mod direct;
 pub mod fingerprint;
@@ -22,6 +23,7 @@ pub mod machine;
 mod spots;
 pub mod stateful;
 
+pub use audit::Audit;
 pub use clock::{Clock, Period, Sweep};
 pub use direct::Direct;
 pub use fingerprint::Fingerprint;

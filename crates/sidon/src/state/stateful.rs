@@ -394,7 +394,8 @@ impl Merge for Stateful {
         let lost = self.lost();
         for cell in 0..self.shape.cells {
             let ((flows, value), (more, its)) = (self.parts(cell), other.parts(cell));
-            let touched = self.shape.keeping == Keeping::Timed && other.array.cells.get(cell) & 1 == 1;
+            let touched =
+                self.shape.keeping == Keeping::Timed && other.array.cells.get(cell) & 1 == 1;
             let value = match self.shape.keeping {
                 _ if more == 0 => value,
                 _ if flows == 0 => its,
@@ -460,8 +461,7 @@ impl Image for Stateful {
 mod tests {
     use super::*;
 
-    const SHAPE: Shape =
-        Shape { cells: 12, hashes: 3, states: 8, keeping: Keeping::Counted(3) };
+    const SHAPE: Shape = Shape { cells: 12, hashes: 3, states: 8, keeping: Keeping::Counted(3) };
 
     fn map(keeping: Keeping) -> Stateful {
         Stateful::new(Shape { keeping, ..SHAPE }, Seed(1)).unwrap()

@@ -330,12 +330,7 @@ impl DLeft {
 
     /// One more copy in a cell that is in use.
     #[inline(always)]
-    fn raise<L: Layout>(
-        &mut self,
-        layout: L,
-        places: &[Place],
-        spot: Spot,
-    ) -> Result<(), Refused> {
+    fn raise<L: Layout>(&mut self, layout: L, places: &[Place], spot: Spot) -> Result<(), Refused> {
         let copies = self.table.low_at(layout, places, spot) + 1;
         let ceiling = self.ceiling_of(places[spot.place].remainder);
         if copies >= ceiling {
@@ -541,7 +536,10 @@ impl Merge for DLeft {
         super::same("remainders", self.table.form.passed_mask() == other.table.form.passed_mask())?;
         // What is refused half-way is undone by going back to a copy.
         let Ok(before) = self.try_clone() else {
-            return Err(Refused::Full { stored: self.table.occupied, cells: self.shape.all_cells() });
+            return Err(Refused::Full {
+                stored: self.table.occupied,
+                cells: self.shape.all_cells(),
+            });
         };
         for (fingerprint, copies) in other.fingerprints() {
             for _ in 0..copies {

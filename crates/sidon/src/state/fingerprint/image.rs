@@ -63,7 +63,8 @@ impl Image for Fingerprint {
         shape.check()?;
         let table = shape.form().bytes();
         let length = Malformed::Length { expected: table, got: payload.len() as u64 };
-        let Some((cells, stash)) = payload.split_at_checked(usize::try_from(table).unwrap_or(usize::MAX))
+        let Some((cells, stash)) =
+            payload.split_at_checked(usize::try_from(table).unwrap_or(usize::MAX))
         else {
             return Err(length);
         };
@@ -94,7 +95,9 @@ impl Fingerprint {
             for bucket in 0..self.shape.buckets {
                 let offset = self.table.offset(subtable, bucket);
                 let bytes = &self.table.memory.bytes()[offset..];
-                if (self.shape.cells, self.shape.width) == (21, 24) && bytes[63] != 0 {
+                // What is left over of a bucket.
+                let used = (self.shape.cells * self.shape.width / 8) as usize;
+                if bytes[used..self.table.bucket_bytes].iter().any(|&byte| byte != 0) {
                     return Err(malformed);
                 }
                 for cell in 0..self.shape.cells {

@@ -60,10 +60,10 @@ pub struct Shape {
     pub subtables: u32,
     /// How many buckets each subtable has: any number but zero.
     pub buckets: u64,
-    /// How many cells a bucket has, 1 to 32. A bucket is a whole number of bytes, but for the
-    /// 21 cells of 24 bits that fill a line.
+    /// How many cells a bucket has, 1 to 32; together they are a whole number of bytes.
     pub cells: u32,
-    /// The bits of a cell, 8 to 64. Fast are 32 cells of 16, 21 of 24 and 16 of 32, a line each.
+    /// The bits of a cell, 8 to 64. Fast are 32 cells of 16, 21 of 24 and 16 of 32, which fill a line,
+    /// and 10 of 24 in half a line.
     pub width: u32,
     /// The bits of a remainder, at most what value and flag leave of the cell.
     pub remainder: u32,
@@ -113,9 +113,7 @@ impl Shape {
         within("subtables", self.subtables.into(), 2, SUBTABLES_MOST.into())?;
         within("cells", self.cells.into(), 1, 32)?;
         within("width", self.width.into(), 8, 64)?;
-        if (self.cells, self.width) != (21, 24) {
-            within("bits beyond whole bytes", (self.cells * self.width % 8).into(), 0, 0)?;
-        }
+        within("bits beyond whole bytes", (self.cells * self.width % 8).into(), 0, 0)?;
         check_states(self.states)?;
         within("shared", self.shared.into(), 2, STATES_MOST.into())?;
         let low = self.low_bits();

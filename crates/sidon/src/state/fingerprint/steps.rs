@@ -288,7 +288,12 @@ impl Fingerprint {
 
     /// Visits buckets `from..to` and, behind the last, the stash, as [`Sweep`](super::Sweep) has it.
     /// `expired` is told what the cleared cells would have answered.
-    pub fn sweep_each(&mut self, from: u64, to: u64, expired: &mut dyn FnMut(Lookup<State>)) -> u64 {
+    pub fn sweep_each(
+        &mut self,
+        from: u64,
+        to: u64,
+        expired: &mut dyn FnMut(Lookup<State>),
+    ) -> u64 {
         let buckets = u64::from(self.shape.subtables) * self.shape.buckets;
         let mut cleared = 0;
         with_fast_layout!(self.shape, |layout, _D| {
