@@ -118,6 +118,12 @@ impl<K: Copy + Eq + Hash, M: StateMap<K, State = State>> Audit<M, K> {
         self.tally
     }
 
+    /// The same map and twin, with nothing counted yet.
+    #[must_use]
+    pub fn settled(self) -> Self {
+        Audit { tally: Tally::default(), ..self }
+    }
+
     /// How many flows there truly are.
     pub fn flows(&self) -> usize {
         self.twin.len()

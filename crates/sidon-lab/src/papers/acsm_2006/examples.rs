@@ -114,8 +114,7 @@ fn figure_2() -> Result<Vec<f64>, Infeasible> {
 }
 
 fn figure_3() -> Result<Vec<f64>, Infeasible> {
-    let shape =
-        stateful::Shape { cells: 12, hashes: 3, states: 8, keeping: Keeping::Counted(3) };
+    let shape = stateful::Shape { cells: 12, hashes: 3, states: 8, keeping: Keeping::Counted(3) };
     let mut map = Stateful::new(shape, SEED)?;
     // The cells of a flow are those of the pair filter's first pair: the same mapping of a digest.
     // They are found here by what a flow leaves in an empty table.

@@ -152,16 +152,14 @@ pub static STATEFUL: [Claim; 8] = [
 ];
 
 /// Section 3.3: 300 cells, 60 flows, five states, 200,000 operations.
-pub static NEVER_WRONG: [Claim; 1] = [
-    Claim::new(
-        "000.sbf.never_wrong",
-        "s3.3",
-        "wrong states that members were answered",
-        Number(0.0),
-        Number(0.0),
-        Exact,
-    ),
-];
+pub static NEVER_WRONG: [Claim; 1] = [Claim::new(
+    "000.sbf.never_wrong",
+    "s3.3",
+    "wrong states that members were answered",
+    Number(0.0),
+    Number(0.0),
+    Exact,
+)];
 
 /// Section 3.4: three subtables of 1024 buckets of six cells, 12,288 flows, twelve bits.
 pub static FINGERPRINT: [Claim; 2] = [
@@ -185,16 +183,14 @@ pub static FINGERPRINT: [Claim; 2] = [
 ];
 
 /// Section 3.4: which structure is best.
-pub static COMPARE: [Claim; 1] = [
-    Claim::new(
-        "000.fcf.most_settings",
-        "s3.4",
-        "share of settings in which the fingerprint table errs least in the same memory",
-        Text("most"),
-        Number(1.0),
-        Chance,
-    ),
-];
+pub static COMPARE: [Claim; 1] = [Claim::new(
+    "000.fcf.most_settings",
+    "s3.4",
+    "share of settings in which the fingerprint table errs least in the same memory",
+    Text("most"),
+    Number(1.0),
+    Chance,
+)];
 
 /// Figures 1 and 2: a state change, and the end of a phase.
 pub static FIGURES_1_2: [Claim; 2] = [

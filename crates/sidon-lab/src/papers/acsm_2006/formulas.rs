@@ -42,9 +42,6 @@ pub fn of_001(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>, 
     })
 }
 
-fn rows(
-    experiment: &Experiment,
-    measure: impl Fn(&str) -> Value,
-) -> Result<Vec<Row>, Infeasible> {
+fn rows(experiment: &Experiment, measure: impl Fn(&str) -> Value) -> Result<Vec<Row>, Infeasible> {
     Ok(experiment.claims.iter().map(|claim| Row::computed(claim, measure(claim.id))).collect())
 }

@@ -196,11 +196,7 @@ pub fn fingerprint(
 }
 
 /// Section 3.1: pairs in a counting filter.
-pub fn direct(
-    experiment: &Experiment,
-    run: &Run<'_>,
-    trials: u64,
-) -> Result<Vec<Row>, Infeasible> {
+pub fn direct(experiment: &Experiment, run: &Run<'_>, trials: u64) -> Result<Vec<Row>, Infeasible> {
     let trial = |mut rng: Rng| {
         let mut map = Direct::new(PAIRS, seed(&mut rng))?;
         let mut members = Vec::new();
@@ -217,4 +213,3 @@ pub fn direct(
     let trials = run.each(experiment.name, trials, experiment.cost.millis, trial)?;
     Ok(rows(experiment, &trials, facts::DIRECT_KNOWN))
 }
-
