@@ -98,6 +98,29 @@ fn bad_targets_are_explained() {
 }
 
 #[test]
+fn plan_state_lists_maps_cheapest_first() {
+    let line = ["plan", "state", "--flows", "1e6", "--states", "8", "--error", "0.0001"];
+    let rows = rows(&[&line[..], &["--json"]].concat());
+    let bytes: Vec<_> = rows.iter().map(|row| row["bytes_per_flow"].as_f64().unwrap()).collect();
+    assert!(bytes.is_sorted() && bytes[0] < 4.0, "{bytes:?}");
+    let names: Vec<_> = rows.iter().map(|row| row["structure"].as_str().unwrap()).collect();
+    assert_eq!(names[0], "fingerprint");
+    for name in ["direct", "stateful", "hash_map"] {
+        assert!(names.contains(&name), "{names:?}");
+    }
+    for row in &rows {
+        assert!(
+            row["error"].as_f64().unwrap() <= 1e-4 && row["dont_know"].as_f64().unwrap() <= 1e-4
+        );
+    }
+    let (success, out, _) = sidon(&line);
+    assert!(success && out.contains("remainder") && out.contains("don't know"), "{out}");
+    let (success, _, err) =
+        sidon(&["plan", "state", "--flows", "9", "--states", "0", "--error", "0.1"]);
+    assert!(!success && err.contains("states is 0"), "{err}");
+}
+
+#[test]
 fn the_demo_keeps_its_promises() {
     let rows = rows(&["demo", "--flows", "20000", "--fpr", "0.01", "--json"]);
     let row = |what: &str| rows.iter().find(|row| row["what"] == what).unwrap();

@@ -127,6 +127,15 @@ pub(crate) fn narrow(name: &'static str, field: u64) -> Result<u32, Malformed> {
     u32::try_from(field).map_err(|_| Malformed::Field { name })
 }
 
+/// A field that is 0 or 1.
+pub(crate) fn flag(name: &'static str, field: u64) -> Result<bool, Malformed> {
+    match field {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(Malformed::Field { name }),
+    }
+}
+
 /// Refuses a shape that asks for another payload than there is: no structure is built, and no
 /// memory taken, that the input does not justify.
 pub(crate) fn justify(payload: &[u8], needed: u64) -> Result<(), Malformed> {

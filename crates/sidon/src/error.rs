@@ -31,6 +31,8 @@ pub enum Refused {
     /// Counters raised by conservative update are not sums of amounts: nothing can be taken out of
     /// them again.
     NotSums,
+    /// More than one cell may be the key's, and taking the wrong one would lose another key.
+    Ambiguous,
     /// A merge of structures that differ in this respect.
     Mismatch {
         /// What differs: `"seed"` or the name of a field of the shape.
@@ -54,6 +56,7 @@ impl fmt::Display for Refused {
             Refused::NotSums => {
                 write!(f, "under conservative update the counters are not sums of amounts")
             }
+            Refused::Ambiguous => write!(f, "more than one cell may be the key's"),
             Refused::Mismatch { field } => {
                 write!(f, "the two structures differ in their {field}")
             }

@@ -36,10 +36,12 @@ pub mod cells;
 pub mod count;
 pub mod error;
 pub mod hash;
+pub(crate) mod left;
 pub mod member;
 pub mod ops;
 pub mod plan;
 pub mod probe;
+pub mod state;
 pub mod zone;
 
 pub use answer::{Bound, Certainty, Estimate, Lookup};

@@ -86,19 +86,77 @@ pub trait Count<K: ?Sized> {
     fn estimate(&self, key: &K) -> Estimate;
 }
 
+/// What a transition does with a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next<S> {
+    /// It stays as it is; if it is there, it counts as touched.
+    Stay,
+    /// It is new and gets this state, as by [`StateMap::insert`].
+    Insert(S),
+    /// It is there and gets this state, as by [`StateMap::modify`].
+    Modify(S),
+    /// It gets this state whether it is there or not, as by [`StateMap::set`].
+    Set(S),
+    /// It leaves, as by [`StateMap::forget`].
+    Forget,
+}
+
 /// Keys can have a state.
+///
+/// The caller says whether a key is new ([`insert`](Self::insert)) or known to be in
+/// ([`modify`](Self::modify), [`forget`](Self::forget)). While that is true, no answer about a
+/// member is ever a wrong state: keys that cannot be told apart become [`Lookup::DontKnow`].
 pub trait StateMap<K: ?Sized> {
     /// What a key can be in.
-    type State;
+    type State: Copy;
 
     /// The key's state, or that it has none, or that the cells do not tell.
     fn lookup(&self, key: &K) -> Lookup<Self::State>;
 
-    /// Gives the key this state, whatever it had before. On `Err`, nothing has changed.
-    fn set(&mut self, key: &K, state: Self::State) -> Result<(), Refused>;
+    /// The same, and the key counts as touched in this phase, if ageing is in use.
+    fn touch(&mut self, key: &K) -> Lookup<Self::State>;
 
-    /// Takes the key out. On `Err`, nothing has changed.
+    /// Gives a key that is not in this state. On `Err`, nothing has changed.
+    ///
+    /// Its cells may hold a member's state; then they, or the answer, become `DontKnow` for as long
+    /// as the two cannot be told apart.
+    fn insert(&mut self, key: &K, state: Self::State) -> Result<(), Refused>;
+
+    /// Gives a key that is in this state in place of the one it has. On `Err`, nothing has changed.
+    fn modify(&mut self, key: &K, state: Self::State) -> Result<(), Refused>;
+
+    /// Gives the key this state, whatever it had before. On `Err`, nothing has changed.
+    ///
+    /// A key that looks absent is inserted, any other modified. So a newcomer that is taken for a
+    /// member, which [`insert`](Self::insert) would notice, overwrites that member's state: use
+    /// this only where the caller cannot know.
+    fn set(&mut self, key: &K, state: Self::State) -> Result<(), Refused> {
+        match self.lookup(key) {
+            Lookup::Absent => self.insert(key, state),
+            _ => self.modify(key, state),
+        }
+    }
+
+    /// Takes a key that is in out. On `Err`, nothing has changed.
     fn forget(&mut self, key: &K) -> Result<(), Refused>;
+
+    /// Asks for the key's state, lets `change` decide on it, does what it says, and gives the answer
+    /// from before. On `Err`, nothing has changed.
+    fn transition(
+        &mut self,
+        key: &K,
+        change: &mut dyn FnMut(Lookup<Self::State>) -> Next<Self::State>,
+    ) -> Result<Lookup<Self::State>, Refused> {
+        let now = self.touch(key);
+        match change(now) {
+            Next::Stay => Ok(()),
+            Next::Insert(state) => self.insert(key, state),
+            Next::Modify(state) => self.modify(key, state),
+            Next::Set(state) => self.set(key, state),
+            Next::Forget => self.forget(key),
+        }?;
+        Ok(now)
+    }
 }
 
 /// Two structures of one shape and seed can become one.

@@ -7,7 +7,8 @@ use sidon::{
         Bh, Blocked, Bloom, Counting, DLeft, Decode, Increments, Moves, Multilayer, Overflow,
         Spread, Variable, bh, blocked, bloom, counting, dleft, multilayer, variable,
     },
-    ops::{Contains, Count, Insert},
+    ops::{Contains, Count, Insert, StateMap},
+    state::{Direct, Fingerprint, State, Stateful, direct, fingerprint, stateful},
     zone::{Adaptive, Any, Filter, Shape, Sketch, Way, adaptive::Ladder, egh, ols, pol},
 };
 use sidon_kit::Rng;
@@ -66,6 +67,40 @@ fn zone_goldens() -> Vec<Vec<u8>> {
         golden("zone-list.sidon", adaptive(256, Way::List, 6)),
         golden("zone-ladder.sidon", adaptive(256, Way::Zones, 3)),
         golden("zone-bitmap.sidon", adaptive(100, Way::List, 40)),
+    ]
+}
+
+fn with_states<M: StateMap<str, State = State>>(mut empty: M) -> M {
+    for (i, key) in KEYS.iter().enumerate() {
+        empty.insert(key, i as State).unwrap();
+    }
+    empty.modify(KEYS[1], 4).unwrap();
+    empty
+}
+
+fn state_goldens() -> [Vec<u8>; 3] {
+    let pairs = direct::Shape { cells: 101, hashes: 4, states: 5, counter: 3, timed: true };
+    let keeping = stateful::Keeping::Summed(3);
+    let cells = stateful::Shape { cells: 61, hashes: 3, states: 5, keeping };
+    let left = fingerprint::Shape {
+        subtables: 2,
+        buckets: 1,
+        cells: 2,
+        width: 24,
+        remainder: 18,
+        states: 5,
+        shared: 3,
+        placing: fingerprint::Placing::Permuted,
+        moves: Moves::Search(8),
+        reinsert: false,
+        stash: 2,
+        growths: 1,
+        grows: false,
+    };
+    [
+        golden("state-direct.sidon", with_states(Direct::new(pairs, SEED).unwrap())),
+        golden("state-stateful.sidon", with_states(Stateful::new(cells, SEED).unwrap())),
+        golden("state-fingerprint.sidon", with_states(Fingerprint::new(left, SEED).unwrap())),
     ]
 }
 
@@ -174,6 +209,9 @@ fn read_as_all(image: &[u8]) -> Option<Malformed> {
         Ok(Variable::KIND) => one::<Variable>(image),
         Ok(Bh::KIND) => one::<Bh>(image),
         Ok(Multilayer::KIND) => one::<Multilayer>(image),
+        Ok(Direct::KIND) => one::<Direct>(image),
+        Ok(Stateful::KIND) => one::<Stateful>(image),
+        Ok(Fingerprint::KIND) => one::<Fingerprint>(image),
         _ => {
             let all = [one::<Bloom>(image), one::<Blocked>(image), one::<Counting>(image)];
             all.into_iter().reduce(Option::and).flatten()
@@ -209,8 +247,23 @@ fn golden_images_are_read_back() {
 }
 
 #[test]
+fn golden_states_are_read_back() {
+    fn check<M: Image + StateMap<str, State = State>>(image: &[u8]) {
+        let map = M::from_bytes(image, SEED).unwrap();
+        let states = KEYS.map(|key| map.lookup(key));
+        assert_eq!(states, [0, 4, 2, 3, 4].map(sidon::Lookup::State));
+        assert_eq!(map.lookup("a stranger"), sidon::Lookup::Absent);
+        assert_eq!(M::from_bytes(image, Seed(1)).err(), Some(Malformed::Seed));
+    }
+    let [pairs, cells, left] = state_goldens();
+    check::<Direct>(&pairs);
+    check::<Stateful>(&cells);
+    check::<Fingerprint>(&left);
+}
+
+#[test]
 fn every_single_byte_corruption_is_noticed() {
-    for image in goldens().into_iter().chain(zone_goldens()) {
+    for image in goldens().into_iter().chain(zone_goldens()).chain(state_goldens()) {
         assert_eq!(read_as_all(&image), None);
         for at in 0..image.len() {
             for flip in 1..=255 {
@@ -238,7 +291,7 @@ fn seal(image: &mut [u8]) {
 /// other one has its checksum put right, so that the reader's later checks are put to the test.
 #[test]
 fn ten_million_byte_strings_give_a_structure_or_malformed() {
-    let goldens = [goldens().to_vec(), zone_goldens()].concat();
+    let goldens = [goldens().to_vec(), zone_goldens(), state_goldens().to_vec()].concat();
     let mut rng = Rng::seeded(20);
     let mut accepted = 0;
     let mut image = Vec::new();

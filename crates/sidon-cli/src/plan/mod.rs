@@ -2,6 +2,7 @@
 
 pub(crate) mod count;
 mod member;
+mod state;
 mod zone;
 
 use crate::show;
@@ -28,6 +29,7 @@ enum What {
     ///
     /// Example: sidon plan count --epsilon 0.0001 --delta 0.02
     Count(count::Args),
+    State(state::Args),
     /// Few numbers of a universe, without a false positive
     ///
     /// Example: sidon plan zone --universe 256 --members 3
@@ -38,6 +40,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     match &args.what {
         What::Member(args) => member::run(args),
         What::Count(args) => count::run(args),
+        What::State(args) => state::run(args),
         What::Zone(args) => zone::run(args),
     }
 }

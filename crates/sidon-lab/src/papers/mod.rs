@@ -8,5 +8,10 @@ pub mod zones_2021;
 use crate::experiment::Paper;
 
 /// Every paper, in the order of their ids.
-pub static ALL: &[&Paper] =
-    &[&acsm_2006::PAPER, &dleft_2006::PAPER, &zones_2021::PAPER, &increments_2014::PAPER];
+pub static ALL: &[&Paper] = &[
+    &acsm_2006::PAPER,
+    &acsm_2006::PART_1,
+    &dleft_2006::PAPER,
+    &zones_2021::PAPER,
+    &increments_2014::PAPER,
+];

@@ -1,21 +1,32 @@
 //! Buckets: small runs of cells that are read together.
 //!
 //! A bucket of 8-, 16- or 32-bit cells in 16, 32 or 64 bytes is compared in one or two vector
-//! operations ([`Lanes`]); a bucket of any other width lies without gaps and is compared a 64-bit
-//! word of several cells at a time ([`Odd`]). Zero is the empty cell in both.
+//! operations ([`Lanes`]); a line of 24-bit cells, or half a one, has them in two planes, of 16 and
+//! of 8 bits ([`Split`]); a bucket of any other width up to 32 lies without gaps and is compared a 64-bit
+//! word of several cells at a time ([`Odd`]), a wider one cell by cell ([`Wide`]). Zero is the
+//! empty cell in all.
 
-use crate::probe::{Isa, Lane};
+use crate::probe::{BASE, Isa, Lane};
 
 /// How the cells of a bucket lie in its bytes.
 pub(crate) trait Layout: Copy {
     /// Which cells of the bucket that starts at `bytes[0]` hold `value` outside the `ignored` bits.
-    fn matches<I: Isa>(self, isa: I, bytes: &[u8], value: u32, ignored: u32) -> u64;
+    fn matches<I: Isa>(self, isa: I, bytes: &[u8], value: u64, ignored: u64) -> u64;
 
     /// The value of a cell of the bucket that starts at `bytes[0]`.
-    fn read(self, bytes: &[u8], cell: u32) -> u32;
+    fn read(self, bytes: &[u8], cell: u32) -> u64;
 
     /// Makes a cell of the bucket that starts at `bytes[0]` hold `value`.
-    fn write(self, bytes: &mut [u8], cell: u32, value: u32);
+    fn write(self, bytes: &mut [u8], cell: u32, value: u64);
+
+    /// Makes the lowest bit of all `cells` cells of the bucket that starts at `bytes[0]` zero.
+    #[inline(always)]
+    fn clear_lowest(self, bytes: &mut [u8], cells: u32) {
+        for cell in 0..cells {
+            let value = self.read(bytes, cell);
+            self.write(bytes, cell, value & !1);
+        }
+    }
 }
 
 /// Cells that are lanes of a vector: `L` wide, filling `N` bytes.
@@ -36,7 +47,8 @@ impl<L, const N: usize> Copy for Lanes<L, N> {}
 
 impl<L: Lane, const N: usize> Layout for Lanes<L, N> {
     #[inline(always)]
-    fn matches<I: Isa>(self, isa: I, bytes: &[u8], value: u32, ignored: u32) -> u64 {
+    fn matches<I: Isa>(self, isa: I, bytes: &[u8], value: u64, ignored: u64) -> u64 {
+        let (value, ignored) = (value as u32, ignored as u32);
         match bytes.first_chunk::<N>() {
             Some(bucket) => isa.matches_but(bucket, L::from_u32(value), L::from_u32(ignored)),
             None => unreachable!("every bucket is whole"),
@@ -44,13 +56,21 @@ impl<L: Lane, const N: usize> Layout for Lanes<L, N> {
     }
 
     #[inline(always)]
-    fn read(self, bytes: &[u8], cell: u32) -> u32 {
-        L::read(&bytes[cell as usize * L::BYTES..][..L::BYTES]).to_u32()
+    fn read(self, bytes: &[u8], cell: u32) -> u64 {
+        L::read(&bytes[cell as usize * L::BYTES..][..L::BYTES]).to_u32().into()
     }
 
     #[inline(always)]
-    fn write(self, bytes: &mut [u8], cell: u32, value: u32) {
-        L::from_u32(value).write(&mut bytes[cell as usize * L::BYTES..][..L::BYTES]);
+    fn write(self, bytes: &mut [u8], cell: u32, value: u64) {
+        L::from_u32(value as u32).write(&mut bytes[cell as usize * L::BYTES..][..L::BYTES]);
+    }
+
+    #[inline(always)]
+    fn clear_lowest(self, bytes: &mut [u8], _: u32) {
+        let lowest = u64::MAX / (u64::MAX >> (64 - 8 * L::BYTES));
+        for word in bytes[..N].as_chunks_mut::<8>().0 {
+            *word = (u64::from_le_bytes(*word) & !lowest).to_le_bytes();
+        }
     }
 }
 
@@ -83,12 +103,12 @@ fn word(bytes: &[u8], bit: u32) -> u64 {
 
 impl Layout for Odd {
     #[inline(always)]
-    fn matches<I: Isa>(self, _: I, bytes: &[u8], value: u32, ignored: u32) -> u64 {
+    fn matches<I: Isa>(self, _: I, bytes: &[u8], value: u64, ignored: u64) -> u64 {
         let group = self.group();
         // The lowest bit of each cell of a group, and the highest.
         let low = (0..group).fold(0u64, |low, i| low | 1 << (i * self.width));
         let high = low << (self.width - 1);
-        let (value, blind) = (low * u64::from(value), low * u64::from(ignored));
+        let (value, blind) = (low * value, low * ignored);
         let lanes = low * self.ceiling();
         let mut mask = 0;
         for first in (0..self.cells).step_by(group as usize) {
@@ -103,17 +123,183 @@ impl Layout for Odd {
     }
 
     #[inline(always)]
-    fn read(self, bytes: &[u8], cell: u32) -> u32 {
-        (word(bytes, cell * self.width) & self.ceiling()) as u32
+    fn read(self, bytes: &[u8], cell: u32) -> u64 {
+        word(bytes, cell * self.width) & self.ceiling()
     }
 
     #[inline(always)]
-    fn write(self, bytes: &mut [u8], cell: u32, value: u32) {
+    fn write(self, bytes: &mut [u8], cell: u32, value: u64) {
         let bit = cell * self.width;
         let (at, shift) = ((bit / 8) as usize, bit % 8);
         let old = word(bytes, bit / 8 * 8);
-        let new = (old & !(self.ceiling() << shift)) | (u64::from(value) << shift);
+        let new = (old & !(self.ceiling() << shift)) | (value << shift);
         bytes[at..at + 8].copy_from_slice(&new.to_le_bytes());
+    }
+}
+
+/// `CELLS` cells of 24 bits in `N` bytes, twice `HALF`: the upper 16 bits of all, then the lower
+/// eight, and what is left over. A line has 21, half a line 10.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Split<const CELLS: usize, const N: usize, const HALF: usize>;
+
+impl<const CELLS: usize, const N: usize, const HALF: usize> Layout for Split<CELLS, N, HALF> {
+    #[inline(always)]
+    fn matches<I: Isa>(self, isa: I, bytes: &[u8], value: u64, ignored: u64) -> u64 {
+        let Some(bucket) = bytes.first_chunk::<N>() else { unreachable!("every bucket is whole") };
+        let Some(lower) = bucket.last_chunk::<HALF>() else { unreachable!("half a bucket") };
+        let upper = isa.matches_but(bucket, (value >> 8) as u16, (ignored >> 8) as u16);
+        let lower = isa.matches_but(lower, value as u8, ignored as u8);
+        // The second half of the bucket starts before the lower bytes do.
+        upper & (lower >> (2 * CELLS - HALF)) & const { (1 << CELLS) - 1 }
+    }
+
+    #[inline(always)]
+    fn read(self, bytes: &[u8], cell: u32) -> u64 {
+        let cell = cell as usize;
+        let upper = u64::from(u16::from_le_bytes([bytes[2 * cell], bytes[2 * cell + 1]]));
+        upper << 8 | u64::from(bytes[2 * CELLS + cell])
+    }
+
+    #[inline(always)]
+    fn write(self, bytes: &mut [u8], cell: u32, value: u64) {
+        let cell = cell as usize;
+        bytes[2 * cell..][..2].copy_from_slice(&((value >> 8) as u16).to_le_bytes());
+        bytes[2 * CELLS + cell] = value as u8;
+    }
+
+    #[inline(always)]
+    fn clear_lowest(self, bytes: &mut [u8], _: u32) {
+        for byte in &mut bytes[2 * CELLS..N] {
+            *byte &= !1;
+        }
+    }
+}
+
+/// Cells of any width up to 64 bits, without gaps. Their number times their width is a whole number
+/// of bytes, and sixteen more bytes can be read after the last bucket.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wide {
+    pub(crate) cells: u32,
+    pub(crate) width: u32,
+}
+
+impl Wide {
+    #[inline(always)]
+    fn words(bytes: &[u8], at: usize) -> u128 {
+        u128::from_le_bytes(bytes[at..at + 16].try_into().expect("a slice of sixteen bytes"))
+    }
+
+    #[inline(always)]
+    fn ceiling(self) -> u64 {
+        u64::MAX >> (64 - self.width)
+    }
+}
+
+impl Layout for Wide {
+    #[inline(always)]
+    fn matches<I: Isa>(self, _: I, bytes: &[u8], value: u64, ignored: u64) -> u64 {
+        let mut mask = 0;
+        for cell in 0..self.cells {
+            mask |= u64::from((self.read(bytes, cell) ^ value) & !ignored == 0) << cell;
+        }
+        mask
+    }
+
+    #[inline(always)]
+    fn read(self, bytes: &[u8], cell: u32) -> u64 {
+        let bit = cell * self.width;
+        (Self::words(bytes, (bit / 8) as usize) >> (bit % 8)) as u64 & self.ceiling()
+    }
+
+    #[inline(always)]
+    fn write(self, bytes: &mut [u8], cell: u32, value: u64) {
+        let bit = cell * self.width;
+        let (at, shift) = ((bit / 8) as usize, bit % 8);
+        let old = Self::words(bytes, at) & !(u128::from(self.ceiling()) << shift);
+        let new = old | u128::from(value) << shift;
+        bytes[at..at + 16].copy_from_slice(&new.to_le_bytes());
+    }
+}
+
+/// Any of the layouts above, found out at every call: for what is not worth a loop of its own.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Any {
+    pub(crate) cells: u32,
+    pub(crate) width: u32,
+}
+
+/// Runs a body with the layout that a shape has.
+macro_rules! as_it_is {
+    ($any:expr, |$layout:ident| $body:expr) => {
+        match ($any.width, $any.cells) {
+            (8, 16) => {
+                let $layout = Lanes::<u8, 16>::NEW;
+                $body
+            }
+            (8, 32) => {
+                let $layout = Lanes::<u8, 32>::NEW;
+                $body
+            }
+            (16, 8) => {
+                let $layout = Lanes::<u16, 16>::NEW;
+                $body
+            }
+            (16, 16) => {
+                let $layout = Lanes::<u16, 32>::NEW;
+                $body
+            }
+            (16, 32) => {
+                let $layout = Lanes::<u16, 64>::NEW;
+                $body
+            }
+            (24, 10) => {
+                let $layout = Split::<10, 32, 16>;
+                $body
+            }
+            (24, 21) => {
+                let $layout = Split::<21, 64, 32>;
+                $body
+            }
+            (32, 8) => {
+                let $layout = Lanes::<u32, 32>::NEW;
+                $body
+            }
+            (32, 16) => {
+                let $layout = Lanes::<u32, 64>::NEW;
+                $body
+            }
+            (33.., cells) => {
+                let $layout = Wide { cells, width: $any.width };
+                $body
+            }
+            (width, cells) => {
+                let $layout = Odd { cells, width };
+                $body
+            }
+        }
+    };
+}
+
+impl Any {
+    #[inline(never)]
+    fn matching(self, bytes: &[u8], value: u64, ignored: u64) -> u64 {
+        as_it_is!(self, |layout| layout.matches(BASE, bytes, value, ignored))
+    }
+}
+
+impl Layout for Any {
+    fn matches<I: Isa>(self, _: I, bytes: &[u8], value: u64, ignored: u64) -> u64 {
+        self.matching(bytes, value, ignored)
+    }
+
+    #[inline(never)]
+    fn read(self, bytes: &[u8], cell: u32) -> u64 {
+        as_it_is!(self, |layout| layout.read(bytes, cell))
+    }
+
+    #[inline(never)]
+    fn write(self, bytes: &mut [u8], cell: u32, value: u64) {
+        as_it_is!(self, |layout| layout.write(bytes, cell, value));
     }
 }
 
@@ -126,17 +312,17 @@ mod tests {
     /// Random writes against a vector of integers, matches against a loop over it.
     fn is_a_vector<L: Layout>(layout: L, cells: u32, width: u32) {
         let mut rng = Rng::seeded(u64::from(width));
-        let ceiling = u32::MAX >> (32 - width);
-        let len = (cells * width / 8) as usize;
+        let ceiling = u64::MAX >> (64 - width);
+        let len = crate::left::bucket_bytes(cells, width) as usize;
         // Two buckets beside the one under test, to see that writes stay inside.
-        let mut bytes = vec![0u8; 3 * len + 8];
-        let mut values = vec![0u32; cells as usize];
+        let mut bytes = vec![0u8; 3 * len + 16];
+        let mut values = vec![0u64; cells as usize];
         for _ in 0..2_000 {
             let cell = rng.below(cells.into()) as u32;
             let value = match rng.below(3) {
                 0 => 0,
-                1 => rng.below(4) as u32 & ceiling,
-                _ => rng.next_u64() as u32 & ceiling,
+                1 => rng.below(4) & ceiling,
+                _ => rng.next_u64() & ceiling,
             };
             layout.write(&mut bytes[len..], cell, value);
             values[cell as usize] = value;
@@ -150,6 +336,9 @@ mod tests {
                 assert_eq!(layout.matches(Portable, bucket, value, ignored), by_hand);
             }
         }
+        layout.clear_lowest(&mut bytes[len..], cells);
+        let cleared = |cell: u32| values[cell as usize] & !1;
+        assert!((0..cells).all(|cell| layout.read(&bytes[len..], cell) == cleared(cell)));
         assert!(bytes[..len].iter().all(|&byte| byte == 0));
         assert!(bytes[2 * len..].iter().all(|&byte| byte == 0));
     }
@@ -161,6 +350,16 @@ mod tests {
                 is_a_vector(Odd { cells, width }, cells, width);
             }
         }
+        for width in [33, 40, 47, 56, 57, 63, 64] {
+            is_a_vector(Wide { cells: 8, width }, 8, width);
+        }
+        for (width, cells) in
+            [(16, 32), (16, 8), (24, 10), (24, 21), (24, 8), (32, 16), (8, 32), (50, 8)]
+        {
+            is_a_vector(Any { cells, width }, cells, width);
+        }
+        is_a_vector(Split::<10, 32, 16>, 10, 24);
+        is_a_vector(Split::<21, 64, 32>, 21, 24);
         is_a_vector(Lanes::<u8, 16>::NEW, 16, 8);
         is_a_vector(Lanes::<u8, 32>::NEW, 32, 8);
         is_a_vector(Lanes::<u16, 16>::NEW, 8, 16);

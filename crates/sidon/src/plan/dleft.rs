@@ -166,11 +166,11 @@ enum Room {
 }
 
 /// A load that plans do not exceed, whatever the moves.
-const LOAD_MOST: f64 = 0.955;
+pub(super) const LOAD_MOST: f64 = 0.955;
 /// The least buckets that a search must be allowed to look at for that load.
 const SEARCH_LEAST: u32 = 64;
 /// Cells to spare in any table of more than one bucket a subtable.
-const SPARE: f64 = 24.0;
+pub(super) const SPARE: f64 = 24.0;
 /// The share of insertions that may need a move in the fast layout.
 const MOVES_RARE: f64 = 1e-3;
 /// The share of insertions that may find all cells taken where the fluid limit is relied on: it
@@ -287,20 +287,23 @@ impl Frame {
         }
     }
 
-    /// The largest load, to a thousandth, at which a condition holds that all lower loads meet.
     fn load_where(self, holds: impl Fn(&Fluid) -> bool) -> f64 {
-        let load = |thousandths: u64| f64::from(self.cells) * thousandths as f64 / 1000.0;
-        let most = (LOAD_MOST * 1000.0) as u64;
-        let fails =
-            |thousandths| !holds(&overflowing(self.subtables, self.cells, load(thousandths)));
-        let first = least_from(1, most + 1, fails);
-        (first - 1).max(1) as f64 / 1000.0
+        load_where(self.subtables, self.cells, holds)
     }
+}
+
+/// The largest load, to a thousandth, at which a condition holds that all lower loads meet.
+pub(super) fn load_where(subtables: u32, cells: u32, holds: impl Fn(&Fluid) -> bool) -> f64 {
+    let load = |thousandths: u64| f64::from(cells) * thousandths as f64 / 1000.0;
+    let most = (LOAD_MOST * 1000.0) as u64;
+    let fails = |thousandths| !holds(&overflowing(subtables, cells, load(thousandths)));
+    let first = least_from(1, most + 1, fails);
+    (first - 1).max(1) as f64 / 1000.0
 }
 
 /// The least number from `from` to `most` that meets a condition which all larger ones meet too; if
 /// none does, `most` or more.
-fn least_from(from: u64, most: u64, meets: impl Fn(u64) -> bool) -> u64 {
+pub(super) fn least_from(from: u64, most: u64, meets: impl Fn(u64) -> bool) -> u64 {
     let below = from - 1;
     below + least(most.saturating_sub(below).max(1), |above| meets(below + above))
 }

@@ -13,6 +13,7 @@ mod dleft;
 mod fluid;
 mod increments;
 mod multilayer;
+mod state;
 mod tail;
 mod variable;
 mod zone;
@@ -37,6 +38,11 @@ pub use dleft::{
 pub use fluid::Fluid;
 pub use increments::{bh_basic_rate, bh_detection, bh_floor, two_hashes, variable_range_rate};
 pub use multilayer::{multilayer, multilayer_of, multilayer_rate, multilayer_spilled};
+pub use state::{
+    Meeting, StateRow, StateShape, States, direct, direct_dont_know, direct_error,
+    direct_pair_rate, fingerprint_dont_know, fingerprint_error, fingerprint_fast,
+    fingerprint_overflow, fingerprint_small, stateful, stateful_rates, states,
+};
 pub use tail::{ln_factorial, poisson, poisson_at_least};
 pub use variable::{
     Found, OVERFLOWS, SETS, variable, variable_at_least, variable_best_hashes, variable_in_lines,

@@ -5,8 +5,12 @@
 //! from bucket to bucket, breadth first, so the fewest cells move: tables then fill to 95 per cent
 //! and more.
 
-use super::{BASE, CELLS_MOST, DLeft, Lanes, Layout, Odd, Place, SUBTABLES_MOST, with_layout};
-use crate::{Infeasible, Refused, probe};
+use super::{CELLS_MOST, Place, SUBTABLES_MOST, Spot, Table};
+use crate::{
+    Infeasible,
+    cells::bucket::Layout,
+    probe::{self, BASE},
+};
 
 /// What happens when all cells of a key are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -25,7 +29,7 @@ impl Moves {
     /// The most buckets that a search may look at.
     pub const SEARCH_MOST: u32 = 4096;
 
-    pub(super) fn check(self) -> Result<(), Infeasible> {
+    pub(crate) fn check(self) -> Result<(), Infeasible> {
         match self {
             Moves::Never | Moves::First => Ok(()),
             Moves::Search(limit) => {
@@ -34,9 +38,28 @@ impl Moves {
             }
         }
     }
+
+    /// The policy and its limit as two numbers of an image.
+    pub(crate) fn to_fields(self) -> [u64; 2] {
+        match self {
+            Moves::Never => [0, 0],
+            Moves::First => [1, 0],
+            Moves::Search(limit) => [2, limit.into()],
+        }
+    }
+
+    /// What [`to_fields`](Self::to_fields) gave.
+    pub(crate) fn from_fields(policy: u64, limit: u32) -> Option<Self> {
+        match (policy, limit) {
+            (0, 0) => Some(Moves::Never),
+            (1, 0) => Some(Moves::First),
+            (2, limit) => Some(Moves::Search(limit)),
+            _ => None,
+        }
+    }
 }
 
-/// How often the fail-safe was needed since the filter was made or read from bytes.
+/// How often the fail-safe was needed since the table was made or read from bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Moved {
     /// Insertions that found all cells of their key taken.
@@ -57,58 +80,46 @@ pub(super) struct Step {
     cell: u32,
 }
 
-impl DLeft {
-    /// Inserts a fingerprint all of whose cells are taken, by moving or growing if that is allowed.
+impl Table {
+    /// An empty cell for a fingerprint all of whose cells are taken, by moving if that is allowed.
     #[cold]
     #[inline(never)]
-    pub(super) fn insert_by_moving(&mut self, places: &[Place]) -> Result<(), Refused> {
+    pub(crate) fn room_by_moving(&mut self, places: &[Place]) -> Option<Spot> {
         self.moved.needed += 1;
-        let moved = match self.shape.moves {
-            Moves::Never => false,
+        let spot = match self.form.moves {
+            Moves::Never => None,
             Moves::First => self.move_first(places),
             Moves::Search(limit) => self.move_along_a_chain(places, limit),
         };
-        if moved {
-            self.moved.resolved += 1;
-            return Ok(());
-        }
-        if self.shape.grows && self.shape.growths > 0 {
-            // The first permutation is the identity: bucket and remainder are the fingerprint.
-            let bucket = (places[0].offset / self.bucket_bytes) as u64;
-            let fingerprint = (bucket << self.shape.remainder) | places[0].remainder;
-            if self.grow().is_ok() {
-                return self.insert_fingerprint(fingerprint);
-            }
-        }
-        Err(Refused::Full { stored: self.occupied, cells: self.shape.all_cells() })
+        self.moved.resolved += u64::from(spot.is_some());
+        spot
     }
 
-    fn move_first(&mut self, places: &[Place]) -> bool {
+    fn move_first(&mut self, places: &[Place]) -> Option<Spot> {
         let bucket = (places[0].offset / self.bucket_bytes) as u64;
         let root = Step { subtable: 0, bucket, from: 0, cell: 0 };
-        for cell in 0..self.shape.cells {
-            for other in 1..self.shape.subtables {
+        for cell in 0..self.form.cells {
+            for other in 1..self.form.subtables {
                 let Some(next) = self.step(&root, 0, cell, other) else { continue };
                 if let Some(free) = self.empty_cell(&next) {
                     self.move_cell(&root, cell, &next, free);
-                    self.put_at(places[0], cell);
-                    return true;
+                    return Some(Spot { place: 0, cell });
                 }
             }
         }
-        false
+        None
     }
 
-    fn move_along_a_chain(&mut self, places: &[Place], limit: u32) -> bool {
+    fn move_along_a_chain(&mut self, places: &[Place], limit: u32) -> Option<Spot> {
         let mut steps = std::mem::take(&mut self.search);
         steps.clear();
-        for (subtable, place) in (0..self.shape.subtables).zip(places) {
+        for (subtable, place) in (0..self.form.subtables).zip(places) {
             let start = place.offset / self.bucket_bytes;
-            let bucket = start as u64 - u64::from(subtable) * self.shape.buckets;
+            let bucket = start as u64 - u64::from(subtable) * self.form.buckets;
             steps.push(Step { subtable, bucket, from: subtable, cell: 0 });
         }
         let found = self.find_chain(&mut steps, limit as usize);
-        if let Some((mut at, mut cell, last, free)) = found {
+        let spot = found.map(|(mut at, mut cell, last, free)| {
             self.move_cell(&steps[at], cell, &last, free);
             // Each cell along the way moves into the place that the one after it has left.
             while steps[at].from as usize != at {
@@ -118,23 +129,23 @@ impl DLeft {
                 self.move_cell(&source, cell, &target, left);
                 at = from;
             }
-            self.put_at(places[steps[at].subtable as usize], cell);
-        }
+            Spot { place: steps[at].subtable as usize, cell }
+        });
         self.search = steps;
-        found.is_some()
+        spot
     }
 
     /// The step and the cell in it that can move, and the bucket and empty cell it can move to.
     fn find_chain(&self, steps: &mut Vec<Step>, limit: usize) -> Option<(usize, u32, Step, u32)> {
         let mut at = 0;
         while at < steps.len() {
-            for other in 0..self.shape.subtables {
+            for other in 0..self.form.subtables {
                 if other == steps[at].subtable {
                     continue;
                 }
                 // Where all cells would go is asked for before any of it is looked at.
                 let mut nexts = [None; CELLS_MOST];
-                for (cell, next) in (0..self.shape.cells).zip(&mut nexts) {
+                for (cell, next) in (0..self.form.cells).zip(&mut nexts) {
                     *next = self.step(&steps[at], at as u32, cell, other);
                     if let Some(next) = next {
                         let offset = self.offset(next.subtable, next.bucket);
@@ -159,17 +170,16 @@ impl DLeft {
 
     /// Where a cell of a step's bucket would go in another subtable, if it can be stored there.
     fn step(&self, from: &Step, at: u32, cell: u32, subtable: u32) -> Option<Step> {
-        let (fingerprint, copies) = self.cell(from.subtable, from.bucket, cell)?;
+        let (fingerprint, low) = self.cell(from.subtable, from.bucket, cell)?;
         let image = self.permutations[subtable as usize].apply(fingerprint);
-        let remainder = image & ((1 << self.shape.remainder) - 1);
-        let bucket = image >> self.shape.remainder;
-        let fits = copies <= self.ceiling_of(remainder);
-        fits.then_some(Step { subtable, bucket, from: at, cell })
+        let remainder = image & ((1 << self.form.remainder) - 1);
+        let bucket = image >> self.form.remainder;
+        self.storable(remainder, low).then_some(Step { subtable, bucket, from: at, cell })
     }
 
     fn empty_cell(&self, step: &Step) -> Option<u32> {
         let bucket = &self.memory.bytes()[self.offset(step.subtable, step.bucket)..];
-        let empty = with_layout!(self.shape, |layout| layout.matches(BASE, bucket, 0, 0));
+        let empty = self.any().matches(BASE, bucket, 0, 0);
         (empty != 0).then(|| empty.trailing_zeros())
     }
 
@@ -177,26 +187,17 @@ impl DLeft {
     fn move_cell(&mut self, from: &Step, cell: u32, to: &Step, free: u32) {
         let (source, target) =
             (self.offset(from.subtable, from.bucket), self.offset(to.subtable, to.bucket));
-        let Some((fingerprint, copies)) = self.cell(from.subtable, from.bucket, cell) else {
+        let Some((fingerprint, low)) = self.cell(from.subtable, from.bucket, cell) else {
             unreachable!("a cell that moves is in use");
         };
         let image = self.permutations[to.subtable as usize].apply(fingerprint);
-        debug_assert_eq!(
-            image >> self.shape.remainder,
-            to.bucket,
-            "a cell moves to its own bucket"
-        );
-        let value = self.encode(image & ((1 << self.shape.remainder) - 1), copies);
-        with_layout!(self.shape, |layout| {
-            let table = self.memory.bytes_mut();
-            layout.write(&mut table[target..], free, value);
-            layout.write(&mut table[source..], cell, 0);
-        });
+        debug_assert_eq!(image >> self.form.remainder, to.bucket, "a cell moves to its own bucket");
+        let low = low & !self.form.lost_by_moving;
+        let value = self.encode(image & ((1 << self.form.remainder) - 1), low);
+        let (layout, table) = (self.any(), self.memory.bytes_mut());
+        layout.write(&mut table[target..], free, value);
+        layout.write(&mut table[source..], cell, 0);
         self.moved.cells += 1;
-    }
-
-    fn put_at(&mut self, place: Place, cell: u32) {
-        with_layout!(self.shape, |layout| self.put(layout, place, cell));
     }
 }
 

@@ -1,0 +1,18 @@
+//! The errors of the three state maps on one stream at equal memory, as a Markdown table.
+//!
+//! `cargo run --release -p sidon-lab --example state_errors -- 1000000` for a million flows.
+
+use sidon_lab::papers::acsm_2006::compare::{self, Outcome};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let flows = match std::env::args().nth(1) {
+        Some(flows) => flows.parse()?,
+        None => 20_000,
+    };
+    println!("{flows} concurrent flows, {} states, seed 1.\n", compare::STATES);
+    println!("{}", Outcome::HEAD);
+    for outcome in compare::table(flows, 1)? {
+        println!("{}", outcome.line());
+    }
+    Ok(())
+}

@@ -1,0 +1,277 @@
+//! The three structures on one stream, in the same memory: who errs least?
+//!
+//! Flows begin in state 0, take steps "if in i, go to j" among eight states, and end. Of an
+//! ill-behaved stream some steps are for flows that are not there, and some flows never end. Each
+//! structure has as many bits a flow as the others, ageing where the stream needs it, and goes by
+//! what it believes of a flow; an exact twin goes by the truth.
+
+use crate::{claim::short, experiment::Experiment, interval::Interval, row::Row, trials::Run};
+use sidon::{
+    Infeasible, Seed,
+    ops::StateMap,
+    plan,
+    state::{
+        Audit, Clock, Direct, Event, Fingerprint, Machine, Period, State, Stateful, Sweep,
+        audit::Tally,
+        direct,
+        fingerprint::{self, Moves, Placing},
+        machine::{Faulty, Rule},
+        stateful::{self, Keeping},
+    },
+};
+use sidon_kit::Rng;
+
+/// States of a flow.
+pub const STATES: u32 = 8;
+/// Bits a flow.
+pub const MEMORY: [u64; 5] = [8, 16, 24, 32, 48];
+
+/// How a stream behaves.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Behaviour {
+    /// The share of steps that are for flows that are not there.
+    pub spurious: f64,
+    /// The share of flows that never end.
+    pub endless: f64,
+}
+
+/// From well-behaved to not at all.
+pub const BEHAVIOURS: [Behaviour; 6] = [
+    Behaviour { spurious: 0.0, endless: 0.0 },
+    Behaviour { spurious: 0.01, endless: 0.0 },
+    Behaviour { spurious: 0.1, endless: 0.0 },
+    Behaviour { spurious: 0.5, endless: 0.0 },
+    Behaviour { spurious: 0.1, endless: 0.01 },
+    Behaviour { spurious: 0.1, endless: 0.1 },
+];
+
+/// What one structure did in one setting.
+#[derive(Debug, Clone, Copy)]
+pub struct Outcome {
+    /// The structure's name.
+    pub structure: &'static str,
+    /// Bits a flow that it was given.
+    pub bits: u64,
+    /// How the stream behaved.
+    pub behaviour: Behaviour,
+    /// What it erred in.
+    pub tally: Tally,
+}
+
+impl Outcome {
+    /// All errors together: of strangers that got a state or a don't-know, and of members that got
+    /// none, another or a don't-know.
+    pub fn errors(&self) -> f64 {
+        let rates = self.tally.rates();
+        rates[..5].iter().map(|(_, share)| share.rate()).sum()
+    }
+
+    /// The head of [`line`](Self::line).
+    pub const HEAD: &'static str = "| bits a flow | spurious | endless | structure | false positive \
+        | stranger don't-know | false negative | false state | member don't-know | refused |\n\
+        |---|---|---|---|---|---|---|---|---|---|";
+
+    /// A line of a Markdown table.
+    pub fn line(&self) -> String {
+        let Behaviour { spurious, endless } = self.behaviour;
+        let mut line = format!(
+            "| {} | {} % | {} % | {} |",
+            self.bits,
+            short(spurious * 100.0),
+            short(endless * 100.0),
+            self.structure
+        );
+        for (_, share) in self.tally.rates() {
+            let rate = share.rate();
+            line += &if rate == 0.0 { " 0 |".to_owned() } else { format!(" {rate:.2e} |") };
+        }
+        line
+    }
+}
+
+/// Eight states and one that flows leave in; a step from each to each.
+fn machine() -> Result<Machine, Faulty> {
+    let names: Vec<String> = (0..STATES).map(|state| state.to_string()).collect();
+    let mut states: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut events: Vec<(String, Vec<Rule<'_>>)> =
+        vec![("begin".into(), vec![Rule::OpenNew("0")]), ("end".into(), vec![Rule::Go("over")])];
+    for from in &names {
+        for to in &names {
+            events.push((format!("{from}>{to}"), vec![Rule::If(from, to)]));
+        }
+    }
+    states.push("over");
+    let events: Vec<(&str, &[Rule<'_>])> =
+        events.iter().map(|(name, rules)| (name.as_str(), rules.as_slice())).collect();
+    Machine::new(&states, &["over"], &events)
+}
+
+const BEGIN: Event = 0;
+const END: Event = 1;
+
+fn step(from: State, to: State) -> Event {
+    2 + from * STATES as State + to
+}
+
+/// Runs one stream of `flows` concurrent flows on a map, with as many steps and ends as there are
+/// flows, twice over, then asks for members and strangers.
+fn run<M: StateMap<u64, State = State> + Sweep>(
+    map: M,
+    machine: &Machine,
+    flows: u64,
+    behaviour: Behaviour,
+    seed: u64,
+) -> Tally {
+    let mut rng = Rng::seeded(seed);
+    let mut audit = Audit::new(map);
+    // Well-behaved flows need no ageing. A phase is long enough for every flow to be touched.
+    let mut clock = Clock::new(Period::Operations(40 * flows)).at_most(64);
+    let mut members: Vec<u64> = Vec::new();
+    let mut next = 0;
+    let begin = |audit: &mut Audit<M, u64>, members: &mut Vec<u64>, next: &mut u64| {
+        let _ = audit.step(next, machine, BEGIN);
+        members.push(*next);
+        *next += 1;
+    };
+    while (members.len() as u64) < flows {
+        begin(&mut audit, &mut members, &mut next);
+    }
+    for _ in 0..8 * flows {
+        let at = rng.below(flows) as usize;
+        let to = rng.below(STATES.into()) as State;
+        if rng.chance(behaviour.spurious) {
+            let stranger = u64::MAX - rng.below(1 << 50);
+            let _ = audit.step(&stranger, machine, step(rng.below(STATES.into()) as State, to));
+        } else {
+            let key = members[at];
+            let from = audit.truth(&key).unwrap_or(0);
+            let _ = audit.step(&key, machine, step(from, to));
+        }
+        clock.tick(audit.map_mut(), 1);
+        if rng.below(4) == 0 {
+            let at = rng.below(flows) as usize;
+            let key = members.swap_remove(at);
+            // Of a flow that never ends nothing is heard again: for the twin it is over.
+            if rng.chance(behaviour.endless) {
+                audit.correct(&key, None);
+            } else {
+                let _ = audit.step(&key, machine, END);
+            }
+            begin(&mut audit, &mut members, &mut next);
+        }
+    }
+    // Only what is asked now is counted: a fresh tally of the same map.
+    let mut audit = audit.settled();
+    for key in &members {
+        let _ = audit.ask(key);
+    }
+    for _ in 0..4 * flows {
+        let _ = audit.ask(&(u64::MAX / 2 - rng.below(1 << 50)));
+    }
+    audit.tally()
+}
+
+/// All structures in all settings, for so many concurrent flows.
+pub fn table(flows: u64, seed: u64) -> Result<Vec<Outcome>, Infeasible> {
+    let Ok(machine) = machine() else { return Ok(Vec::new()) };
+    let mut outcomes = Vec::new();
+    for behaviour in BEHAVIOURS {
+        for bits in MEMORY {
+            for structure in ["direct", "stateful", "fingerprint"] {
+                let tally = one(structure, bits, flows, behaviour, &machine, seed)?;
+                outcomes.push(Outcome { structure, bits, behaviour, tally });
+            }
+        }
+        // What kept sums are worth, where counters do.
+        if behaviour == BEHAVIOURS[0] {
+            for bits in MEMORY {
+                let tally = one("stateful, summed", bits, flows, behaviour, &machine, seed)?;
+                outcomes.push(Outcome { structure: "stateful, summed", bits, behaviour, tally });
+            }
+        }
+    }
+    Ok(outcomes)
+}
+
+fn one(
+    structure: &str,
+    bits: u64,
+    flows: u64,
+    behaviour: Behaviour,
+    machine: &Machine,
+    seed: u64,
+) -> Result<Tally, Infeasible> {
+    let aged = behaviour != BEHAVIOURS[0];
+    let secret = Seed(seed.into());
+    Ok(match structure {
+        "direct" => {
+            let shape = |cells| {
+                let hashes = plan::bloom_best_hashes(cells, flows);
+                direct::Shape { cells, hashes, states: STATES, counter: 4, timed: aged }
+            };
+            let width = u64::from(shape(1).width());
+            let map = Direct::new(shape(bits * flows / width), secret)?;
+            run(map, machine, flows, behaviour, seed)
+        }
+        "fingerprint" => {
+            let low = 5;
+            // As wide as a load of 0.9 allows, down to the narrowest cell there is.
+            let width = (bits as u32 * 9 / 10).max(8);
+            let shape = fingerprint::Shape {
+                subtables: 2,
+                buckets: bits * flows / u64::from(16 * width),
+                cells: 8,
+                width,
+                remainder: width - low,
+                states: STATES,
+                shared: 7,
+                placing: Placing::Permuted,
+                moves: Moves::Search(256),
+                reinsert: false,
+                stash: 0,
+                growths: 0,
+                grows: false,
+            };
+            run(Fingerprint::new(shape, secret)?, machine, flows, behaviour, seed)
+        }
+        _ => {
+            let keeping = match (structure, aged) {
+                ("stateful", true) => Keeping::Timed,
+                ("stateful", false) => Keeping::Counted(3),
+                _ => Keeping::Summed(3),
+            };
+            let shape = |cells, hashes| stateful::Shape { cells, hashes, states: STATES, keeping };
+            let width = u64::from(shape(1, 1).width());
+            let cells = bits * flows / width;
+            // The number of cells a flow that makes the two rates together least.
+            let both = |hashes: &u32| {
+                let [wrong, unknown] = plan::stateful_rates(shape(cells, *hashes), flows);
+                wrong + unknown
+            };
+            let hashes = (1..=16).min_by(|a, b| both(a).total_cmp(&both(b))).unwrap_or(1);
+            run(Stateful::new(shape(cells, hashes), secret)?, machine, flows, behaviour, seed)
+        }
+    })
+}
+
+/// Section 3.4: in how many settings the fingerprint table errs least.
+pub fn best(experiment: &Experiment, run: &Run<'_>, _: u64) -> Result<Vec<Row>, Infeasible> {
+    let flows = if run.quick { 2_000 } else { 20_000 };
+    let outcomes = table(flows, run.seed)?;
+    (run.progress)(experiment.cost.millis);
+    let (mut best, mut settings) = (0, 0);
+    for behaviour in BEHAVIOURS {
+        for bits in MEMORY {
+            let here = outcomes.iter().filter(|o| o.bits == bits && o.behaviour == behaviour);
+            let least = here.min_by(|a, b| a.errors().total_cmp(&b.errors()));
+            best += u64::from(least.is_some_and(|o| o.structure == "fingerprint"));
+            settings += 1;
+        }
+    }
+    let most = Interval { low: 0.5, high: 1.0 };
+    let share = best as f64 / settings as f64;
+    let note = format!("least sum of the five error rates in {best} of {settings}, {flows} flows");
+    let rows =
+        experiment.claims.iter().map(|claim| Row::sampled(claim, share, most, 1).note(&note));
+    Ok(rows.collect())
+}

@@ -1,0 +1,72 @@
+//! Growing and shrinking, without the keys.
+//!
+//! ```text
+//!            | bucket        | remainder         |      f permuted: the same bits
+//! grow   ->  | bucket            | remainder     |      twice the buckets
+//! ```
+//! A bucket's cells go to its two halves by the upper bit of their remainders, so no half can
+//! overflow. Shrinking joins two neighbours, where their cells fit into one bucket.
+
+use super::{Form, Table};
+use crate::{Infeasible, cells::bucket::Layout};
+
+impl Form {
+    /// The same with twice the buckets, if it allows one more growth.
+    pub(crate) fn grown(self) -> Result<Form, Infeasible> {
+        Infeasible::unless_within("growths", self.growths.into(), 1, u64::MAX)?;
+        let (buckets, remainder) = (self.buckets * 2, self.remainder - 1);
+        Ok(Form { buckets, remainder, growths: self.growths - 1, ..self })
+    }
+
+    /// The same with half the buckets, if their number is even.
+    pub(crate) fn shrunk(self) -> Result<Form, Infeasible> {
+        Infeasible::unless_within("odd buckets", self.buckets % 2, 0, 0)?;
+        let (buckets, remainder) = (self.buckets / 2, self.remainder + 1);
+        Ok(Form { buckets, remainder, growths: self.growths + 1, ..self })
+    }
+}
+
+impl Table {
+    /// Takes on another split of the same fingerprints into bucket and remainder: a form that
+    /// [`Form::grown`] or [`Form::shrunk`] gave. On `Err`, nothing has changed.
+    pub(crate) fn reshape(&mut self, form: Form) -> Result<(), Infeasible> {
+        debug_assert_eq!(form.fingerprints(), self.form.fingerprints());
+        let mut next = Table { moved: self.moved, ..Table::new(form)? };
+        self.pour(&mut next)?;
+        debug_assert_eq!(next.occupied, self.occupied);
+        *self = next;
+        Ok(())
+    }
+
+    fn pour(&self, next: &mut Table) -> Result<(), Infeasible> {
+        let layout = self.any();
+        let mask = (1 << next.form.remainder) - 1;
+        // Cells written to the buckets that the present one is poured into, by their parity.
+        let mut used = [0; 2];
+        for subtable in 0..self.form.subtables {
+            for bucket in 0..self.form.buckets {
+                if bucket % 2 == 0 || next.form.buckets > self.form.buckets {
+                    used = [0; 2];
+                }
+                let bytes = &self.memory.bytes()[self.offset(subtable, bucket)..];
+                for cell in 0..self.form.cells {
+                    let Some((remainder, low)) = self.decode(layout.read(bytes, cell)) else {
+                        continue;
+                    };
+                    let image = (bucket << self.form.remainder) | remainder;
+                    let (target, remainder) = (image >> next.form.remainder, image & mask);
+                    let used: &mut u32 = &mut used[target as usize % 2];
+                    let most = next.form.low_mask() + u64::from(next.storable(remainder, low));
+                    Infeasible::unless_within("copies", low + 1, 1, most)?;
+                    let room = u64::from(next.form.cells);
+                    Infeasible::unless_within("cells", u64::from(*used) + 1, 1, room)?;
+                    let (at, value) = (next.offset(subtable, target), next.encode(remainder, low));
+                    layout.write(&mut next.memory.bytes_mut()[at..], *used, value);
+                    *used += 1;
+                    next.occupied += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,277 @@
+//! A state map beside an exact twin: what it errs in, counted.
+//!
+//! Whatever is done to the map is done to a hash table of all flows, and what the map answers is
+//! compared with the truth. The paper names five ways to err: a stranger that gets a state (false
+//! positive) or a "don't know"; a member that gets none (false negative), a wrong one (false return
+//! state) or a "don't know". Bonomi et al., SIGCOMM 2006, section 3.
+
+use super::{Event, Machine, State};
+use crate::{Refused, answer::Lookup, ops::Next, ops::StateMap};
+use std::{collections::HashMap, hash::Hash};
+
+/// How often something happened, of how many times it could have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Share {
+    /// How often it happened.
+    pub hits: u64,
+    /// How often it could have.
+    pub of: u64,
+}
+
+impl Share {
+    /// The rate; zero of nothing is zero.
+    pub fn rate(self) -> f64 {
+        if self.of == 0 { 0.0 } else { self.hits as f64 / self.of as f64 }
+    }
+
+    /// The ends of the 95 per cent interval of the rate, by Wilson's score.
+    pub fn interval(self) -> [f64; 2] {
+        if self.of == 0 {
+            return [0.0, 1.0];
+        }
+        const Z: f64 = 1.96;
+        let (n, p) = (self.of as f64, self.rate());
+        let centre = p + Z * Z / (2.0 * n);
+        let reach = Z * (p * (1.0 - p) / n + Z * Z / (4.0 * n * n)).sqrt();
+        let scale = 1.0 + Z * Z / n;
+        [((centre - reach) / scale).max(0.0), ((centre + reach) / scale).min(1.0)]
+    }
+
+    fn count(&mut self, hit: bool) {
+        self.hits += u64::from(hit);
+        self.of += 1;
+    }
+}
+
+/// What a map erred in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tally {
+    /// Strangers that were answered a state.
+    pub false_positives: Share,
+    /// Strangers that were answered `DontKnow`.
+    pub stranger_dont_knows: Share,
+    /// Members that were answered `Absent`.
+    pub false_negatives: Share,
+    /// Members that were answered another state than theirs.
+    pub false_states: Share,
+    /// Members that were answered `DontKnow`.
+    pub member_dont_knows: Share,
+    /// Operations that were refused.
+    pub refused: Share,
+}
+
+impl Tally {
+    /// The five rates of the paper and the refusals, by name.
+    pub fn rates(&self) -> [(&'static str, Share); 6] {
+        [
+            ("false_positives", self.false_positives),
+            ("stranger_dont_knows", self.stranger_dont_knows),
+            ("false_negatives", self.false_negatives),
+            ("false_states", self.false_states),
+            ("member_dont_knows", self.member_dont_knows),
+            ("refused", self.refused),
+        ]
+    }
+
+    fn compare(&mut self, answer: Lookup<State>, truth: Option<State>) {
+        match truth {
+            None => {
+                self.false_positives.count(matches!(answer, Lookup::State(_)));
+                self.stranger_dont_knows.count(answer == Lookup::DontKnow);
+            }
+            Some(state) => {
+                self.false_negatives.count(answer == Lookup::Absent);
+                let wrong = matches!(answer, Lookup::State(other) if other != state);
+                self.false_states.count(wrong);
+                self.member_dont_knows.count(answer == Lookup::DontKnow);
+            }
+        }
+    }
+}
+
+/// A state map and its exact twin.
+#[derive(Debug)]
+pub struct Audit<M, K> {
+    map: M,
+    twin: HashMap<K, State>,
+    tally: Tally,
+}
+
+impl<K: Copy + Eq + Hash, M: StateMap<K, State = State>> Audit<M, K> {
+    /// An empty map beside an empty twin.
+    pub fn new(map: M) -> Self {
+        Audit { map, twin: HashMap::new(), tally: Tally::default() }
+    }
+
+    /// The map.
+    pub fn map(&self) -> &M {
+        &self.map
+    }
+
+    /// The map, for ageing. Flows that it forgets become false negatives.
+    pub fn map_mut(&mut self) -> &mut M {
+        &mut self.map
+    }
+
+    /// What the map erred in so far.
+    pub fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    /// The same map and twin, with nothing counted yet.
+    #[must_use]
+    pub fn settled(self) -> Self {
+        Audit { tally: Tally::default(), ..self }
+    }
+
+    /// How many flows there truly are.
+    pub fn flows(&self) -> usize {
+        self.twin.len()
+    }
+
+    /// The true state of a flow.
+    pub fn truth(&self, key: &K) -> Option<State> {
+        self.twin.get(key).copied()
+    }
+
+    /// The flow is truly in this state, or truly gone, whatever was done to the map: for a caller
+    /// whose operation was refused, and who goes by that.
+    pub fn correct(&mut self, key: &K, truth: Option<State>) {
+        match truth {
+            Some(state) => self.twin.insert(*key, state),
+            None => self.twin.remove(key),
+        };
+    }
+
+    /// Does this to the flow, in the map and in the twin. Both do what they are told; the map may
+    /// refuse, which is counted.
+    pub fn apply(&mut self, key: &K, next: Next<State>) -> Result<(), Refused> {
+        let done = match next {
+            Next::Stay => Ok(()),
+            Next::Insert(state) => self.map.insert(key, state),
+            Next::Modify(state) => self.map.modify(key, state),
+            Next::Set(state) => self.map.set(key, state),
+            Next::Forget => self.map.forget(key),
+        };
+        self.follow(key, next);
+        self.tally.refused.count(done.is_err());
+        done
+    }
+
+    /// An event of a machine: the map goes by what it believes of the flow, the twin by the truth.
+    /// What the map believed is compared.
+    pub fn step(&mut self, key: &K, machine: &Machine, event: Event) -> Result<(), Refused> {
+        let truth = self.truth(key);
+        let done = self.map.transition(key, &mut |now| machine.next(now, event));
+        let refused = match done {
+            Ok(now) => {
+                self.tally.compare(now, truth);
+                None
+            }
+            Err(why) => {
+                self.tally.compare(self.map.lookup(key), truth);
+                Some(why)
+            }
+        };
+        self.tally.refused.count(refused.is_some());
+        self.follow(key, machine.next(truth.map_or(Lookup::Absent, Lookup::State), event));
+        refused.map_or(Ok(()), Err)
+    }
+
+    /// Asks for the flow, and compares the answer with the truth.
+    pub fn ask(&mut self, key: &K) -> Lookup<State> {
+        let answer = self.map.lookup(key);
+        self.tally.compare(answer, self.truth(key));
+        answer
+    }
+
+    fn follow(&mut self, key: &K, next: Next<State>) {
+        match next {
+            Next::Stay => {}
+            Next::Insert(state) | Next::Set(state) => {
+                self.twin.insert(*key, state);
+            }
+            Next::Modify(state) => {
+                if let Some(own) = self.twin.get_mut(key) {
+                    *own = state;
+                }
+            }
+            Next::Forget => {
+                self.twin.remove(key);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::machine::Rule;
+
+    /// A map that answers what it is told to.
+    struct Liar(Lookup<State>);
+
+    impl StateMap<u64> for Liar {
+        type State = State;
+        fn lookup(&self, _: &u64) -> Lookup<State> {
+            self.0
+        }
+        fn touch(&mut self, _: &u64) -> Lookup<State> {
+            self.0
+        }
+        fn insert(&mut self, _: &u64, _: State) -> Result<(), Refused> {
+            Ok(())
+        }
+        fn modify(&mut self, _: &u64, _: State) -> Result<(), Refused> {
+            Err(Refused::NotStored)
+        }
+        fn forget(&mut self, _: &u64) -> Result<(), Refused> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn every_lie_is_counted_under_its_name() {
+        let mut audit = Audit::new(Liar(Lookup::Absent));
+        audit.apply(&1, Next::Insert(3)).unwrap();
+        for answer in [Lookup::State(3), Lookup::State(4), Lookup::Absent, Lookup::DontKnow] {
+            audit.map_mut().0 = answer;
+            let _answers = [audit.ask(&1), audit.ask(&2)];
+        }
+        assert_eq!(audit.apply(&1, Next::Modify(5)), Err(Refused::NotStored));
+        assert_eq!(audit.truth(&1), Some(5));
+        let hits = audit.tally().rates().map(|(_, share)| (share.hits, share.of));
+        assert_eq!(hits, [(2, 4), (1, 4), (1, 4), (1, 4), (1, 4), (1, 2)]);
+        audit.apply(&1, Next::Forget).unwrap();
+        assert_eq!(audit.flows(), 0);
+    }
+
+    #[test]
+    fn the_twin_goes_by_the_truth_and_the_map_by_its_belief() {
+        let rules: [(&str, &[Rule<'_>]); 2] =
+            [("open", &[Rule::Open("a")]), ("go", &[Rule::If("a", "b")])];
+        let machine = Machine::new(&["a", "b"], &[], &rules).unwrap();
+        let mut audit = Audit::new(Liar(Lookup::Absent));
+        audit.step(&1, &machine, 0).unwrap();
+        audit.step(&1, &machine, 1).unwrap();
+        assert_eq!(audit.truth(&1), Some(1));
+        assert_eq!(audit.tally().false_negatives, Share { hits: 1, of: 1 });
+        // The map believes in state a, and its change is refused.
+        audit.map_mut().0 = Lookup::State(0);
+        assert_eq!(audit.step(&1, &machine, 1), Err(Refused::NotStored));
+        assert_eq!(audit.tally().false_states, Share { hits: 1, of: 2 });
+    }
+
+    #[test]
+    fn an_interval_holds_the_rate_and_is_never_empty() {
+        for (hits, of) in [(0, 10), (3, 10), (10, 10), (1, 1_000_000)] {
+            let share = Share { hits, of };
+            let [low, high] = share.interval();
+            assert!(low <= share.rate() && share.rate() <= high && low < high);
+        }
+        assert_eq!(Share::default().interval(), [0.0, 1.0]);
+        // Wilson, by hand: 3 of 10 is from 0.1078 to 0.6032.
+        let [low, high] = Share { hits: 3, of: 10 }.interval();
+        assert!((low - 0.1078).abs() < 1e-4 && (high - 0.6032).abs() < 1e-4, "{low} {high}");
+    }
+}

@@ -1,0 +1,403 @@
+//! States in a plain filter: the set of all pairs of a flow and its state.
+//!
+//! A pair has `k` cells, as a key of a counting Bloom filter has; whoever knows the state asks with
+//! one check, whoever does not asks for every state. Two states that both seem to hold are
+//! [`Lookup::DontKnow`]:
+//! ```text
+//!   (X, 3) --> . . 1 . 1 . . 1 . .        X goes from 3 to 5: these are lowered,
+//!   (X, 5) --> . . . . . . 1 . 1 . 1      and these raised
+//! ```
+//! A check passes with the rate `f` of the filter, so a member of `s` states is unknown in
+//! `1 - (1 - f)^(s-1)` of the lookups: for few states, or where the event tells the state. With
+//! ageing a single bit a cell suffices, and old pairs then stay until the hand comes by. Bonomi et
+//! al., SIGCOMM 2006, section 3.1, where it is the DBF.
+
+use super::{
+    State, Sweep, check_states, known,
+    spots::{Array, Spots},
+};
+use crate::{
+    Digest, Infeasible, Key, Malformed, Refused, Seed,
+    answer::Lookup,
+    bytes::{self, Image},
+    cells::Packed,
+    member,
+    ops::{Merge, StateMap},
+};
+
+/// The widest counter.
+pub const COUNTER_MOST: u32 = 16;
+
+/// The integers that fix the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// How many cells there are: any number but zero.
+    pub cells: u64,
+    /// How many of them a pair uses: 1 to 32.
+    pub hashes: u32,
+    /// How many states there are.
+    pub states: u32,
+    /// The bits of a counter, 1 to [`COUNTER_MOST`]. One bit does not count: a Bloom filter, which
+    /// only ageing empties, and which must be timed.
+    pub counter: u32,
+    /// Whether cells have a flag, so that a [`Clock`](super::Clock) can age them.
+    pub timed: bool,
+}
+
+impl Shape {
+    /// The bits of a cell: counter and flag.
+    pub fn width(&self) -> u32 {
+        self.counter + u32::from(self.timed)
+    }
+
+    /// The bytes of the table.
+    pub fn bytes(&self) -> u64 {
+        Packed::payload_bytes(self.cells, self.width()).unwrap_or(u64::MAX)
+    }
+}
+
+/// A map from flows to states. See the [module](self).
+#[derive(Debug)]
+pub struct Direct {
+    shape: Shape,
+    seed: Seed,
+    array: Array,
+}
+
+impl Direct {
+    /// An empty map.
+    pub fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
+        check_states(shape.states)?;
+        let least = if shape.timed { 1 } else { 2 };
+        Infeasible::unless_within("counter", shape.counter.into(), least, COUNTER_MOST.into())?;
+        let array = Array::new(shape.cells, shape.hashes, shape.counter, shape.timed)?;
+        Ok(Direct { shape, seed, array })
+    }
+
+    /// Takes every flow out.
+    pub fn clear(&mut self) {
+        self.array.clear();
+    }
+
+    /// The integers that fix the memory.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// The share of cells that are not empty.
+    pub fn fill(&self) -> f64 {
+        self.array.fill()
+    }
+
+    /// The rate at which a pair that is not stored passes, at this fill.
+    pub fn pair_rate(&self) -> f64 {
+        self.fill().powi(self.shape.hashes as i32)
+    }
+
+    /// A copy in memory of its own.
+    pub fn try_clone(&self) -> Result<Self, Infeasible> {
+        Ok(Direct { array: self.array.try_clone()?, ..*self })
+    }
+
+    /// Whether the flow may be in this state: one check. `false` is a fact about a member.
+    pub fn is_in<K: Key + ?Sized>(&self, key: &K, state: State) -> bool {
+        self.all_in_use(&self.spots(key.digest(self.seed), state))
+    }
+
+    /// The flow goes from one state to another: the caller knows both, and no other is asked for.
+    /// On `Err`, nothing has changed.
+    pub fn modify_from<K: Key + ?Sized>(
+        &mut self,
+        key: &K,
+        from: State,
+        to: State,
+    ) -> Result<(), Refused> {
+        known(to, self.shape.states)?;
+        let digest = key.digest(self.seed);
+        let (old, new) = (self.spots(digest, from), self.spots(digest, to));
+        if !self.all_in_use(&old) {
+            return Err(Refused::NotStored);
+        }
+        self.replace(&old, &new)
+    }
+
+    /// The flow, which is in this state, leaves. On `Err`, nothing has changed.
+    pub fn forget_from<K: Key + ?Sized>(&mut self, key: &K, state: State) -> Result<(), Refused> {
+        let spots = self.spots(key.digest(self.seed), state);
+        if !self.all_in_use(&spots) {
+            return Err(Refused::NotStored);
+        }
+        self.lower(&spots);
+        Ok(())
+    }
+
+    fn spots(&self, digest: Digest, state: State) -> Spots {
+        self.array.spots(pair(digest, state))
+    }
+
+    fn all_in_use(&self, spots: &Spots) -> bool {
+        spots.as_slice().iter().all(|&cell| self.array.value(cell) != 0)
+    }
+
+    fn ceiling(&self) -> u64 {
+        (1 << self.shape.counter) - 1
+    }
+
+    /// Old pair out, new pair in; nothing if a counter of the new one is full.
+    fn replace(&mut self, old: &Spots, new: &Spots) -> Result<(), Refused> {
+        self.raise(new)?;
+        self.lower(old);
+        Ok(())
+    }
+
+    fn raise(&mut self, spots: &Spots) -> Result<(), Refused> {
+        let (ceiling, counts) = (self.ceiling(), self.shape.counter > 1);
+        let full = |&cell: &u64| self.array.value(cell) == ceiling;
+        if counts && spots.as_slice().iter().any(full) {
+            return Err(Refused::Overflow { ceiling });
+        }
+        for &cell in spots.as_slice() {
+            let value = if counts { self.array.value(cell) + 1 } else { 1 };
+            self.array.write(cell, value, true);
+        }
+        Ok(())
+    }
+
+    /// A bit is another pair's as well as this one's, and stays.
+    fn lower(&mut self, spots: &Spots) {
+        if self.shape.counter > 1 {
+            for &cell in spots.as_slice() {
+                // Ageing may have cleared a counter that flows still held.
+                self.array.write(cell, self.array.value(cell).saturating_sub(1), false);
+            }
+        }
+    }
+}
+
+/// The digest of a flow in a state: the flow's, moved on by a multiple of the golden ratio's bits
+/// and mixed by SplitMix64's finaliser. Part of the byte format.
+fn pair(digest: Digest, state: State) -> Digest {
+    let step = 0x9e37_79b9_7f4a_7c15u64.wrapping_mul(u64::from(state) + 1);
+    let mut x = digest.0.wrapping_add(step);
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    Digest(x ^ (x >> 31))
+}
+
+impl<K: Key + ?Sized> StateMap<K> for Direct {
+    type State = State;
+
+    /// Asks for every state.
+    fn lookup(&self, key: &K) -> Lookup<State> {
+        let digest = key.digest(self.seed);
+        let mut answer = Lookup::Absent;
+        for state in 0..self.shape.states as State {
+            if self.all_in_use(&self.spots(digest, state)) {
+                if answer != Lookup::Absent {
+                    return Lookup::DontKnow;
+                }
+                answer = Lookup::State(state);
+            }
+        }
+        answer
+    }
+
+    /// Touches the cells of every state that seems to hold.
+    fn touch(&mut self, key: &K) -> Lookup<State> {
+        let answer = self.lookup(key);
+        let digest = key.digest(self.seed);
+        let states = match answer {
+            _ if !self.shape.timed => 0..0,
+            Lookup::State(state) => state..state + 1,
+            Lookup::DontKnow => 0..self.shape.states as State,
+            Lookup::Absent => 0..0,
+        };
+        for state in states {
+            let spots = self.spots(digest, state);
+            if self.all_in_use(&spots) {
+                self.array.touch(&spots);
+            }
+        }
+        answer
+    }
+
+    fn insert(&mut self, key: &K, state: State) -> Result<(), Refused> {
+        known(state, self.shape.states)?;
+        let spots = self.spots(key.digest(self.seed), state);
+        self.raise(&spots)
+    }
+
+    /// Where several states seem to hold, nobody knows which to take out: the new one is added and
+    /// all others stay, so that the answer is `DontKnow` until ageing clears them.
+    fn modify(&mut self, key: &K, state: State) -> Result<(), Refused> {
+        match self.lookup(key) {
+            Lookup::State(old) if old == state => {
+                known(state, self.shape.states)?;
+                self.array.touch(&self.array.spots(pair(key.digest(self.seed), state)));
+                Ok(())
+            }
+            Lookup::State(old) => self.modify_from(key, old, state),
+            Lookup::Absent => Err(Refused::NotStored),
+            Lookup::DontKnow => self.insert(key, state),
+        }
+    }
+
+    /// [`Refused::Ambiguous`] where several states seem to hold.
+    fn forget(&mut self, key: &K) -> Result<(), Refused> {
+        match self.lookup(key) {
+            Lookup::State(state) => self.forget_from(key, state),
+            Lookup::Absent => Err(Refused::NotStored),
+            Lookup::DontKnow => Err(Refused::Ambiguous),
+        }
+    }
+}
+
+impl Sweep for Direct {
+    fn units(&self) -> u64 {
+        self.array.units()
+    }
+
+    fn sweep(&mut self, from: u64, to: u64) -> u64 {
+        self.array.sweep(from, to)
+    }
+}
+
+impl Merge for Direct {
+    /// Takes over all pairs of the other, whose flows must not be in this one.
+    fn merge(&mut self, other: &Self) -> Result<(), Refused> {
+        member::same("seed", self.seed == other.seed)?;
+        member::same("shape", self.shape == other.shape)?;
+        let (ceiling, counts) = (self.ceiling(), self.shape.counter > 1);
+        let sum = |cell| self.array.value(cell) + other.array.value(cell);
+        if counts && (0..self.shape.cells).any(|cell| sum(cell) > ceiling) {
+            return Err(Refused::Overflow { ceiling });
+        }
+        for cell in 0..self.shape.cells {
+            let sum = self.array.value(cell) + other.array.value(cell);
+            let touched = self.shape.timed && other.array.cells.get(cell) & 1 == 1;
+            self.array.write(cell, sum.min(ceiling), touched);
+        }
+        Ok(())
+    }
+}
+
+impl Image for Direct {
+    const KIND: u16 = 13;
+
+    fn to_bytes(&self) -> Vec<u8> {
+        let Shape { cells, hashes, states, counter, timed } = self.shape;
+        let fields = [cells, hashes.into(), states.into(), counter.into(), timed.into()];
+        bytes::write(Self::KIND, self.seed, &fields, self.array.cells.payload())
+    }
+
+    fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
+        let (fields, payload) = bytes::read::<5>(image, Self::KIND, seed)?;
+        let [cells, hashes, states, counter, timed] = fields;
+        let shape = Shape {
+            cells,
+            hashes: bytes::narrow("hashes", hashes)?,
+            states: bytes::narrow("states", states)?,
+            counter: bytes::narrow("counter", counter)?,
+            timed: bytes::flag("timed", timed)?,
+        };
+        Infeasible::unless_within("counter", counter, 1, COUNTER_MOST.into())?;
+        bytes::justify(payload, Packed::payload_bytes(cells, shape.width())?)?;
+        let mut map = Direct::new(shape, seed)?;
+        map.array.load(payload, |_| true)?;
+        Ok(map)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sidon_kit::{Keys, assert_rate, trials};
+
+    const SHAPE: Shape = Shape { cells: 10_000, hashes: 7, states: 8, counter: 4, timed: false };
+
+    /// Figure 1: the cells of (X, 3) are lowered, those of (X, 5) raised.
+    #[test]
+    fn a_state_change_as_in_figure_1() {
+        let mut map = Direct::new(Shape { cells: 12, hashes: 3, ..SHAPE }, Seed(1)).unwrap();
+        for (cell, value) in (0..).zip([0, 0, 1, 0, 2, 3, 0, 1, 1, 0, 0, 0]) {
+            map.array.write(cell, value, false);
+        }
+        map.replace(&Spots::of([2, 4, 7]), &Spots::of([6, 8, 10])).unwrap();
+        let after: Vec<u64> = (0..12).map(|cell| map.array.value(cell)).collect();
+        assert_eq!(after, [0, 0, 0, 0, 1, 3, 1, 0, 2, 0, 1, 0]);
+    }
+
+    /// Figure 2: cells without a flag are cleared, and all flags go down.
+    #[test]
+    fn a_phase_ends_as_in_figure_2() {
+        let shape = Shape { cells: 8, hashes: 3, timed: true, ..SHAPE };
+        let mut map = Direct::new(shape, Seed(1)).unwrap();
+        let before = [(1, 2), (0, 1), (0, 0), (0, 0), (1, 2), (1, 3), (0, 2), (1, 1)];
+        for (cell, (flag, value)) in (0..).zip(before) {
+            map.array.write(cell, value, flag == 1);
+        }
+        assert_eq!(map.sweep(0, map.units()), 2);
+        let after: Vec<u64> = map.array.cells.iter().collect();
+        assert_eq!(after, [2, 0, 0, 0, 2, 3, 0, 1].map(|value| value << 1));
+    }
+
+    #[test]
+    fn pairs_pass_and_members_are_unknown_as_the_formulas_say() {
+        let mut map = Direct::new(SHAPE, Seed(2)).unwrap();
+        let mut keys = Keys::seeded(3);
+        let members: Vec<u64> = keys.by_ref().take(1_000).collect();
+        for (i, key) in members.iter().enumerate() {
+            map.insert(key, (i % 8) as State).unwrap();
+        }
+        let p = map.pair_rate();
+        let n = trials(p, 0.05);
+        let passed = keys.take(n).filter(|key| map.is_in(key, 5)).count();
+        assert_rate(passed, n, p);
+        for (i, key) in members.iter().enumerate() {
+            let answer = map.lookup(key);
+            assert!([Lookup::State((i % 8) as State), Lookup::DontKnow].contains(&answer));
+        }
+    }
+
+    #[test]
+    fn a_flow_of_two_states_is_unknown_and_is_not_taken_out() {
+        let mut map = Direct::new(SHAPE, Seed(4)).unwrap();
+        map.insert("x", 1).unwrap();
+        map.modify_from("x", 1, 2).unwrap();
+        assert_eq!(map.lookup("x"), Lookup::State(2));
+        assert_eq!(map.modify_from("x", 1, 3), Err(Refused::NotStored));
+        map.insert("x", 5).unwrap();
+        assert_eq!((map.lookup("x"), map.forget("x")), (Lookup::DontKnow, Err(Refused::Ambiguous)));
+        map.modify("x", 6).unwrap();
+        assert_eq!(map.lookup("x"), Lookup::DontKnow);
+        for state in [2, 5, 6] {
+            map.forget_from("x", state).unwrap();
+        }
+        assert_eq!((map.lookup("x"), map.fill()), (Lookup::Absent, 0.0));
+    }
+
+    #[test]
+    fn a_full_counter_refuses_and_nothing_has_changed() {
+        let mut map = Direct::new(Shape { counter: 2, ..SHAPE }, Seed(5)).unwrap();
+        for _ in 0..3 {
+            map.insert("x", 1).unwrap();
+        }
+        map.insert("x", 2).unwrap();
+        let before: Vec<u64> = map.array.cells.iter().collect();
+        assert_eq!(map.insert("x", 1), Err(Refused::Overflow { ceiling: 3 }));
+        assert_eq!(map.modify_from("x", 2, 1), Err(Refused::Overflow { ceiling: 3 }));
+        assert!(map.array.cells.iter().eq(before));
+        let double = map.try_clone().unwrap();
+        assert!(matches!(map.merge(&double), Err(Refused::Overflow { .. })));
+        for bad in [
+            Shape { counter: 1, ..SHAPE },
+            Shape { counter: 17, ..SHAPE },
+            Shape { states: 0, ..SHAPE },
+            Shape { hashes: 0, ..SHAPE },
+            Shape { cells: 0, ..SHAPE },
+        ] {
+            assert!(Direct::new(bad, Seed(1)).is_err());
+        }
+        assert!(Direct::new(Shape { counter: 1, timed: true, ..SHAPE }, Seed(1)).is_ok());
+    }
+}

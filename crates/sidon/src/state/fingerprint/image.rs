@@ -1,0 +1,133 @@
+//! The byte image of a fingerprint map: its buckets, then 16 bytes for each stashed flow.
+
+use super::{Fingerprint, Layout, Moves, Placing, STASH_BYTES, Shape};
+use crate::{
+    Malformed, Seed,
+    bytes::{self, Image},
+};
+
+impl Image for Fingerprint {
+    const KIND: u16 = 15;
+
+    fn to_bytes(&self) -> Vec<u8> {
+        let shape = self.shape;
+        let [policy, limit] = shape.moves.to_fields();
+        let fields = [
+            shape.subtables.into(),
+            shape.buckets,
+            shape.cells.into(),
+            shape.width.into(),
+            shape.remainder.into(),
+            shape.states.into(),
+            shape.shared.into(),
+            (shape.placing == Placing::Independent).into(),
+            policy,
+            limit,
+            shape.reinsert.into(),
+            shape.stash.into(),
+            shape.growths.into(),
+            shape.grows.into(),
+        ];
+        let mut payload = self.table.payload().to_vec();
+        for (fingerprint, low) in &self.stash {
+            payload.extend(fingerprint.to_le_bytes());
+            payload.extend(low.to_le_bytes());
+        }
+        bytes::write(Self::KIND, self.seed, &fields, &payload)
+    }
+
+    fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
+        let (fields, payload) = bytes::read::<14>(image, Self::KIND, seed)?;
+        let [subtables, buckets, cells, width, remainder, states, shared, placing, rest @ ..] =
+            fields;
+        let [policy, limit, reinsert, stash, growths, grows] = rest;
+        let shape = Shape {
+            subtables: bytes::narrow("subtables", subtables)?,
+            buckets,
+            cells: bytes::narrow("cells", cells)?,
+            width: bytes::narrow("width", width)?,
+            remainder: bytes::narrow("remainder", remainder)?,
+            states: bytes::narrow("states", states)?,
+            shared: bytes::narrow("shared", shared)?,
+            placing: match bytes::flag("placing", placing)? {
+                false => Placing::Permuted,
+                true => Placing::Independent,
+            },
+            moves: Moves::from_fields(policy, bytes::narrow("limit", limit)?)
+                .ok_or(Malformed::Field { name: "moves" })?,
+            reinsert: bytes::flag("reinsert", reinsert)?,
+            stash: bytes::narrow("stash", stash)?,
+            growths: bytes::narrow("growths", growths)?,
+            grows: bytes::flag("grows", grows)?,
+        };
+        shape.check()?;
+        let table = shape.form().bytes();
+        let length = Malformed::Length { expected: table, got: payload.len() as u64 };
+        let Some((cells, stash)) =
+            payload.split_at_checked(usize::try_from(table).unwrap_or(usize::MAX))
+        else {
+            return Err(length);
+        };
+        let stashed = stash.len() as u64;
+        if stashed % STASH_BYTES != 0 || stashed / STASH_BYTES > shape.stash.into() {
+            return Err(length);
+        }
+        let mut map = Fingerprint::new(shape, seed)?;
+        map.table.memory.bytes_mut()[..cells.len()].copy_from_slice(cells);
+        for entry in stash.as_chunks::<16>().0 {
+            let entry = u128::from_le_bytes(*entry);
+            map.stash.push((entry as u64, (entry >> 64) as u64));
+        }
+        map.recount()?;
+        Ok(map)
+    }
+}
+
+impl Fingerprint {
+    /// Counts what is stored, and refuses a table that no sequence of operations leads to: bits
+    /// beyond a cell's parts, a value that is none, a fingerprint in two cells.
+    fn recount(&mut self) -> Result<(), Malformed> {
+        let malformed = Malformed::Field { name: "payload" };
+        let values = u64::from(self.shape.states) + u64::from(self.shape.shared);
+        let permuted = self.shape.placing == Placing::Permuted;
+        let (mut flows, mut shared, mut occupied) = (0, 0, 0);
+        for subtable in 0..self.shape.subtables {
+            for bucket in 0..self.shape.buckets {
+                let offset = self.table.offset(subtable, bucket);
+                let bytes = &self.table.memory.bytes()[offset..];
+                // What is left over of a bucket.
+                let used = (self.shape.cells * self.shape.width / 8) as usize;
+                if bytes[used..self.table.bucket_bytes].iter().any(|&byte| byte != 0) {
+                    return Err(malformed);
+                }
+                for cell in 0..self.shape.cells {
+                    let value = self.table.any().read(bytes, cell);
+                    if value & !self.table.form.cell_mask() != 0 {
+                        return Err(malformed);
+                    }
+                    let Some((fingerprint, low)) = self.table.cell(subtable, bucket, cell) else {
+                        continue;
+                    };
+                    let alone = !permuted || self.table.cells_of(fingerprint) == 1;
+                    if low >> 1 >= values || !alone {
+                        return Err(malformed);
+                    }
+                    flows += self.flows_of(low);
+                    shared += u64::from(low >> 1 >= self.shape.states.into());
+                    occupied += 1;
+                }
+            }
+        }
+        for (i, &(fingerprint, low)) in self.stash.iter().enumerate() {
+            let storable = fingerprint < self.shape.fingerprints() && low >> 1 < values;
+            let twice = self.stash[..i].iter().any(|&(other, _)| other == fingerprint);
+            if !storable || twice || self.table.cells_of(fingerprint) != 0 {
+                return Err(malformed);
+            }
+            flows += self.flows_of(low);
+            shared += u64::from(low >> 1 >= self.shape.states.into());
+        }
+        (self.flows, self.shared, self.table.occupied) = (flows, shared, occupied);
+        Ok(())
+    }
+}

@@ -1,0 +1,380 @@
+//! The promises of the module, exhausted where the table is small.
+
+use super::{super::Clock, super::Period, *};
+use crate::Digest;
+use sidon_kit::{Keys, Rng, assert_rate, trials};
+use std::collections::HashMap;
+
+const SMALL: Shape = Shape {
+    subtables: 2,
+    buckets: 1,
+    cells: 8,
+    width: 8,
+    remainder: 3,
+    states: 5,
+    shared: 3,
+    placing: Placing::Permuted,
+    moves: Moves::Never,
+    reinsert: false,
+    stash: 0,
+    growths: 0,
+    grows: false,
+};
+/// Cells of a line each: the fast shapes, and two that are not.
+const WIDTHS: [(u32, u32); 6] = [(16, 32), (24, 10), (24, 21), (32, 16), (64, 8), (19, 8)];
+
+fn map(shape: Shape) -> Fingerprint {
+    Fingerprint::new(shape, Seed(1)).unwrap()
+}
+
+fn wide((width, cells): (u32, u32), buckets: u64) -> Shape {
+    let states = 16;
+    let shape = Shape { buckets, cells, width, states, shared: 3, ..SMALL };
+    Shape { remainder: (width - shape.low_bits()).min(40), moves: Moves::Search(64), ..shape }
+}
+
+/// A digest that has this fingerprint, one of many.
+fn digest_of(map: &Fingerprint, fingerprint: u64, which: u64) -> Digest {
+    let all = u128::from(map.shape.fingerprints());
+    let digest = Digest((u128::from(fingerprint) << 64).div_ceil(all) as u64 + which);
+    assert_eq!(map.fingerprint(&digest), fingerprint);
+    digest
+}
+
+/// All well-behaved sequences of operations on two flows of one fingerprint and one of another.
+fn every_sequence(map: &Fingerprint, twin: &mut [Option<State>; 3], keys: &[Digest; 3], left: u32) {
+    for (key, &state) in keys.iter().zip(&*twin) {
+        match (map.lookup(key), state) {
+            (Lookup::State(answer), Some(state)) => assert_eq!(answer, state),
+            (Lookup::Absent, Some(_)) => panic!("a member is never absent"),
+            (answer, None) if *key == keys[2] => assert_eq!(answer, Lookup::Absent),
+            _ => {}
+        }
+    }
+    let alone = twin[0].is_none() || twin[1].is_none();
+    let flows = twin.iter().flatten().count() as u64;
+    assert_eq!((map.flows(), alone || map.shared() == 1), (flows, true));
+    if left == 0 {
+        return;
+    }
+    for (i, key) in keys.iter().enumerate() {
+        let before = twin[i];
+        let all = [Next::Insert(1), Next::Modify(1), Next::Modify(4), Next::Forget];
+        for next in all.into_iter().filter(|next| before.is_none() == (*next == Next::Insert(1))) {
+            let mut after = map.try_clone().unwrap();
+            let _before = after.transition_with(key, |_| next).unwrap();
+            twin[i] = match next {
+                Next::Insert(state) | Next::Modify(state) => Some(state),
+                _ => None,
+            };
+            every_sequence(&after, twin, keys, left - 1);
+            twin[i] = before;
+        }
+    }
+}
+
+#[test]
+fn no_short_sequence_ends_in_a_wrong_state() {
+    for shape in [SMALL, Shape { buckets: 3, reinsert: true, ..SMALL }] {
+        let map = map(shape);
+        // The largest remainder is among them: an empty cell must not pass for it.
+        let shared = shape.fingerprints() - 1;
+        let keys = [(shared, 0), (shared, 1), (2, 0)];
+        let keys = keys.map(|(fingerprint, which)| digest_of(&map, fingerprint, which));
+        every_sequence(&map, &mut [None; 3], &keys, 7);
+    }
+}
+
+#[test]
+fn a_shared_cell_counts_its_flows_and_empties_with_them() {
+    let mut map = map(SMALL);
+    let [a, b, c, d] = [0, 1, 2, 3].map(|which| digest_of(&map, 6, which));
+    map.insert(&a, 2).unwrap();
+    map.insert(&b, 2).unwrap();
+    assert_eq!((map.lookup(&a), map.shared(), map.flows()), (Lookup::DontKnow, 1, 2));
+    map.insert(&c, 0).unwrap();
+    assert_eq!(map.insert(&d, 0), Err(Refused::Overflow { ceiling: 3 }));
+    // Nobody's state is known while there are two.
+    map.forget(&a).unwrap();
+    map.modify(&b, 4).unwrap();
+    assert_eq!((map.lookup(&b), map.flows()), (Lookup::DontKnow, 2));
+    map.forget(&c).unwrap();
+    // The last one has the cell for itself: its state is unknown until it is told.
+    assert_eq!(map.lookup(&b), Lookup::DontKnow);
+    assert_eq!(map.transition_with(&b, |_| Next::Stay), Ok(Lookup::DontKnow));
+    map.modify(&b, 4).unwrap();
+    assert_eq!((map.lookup(&b), map.shared()), (Lookup::State(4), 0));
+    map.forget(&b).unwrap();
+    assert_eq!((map.lookup(&b), map.flows(), map.load()), (Lookup::Absent, 0, 0.0));
+}
+
+#[test]
+fn what_cannot_be_done_is_refused_and_changes_nothing() {
+    let mut map = map(Shape { stash: 2, ..SMALL });
+    assert_eq!(map.modify("x", 1), Err(Refused::NotStored));
+    assert_eq!(map.forget("x"), Err(Refused::NotStored));
+    assert_eq!(map.insert("x", 5), Err(Refused::Outside { universe: 5 }));
+    map.set("x", 1).unwrap();
+    assert_eq!(map.set("x", 5), Err(Refused::Outside { universe: 5 }));
+    assert_eq!(map.lookup("x"), Lookup::State(1));
+    map.clear();
+    // Eight fingerprints, sixteen cells: never full. With six bits more, it is.
+    let shape = Shape { width: 16, remainder: 9, stash: 2, ..SMALL };
+    let mut map = self::map(shape);
+    for fingerprint in 0..18 {
+        let key = digest_of(&map, fingerprint, 0);
+        map.insert(&key, (fingerprint % 5) as State).unwrap();
+    }
+    assert_eq!((map.stashed(), map.load()), (2, 1.0));
+    let key = digest_of(&map, 18, 0);
+    assert_eq!(map.insert(&key, 0), Err(Refused::Full { stored: 18, cells: 18 }));
+    for fingerprint in 0..18 {
+        let key = digest_of(&map, fingerprint, 0);
+        assert_eq!(map.lookup(&key), Lookup::State((fingerprint % 5) as State));
+        map.modify(&key, 4).unwrap();
+        assert_eq!(map.lookup(&key), Lookup::State(4));
+    }
+    for fingerprint in (0..18).rev() {
+        let key = digest_of(&map, fingerprint, 0);
+        map.forget(&key).unwrap();
+        assert_eq!(map.lookup(&key), Lookup::Absent);
+    }
+    assert_eq!((map.flows(), map.stashed()), (0, 0));
+}
+
+/// A stream of operations on keys that are in or not as the operation needs, in batches or not.
+#[test]
+fn batches_and_single_operations_agree_in_every_width() {
+    for width in WIDTHS {
+        for subtables in [2, 3] {
+            let shape = Shape { subtables, growths: 7, grows: true, ..wide(width, 1) };
+            let (mut one, mut batch) = (map(shape), map(shape));
+            let mut twin: HashMap<u64, State> = HashMap::new();
+            let mut rng = Rng::seeded(3);
+            for round in 0..60 {
+                let keys: Vec<u64> = (0..50).map(|_| rng.below(900)).collect();
+                let mut change = |key: u64, now: Lookup<State>| match now {
+                    _ if key % 7 == round % 7 && twin.contains_key(&key) => {
+                        twin.remove(&key);
+                        Next::Forget
+                    }
+                    _ => {
+                        let state = ((key + round) % 16) as State;
+                        match twin.insert(key, state) {
+                            None => Next::Insert(state),
+                            Some(_) => Next::Modify(state),
+                        }
+                    }
+                };
+                let mut nexts = Vec::new();
+                batch.transition_batch(
+                    &keys,
+                    |i, now| {
+                        nexts.push((now, change(keys[i], now)));
+                        nexts[i].1
+                    },
+                    &mut |i, why| panic!("{i}: {why}"),
+                );
+                for (key, (now, next)) in keys.iter().zip(nexts) {
+                    assert_eq!(one.transition_with(key, |_| next), Ok(now), "{width:?}");
+                }
+                let all: Vec<u64> = (0..900).collect();
+                let mut answers = [Lookup::Absent; 900];
+                batch.lookup_batch(&all, &mut answers);
+                for (key, &answer) in all.iter().zip(&answers) {
+                    assert_eq!(one.lookup(key), answer);
+                    match twin.get(key) {
+                        Some(&state) => {
+                            assert!([Lookup::State(state), Lookup::DontKnow].contains(&answer));
+                        }
+                        // Short remainders have strangers that pass.
+                        None => assert!(answer == Lookup::Absent || shape.remainder < 20),
+                    }
+                }
+                assert_eq!((one.flows(), batch.flows()), (twin.len() as u64, twin.len() as u64));
+            }
+            assert!(batch.shape().buckets > 4, "it grew under way");
+            assert_eq!(batch.census().iter().sum::<u64>(), {
+                let shared: u64 = batch.flows() - (batch.table.occupied - batch.shared);
+                batch.flows() - shared + batch.shared
+            });
+        }
+    }
+}
+
+#[test]
+fn strangers_are_answered_as_often_as_fingerprints_are_in_use() {
+    for (placing, moves) in
+        [(Placing::Permuted, Moves::Search(64)), (Placing::Independent, Moves::Never)]
+    {
+        let shape = Shape { buckets: 128, remainder: 10, placing, moves, ..wide((16, 32), 64) };
+        let mut map = map(shape);
+        let mut keys = Keys::seeded(5);
+        for key in keys.by_ref().take(5_000) {
+            map.insert(&key, 3).unwrap();
+        }
+        let p = map.stranger_rate();
+        assert!(p > 0.01 && p < 0.05, "{p}");
+        let n = trials(p, 0.05);
+        let passed = keys.take(n).filter(|key| map.lookup(key) != Lookup::Absent).count();
+        assert_rate(passed, n, p);
+    }
+}
+
+#[test]
+fn independent_buckets_never_return_a_wrong_state_either() {
+    let shape =
+        Shape { buckets: 16, remainder: 6, placing: Placing::Independent, ..wide((16, 32), 1) };
+    let mut map = map(Shape { moves: Moves::Never, ..shape });
+    let mut twin: HashMap<u64, State> = HashMap::new();
+    let (mut rng, mut unknown, mut ambiguous) = (Rng::seeded(8), 0, 0);
+    for step in 0..40_000u64 {
+        let key = rng.below(600);
+        let state = (step % 16) as State;
+        if !twin.contains_key(&key) {
+            map.insert(&key, state).unwrap();
+            twin.insert(key, state);
+        } else if step % 4 != 0 {
+            map.modify(&key, state).unwrap();
+            twin.insert(key, state);
+        } else {
+            match map.forget(&key) {
+                Ok(()) => {
+                    twin.remove(&key);
+                }
+                Err(why) => {
+                    assert_eq!(why, Refused::Ambiguous);
+                    ambiguous += 1;
+                }
+            }
+        }
+        let asked = rng.below(600);
+        match (map.lookup(&asked), twin.get(&asked)) {
+            (Lookup::State(answer), Some(&state)) => assert_eq!(answer, state),
+            (Lookup::Absent, Some(_)) => panic!("{asked} is lost"),
+            (Lookup::DontKnow, Some(_)) => unknown += 1,
+            _ => {}
+        }
+    }
+    assert!(unknown > 100 && ambiguous > 100, "{unknown} {ambiguous}");
+}
+
+#[test]
+fn what_is_not_touched_for_a_phase_is_gone_and_all_else_stays() {
+    for width in WIDTHS {
+        let mut map = map(Shape { stash: 4, ..wide(width, 40) });
+        let cells = map.shape().all_cells();
+        let mut clock = Clock::new(Period::Operations(1000));
+        let keys: Vec<u64> = Keys::seeded(9).take(cells as usize * 9 / 10).collect();
+        let (busy, idle) = keys.split_at(100);
+        for key in &keys {
+            map.insert(key, 7).unwrap();
+        }
+        let mut rng = Rng::seeded(10);
+        for round in 0..40 {
+            // Each busy flow is touched once in every hundred operations.
+            for key in busy {
+                assert_ne!(map.touch(key), Lookup::Absent, "{width:?} round {round}");
+                clock.tick(&mut map, 1);
+            }
+            // Newcomers make cells move while the hand goes round.
+            for _ in 0..5 {
+                let _ = map.insert(&rng.next_u64(), 1);
+            }
+        }
+        assert_eq!((clock.phases(), clock.behind()), (4, 0));
+        assert!(clock.cleared() >= idle.len() as u64 - map.stranger_rate() as u64);
+        let gone = idle.iter().filter(|key| map.lookup(*key) == Lookup::Absent).count();
+        let passing = (map.stranger_rate() * idle.len() as f64 * 3.0) as usize + 3;
+        assert!(gone + passing >= idle.len(), "{width:?}: {gone} of {}", idle.len());
+        assert!(map.moved().cells > 0 || map.shape().cells > 8);
+        // Counts are those of the cells that are left.
+        let (flows, shared) = (map.flows(), map.shared());
+        assert_eq!(map.census().iter().sum::<u64>(), flows - shared);
+    }
+}
+
+#[test]
+fn two_maps_of_disjoint_flows_become_one() {
+    let shape = Shape { remainder: 9, stash: 8, ..wide((16, 32), 32) };
+    let keys: Vec<u64> = Keys::seeded(11).take(1_600).collect();
+    let (mut left, mut right, mut both) = (map(shape), map(shape), map(shape));
+    for (i, key) in keys.iter().enumerate() {
+        let half = if i % 2 == 0 { &mut left } else { &mut right };
+        half.insert(key, (i % 16) as State).unwrap();
+        both.insert(key, (i % 16) as State).unwrap();
+    }
+    left.merge(&right).unwrap();
+    assert_eq!((left.flows(), left.shared()), (both.flows(), both.shared()));
+    assert!(left.shared() > 10);
+    assert!(keys.iter().all(|key| left.lookup(key) == both.lookup(key)));
+
+    // A merge that does not fit changes nothing.
+    for key in Keys::seeded(12).take(400) {
+        right.insert(&key, 0).unwrap();
+    }
+    let before: Vec<_> = left.table.cells().collect();
+    assert!(matches!(left.merge(&right), Err(Refused::Full { .. } | Refused::Overflow { .. })));
+    assert!(left.table.cells().eq(before));
+    let other = Fingerprint::new(shape, Seed(2)).unwrap();
+    assert_eq!(left.merge(&other), Err(Refused::Mismatch { field: "seed" }));
+}
+
+#[test]
+fn shapes_that_cannot_be_are_infeasible() {
+    let good = wide((32, 16), 8);
+    assert!(Fingerprint::new(good, Seed(1)).is_ok());
+    for bad in [
+        Shape { subtables: 1, ..good },
+        Shape { buckets: 0, ..good },
+        Shape { buckets: u64::MAX, ..good },
+        Shape { cells: 33, ..good },
+        Shape { cells: 0, ..good },
+        Shape { width: 65, ..good },
+        Shape { width: 7, ..good },
+        Shape { cells: 7, width: 9, remainder: 2, ..good },
+        Shape { remainder: 27, ..good },
+        Shape { remainder: 0, ..good },
+        Shape { states: 0, ..good },
+        Shape { states: 1 << 30, ..good },
+        Shape { shared: 1, ..good },
+        Shape { stash: 65, ..good },
+        Shape { growths: 26, ..good },
+        Shape { moves: Moves::Search(0), ..good },
+        Shape { placing: Placing::Independent, ..good },
+        Shape { placing: Placing::Independent, moves: Moves::Never, stash: 1, ..good },
+    ] {
+        assert!(Fingerprint::new(bad, Seed(1)).is_err(), "{bad:?}");
+    }
+}
+
+/// Figure 4 of the paper: three buckets, ten fingerprints of 17 bits, one of which goes from 3 to 5.
+#[test]
+fn a_state_change_as_in_figure_4() {
+    let fingerprints = [
+        0b1_0001_1100_1111_1100,
+        0b0_1110_1001_0001_0111,
+        0b0_1110_0100_1010_1111,
+        0b1_1110_1010_0100_0111,
+        0b1_1110_1110_0100_1011,
+        0b0_0011_1100_1110_1101,
+        0b1_1111_1111_1000_0000,
+        0b1_0101_1100_1010_1011,
+        0b0_1110_0100_0101_1111,
+        0b1_1100_0100_1011_1110u64,
+    ];
+    let states = [3, 1, 6, 3, 2, 1, 4, 2, 3, 1];
+    let shape = Shape { subtables: 3, width: 32, remainder: 17, states: 8, ..SMALL };
+    let mut map = map(shape);
+    let keys = fingerprints.map(|fingerprint| digest_of(&map, fingerprint, 0));
+    for (key, state) in keys.iter().zip(states) {
+        map.insert(key, state).unwrap();
+    }
+    let before = map.transition_with(&keys[3], |now| match now {
+        Lookup::State(3) => Next::Modify(5),
+        _ => Next::Stay,
+    });
+    assert_eq!(before, Ok(Lookup::State(3)));
+    let after = keys.map(|key| map.lookup(&key));
+    assert_eq!(after, [3, 1, 6, 5, 2, 1, 4, 2, 3, 1].map(Lookup::State));
+}

@@ -1,0 +1,353 @@
+//! A state machine as data: what every event means in every state, and for a flow that is not there.
+//!
+//! States and events have names. A rule says what an event does, in one of the paper's three forms:
+//! go to a state, whatever the present one; go there if in a given state; add to the present one.
+//! ```text
+//!            | closed  opening  open   | absent    unknown
+//!   syn      | opening    .       .    | opening   .            opens a flow
+//!   ack      |    .      open     .    |    .      .            if in opening, go to open
+//!   rst      | closed  closed  closed  |    .      closed       go to closed, which is terminal
+//! ```
+//! [`Machine::new`] compiles the rules to such a table, or names what is wrong with them. A flow
+//! that reaches a terminal state leaves. What the table has no entry for changes nothing: an event
+//! for an absent flow that opens none, a transition that is not valid in the present state. Bonomi
+//! et al., SIGCOMM 2006, section 3.
+
+use super::{STATES_MOST, State};
+use crate::{answer::Lookup, ops::Next};
+use std::{collections::HashMap, fmt};
+
+/// The number of an event: `0..events`.
+pub type Event = u16;
+
+/// What an event does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rule<'a> {
+    /// An absent flow enters in this state. A flow that is there stays as it is, unless another rule
+    /// says more.
+    Open(&'a str),
+    /// The same, and the event is known to be the first of its flow: if the flow seems to be there,
+    /// another one is, and the two become unknown.
+    OpenNew(&'a str),
+    /// From any state to this one.
+    Go(&'a str),
+    /// From the first state to the second.
+    If(&'a str, &'a str),
+    /// From state `i` to state `i + n`, if there is one.
+    Add(i32),
+}
+
+/// Why rules are no machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Faulty {
+    /// A machine needs a state and an event, and has at most [`STATES_MOST`] of each.
+    Number {
+        /// States or events.
+        what: &'static str,
+        /// How many there are.
+        got: usize,
+    },
+    /// A name that two states, or two events, have.
+    Twice {
+        /// State or event.
+        what: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// A name that no state, or no event, has.
+    Unknown {
+        /// State or event.
+        what: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// Two rules send one state to two others on one event.
+    Conflict {
+        /// The event.
+        event: String,
+        /// The state, or `absent`.
+        state: String,
+        /// Where the two rules lead.
+        to: [String; 2],
+    },
+    /// No event opens a flow, so none is ever there.
+    Closed,
+}
+
+impl fmt::Display for Faulty {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Faulty::Number { what, got } => {
+                write!(f, "{got} {what}: a machine has from 1 to {STATES_MOST}")
+            }
+            Faulty::Twice { what, name } => write!(f, "the {what} {name:?} is named twice"),
+            Faulty::Unknown { what, name } => write!(f, "there is no {what} {name:?}"),
+            Faulty::Conflict { event, state, to: [one, other] } => {
+                write!(f, "on {event:?}, {state:?} goes to both {one:?} and {other:?}")
+            }
+            Faulty::Closed => write!(f, "no event opens a flow"),
+        }
+    }
+}
+
+impl std::error::Error for Faulty {}
+
+/// What an event means for a flow that is where the table says.
+type Cell = Next<State>;
+
+/// A compiled machine. See the [module](self).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Machine {
+    states: Vec<String>,
+    events: Vec<String>,
+    terminal: Vec<bool>,
+    /// For each event: a cell for each state, then one for absent and one for unknown flows.
+    table: Vec<Cell>,
+}
+
+impl Machine {
+    /// The machine of these states, of which the terminal ones are a part, and these events and
+    /// their rules.
+    ///
+    /// ```
+    /// use sidon::{Lookup, ops::Next, state::machine::{Machine, Rule}};
+    ///
+    /// let machine = Machine::new(
+    ///     &["opening", "open", "closed"],
+    ///     &["closed"],
+    ///     &[
+    ///         ("syn", &[Rule::Open("opening")]),
+    ///         ("ack", &[Rule::If("opening", "open")]),
+    ///         ("rst", &[Rule::Go("closed")]),
+    ///     ],
+    /// )?;
+    /// let [syn, ack, rst] = ["syn", "ack", "rst"].map(|name| machine.event(name).unwrap());
+    /// assert_eq!(machine.next(Lookup::Absent, syn), Next::Insert(0));
+    /// assert_eq!(machine.next(Lookup::State(0), ack), Next::Modify(1));
+    /// assert_eq!(machine.next(Lookup::State(1), ack), Next::Stay);
+    /// assert_eq!(machine.next(Lookup::State(1), rst), Next::Forget);
+    /// assert_eq!(machine.next(Lookup::Absent, rst), Next::Stay);
+    /// # Ok::<(), sidon::state::machine::Faulty>(())
+    /// ```
+    pub fn new(
+        states: &[&str],
+        terminal: &[&str],
+        events: &[(&str, &[Rule<'_>])],
+    ) -> Result<Self, Faulty> {
+        let state_numbers = numbers("state", states.iter().copied())?;
+        numbers("event", events.iter().map(|&(name, _)| name))?;
+        let find = |name: &str| {
+            let unknown = || Faulty::Unknown { what: "state", name: name.to_owned() };
+            state_numbers.get(name).copied().ok_or_else(unknown)
+        };
+        let mut ends = vec![false; states.len()];
+        for name in terminal {
+            ends[usize::from(find(name)?)] = true;
+        }
+        let mut machine = Machine {
+            states: states.iter().map(|&name| name.to_owned()).collect(),
+            events: events.iter().map(|&(name, _)| name.to_owned()).collect(),
+            terminal: ends,
+            table: vec![Next::Stay; (states.len() + 2) * events.len()],
+        };
+        let mut opens = false;
+        for (event, &(_, rules)) in (0..).zip(events) {
+            for &rule in rules {
+                opens |= matches!(rule, Rule::Open(_) | Rule::OpenNew(_));
+                machine.add(event, rule, &find)?;
+            }
+        }
+        if opens { Ok(machine) } else { Err(Faulty::Closed) }
+    }
+
+    /// The names of the states, by number.
+    pub fn states(&self) -> &[String] {
+        &self.states
+    }
+
+    /// The names of the events, by number.
+    pub fn events(&self) -> &[String] {
+        &self.events
+    }
+
+    /// The number of a state.
+    pub fn state(&self, name: &str) -> Option<State> {
+        self.states.iter().position(|state| state == name).map(|number| number as State)
+    }
+
+    /// The number of an event.
+    pub fn event(&self, name: &str) -> Option<Event> {
+        self.events.iter().position(|event| event == name).map(|number| number as Event)
+    }
+
+    /// Whether a flow that reaches the state leaves.
+    pub fn is_terminal(&self, state: State) -> bool {
+        self.terminal.get(usize::from(state)).copied().unwrap_or(false)
+    }
+
+    /// What the event means for a flow that is answered `now`: what a
+    /// [`transition`](crate::ops::StateMap::transition) does with it. An event or a state that the
+    /// machine does not have means nothing.
+    #[inline]
+    pub fn next(&self, now: Lookup<State>, event: Event) -> Next<State> {
+        let row = self.states.len() + 2;
+        let column = match now {
+            Lookup::State(state) if usize::from(state) < self.states.len() => usize::from(state),
+            Lookup::State(_) => return Next::Stay,
+            Lookup::Absent => row - 2,
+            Lookup::DontKnow => row - 1,
+        };
+        self.table.get(usize::from(event) * row + column).copied().unwrap_or(Next::Stay)
+    }
+
+    fn add(
+        &mut self,
+        event: usize,
+        rule: Rule<'_>,
+        find: &impl Fn(&str) -> Result<State, Faulty>,
+    ) -> Result<(), Faulty> {
+        let states = self.states.len();
+        let (absent, unknown) = (states, states + 1);
+        match rule {
+            Rule::Open(to) => self.enter(event, absent, Next::Insert(find(to)?))?,
+            Rule::OpenNew(to) => {
+                let insert = Next::Insert(find(to)?);
+                for column in 0..=unknown {
+                    self.enter(event, column, insert)?;
+                }
+            }
+            Rule::Go(to) => {
+                let to = find(to)?;
+                for column in (0..states).chain([unknown]) {
+                    self.go(event, column, to)?;
+                }
+            }
+            Rule::If(from, to) => self.go(event, find(from)?.into(), find(to)?)?,
+            Rule::Add(amount) => {
+                for from in 0..states {
+                    let to = from as i64 + i64::from(amount);
+                    if let Ok(to) = usize::try_from(to)
+                        && to < states
+                    {
+                        self.go(event, from, to as State)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn go(&mut self, event: usize, column: usize, to: State) -> Result<(), Faulty> {
+        let ends = self.is_terminal(to);
+        self.enter(event, column, if ends { Next::Forget } else { Next::Modify(to) })
+    }
+
+    fn enter(&mut self, event: usize, column: usize, next: Cell) -> Result<(), Faulty> {
+        let cell = &mut self.table[event * (self.states.len() + 2) + column];
+        if *cell == Next::Stay || *cell == next {
+            *cell = next;
+            return Ok(());
+        }
+        let other = *cell;
+        let name = |next: Cell| match next {
+            Next::Insert(to) | Next::Modify(to) | Next::Set(to) => {
+                self.states[usize::from(to)].clone()
+            }
+            Next::Forget => "the end".to_owned(),
+            Next::Stay => "itself".to_owned(),
+        };
+        let state = match self.states.get(column) {
+            Some(name) => name.clone(),
+            None if column == self.states.len() => "absent".to_owned(),
+            None => "unknown".to_owned(),
+        };
+        let event = self.events[event].clone();
+        Err(Faulty::Conflict { event, state, to: [name(other), name(next)] })
+    }
+}
+
+/// Names and their numbers, if there are some and all differ.
+fn numbers<'a>(
+    what: &'static str,
+    names: impl ExactSizeIterator<Item = &'a str>,
+) -> Result<HashMap<&'a str, State>, Faulty> {
+    let got = names.len();
+    if got == 0 || got > STATES_MOST as usize {
+        let what = if what == "state" { "states" } else { "events" };
+        return Err(Faulty::Number { what, got });
+    }
+    let mut all = HashMap::new();
+    for (number, name) in (0..).zip(names) {
+        if all.insert(name, number).is_some() {
+            return Err(Faulty::Twice { what, name: name.to_owned() });
+        }
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Rule::{Add, Go, If, Open, OpenNew};
+
+    const STATES: [&str; 4] = ["new", "some", "more", "done"];
+
+    fn machine(events: &[(&str, &[Rule<'_>])]) -> Result<Machine, Faulty> {
+        Machine::new(&STATES, &["done"], events)
+    }
+
+    #[test]
+    fn the_three_forms_of_a_transition() {
+        let machine = machine(&[
+            ("start", &[Open("new")]),
+            ("restart", &[Open("new"), Go("new")]),
+            ("first", &[OpenNew("some")]),
+            ("if", &[If("some", "more"), If("more", "done")]),
+            ("add", &[Add(1)]),
+            ("back", &[Add(-2)]),
+        ])
+        .unwrap();
+        let row = |event: &str| {
+            let event = machine.event(event).unwrap();
+            let now = [Lookup::State(0), Lookup::State(1), Lookup::State(2), Lookup::State(3)];
+            let mut row: Vec<_> = now.iter().map(|&now| machine.next(now, event)).collect();
+            row.push(machine.next(Lookup::Absent, event));
+            row.push(machine.next(Lookup::DontKnow, event));
+            row
+        };
+        use Next::{Forget, Insert, Modify, Stay};
+        assert_eq!(row("start"), [Stay, Stay, Stay, Stay, Insert(0), Stay]);
+        let to_new = [Modify(0), Modify(0), Modify(0), Modify(0), Insert(0), Modify(0)];
+        assert_eq!(row("restart"), to_new);
+        assert_eq!(row("first"), [Insert(1); 6]);
+        assert_eq!(row("if"), [Stay, Modify(2), Forget, Stay, Stay, Stay]);
+        assert_eq!(row("add"), [Modify(1), Modify(2), Forget, Stay, Stay, Stay]);
+        assert_eq!(row("back"), [Stay, Stay, Modify(0), Modify(1), Stay, Stay]);
+        assert_eq!(machine.next(Lookup::State(0), 99), Stay);
+        assert_eq!(machine.next(Lookup::State(99), 0), Stay);
+        assert!(machine.is_terminal(3) && !machine.is_terminal(2) && !machine.is_terminal(99));
+        assert_eq!(machine.state("more"), Some(2));
+    }
+
+    #[test]
+    fn faults_are_named() {
+        let faults: [(&[(&str, &[Rule<'_>])], &str); 7] = [
+            (&[], "0 events"),
+            (&[("a", &[Go("new")])], "no event opens a flow"),
+            (&[("a", &[Open("nowhere")])], "no state \"nowhere\""),
+            (&[("a", &[If("x", "new")])], "no state \"x\""),
+            (&[("a", &[Open("new")]), ("a", &[])], "the event \"a\" is named twice"),
+            (&[("a", &[Open("new"), Go("some"), Add(1)])], "goes to both \"some\" and \"more\""),
+            (&[("a", &[Open("new"), Open("some")])], "\"absent\" goes to both"),
+        ];
+        for (events, part) in faults {
+            let why = machine(events).unwrap_err().to_string();
+            assert!(why.contains(part), "{why}");
+        }
+        let why = Machine::new(&STATES, &["end"], &[("a", &[Open("new")])]).unwrap_err();
+        assert_eq!(why, Faulty::Unknown { what: "state", name: "end".to_owned() });
+        let why = Machine::new(&["a", "a"], &[], &[("a", &[Open("a")])]).unwrap_err();
+        assert_eq!(why.to_string(), "the state \"a\" is named twice");
+    }
+}

@@ -1,0 +1,165 @@
+//! The `k` cells of a flow, anywhere in an array of cells: what Bloom-like state maps share.
+
+use crate::{
+    Digest, Infeasible, Malformed,
+    cells::{Packed, WIDTH_MOST},
+    hash::spread,
+};
+
+/// The cells of a flow, each once.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Spots {
+    cells: [u64; spread::MOST as usize],
+    len: usize,
+}
+
+impl Spots {
+    /// These cells; one that comes twice counts once.
+    pub(super) fn of(all: impl IntoIterator<Item = u64>) -> Self {
+        let mut spots = Spots { cells: [0; spread::MOST as usize], len: 0 };
+        for cell in all {
+            if !spots.as_slice().contains(&cell) && spots.len < spots.cells.len() {
+                spots.cells[spots.len] = cell;
+                spots.len += 1;
+            }
+        }
+        spots
+    }
+
+    /// The cells of a digest in an array of so many.
+    pub(super) fn of_digest(digest: Digest, hashes: u32, cells: u64) -> Self {
+        Self::of((0..hashes).map(|i| spread::position(digest, i, cells)))
+    }
+
+    pub(super) fn as_slice(&self) -> &[u64] {
+        &self.cells[..self.len]
+    }
+}
+
+/// Cells of some bits, the lowest of which is a flag if there is ageing.
+#[derive(Debug)]
+pub(super) struct Array {
+    pub(super) cells: Packed,
+    hashes: u32,
+    /// Whether the lowest bit of a cell is a flag.
+    timed: bool,
+    /// Cells that are not empty.
+    pub(super) occupied: u64,
+}
+
+/// Cells visited as one unit of a sweep: some lines.
+const UNIT: u64 = 256;
+
+impl Array {
+    pub(super) fn new(
+        cells: u64,
+        hashes: u32,
+        width: u32,
+        timed: bool,
+    ) -> Result<Self, Infeasible> {
+        Infeasible::unless_within("hashes", hashes.into(), 1, spread::MOST.into())?;
+        Infeasible::unless_within("cells", cells, 1, u64::MAX)?;
+        let width = width + u32::from(timed);
+        Infeasible::unless_within("width", width.into(), 1, WIDTH_MOST.into())?;
+        let cells = Packed::zeroed(cells, width)?;
+        Ok(Array { cells, hashes, timed, occupied: 0 })
+    }
+
+    pub(super) fn spots(&self, digest: Digest) -> Spots {
+        Spots::of_digest(digest, self.hashes, self.cells.cells())
+    }
+
+    /// What a cell holds beside the flag.
+    #[inline]
+    pub(super) fn value(&self, cell: u64) -> u64 {
+        self.cells.get(cell) >> u32::from(self.timed)
+    }
+
+    /// Makes a cell hold a value that its width allows; `touch` sets its flag, and an empty cell has
+    /// none.
+    #[inline]
+    pub(super) fn write(&mut self, cell: u64, value: u64, touch: bool) {
+        let old = self.cells.get(cell);
+        let flag = (old & 1) | u64::from(touch);
+        let new = match (self.timed, value) {
+            (false, value) => value,
+            (true, 0) => 0,
+            (true, value) => value << 1 | flag,
+        };
+        let width = self.cells.width();
+        crate::cells::write(self.cells.bytes_mut(), width, cell, new);
+        self.occupied = self.occupied + u64::from(new != 0) - u64::from(old != 0);
+    }
+
+    /// Sets the flags of the cells that are not empty.
+    pub(super) fn touch(&mut self, spots: &Spots) {
+        if self.timed {
+            for &cell in spots.as_slice() {
+                self.write(cell, self.value(cell), true);
+            }
+        }
+    }
+
+    pub(super) fn units(&self) -> u64 {
+        self.cells.cells().div_ceil(UNIT)
+    }
+
+    /// Clears the cells of units `from..to` whose flags are down, and puts the others' down. Without
+    /// flags nothing happens.
+    pub(super) fn sweep(&mut self, from: u64, to: u64) -> u64 {
+        if !self.timed {
+            return 0;
+        }
+        let (first, last) = (from * UNIT, (to.saturating_mul(UNIT)).min(self.cells.cells()));
+        let width = self.cells.width();
+        let mut cleared = 0;
+        for cell in first..last {
+            let bytes = self.cells.bytes_mut();
+            match crate::cells::read(bytes, width, cell) {
+                0 => {}
+                stale if stale & 1 == 0 => {
+                    crate::cells::write(bytes, width, cell, 0);
+                    cleared += 1;
+                }
+                touched => {
+                    crate::cells::write(bytes, width, cell, touched & !1);
+                }
+            }
+        }
+        self.occupied -= cleared;
+        cleared
+    }
+
+    pub(super) fn fill(&self) -> f64 {
+        self.occupied as f64 / self.cells.cells() as f64
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.cells.clear();
+        self.occupied = 0;
+    }
+
+    pub(super) fn try_clone(&self) -> Result<Self, Infeasible> {
+        Ok(Array { cells: self.cells.try_clone()?, ..*self })
+    }
+
+    /// Takes over a payload in which `sound` holds for every value; a flag without a value is none.
+    pub(super) fn load(
+        &mut self,
+        payload: &[u8],
+        sound: impl Fn(u64) -> bool,
+    ) -> Result<(), Malformed> {
+        let malformed = Malformed::Field { name: "payload" };
+        if !self.cells.load(payload) {
+            return Err(malformed);
+        }
+        for cell in self.cells.iter() {
+            let value = cell >> u32::from(self.timed);
+            if cell != 0 && (value == 0 || !sound(value)) {
+                return Err(malformed);
+            }
+        }
+        self.occupied = self.cells.occupied();
+        Ok(())
+    }
+}

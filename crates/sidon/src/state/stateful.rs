@@ -1,0 +1,580 @@
+//! States in the cells of a Bloom filter: a cell that flows of two states meet in says so.
+//!
+//! A flow has `k` cells, and each holds its state and the number of flows that use it:
+//! ```text
+//!   X in 3:  2 1 3 . 3 2 . ? 1 . . .      cells 2, 4, 7: one is shared, and does not tell
+//!   X to 5:  2 1 5 . 5 2 . ? 1 . . .      the other two are X's own, and change
+//! ```
+//! A lookup asks all `k` cells. An empty one: the flow is not in. Two states: not in either. All
+//! unknown: [`Lookup::DontKnow`]. Else the state that the known ones agree in. Settled where the
+//! paper leaves a choice: cells of a flow that coincide count once; what is modified to the state it
+//! has changes nothing; a flow that leaves lowers the count, and the last one empties the cell.
+//! An unknown cell stays so until it is empty. Bonomi et al., SIGCOMM 2006, section 3.3: the SBF.
+//!
+//! # Sums
+//!
+//! [`Keeping::Summed`] goes further: a state is a number of a Sidon set, no two pairs of which have
+//! the same sum, and a cell holds the sum of its flows' numbers. Two flows in a cell are then the
+//! pair of states that the sum says; a lookup takes what all its cells have in common. Three flows
+//! are unknown, but only as long as they are three. It is the idea of variable increments
+//! (Rottenstreich et al., INFOCOM 2012) brought to states; cells are wider in return.
+
+use super::{
+    State, Sweep, check_states, known,
+    spots::{Array, Spots},
+};
+use crate::{
+    Infeasible, Key, Malformed, Refused, Seed,
+    answer::Lookup,
+    bytes::{self, Image},
+    cells::Packed,
+    member,
+    ops::{Merge, StateMap},
+};
+
+/// The widest counter.
+pub const COUNTER_MOST: u32 = 8;
+/// The most states whose sums are kept.
+pub const SUMMED_MOST: u32 = 64;
+
+/// What a cell holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keeping {
+    /// A state and the number of flows, in a counter of so many bits, 2 to [`COUNTER_MOST`].
+    Counted(u32),
+    /// A state and a flag for ageing: a second flow makes the cell unknown, whatever its state.
+    Timed,
+    /// The sum of the states' numbers and the number of flows, in a counter of so many bits.
+    Summed(u32),
+}
+
+/// The integers that fix the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// How many cells there are: any number but zero.
+    pub cells: u64,
+    /// How many of them a flow uses: 1 to 32.
+    pub hashes: u32,
+    /// How many states there are; at most [`SUMMED_MOST`] for sums.
+    pub states: u32,
+    /// What a cell holds.
+    pub keeping: Keeping,
+}
+
+impl Shape {
+    /// The bits of a cell.
+    pub fn width(&self) -> u32 {
+        match self.keeping {
+            Keeping::Timed => 1 + self.value_bits(),
+            Keeping::Counted(counter) | Keeping::Summed(counter) => counter + self.value_bits(),
+        }
+    }
+
+    /// The bytes of the table.
+    pub fn bytes(&self) -> u64 {
+        Packed::payload_bytes(self.cells, self.width()).unwrap_or(u64::MAX)
+    }
+
+    /// The bits of a cell's value: a state or unknown; with sums, the largest sum and one above.
+    fn value_bits(&self) -> u32 {
+        let values = match self.keeping {
+            Keeping::Counted(_) => u64::from(self.states) + 1,
+            // Without a counter, zero must mean empty.
+            Keeping::Timed => u64::from(self.states) + 2,
+            Keeping::Summed(counter) => {
+                let largest = marks(self.states.min(SUMMED_MOST)).last().copied().unwrap_or(0);
+                largest * ((1 << counter.min(COUNTER_MOST)) - 1) + 2
+            }
+        };
+        values.next_power_of_two().ilog2()
+    }
+
+    fn check(&self) -> Result<(), Infeasible> {
+        check_states(self.states)?;
+        match self.keeping {
+            Keeping::Timed => Ok(()),
+            Keeping::Counted(counter) => {
+                Infeasible::unless_within("counter", counter.into(), 2, COUNTER_MOST.into())
+            }
+            Keeping::Summed(counter) => {
+                Infeasible::unless_within("states", self.states.into(), 1, SUMMED_MOST.into())?;
+                Infeasible::unless_within("counter", counter.into(), 2, COUNTER_MOST.into())
+            }
+        }
+    }
+}
+
+/// The numbers of the states: the first of a Sidon set, each the least that keeps all differences
+/// apart. Mian and Chowla, 1944, from zero on.
+pub fn marks(states: u32) -> Vec<u64> {
+    let (mut marks, mut differences) = (Vec::new(), std::collections::HashSet::new());
+    let mut next = 0;
+    while marks.len() < states as usize {
+        let apart = |&mark: &u64| next - mark;
+        if marks.iter().map(apart).all(|difference| !differences.contains(&difference)) {
+            differences.extend(marks.iter().map(apart));
+            marks.push(next);
+        }
+        next += 1;
+    }
+    marks
+}
+
+/// What a cell tells of the flows in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Content {
+    Empty,
+    /// All flows are in this state.
+    All(State),
+    /// Two flows, in these two states.
+    Two(State, State),
+    Unknown,
+}
+
+/// A map from flows to states. See the [module](self).
+#[derive(Debug)]
+pub struct Stateful {
+    shape: Shape,
+    seed: Seed,
+    array: Array,
+    /// With sums: the number of each state, and the states of each sum of two.
+    marks: Vec<u64>,
+    pairs: Vec<Option<(State, State)>>,
+}
+
+impl Stateful {
+    /// An empty map.
+    pub fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
+        shape.check()?;
+        let timed = shape.keeping == Keeping::Timed;
+        let width = shape.width() - u32::from(timed);
+        let array = Array::new(shape.cells, shape.hashes, width, timed)?;
+        let (mut own, mut pairs) = (Vec::new(), Vec::new());
+        if let Keeping::Summed(_) = shape.keeping {
+            own = marks(shape.states);
+            pairs = vec![None; 2 * own.last().copied().unwrap_or(0) as usize + 1];
+            for (a, one) in (0..).zip(&own) {
+                for (b, other) in (0..=a).zip(&own) {
+                    pairs[(one + other) as usize] = Some((b, a));
+                }
+            }
+        }
+        Ok(Stateful { shape, seed, array, marks: own, pairs })
+    }
+
+    /// Takes every flow out.
+    pub fn clear(&mut self) {
+        self.array.clear();
+    }
+
+    /// The integers that fix the memory.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// The share of cells that are not empty.
+    pub fn fill(&self) -> f64 {
+        self.array.fill()
+    }
+
+    /// The share of cells that do not tell a state. Reads all of the table.
+    pub fn unknown(&self) -> f64 {
+        let unknown = |&cell: &u64| self.content(cell) == Content::Unknown;
+        (0..self.shape.cells).filter(unknown).count() as f64 / self.shape.cells as f64
+    }
+
+    /// A copy in memory of its own.
+    pub fn try_clone(&self) -> Result<Self, Infeasible> {
+        let (marks, pairs) = (self.marks.clone(), self.pairs.clone());
+        Ok(Stateful { array: self.array.try_clone()?, marks, pairs, ..*self })
+    }
+
+    fn ceiling(&self) -> u64 {
+        match self.shape.keeping {
+            Keeping::Timed => u64::MAX,
+            Keeping::Counted(counter) | Keeping::Summed(counter) => (1 << counter) - 1,
+        }
+    }
+
+    /// The value that stands for unknown.
+    fn lost(&self) -> u64 {
+        match self.shape.keeping {
+            Keeping::Counted(_) => 0,
+            Keeping::Timed => u64::from(self.shape.states) + 1,
+            Keeping::Summed(_) => (1 << self.shape.value_bits()) - 1,
+        }
+    }
+
+    /// Flows and value of a cell; a timed cell in use counts one flow.
+    fn parts(&self, cell: u64) -> (u64, u64) {
+        let bits = self.shape.value_bits();
+        match (self.shape.keeping, self.array.value(cell)) {
+            (_, 0) => (0, 0),
+            (Keeping::Timed, value) => (1, value),
+            (_, value) => (value >> bits, value & ((1 << bits) - 1)),
+        }
+    }
+
+    fn write(&mut self, cell: u64, flows: u64, value: u64, touch: bool) {
+        let packed = match (self.shape.keeping, flows) {
+            (_, 0) => 0,
+            (Keeping::Timed, _) => value,
+            (_, flows) => flows << self.shape.value_bits() | value,
+        };
+        self.array.write(cell, packed, touch);
+    }
+
+    fn content(&self, cell: u64) -> Content {
+        let (flows, value) = self.parts(cell);
+        match self.shape.keeping {
+            _ if flows == 0 => Content::Empty,
+            _ if value == self.lost() => Content::Unknown,
+            Keeping::Counted(_) | Keeping::Timed => Content::All((value - 1) as State),
+            Keeping::Summed(_) => match flows {
+                1 => match self.marks.binary_search(&value) {
+                    Ok(state) => Content::All(state as State),
+                    Err(_) => Content::Unknown,
+                },
+                2 => match self.pairs.get(value as usize).copied().flatten() {
+                    Some((a, b)) if a == b => Content::All(a),
+                    Some((a, b)) => Content::Two(a, b),
+                    None => Content::Unknown,
+                },
+                _ => Content::Unknown,
+            },
+        }
+    }
+
+    /// What the value of a state alone in a cell is.
+    fn value_of(&self, state: State) -> u64 {
+        match self.shape.keeping {
+            Keeping::Summed(_) => self.marks[usize::from(state)],
+            _ => u64::from(state) + 1,
+        }
+    }
+
+    fn lookup_at(&self, spots: &Spots) -> Lookup<State> {
+        // What all cells so far have in common: at most two states, or no cell told any.
+        let mut common: Option<[Option<State>; 2]> = None;
+        for &cell in spots.as_slice() {
+            let says = match self.content(cell) {
+                Content::Empty => return Lookup::Absent,
+                Content::Unknown => continue,
+                Content::All(state) => [Some(state), None],
+                Content::Two(a, b) => [Some(a), Some(b)],
+            };
+            common = Some(match common {
+                None => says,
+                Some(both) => both.map(|state| state.filter(|_| says.contains(&state))),
+            });
+        }
+        match common {
+            None | Some([Some(_), Some(_)]) => Lookup::DontKnow,
+            Some([Some(state), None] | [None, Some(state)]) => Lookup::State(state),
+            Some([None, None]) => Lookup::Absent,
+        }
+    }
+
+    fn insert_at(&mut self, spots: &Spots, state: State) -> Result<(), Refused> {
+        known(state, self.shape.states)?;
+        let ceiling = self.ceiling();
+        if spots.as_slice().iter().any(|&cell| self.parts(cell).0 == ceiling) {
+            return Err(Refused::Overflow { ceiling });
+        }
+        for &cell in spots.as_slice() {
+            let (flows, value) = self.parts(cell);
+            let (own, lost) = (self.value_of(state), self.lost());
+            let value = match self.shape.keeping {
+                _ if flows == 0 => own,
+                _ if value == lost => lost,
+                Keeping::Summed(_) => value + own,
+                Keeping::Counted(_) if value == own => own,
+                Keeping::Counted(_) | Keeping::Timed => lost,
+            };
+            self.write(cell, flows + 1, value, true);
+        }
+        Ok(())
+    }
+
+    fn modify_at(&mut self, spots: &Spots, state: State) -> Result<(), Refused> {
+        known(state, self.shape.states)?;
+        let now = self.lookup_at(spots);
+        if now == Lookup::Absent {
+            return Err(Refused::NotStored);
+        }
+        for &cell in spots.as_slice() {
+            let (flows, value) = self.parts(cell);
+            let (own, lost) = (self.value_of(state), self.lost());
+            let value = match (self.shape.keeping, now) {
+                (Keeping::Summed(_), _) if flows == 1 => own,
+                (_, _) if value == lost => lost,
+                (Keeping::Summed(_), Lookup::State(old)) => value - self.value_of(old) + own,
+                (Keeping::Summed(_), _) => lost,
+                (Keeping::Counted(_), _) if flows > 1 && value != own => lost,
+                (Keeping::Counted(_) | Keeping::Timed, _) => own,
+            };
+            self.write(cell, flows, value, true);
+        }
+        Ok(())
+    }
+
+    fn forget_at(&mut self, spots: &Spots) -> Result<(), Refused> {
+        let now = self.lookup_at(spots);
+        if now == Lookup::Absent {
+            return Err(Refused::NotStored);
+        }
+        for &cell in spots.as_slice() {
+            let (flows, value) = self.parts(cell);
+            let lost = self.lost();
+            let (flows, value) = match (self.shape.keeping, now) {
+                // Nobody knows how many flows are in an unknown cell: ageing clears it.
+                (Keeping::Timed, _) if value == lost => (1, lost),
+                (_, _) if flows == 1 => (0, 0),
+                (Keeping::Summed(_), Lookup::State(old)) if value != lost => {
+                    (flows - 1, value - self.value_of(old))
+                }
+                (Keeping::Summed(_), _) => (flows - 1, lost),
+                (Keeping::Counted(_) | Keeping::Timed, _) => (flows - 1, value),
+            };
+            self.write(cell, flows, value, false);
+        }
+        Ok(())
+    }
+}
+
+impl<K: Key + ?Sized> StateMap<K> for Stateful {
+    type State = State;
+
+    fn lookup(&self, key: &K) -> Lookup<State> {
+        self.lookup_at(&self.array.spots(key.digest(self.seed)))
+    }
+
+    fn touch(&mut self, key: &K) -> Lookup<State> {
+        let spots = self.array.spots(key.digest(self.seed));
+        let answer = self.lookup_at(&spots);
+        if answer != Lookup::Absent {
+            self.array.touch(&spots);
+        }
+        answer
+    }
+
+    fn insert(&mut self, key: &K, state: State) -> Result<(), Refused> {
+        self.insert_at(&self.array.spots(key.digest(self.seed)), state)
+    }
+
+    fn modify(&mut self, key: &K, state: State) -> Result<(), Refused> {
+        self.modify_at(&self.array.spots(key.digest(self.seed)), state)
+    }
+
+    fn forget(&mut self, key: &K) -> Result<(), Refused> {
+        self.forget_at(&self.array.spots(key.digest(self.seed)))
+    }
+}
+
+impl Sweep for Stateful {
+    fn units(&self) -> u64 {
+        self.array.units()
+    }
+
+    fn sweep(&mut self, from: u64, to: u64) -> u64 {
+        self.array.sweep(from, to)
+    }
+}
+
+impl Merge for Stateful {
+    /// Takes over all flows of the other, which must not be in this one.
+    fn merge(&mut self, other: &Self) -> Result<(), Refused> {
+        member::same("seed", self.seed == other.seed)?;
+        member::same("shape", self.shape == other.shape)?;
+        let ceiling = self.ceiling();
+        let flows = |cell| self.parts(cell).0.saturating_add(other.parts(cell).0);
+        if (0..self.shape.cells).any(|cell| flows(cell) > ceiling) {
+            return Err(Refused::Overflow { ceiling });
+        }
+        let lost = self.lost();
+        for cell in 0..self.shape.cells {
+            let ((flows, value), (more, its)) = (self.parts(cell), other.parts(cell));
+            let touched =
+                self.shape.keeping == Keeping::Timed && other.array.cells.get(cell) & 1 == 1;
+            let value = match self.shape.keeping {
+                _ if more == 0 => value,
+                _ if flows == 0 => its,
+                _ if value == lost || its == lost => lost,
+                Keeping::Summed(_) => value + its,
+                Keeping::Counted(_) if value == its => value,
+                Keeping::Counted(_) | Keeping::Timed => lost,
+            };
+            self.write(cell, flows + more, value, touched);
+        }
+        Ok(())
+    }
+}
+
+impl Image for Stateful {
+    const KIND: u16 = 14;
+
+    fn to_bytes(&self) -> Vec<u8> {
+        let Shape { cells, hashes, states, keeping } = self.shape;
+        let (kind, counter) = match keeping {
+            Keeping::Counted(counter) => (0, counter),
+            Keeping::Timed => (1, 0),
+            Keeping::Summed(counter) => (2, counter),
+        };
+        let fields = [cells, hashes.into(), states.into(), kind, counter.into()];
+        bytes::write(Self::KIND, self.seed, &fields, self.array.cells.payload())
+    }
+
+    fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
+        let (fields, payload) = bytes::read::<5>(image, Self::KIND, seed)?;
+        let [cells, hashes, states, kind, counter] = fields;
+        let shape = Shape {
+            cells,
+            hashes: bytes::narrow("hashes", hashes)?,
+            states: bytes::narrow("states", states)?,
+            keeping: match (kind, bytes::narrow("counter", counter)?) {
+                (0, counter) => Keeping::Counted(counter),
+                (1, 0) => Keeping::Timed,
+                (2, counter) => Keeping::Summed(counter),
+                _ => return Err(Malformed::Field { name: "keeping" }),
+            },
+        };
+        shape.check()?;
+        bytes::justify(payload, Packed::payload_bytes(cells, shape.width())?)?;
+        let mut map = Stateful::new(shape, seed)?;
+        let (bits, lost) = (shape.value_bits(), map.lost());
+        let largest = map.marks.last().copied().unwrap_or(0);
+        map.array.load(payload, |value| match shape.keeping {
+            Keeping::Timed => value <= lost,
+            Keeping::Counted(_) => {
+                value >> bits > 0 && value & ((1 << bits) - 1) <= u64::from(states as u32)
+            }
+            Keeping::Summed(_) => {
+                let (flows, value) = (value >> bits, value & ((1 << bits) - 1));
+                flows > 0 && (value == lost || value <= flows * largest)
+            }
+        })?;
+        Ok(map)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHAPE: Shape = Shape { cells: 12, hashes: 3, states: 8, keeping: Keeping::Counted(3) };
+
+    fn map(keeping: Keeping) -> Stateful {
+        Stateful::new(Shape { keeping, ..SHAPE }, Seed(1)).unwrap()
+    }
+
+    fn contents(map: &Stateful) -> Vec<i64> {
+        (0..map.shape.cells)
+            .map(|cell| match map.content(cell) {
+                Content::Empty => 0,
+                Content::All(state) => state.into(),
+                Content::Two(a, b) => 100 * i64::from(a) + i64::from(b),
+                Content::Unknown => -1,
+            })
+            .collect()
+    }
+
+    /// Figure 3: two of X's cells go from 3 to 5, the third is unknown and stays so.
+    #[test]
+    fn a_state_change_as_in_figure_3() {
+        for keeping in [Keeping::Counted(3), Keeping::Timed] {
+            let mut map = map(keeping);
+            for (cell, state) in (0..).zip([2, 1, 3, 0, 3, 2, 0, -1, 1, 0, 0, 0]) {
+                let (lost, timed) = (map.lost(), keeping == Keeping::Timed);
+                match state {
+                    0 => {}
+                    -1 => map.write(cell, if timed { 1 } else { 2 }, lost, false),
+                    state => map.write(cell, 1, map.value_of(state as State), false),
+                }
+            }
+            let spots = Spots::of([2, 4, 7]);
+            assert_eq!(map.lookup_at(&spots), Lookup::State(3));
+            map.modify_at(&spots, 5).unwrap();
+            assert_eq!(contents(&map), [2, 1, 5, 0, 5, 2, 0, -1, 1, 0, 0, 0]);
+        }
+    }
+
+    #[test]
+    fn unknown_spreads_where_states_meet_and_heals_when_all_have_left() {
+        let mut map = map(Keeping::Counted(2));
+        let (x, y) = (Spots::of([0, 1, 2]), Spots::of([2, 3, 3]));
+        map.insert_at(&x, 1).unwrap();
+        map.insert_at(&y, 1).unwrap();
+        // They agree, and then no longer.
+        assert_eq!(contents(&map)[..4], [1, 1, 1, 1]);
+        map.modify_at(&y, 1).unwrap();
+        assert_eq!(contents(&map)[..4], [1, 1, 1, 1]);
+        map.modify_at(&y, 4).unwrap();
+        assert_eq!(contents(&map)[..4], [1, 1, -1, 4]);
+        assert_eq!((map.lookup_at(&x), map.lookup_at(&y)), (Lookup::State(1), Lookup::State(4)));
+        // Two states, and an empty cell, are no flow.
+        assert_eq!(map.lookup_at(&Spots::of([0, 3])), Lookup::Absent);
+        assert_eq!(map.lookup_at(&Spots::of([0, 9])), Lookup::Absent);
+        assert_eq!(map.lookup_at(&Spots::of([2])), Lookup::DontKnow);
+        map.forget_at(&y).unwrap();
+        assert_eq!(contents(&map)[..4], [1, 1, -1, 0]);
+        map.forget_at(&x).unwrap();
+        assert_eq!(contents(&map)[..4], [0, 0, 0, 0]);
+        assert_eq!(map.forget_at(&x), Err(Refused::NotStored));
+        for _ in 0..3 {
+            map.insert_at(&x, 1).unwrap();
+        }
+        assert_eq!(map.insert_at(&x, 1), Err(Refused::Overflow { ceiling: 3 }));
+    }
+
+    #[test]
+    fn a_sum_of_two_is_two_states_and_a_sum_of_three_is_unknown_for_as_long() {
+        let mut map = map(Keeping::Summed(3));
+        let [x, y, z] = [[0, 1], [1, 2], [1, 3]].map(Spots::of);
+        map.insert_at(&x, 2).unwrap();
+        map.insert_at(&y, 7).unwrap();
+        assert_eq!(contents(&map)[..4], [2, 207, 7, 0]);
+        map.insert_at(&z, 5).unwrap();
+        assert_eq!(contents(&map)[..4], [2, -1, 7, 5]);
+        map.modify_at(&y, 6).unwrap();
+        map.forget_at(&z).unwrap();
+        assert_eq!(contents(&map)[..4], [2, 206, 6, 0]);
+        // A flow of which only the pair is known: what it leaves behind is unknown.
+        let w = Spots::of([1]);
+        assert_eq!(map.lookup_at(&w), Lookup::DontKnow);
+        map.insert_at(&w, 6).unwrap();
+        map.forget_at(&w).unwrap();
+        assert_eq!(contents(&map)[..4], [2, -1, 6, 0]);
+        // Until one flow is left in the cell, and is told its state.
+        map.forget_at(&x).unwrap();
+        assert_eq!(contents(&map)[..4], [0, -1, 6, 0]);
+        map.modify_at(&y, 3).unwrap();
+        assert_eq!(contents(&map)[..4], [0, 3, 3, 0]);
+    }
+
+    #[test]
+    fn no_two_pairs_of_marks_have_one_sum() {
+        let marks = marks(SUMMED_MOST);
+        assert_eq!(marks[..8], [0, 1, 3, 7, 12, 20, 30, 44]);
+        let mut sums = std::collections::HashSet::new();
+        for (i, a) in marks.iter().enumerate() {
+            assert!(marks[..=i].iter().all(|b| sums.insert(a + b)));
+        }
+    }
+
+    #[test]
+    fn widths_and_shapes() {
+        let width = |keeping| Shape { keeping, ..SHAPE }.width();
+        assert_eq!(width(Keeping::Counted(3)), 7);
+        assert_eq!(width(Keeping::Timed), 5);
+        assert_eq!(width(Keeping::Summed(3)), 3 + 9);
+        for bad in [
+            Shape { states: 0, ..SHAPE },
+            Shape { hashes: 33, ..SHAPE },
+            Shape { keeping: Keeping::Counted(1), ..SHAPE },
+            Shape { keeping: Keeping::Summed(9), ..SHAPE },
+            Shape { keeping: Keeping::Summed(3), states: 65, ..SHAPE },
+        ] {
+            assert!(Stateful::new(bad, Seed(1)).is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! State maps beside an exact twin: with well-behaved input no member ever gets a wrong state.
+//!
+//! `SIDON_ABUSE=100000000 cargo test --release -p sidon --test state` goes on for 10^8 operations.
+
+use sidon::{
+    Lookup, Refused, Seed,
+    bytes::Image,
+    ops::{Next, StateMap},
+    plan::{self, States},
+    state::{
+        Audit, Clock, Direct, Fingerprint, Machine, Period, State, Stateful, Sweep,
+        audit::Tally,
+        direct,
+        fingerprint::{self, Moves, Placing},
+        machine::Rule,
+        stateful::{self, Keeping},
+    },
+};
+use sidon_kit::{FiveTuples, Rng, assert_rate, trials};
+
+const STATES: u32 = 8;
+const FLOWS: u64 = 3_000;
+
+fn steps() -> u64 {
+    match std::env::var("SIDON_ABUSE") {
+        Ok(steps) => steps.parse().expect("SIDON_ABUSE is a number of operations"),
+        Err(_) => 1_000_000,
+    }
+}
+
+/// Flows begin, change and end; every operation is followed by a question.
+fn well_behaved<M: StateMap<u64, State = State>>(map: M, steps: u64) -> Audit<M, u64> {
+    let mut rng = Rng::seeded(41);
+    let mut audit = Audit::new(map);
+    let mut members: Vec<u64> = Vec::new();
+    let mut next = 0;
+    for _ in 0..steps / 2 {
+        let state = rng.below(STATES.into()) as State;
+        let full = members.len() as u64 >= FLOWS;
+        match rng.below(4) {
+            0 if !full => {
+                // A flow that is refused never began.
+                match audit.apply(&next, Next::Insert(state)) {
+                    Ok(()) => members.push(next),
+                    Err(_) => audit.correct(&next, None),
+                }
+                next += 1;
+            }
+            1 if full || rng.chance(0.2) => {
+                if !members.is_empty() {
+                    let at = rng.below(members.len() as u64) as usize;
+                    let key = members.swap_remove(at);
+                    // One that cannot be taken out is still there, for all it knows.
+                    let _ = audit.apply(&key, Next::Forget);
+                }
+            }
+            _ => {
+                if !members.is_empty() {
+                    let key = members[rng.below(members.len() as u64) as usize];
+                    // A full counter refuses: the flow then stays what it was.
+                    let before = audit.truth(&key);
+                    if audit.apply(&key, Next::Modify(state)).is_err() {
+                        audit.correct(&key, before);
+                    }
+                }
+            }
+        }
+        if !members.is_empty() && rng.chance(0.9) {
+            let key = members[rng.below(members.len() as u64) as usize];
+            let _answer = audit.ask(&key);
+        } else {
+            let _answer = audit.ask(&(u64::MAX - rng.below(1 << 40)));
+        }
+    }
+    audit
+}
+
+fn fingerprint_shape(remainder: u32, placing: Placing, moves: Moves) -> fingerprint::Shape {
+    fingerprint::Shape {
+        subtables: 2,
+        buckets: 60,
+        cells: 32,
+        width: 16,
+        remainder,
+        states: STATES,
+        shared: 7,
+        placing,
+        moves,
+        reinsert: false,
+        stash: 0,
+        growths: 0,
+        grows: false,
+    }
+}
+
+#[test]
+fn no_member_is_answered_a_wrong_state_or_lost() {
+    let steps = steps();
+    let tell = |name: &str, tally: Tally| {
+        println!("{name}: {steps} operations, {:?}", tally.rates());
+        assert_eq!(tally.false_states.hits, 0, "{name}");
+        assert_eq!(tally.false_negatives.hits, 0, "{name}");
+        assert!(tally.member_dont_knows.of > steps / 10, "{name}");
+        // The rules are put to the test: flows meet, and strangers pass.
+        assert!(tally.member_dont_knows.hits > 0, "{name}");
+        assert!(tally.false_positives.hits > 0, "{name}");
+    };
+    // Short remainders, so that flows do meet.
+    let permuted = fingerprint_shape(7, Placing::Permuted, Moves::Search(64));
+    for shape in [permuted, fingerprint::Shape { reinsert: true, ..permuted }] {
+        let map = Fingerprint::new(shape, Seed(42)).unwrap();
+        let audit = well_behaved(map, steps / 2);
+        tell("fingerprint", audit.tally());
+        assert_eq!(audit.map().flows(), audit.flows() as u64);
+        assert_eq!(audit.tally().refused.hits, 0);
+    }
+    let direct =
+        direct::Shape { cells: 40_000, hashes: 6, states: STATES, counter: 4, timed: false };
+    tell("direct", well_behaved(Direct::new(direct, Seed(43)).unwrap(), steps / 8).tally());
+    for keeping in [Keeping::Counted(4), Keeping::Summed(4)] {
+        let shape = stateful::Shape { cells: 12_000, hashes: 3, states: STATES, keeping };
+        let audit = well_behaved(Stateful::new(shape, Seed(44)).unwrap(), steps / 4);
+        tell("stateful", audit.tally());
+        assert_eq!(audit.tally().refused.hits, 0);
+    }
+}
+
+#[test]
+fn planned_maps_err_as_planned() {
+    let target = States { flows: 20_000, states: 16, error: 2e-3 };
+    for shape in [plan::fingerprint_fast(target), plan::fingerprint_small(target)] {
+        let shape = shape.unwrap();
+        let mut map = Fingerprint::new(shape, Seed(45)).unwrap();
+        let mut keys = FiveTuples::seeded(46);
+        let members: Vec<_> = keys.by_ref().take(target.flows as usize).collect();
+        map.apply_batch(&members, &mut |i| Next::Insert((i % 16) as State), &mut |i, why| {
+            panic!("{i}: {why}")
+        });
+        let p = plan::fingerprint_error(shape, target.flows);
+        assert!((map.stranger_rate() / p - 1.0).abs() < 0.02, "{p}");
+        // The table's own rate: its fingerprints in use are known.
+        let p = map.stranger_rate();
+        let n = trials(p, 0.1);
+        let passed = keys.take(n).filter(|key| map.lookup(key) != Lookup::Absent).count();
+        assert_rate(passed, n, p);
+        let unknown = members.iter().filter(|key| map.lookup(*key) == Lookup::DontKnow).count();
+        assert_rate(
+            unknown / 2,
+            members.len() / 2,
+            plan::fingerprint_dont_know(shape, target.flows),
+        );
+    }
+}
+
+#[test]
+fn a_machine_drives_a_map_and_the_clock_takes_what_never_ends() {
+    let machine = Machine::new(
+        &["opening", "open", "closed"],
+        &["closed"],
+        &[
+            ("syn", &[Rule::Open("opening")]),
+            ("ack", &[Rule::If("opening", "open")]),
+            ("fin", &[Rule::Go("closed")]),
+        ],
+    )
+    .unwrap();
+    let [syn, ack, fin] = ["syn", "ack", "fin"].map(|name| machine.event(name).unwrap());
+    let target = States { flows: 10_000, states: 3, error: 1e-6 };
+    let shape = plan::fingerprint_fast(target).unwrap();
+    let mut audit = Audit::new(Fingerprint::new(shape, Seed(47)).unwrap());
+    let mut clock = Clock::new(Period::Operations(40_000));
+    let mut rng = Rng::seeded(48);
+    let mut live = Vec::new();
+    for flow in 0..60_000u64 {
+        audit.step(&flow, &machine, syn).unwrap();
+        live.push(flow);
+        // Packets of flows that never began change nothing.
+        audit.step(&(1 << 40 | flow), &machine, if flow % 2 == 0 { ack } else { fin }).unwrap();
+        let some = live[rng.below(live.len() as u64) as usize];
+        if audit.truth(&some).is_some() {
+            audit.step(&some, &machine, ack).unwrap();
+        }
+        // One flow in ten never ends; the others do when 500 are there.
+        if live.len() > 500 {
+            let done = live.swap_remove(rng.below(500) as usize);
+            if done % 10 != 0 {
+                audit.step(&done, &machine, fin).unwrap();
+            }
+        }
+        clock.tick(audit.map_mut(), 4);
+    }
+    let tally = audit.tally();
+    assert_eq!((tally.false_states.hits, tally.refused.hits), (0, 0), "{tally:?}");
+    assert_eq!(tally.false_positives.hits + tally.stranger_dont_knows.hits, 0, "{tally:?}");
+    // All that never ended are in the twin, and two phases of them in the map.
+    assert!(audit.flows() > 5_500);
+    let flows = audit.map().flows();
+    assert!((1_000..3_500).contains(&flows), "{flows} of {}", audit.flows());
+    assert!(clock.phases() >= 5 && clock.behind() == 0);
+}
+
+#[test]
+fn every_map_ages_and_comes_back_from_its_bytes() {
+    fn check<M>(mut map: M)
+    where
+        M: StateMap<u64, State = State> + Sweep + Image,
+    {
+        let mut clock = Clock::new(Period::Nanos(1_000_000)).at_most(1 << 20);
+        for key in 0..100 {
+            map.insert(&key, (key % 8) as State).unwrap();
+        }
+        for round in 0..40u64 {
+            for key in 0..50 {
+                assert_ne!(map.touch(&key), Lookup::Absent, "round {round}");
+            }
+            clock.at(&mut map, 1, round * 100_000);
+        }
+        assert!(clock.phases() >= 3);
+        for key in 50..100u64 {
+            assert_eq!(map.lookup(&key), Lookup::Absent, "{key}");
+        }
+        let again = M::from_bytes(&map.to_bytes(), Seed(49)).unwrap();
+        for key in 0..200 {
+            assert_eq!(again.lookup(&key), map.lookup(&key));
+        }
+        assert_eq!(again.to_bytes(), map.to_bytes());
+        // Long after, all are gone; time that goes back is no time.
+        clock.at(&mut map, 1, 1 << 50);
+        clock.at(&mut map, 1, 0);
+        assert!((0..200).all(|key| map.lookup(&key) == Lookup::Absent));
+        assert_eq!(map.forget(&0), Err(Refused::NotStored));
+    }
+    let direct = direct::Shape { cells: 9_000, hashes: 5, states: 8, counter: 1, timed: true };
+    check(Direct::new(direct, Seed(49)).unwrap());
+    check(Direct::new(direct::Shape { counter: 3, ..direct }, Seed(49)).unwrap());
+    let shape = stateful::Shape { cells: 5_000, hashes: 4, states: 8, keeping: Keeping::Timed };
+    check(Stateful::new(shape, Seed(49)).unwrap());
+    let shape = fingerprint_shape(11, Placing::Permuted, Moves::Search(64));
+    check(Fingerprint::new(shape, Seed(49)).unwrap());
+    let shape = fingerprint_shape(11, Placing::Independent, Moves::Never);
+    check(Fingerprint::new(shape, Seed(49)).unwrap());
+}
