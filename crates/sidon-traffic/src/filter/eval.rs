@@ -7,7 +7,10 @@ use super::expr::{Expr, Header, Number, Operation, Over, Relation, Test, Way, Wi
 use crate::{
     LinkType,
     flow::protocol,
-    packet::{Cut, ETHERTYPE_IPV4, ETHERTYPE_IPV6, be16, be32, first, hardware, is_vlan},
+    packet::{
+        Cut, ETHERTYPE_IPV4, ETHERTYPE_IPV6, Malformed, Undecoded, be16, be32, first, hardware,
+        is_vlan,
+    },
     source::Frame,
 };
 
@@ -52,8 +55,14 @@ impl View<'_> {
         if self.tags > 0 {
             return Err(Rejected);
         }
-        // What has no Ethernet type is of none that can be asked for.
-        Ok(first(link, bytes, Cut::of(self.frame)).unwrap_or((0, 0)))
+        match first(link, bytes, Cut::of(self.frame)) {
+            Ok(found) => Ok(found),
+            Err(Undecoded::Truncated(_) | Undecoded::Malformed(Malformed::Short(_))) => {
+                Err(Rejected)
+            }
+            // What has no Ethernet type is of none that can be asked for.
+            Err(_) => Ok((0, 0)),
+        }
     }
 
     /// Where the network header starts, if it is of this Ethernet type.

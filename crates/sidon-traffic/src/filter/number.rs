@@ -9,7 +9,7 @@
 use super::{
     NotAFilter,
     eval::compute,
-    expr::{Header, Number, Operation, Relation},
+    expr::{Header, Number, Operation, Relation, Test},
     lex::What,
     parse::{ARP, Parser, Protocol, integer},
     words,
@@ -39,9 +39,7 @@ const RELATIONS: [(&str, Relation); 7] = [
 impl Parser<'_> {
     /// A comparison, if one starts here. A parenthesis may open a number or an expression: what
     /// follows it decides.
-    pub(super) fn comparison(
-        &mut self,
-    ) -> Result<Option<(Box<[Number; 2]>, Relation)>, NotAFilter> {
+    pub(super) fn comparison(&mut self) -> Result<Option<Test>, NotAFilter> {
         let (start, depth) = (self.at, self.depth);
         let sure = self.number_is_sure();
         if !sure && !self.is_sign(0, "(") && !self.word_is_number() {
@@ -65,7 +63,7 @@ impl Parser<'_> {
         };
         self.at += 1;
         let right = self.number(0)?;
-        Ok(Some((Box::new([left, right]), relation)))
+        Ok(Some(Test::Compare(Box::new([left, right]), relation)))
     }
 
     /// Whether only a number can start like this: `len`, a minus, `protocol [`, `5 +`.

@@ -192,9 +192,9 @@ impl Parser<'_> {
             self.depth -= 1;
             return Ok(inner.not());
         }
-        if let Some((both, relation)) = self.comparison()? {
+        if let Some(comparison) = self.comparison()? {
             self.last = None;
-            return Ok(self.test(Test::Compare(both, relation)));
+            return Ok(self.test(comparison));
         }
         if self.eat("(") {
             self.deeper()?;

@@ -17,7 +17,7 @@ const TCP_HEADER: u32 = 32;
 /// A TCP header with the options of a SYN.
 const SYN_HEADER: u32 = 40;
 /// Data in a full segment.
-const SEGMENT: u64 = 1_448;
+const SEGMENT: u32 = 1_448;
 /// Strangers that peers speak to.
 const STRANGERS: u64 = 4_096;
 /// Packets that are sent in a row at most.
@@ -36,6 +36,7 @@ pub(super) struct Conversation {
     /// The next byte of each side.
     sequence: [u32; 2],
     ttl: [u8; 2],
+    over: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,37 +77,47 @@ impl Conversation {
         self.data
     }
 
-    /// The next packet, and whether it was the last.
+    /// Whether the last packet was sent.
     #[inline]
-    pub(super) fn step(&mut self, time_ns: u64, rng: &mut Rng) -> (Packet, bool) {
+    pub(super) fn is_over(&self) -> bool {
+        self.over
+    }
+
+    /// The next packet, its size drawn from `lot` where it varies.
+    #[inline]
+    pub(super) fn step(&mut self, time_ns: u64, lot: u32) -> Packet {
         let step = self.step;
         self.step += 1;
         match self.what {
-            What::Tcp(end) => self.tcp(end, step, time_ns, rng),
-            What::Refused if step == 0 => (self.syn(time_ns), false),
+            What::Tcp(end) => self.tcp(end, step, time_ns, lot),
+            What::Refused if step == 0 => self.syn(time_ns),
             What::Refused => {
-                let flags = TcpFlags::RST.with(TcpFlags::ACK);
-                (self.segment(1, flags, 0, 20, time_ns), true)
+                self.over = true;
+                self.segment(1, TcpFlags::RST.with(TcpFlags::ACK), 0, 20, time_ns)
             }
             What::Unanswered => {
-                // The same packet again: the sequence number stays.
+                self.over = self.step >= self.data;
                 let packet = self.syn(time_ns);
+                // The same packet again: the sequence number stays.
                 self.sequence[0] = self.sequence[0].wrapping_sub(1);
-                (packet, self.step >= self.data)
+                packet
             }
             What::Probed => match step {
-                0 => (self.syn(time_ns), false),
-                1 => (self.syn_ack(time_ns), false),
-                _ => (self.segment(0, TcpFlags::RST, 0, 20, time_ns), true),
+                0 => self.syn(time_ns),
+                1 => self.syn_ack(time_ns),
+                _ => {
+                    self.over = true;
+                    self.segment(0, TcpFlags::RST, 0, 20, time_ns)
+                }
             },
             What::Datagrams => {
+                self.over = self.step >= self.data;
                 let back = step % 2 == 1;
-                let payload = if back { 60 + rng.below(440) } else { 28 + rng.below(48) };
-                let packet =
-                    self.packet(usize::from(back), Transport::Ports, 8, payload as u32, time_ns);
-                (packet, self.step >= self.data)
+                let payload = if back { 60 + part(lot, 440) } else { 28 + part(lot, 48) };
+                self.packet(usize::from(back), Transport::Ports, 8, payload, time_ns)
             }
             What::Echo => {
+                self.over = self.step >= self.data;
                 let back = step % 2 == 1;
                 let kind = match (self.flow.is_v4(), back) {
                     (true, false) => 8,
@@ -115,50 +126,45 @@ impl Conversation {
                     (false, true) => 129,
                 };
                 let transport = Transport::Icmp { kind, code: 0 };
-                let packet = self.packet(usize::from(back), transport, 8, 56, time_ns);
-                (packet, self.step >= self.data)
+                self.packet(usize::from(back), transport, 8, 56, time_ns)
             }
         }
     }
 
-    fn tcp(&mut self, end: End, step: u32, time_ns: u64, rng: &mut Rng) -> (Packet, bool) {
+    #[inline]
+    fn tcp(&mut self, end: End, step: u32, time_ns: u64, lot: u32) -> Packet {
         let ack = TcpFlags::ACK;
         let push = ack.with(TcpFlags::PSH);
-        if step < 3 {
-            let packet = match step {
-                0 => self.syn(time_ns),
-                1 => self.syn_ack(time_ns),
-                _ => self.segment(0, ack, 0, TCP_HEADER, time_ns),
-            };
-            return (packet, false);
-        }
-        let sent = step - 3;
-        if sent < self.data {
+        let fin = ack.with(TcpFlags::FIN);
+        let sent = step.wrapping_sub(3);
+        let (side, flags, payload, header) = if step < 3 {
+            match step {
+                0 => (0, TcpFlags::SYN, 0, SYN_HEADER),
+                1 => (1, TcpFlags::SYN.with(ack), 0, SYN_HEADER),
+                _ => (0, ack, 0, TCP_HEADER),
+            }
+        } else if sent < self.data {
             // A question, then the answer in full segments, every second one acknowledged.
             let last = sent + 1 == self.data;
-            let packet = match sent % 3 {
-                _ if sent == 0 => {
-                    self.segment(0, push, 100 + rng.below(700) as u32, TCP_HEADER, time_ns)
-                }
-                0 => self.segment(0, ack, 0, TCP_HEADER, time_ns),
-                _ if last => {
-                    self.segment(1, push, 1 + rng.below(SEGMENT) as u32, TCP_HEADER, time_ns)
-                }
-                _ => self.segment(1, ack, SEGMENT as u32, TCP_HEADER, time_ns),
-            };
-            return (packet, last && end == End::Open);
-        }
-        let fin = ack.with(TcpFlags::FIN);
-        match (end, sent - self.data) {
-            (End::Finished, 0) => (self.segment(1, fin, 0, TCP_HEADER, time_ns), false),
-            (End::Finished, 1) => (self.segment(0, ack, 0, TCP_HEADER, time_ns), false),
-            (End::Finished, 2) => (self.segment(0, fin, 0, TCP_HEADER, time_ns), false),
-            (End::Finished, _) => (self.segment(1, ack, 0, TCP_HEADER, time_ns), true),
-            (End::Reset | End::Open, _) => {
-                let flags = TcpFlags::RST.with(TcpFlags::ACK);
-                (self.segment(0, flags, 0, 20, time_ns), true)
+            self.over = last && end == End::Open;
+            match sent % 3 {
+                _ if sent == 0 => (0, push, 100 + part(lot, 700), TCP_HEADER),
+                0 => (0, ack, 0, TCP_HEADER),
+                _ if last => (1, push, 1 + part(lot, SEGMENT), TCP_HEADER),
+                _ => (1, ack, SEGMENT, TCP_HEADER),
             }
-        }
+        } else {
+            let closing = sent - self.data;
+            self.over = end != End::Finished || closing == 3;
+            match (end, closing) {
+                (End::Finished, 0) => (1, fin, 0, TCP_HEADER),
+                (End::Finished, 1) => (0, ack, 0, TCP_HEADER),
+                (End::Finished, 2) => (0, fin, 0, TCP_HEADER),
+                (End::Finished, _) => (1, ack, 0, TCP_HEADER),
+                (End::Reset | End::Open, _) => (0, TcpFlags::RST.with(ack), 0, 20),
+            }
+        };
+        self.segment(side, flags, payload, header, time_ns)
     }
 
     fn syn(&mut self, time_ns: u64) -> Packet {
@@ -269,7 +275,9 @@ impl World {
         let mut lot = rng.below(self.shares);
         let mut is = |share: u32| {
             let hit = lot < u64::from(share);
-            lot = lot.wrapping_sub(share.into());
+            if !hit {
+                lot -= u64::from(share);
+            }
             hit
         };
         let shares = mix.shares;
@@ -387,7 +395,13 @@ fn start(
     let first = rng.next_u64();
     let sequence = [first as u32, (first >> 32) as u32];
     let ttl = [64, 40 + rng.below(20) as u8];
-    Conversation { flow, what, step: 0, data, sequence, ttl }
+    Conversation { flow, what, step: 0, data, sequence, ttl, over: false }
+}
+
+/// A number below `n` from 32 random bits.
+#[inline]
+fn part(lot: u32, n: u32) -> u32 {
+    ((u64::from(lot) * u64::from(n)) >> 32) as u32
 }
 
 fn ephemeral(rng: &mut Rng) -> u16 {

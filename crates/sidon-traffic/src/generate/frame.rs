@@ -107,7 +107,7 @@ fn transport(packet: &Packet, header: u32, bytes: &mut Vec<u8>) {
             bytes.extend(flow.destination_port().to_be_bytes());
             bytes.extend(tcp.sequence.to_be_bytes());
             bytes.extend(tcp.acknowledgement.to_be_bytes());
-            bytes.extend([(header / 4 << 4) as u8, tcp.flags.0, 0xff, 0xff, 0, 0, 0, 0]);
+            bytes.extend([((header / 4) << 4) as u8, tcp.flags.0, 0xff, 0xff, 0, 0, 0, 0]);
             // Options that say nothing.
             bytes.resize(end, 1);
         }

@@ -141,8 +141,8 @@ struct Forger {
     sent: u64,
     next: u32,
     step: u32,
-    /// The SYN that the victim answers next.
-    answer: Option<FlowKey>,
+    /// The SYN that the victim answers next, and its sequence number.
+    answer: Option<(FlowKey, u32)>,
 }
 
 impl Generator {
@@ -172,16 +172,18 @@ impl Generator {
         &self.mix
     }
 
-    /// Lets the time to the next packet pass, and says whether that is the flood's.
+    /// Lets the time to the next packet pass, as long as `lot` says, and says whether that packet
+    /// is the flood's.
     #[inline]
-    fn pass_time(&mut self) -> bool {
+    fn pass_time(&mut self, lot: u32) -> bool {
         let flooding = self.flood.as_ref().filter(|forger| {
             let over = forger.sent == forger.flood.sources && forger.answer.is_none();
             self.made >= forger.flood.after && !over
         });
         let (gap_ns, share) =
             flooding.map_or((self.gap_ns, 0), |forger| (forger.gap_ns, forger.flood.share));
-        self.time_ns += gap_ns / 2 + self.rng.below(gap_ns);
+        // Gaps are of at most a second, so the product fits.
+        self.time_ns += gap_ns / 2 + ((u64::from(lot) * gap_ns) >> 32);
         share > 0 && self.rng.below(100) < u64::from(share)
     }
 
@@ -190,8 +192,11 @@ impl Generator {
     fn forged(&mut self) -> Option<Packet> {
         let forger = self.flood.as_mut()?;
         let Flood { victim, answered, .. } = forger.flood;
+        let sequence = self.rng.next_u64() as u32;
         let (flow, flags, acknowledgement) = match forger.answer.take() {
-            Some(flow) => (flow.reversed(), TcpFlags::SYN.with(TcpFlags::ACK), 1),
+            Some((flow, opened)) => {
+                (flow.reversed(), TcpFlags::SYN.with(TcpFlags::ACK), opened.wrapping_add(1))
+            }
             None => {
                 forger.sent += 1;
                 forger.next = forger.next.wrapping_add(forger.step);
@@ -200,12 +205,11 @@ impl Generator {
                 let ports = [port, victim.port()];
                 let flow = FlowKey::v4(source, victim.ip().octets(), ports, protocol::TCP);
                 if self.rng.below(100) < u64::from(answered) {
-                    forger.answer = Some(flow);
+                    forger.answer = Some((flow, sequence));
                 }
                 (flow, TcpFlags::SYN, 0)
             }
         };
-        let sequence = self.rng.next_u64() as u32;
         let tcp = Tcp { sequence, acknowledgement, flags };
         Some(Packet {
             time_ns: self.time_ns,
@@ -230,7 +234,9 @@ impl Iterator for Generator {
         if self.made == self.mix.packets {
             return None;
         }
-        let flood = self.pass_time();
+        // One draw for the gap and the size.
+        let lots = self.rng.next_u64();
+        let (lot, flood) = (lots as u32, self.pass_time((lots >> 32) as u32));
         self.made += 1;
         if flood {
             return self.forged();
@@ -241,8 +247,8 @@ impl Iterator for Generator {
         }
         self.burst -= 1;
         let slot = &mut self.slots[self.sender];
-        let (packet, over) = slot.step(self.time_ns, &mut self.rng);
-        if over {
+        let packet = slot.step(self.time_ns, lot);
+        if slot.is_over() {
             *slot = self.world.open(&self.mix, &mut self.rng);
             self.burst = 0;
         }

@@ -79,7 +79,6 @@ impl Pcap {
         };
         let (seconds, fraction, captured, original) = (word(0), word(4), word(8), word(12));
         if captured > LONGEST {
-            // What the length field says, unless the stream ended before that can be known.
             let why = Why::TooLong { length: captured.into(), most: LONGEST.into() };
             return Err(Broken { offset, why });
         }

@@ -82,7 +82,7 @@ impl Clock {
             Unit::Decimal(n) => {
                 10u128.checked_pow(n - 9).map_or(0, |per_nano| u128::from(ticks) / per_nano)
             }
-            Unit::Binary(n) => u128::from(ticks) * 1_000_000_000 >> n,
+            Unit::Binary(n) => (u128::from(ticks) * 1_000_000_000) >> n,
         };
         if self.offset_seconds == 0 {
             return u64::try_from(nanos).unwrap_or(u64::MAX);
