@@ -187,7 +187,7 @@ fn overflow(overflow: Overflow) -> &'static str {
     }
 }
 
-fn moves(moves: Moves) -> String {
+pub(super) fn moves(moves: Moves) -> String {
     match moves {
         Moves::Never => "never".to_owned(),
         Moves::First => "first".to_owned(),

@@ -1,6 +1,6 @@
 //! `sidon plan state`: which state map, what size, what it will cost.
 
-use super::{keys, moves};
+use super::{member::moves, whole};
 use crate::show;
 use serde_json::{Value, json};
 use sidon::{
@@ -14,7 +14,7 @@ use sidon::{
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// How many flows there are at a time, at the most
-    #[arg(long, value_name = "N", value_parser = keys)]
+    #[arg(long, value_name = "N", value_parser = whole)]
     flows: u64,
     /// How many states a flow can be in
     #[arg(long, value_name = "S")]
