@@ -1,7 +1,7 @@
 //! Sidon's timings against peers, in one run.
 //!
-//! Three sections: `machine` is what the memory can do, `hash` what hashing a key costs, `member`
-//! every set of ours beside the sets of others. Times are medians over interleaved rounds, with
+//! Four sections: `machine` is what the memory can do, `hash` what hashing a key costs, `member`
+//! every set of ours beside the sets of others, `zone` small exact sets beside a table and a filter. Times are medians over interleaved rounds, with
 //! the fastest and slowest round beside them. Built as a user builds: no target CPU is named, so
 //! instructions beyond the baseline come from run-time dispatch, ours and the peers' alike.
 
@@ -19,6 +19,7 @@ mod report;
 mod stats;
 mod table;
 mod workload;
+mod zone;
 
 use anyhow::{Result, ensure};
 use args::Args;
@@ -50,6 +51,9 @@ fn main() -> Result<ExitCode> {
         let target = Target { keys: keys.into(), false_positives: args.fpr };
         let rounds = rounds(member::usual_rounds(keys as usize, args.quick));
         rows.extend(member::run(&entries, target, rounds, &mut notes)?);
+    }
+    if zone::NAMES.iter().any(|name| args.wants("zone", name)) {
+        rows.extend(zone::run(rounds(HASH_ROUNDS), |name| args.wants("zone", name))?);
     }
     ensure!(!rows.is_empty(), "--only {} names nothing", args.only.join(", "));
     report::compare(&mut rows);
