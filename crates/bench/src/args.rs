@@ -14,7 +14,8 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Only this section (machine, hash, member, count; and top, which only its name starts), or only structures whose name contains this.
+    /// Only this section (machine, hash, member, zone, count; top only if named), or only
+    /// structures whose name contains this.
     /// May be given more than once.
     #[arg(long, value_name = "NAME")]
     pub(crate) only: Vec<String>,
@@ -34,7 +35,7 @@ pub(crate) struct Args {
 }
 
 /// The names of the sections, in the order they run.
-const SECTIONS: [&str; 5] = ["machine", "hash", "member", "count", "top"];
+const SECTIONS: [&str; 6] = ["machine", "hash", "member", "zone", "count", "top"];
 
 impl Args {
     /// Whether anything of this name in this section is wanted.

@@ -1,8 +1,9 @@
 //! Sidon's timings against peers, in one run.
 //!
-//! Four sections: `machine` is what the memory can do, `hash` what hashing a key costs, `member`
-//! every set of ours beside the sets of others, `count` our counts beside those of others. A fifth,
-//! `top`, runs only when it is named: the heaviest of fifty million packets, checked. Times are medians over interleaved rounds, with
+//! The sections: `machine` is what the memory can do, `hash` what hashing a key costs, `member`
+//! every set of ours beside the sets of others, `zone` small exact sets beside a table and a
+//! filter, `count` our counts beside those of others. `top` runs only when it is named: the
+//! heaviest of fifty million packets, checked. Times are medians over interleaved rounds, with
 //! the fastest and slowest round beside them. Built as a user builds: no target CPU is named, so
 //! instructions beyond the baseline come from run-time dispatch, ours and the peers' alike.
 
@@ -22,6 +23,7 @@ mod stats;
 mod table;
 mod top;
 mod workload;
+mod zone;
 
 use anyhow::{Result, ensure};
 use args::Args;
@@ -53,6 +55,9 @@ fn main() -> Result<ExitCode> {
         let target = Target { keys: keys.into(), false_positives: args.fpr };
         let rounds = rounds(member::usual_rounds(keys as usize, args.quick));
         rows.extend(member::run(&entries, target, rounds, &mut notes)?);
+    }
+    if zone::NAMES.iter().any(|name| args.wants("zone", name)) {
+        rows.extend(zone::run(rounds(HASH_ROUNDS), |name| args.wants("zone", name))?);
     }
     let mut counters = count::all();
     counters.retain(|entry| args.wants("count", entry.name));

@@ -16,7 +16,7 @@ pub(crate) enum Size {
 /// One operation of one structure at one size.
 #[derive(Debug, Clone)]
 pub(crate) struct Row {
-    /// `machine`, `hash`, `member`, `count` or `top`.
+    /// `machine`, `hash`, `member`, `zone`, `count` or `top`.
     pub(crate) section: &'static str,
     /// The structure's name.
     pub(crate) structure: String,
