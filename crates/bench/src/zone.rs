@@ -113,6 +113,7 @@ pub(crate) fn run(rounds: usize, wanted: impl Fn(&str) -> bool) -> Result<Vec<Ro
                 bits_per_key: Some(times.bits as f64 / members as f64),
                 fpr: Some(times.false_positives),
                 lost: Some(times.lost),
+                overestimate: None,
                 ratio: BTreeMap::new(),
             }));
         };
