@@ -14,7 +14,7 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Only this section (machine, hash, member), or only structures whose name contains this.
+    /// Only this section (machine, hash, member, state), or only structures whose name contains this.
     /// May be given more than once.
     #[arg(long, value_name = "NAME")]
     pub(crate) only: Vec<String>,
@@ -34,7 +34,7 @@ pub(crate) struct Args {
 }
 
 /// The names of the sections, in the order they run.
-const SECTIONS: [&str; 3] = ["machine", "hash", "member"];
+const SECTIONS: [&str; 4] = ["machine", "hash", "member", "state"];
 
 impl Args {
     /// Whether anything of this name in this section is wanted.

@@ -1,7 +1,7 @@
 //! Sidon's timings against peers, in one run.
 //!
-//! Three sections: `machine` is what the memory can do, `hash` what hashing a key costs, `member`
-//! every set of ours beside the sets of others. Times are medians over interleaved rounds, with
+//! Four sections: `machine` is what the memory can do, `hash` what hashing a key costs, `member`
+//! every set of ours beside the sets of others, `state` every map from flows to states. Times are medians over interleaved rounds, with
 //! the fastest and slowest round beside them. Built as a user builds: no target CPU is named, so
 //! instructions beyond the baseline come from run-time dispatch, ours and the peers' alike.
 
@@ -16,6 +16,7 @@ mod member;
 mod ours;
 mod peers;
 mod report;
+mod state;
 mod stats;
 mod table;
 mod workload;
@@ -50,6 +51,14 @@ fn main() -> Result<ExitCode> {
         let target = Target { keys: keys.into(), false_positives: args.fpr };
         let rounds = rounds(member::usual_rounds(keys as usize, args.quick));
         rows.extend(member::run(&entries, target, rounds, &mut notes)?);
+    }
+    let states: Vec<_> =
+        state::NAMES.iter().copied().filter(|name| args.wants("state", name)).collect();
+    for keys in if states.is_empty() { Vec::new() } else { args.sizes() } {
+        let keys = keys as usize;
+        let rounds = rounds(member::usual_rounds(keys, args.quick));
+        rows.extend(state::run(&states, keys, rounds)?);
+        notes.push(state::longest_sweep(keys)?);
     }
     ensure!(!rows.is_empty(), "--only {} names nothing", args.only.join(", "));
     report::compare(&mut rows);

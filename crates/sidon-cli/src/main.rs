@@ -3,6 +3,7 @@
 mod audit;
 mod demo;
 mod lab;
+mod machine;
 mod plan;
 mod show;
 
@@ -21,6 +22,7 @@ struct Cli {
 enum Command {
     Demo(demo::Args),
     Lab(lab::Args),
+    Machine(machine::Args),
     Plan(plan::Args),
 }
 
@@ -28,6 +30,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Demo(args) => demo::run(&args),
         Command::Lab(args) => lab::run(&args),
+        Command::Machine(args) => machine::run(&args),
         Command::Plan(args) => plan::run(&args),
     };
     match done {
