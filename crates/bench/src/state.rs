@@ -139,7 +139,7 @@ impl Map for HashMap<Tuple, u8> {
     }
 }
 
-impl Map for CuckooFilter {
+impl<H: std::hash::BuildHasher> Map for CuckooFilter<H> {
     fn bytes(&self) -> u64 {
         self.get_memory_usage() as u64
     }

@@ -253,6 +253,16 @@ impl Stateful {
         }
     }
 
+    /// The sum of a cell of so many flows when one of this state has left, and more was added. A
+    /// stranger may have been taken for a member: what no such flows sum up to is lost.
+    fn resum(&self, flows: u64, sum: u64, old: State, more: u64) -> u64 {
+        let largest = self.marks.last().copied().unwrap_or(0);
+        match sum.checked_sub(self.value_of(old)) {
+            Some(rest) if rest + more <= flows * largest => rest + more,
+            _ => self.lost(),
+        }
+    }
+
     fn lookup_at(&self, spots: &Spots) -> Lookup<State> {
         // What all cells so far have in common: at most two states, or no cell told any.
         let mut common: Option<[Option<State>; 2]> = None;
@@ -308,7 +318,7 @@ impl Stateful {
             let value = match (self.shape.keeping, now) {
                 (Keeping::Summed(_), _) if flows == 1 => own,
                 (_, _) if value == lost => lost,
-                (Keeping::Summed(_), Lookup::State(old)) => value - self.value_of(old) + own,
+                (Keeping::Summed(_), Lookup::State(old)) => self.resum(flows, value, old, own),
                 (Keeping::Summed(_), _) => lost,
                 (Keeping::Counted(_), _) if flows > 1 && value != own => lost,
                 (Keeping::Counted(_) | Keeping::Timed, _) => own,
@@ -331,7 +341,7 @@ impl Stateful {
                 (Keeping::Timed, _) if value == lost => (1, lost),
                 (_, _) if flows == 1 => (0, 0),
                 (Keeping::Summed(_), Lookup::State(old)) if value != lost => {
-                    (flows - 1, value - self.value_of(old))
+                    (flows - 1, self.resum(flows - 1, value, old, 0))
                 }
                 (Keeping::Summed(_), _) => (flows - 1, lost),
                 (Keeping::Counted(_) | Keeping::Timed, _) => (flows - 1, value),
