@@ -252,7 +252,11 @@ rst = { go = "closed" }
             ("[\"closed\"]", "[\"close\"]", "3:13: there is no state \"close\""),
             ("[events]", "[event]", "5:2: \"event\" is not one of states"),
             ("{ opening =", "{ start =", "7:16: there is no state \"start\""),
-            ("\"closed\"]\nterm", "\"open\"]\nterm", "2:30: the state \"open\" is named twice"),
+            (
+                "\"closed\"]\nterm",
+                "\"closed\", \"open\"]\nterm",
+                "2:40: the state \"open\" is named twice",
+            ),
             ("syn = { open = \"opening\" }", "syn = {}", "no event opens a flow"),
             ("go = \"closed\"", "add = \"x\"", "8:15: expected a small whole number"),
             ("go = \"closed\"", "go = \"open\", add = 1", "8:1: on \"rst\""),

@@ -137,6 +137,8 @@ pub struct Stateful {
     shape: Shape,
     seed: Seed,
     array: Array,
+    /// The bits of a cell's value, which the shape gives.
+    bits: u32,
     /// With sums: the number of each state, and the states of each sum of two.
     marks: Vec<u64>,
     pairs: Vec<Option<(State, State)>>,
@@ -159,7 +161,7 @@ impl Stateful {
                 }
             }
         }
-        Ok(Stateful { shape, seed, array, marks: own, pairs })
+        Ok(Stateful { shape, seed, array, bits: shape.value_bits(), marks: own, pairs })
     }
 
     /// Takes every flow out.
@@ -201,13 +203,13 @@ impl Stateful {
         match self.shape.keeping {
             Keeping::Counted(_) => 0,
             Keeping::Timed => u64::from(self.shape.states) + 1,
-            Keeping::Summed(_) => (1 << self.shape.value_bits()) - 1,
+            Keeping::Summed(_) => (1 << self.bits) - 1,
         }
     }
 
     /// Flows and value of a cell; a timed cell in use counts one flow.
     fn parts(&self, cell: u64) -> (u64, u64) {
-        let bits = self.shape.value_bits();
+        let bits = self.bits;
         match (self.shape.keeping, self.array.value(cell)) {
             (_, 0) => (0, 0),
             (Keeping::Timed, value) => (1, value),
@@ -219,7 +221,7 @@ impl Stateful {
         let packed = match (self.shape.keeping, flows) {
             (_, 0) => 0,
             (Keeping::Timed, _) => value,
-            (_, flows) => flows << self.shape.value_bits() | value,
+            (_, flows) => flows << self.bits | value,
         };
         self.array.write(cell, packed, touch);
     }
@@ -451,7 +453,7 @@ impl Image for Stateful {
         shape.check()?;
         bytes::justify(payload, Packed::payload_bytes(cells, shape.width())?)?;
         let mut map = Stateful::new(shape, seed)?;
-        let (bits, lost) = (shape.value_bits(), map.lost());
+        let (bits, lost) = (map.bits, map.lost());
         let largest = map.marks.last().copied().unwrap_or(0);
         map.array.load(payload, |value| match shape.keeping {
             Keeping::Timed => value <= lost,

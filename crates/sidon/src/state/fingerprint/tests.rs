@@ -231,7 +231,8 @@ fn independent_buckets_never_return_a_wrong_state_either() {
     for step in 0..40_000u64 {
         let key = rng.below(600);
         let state = (step % 16) as State;
-        if !twin.contains_key(&key) {
+        let is_in = twin.contains_key(&key);
+        if !is_in {
             map.insert(&key, state).unwrap();
             twin.insert(key, state);
         } else if step % 4 != 0 {
