@@ -141,7 +141,7 @@ pub(crate) fn read(text: &str) -> Result<Machine, Wrong> {
         let Some(list) = list.get_ref().as_array() else {
             return Err(Wrong::new("expected a list of states", list.span()));
         };
-        for value in list.iter() {
+        for value in list {
             terminal.push(state(value)?);
         }
     }
