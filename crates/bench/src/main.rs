@@ -2,7 +2,8 @@
 //!
 //! The sections: `machine` is what the memory can do, `hash` what hashing a key costs, `member`
 //! every set of ours beside the sets of others, `zone` small exact sets beside a table and a
-//! filter, `count` our counts beside those of others. `top` runs only when it is named: the
+//! filter, `count` our counts beside those of others,
+//! `state` every map from flows to states. `top` runs only when it is named: the
 //! heaviest of fifty million packets, checked. Times are medians over interleaved rounds, with
 //! the fastest and slowest round beside them. Built as a user builds: no target CPU is named, so
 //! instructions beyond the baseline come from run-time dispatch, ours and the peers' alike.
@@ -19,6 +20,7 @@ mod member;
 mod ours;
 mod peers;
 mod report;
+mod state;
 mod stats;
 mod table;
 mod top;
@@ -66,6 +68,14 @@ fn main() -> Result<ExitCode> {
     }
     if args.names("top") {
         rows.extend(top::run(args.quick, &mut notes)?);
+    }
+    let states: Vec<_> =
+        state::NAMES.iter().copied().filter(|name| args.wants("state", name)).collect();
+    for keys in if states.is_empty() { Vec::new() } else { args.sizes() } {
+        let keys = keys as usize;
+        let rounds = rounds(member::usual_rounds(keys, args.quick));
+        rows.extend(state::run(&states, keys, rounds)?);
+        notes.push(state::longest_sweep(keys)?);
     }
     ensure!(!rows.is_empty(), "--only {} names nothing", args.only.join(", "));
     report::compare(&mut rows);

@@ -16,7 +16,7 @@ pub(crate) enum Size {
 /// One operation of one structure at one size.
 #[derive(Debug, Clone)]
 pub(crate) struct Row {
-    /// `machine`, `hash`, `member`, `zone`, `count` or `top`.
+    /// `machine`, `hash`, `member`, `zone`, `count`, `state` or `top`.
     pub(crate) section: &'static str,
     /// The structure's name.
     pub(crate) structure: String,
@@ -60,7 +60,7 @@ impl Row {
         row.insert(name.into(), size.into());
         row.insert("ns".into(), self.ns.median.into());
         row.insert("spread".into(), json!({"min": self.ns.least, "max": self.ns.most}));
-        if self.section == "member" {
+        if ["member", "state"].contains(&self.section) {
             row.insert("bits_per_key".into(), self.bits_per_key.into());
             row.insert("fpr".into(), self.fpr.into());
             row.insert("lost".into(), self.lost.into());

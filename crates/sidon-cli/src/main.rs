@@ -4,6 +4,7 @@ mod audit;
 mod demo;
 mod generate;
 mod lab;
+mod machine;
 mod plan;
 mod show;
 mod watch;
@@ -24,6 +25,7 @@ enum Command {
     Demo(demo::Args),
     Generate(generate::Args),
     Lab(lab::Args),
+    Machine(machine::Args),
     Plan(plan::Args),
     Watch(watch::Args),
 }
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::run(&args).map(success),
         Command::Generate(args) => generate::run(&args).map(success),
         Command::Lab(args) => lab::run(&args).map(success),
+        Command::Machine(args) => machine::run(&args).map(success),
         Command::Plan(args) => plan::run(&args).map(success),
         Command::Watch(args) => watch::run(&args),
     };

@@ -10,10 +10,12 @@
 //! 3. [`probe`]: the few operations worth a SIMD instruction, and the only unsafe code.
 //! 4. [`member`]: sets. [`member::Bloom`] and [`member::Blocked`] only grow;
 //!    [`member::Counting`] lets keys leave.
-//! 5. [`count`]: counts. [`count::Min`] answers for any key, [`count::Top`] keeps the heaviest.
-//! 6. [`plan`]: from a target (keys, error) to a shape (the integers that fix the memory), by
+//! 5. [`zone`]: small universes without a false positive, and counts that are exact in a zone.
+//! 6. [`count`]: counts. [`count::Min`] answers for any key, [`count::Top`] keeps the heaviest.
+//! 7. [`state`]: a state for every flow, ageing, and state machines as data.
+//! 8. [`plan`]: from a target (keys, error) to a shape (the integers that fix the memory), by
 //!    closed forms.
-//! 7. [`bytes`]: a checked, versioned image of every structure.
+//! 9. [`bytes`]: a checked, versioned image of every structure.
 //!
 //! What can be asked of a structure is in [`ops`], what it can say in [`answer`], how it says no
 //! in [`error`].

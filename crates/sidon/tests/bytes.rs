@@ -79,9 +79,9 @@ fn with_states<M: StateMap<str, State = State>>(mut empty: M) -> M {
 }
 
 fn state_goldens() -> [Vec<u8>; 3] {
-    let pairs = direct::Shape { cells: 101, hashes: 4, states: 5, counter: 3, timed: true };
+    let pairs = direct::Shape { cells: 401, hashes: 4, states: 5, counter: 3, timed: true };
     let keeping = stateful::Keeping::Summed(3);
-    let cells = stateful::Shape { cells: 61, hashes: 3, states: 5, keeping };
+    let cells = stateful::Shape { cells: 161, hashes: 3, states: 5, keeping };
     let left = fingerprint::Shape {
         subtables: 2,
         buckets: 1,

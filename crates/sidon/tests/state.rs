@@ -100,7 +100,7 @@ fn no_member_is_answered_a_wrong_state_or_lost() {
         println!("{name}: {steps} operations, {:?}", tally.rates());
         assert_eq!(tally.false_states.hits, 0, "{name}");
         assert_eq!(tally.false_negatives.hits, 0, "{name}");
-        assert!(tally.member_dont_knows.of > steps / 10, "{name}");
+        assert!(tally.member_dont_knows.of > 1_000, "{name}");
         // The rules are put to the test: flows meet, and strangers pass.
         assert!(tally.member_dont_knows.hits > 0, "{name}");
         assert!(tally.false_positives.hits > 0, "{name}");

@@ -332,7 +332,8 @@ mod tests {
 
     #[test]
     fn faults_are_named() {
-        let faults: [(&[(&str, &[Rule<'_>])], &str); 7] = [
+        type Events<'a> = &'a [(&'a str, &'a [Rule<'a>])];
+        let faults: [(Events<'_>, &str); 7] = [
             (&[], "0 events"),
             (&[("a", &[Go("new")])], "no event opens a flow"),
             (&[("a", &[Open("nowhere")])], "no state \"nowhere\""),

@@ -137,6 +137,8 @@ pub struct Stateful {
     shape: Shape,
     seed: Seed,
     array: Array,
+    /// The bits of a cell's value, which the shape gives.
+    bits: u32,
     /// With sums: the number of each state, and the states of each sum of two.
     marks: Vec<u64>,
     pairs: Vec<Option<(State, State)>>,
@@ -159,7 +161,7 @@ impl Stateful {
                 }
             }
         }
-        Ok(Stateful { shape, seed, array, marks: own, pairs })
+        Ok(Stateful { shape, seed, array, bits: shape.value_bits(), marks: own, pairs })
     }
 
     /// Takes every flow out.
@@ -201,13 +203,13 @@ impl Stateful {
         match self.shape.keeping {
             Keeping::Counted(_) => 0,
             Keeping::Timed => u64::from(self.shape.states) + 1,
-            Keeping::Summed(_) => (1 << self.shape.value_bits()) - 1,
+            Keeping::Summed(_) => (1 << self.bits) - 1,
         }
     }
 
     /// Flows and value of a cell; a timed cell in use counts one flow.
     fn parts(&self, cell: u64) -> (u64, u64) {
-        let bits = self.shape.value_bits();
+        let bits = self.bits;
         match (self.shape.keeping, self.array.value(cell)) {
             (_, 0) => (0, 0),
             (Keeping::Timed, value) => (1, value),
@@ -219,7 +221,7 @@ impl Stateful {
         let packed = match (self.shape.keeping, flows) {
             (_, 0) => 0,
             (Keeping::Timed, _) => value,
-            (_, flows) => flows << self.shape.value_bits() | value,
+            (_, flows) => flows << self.bits | value,
         };
         self.array.write(cell, packed, touch);
     }
@@ -250,6 +252,16 @@ impl Stateful {
         match self.shape.keeping {
             Keeping::Summed(_) => self.marks[usize::from(state)],
             _ => u64::from(state) + 1,
+        }
+    }
+
+    /// The sum of a cell of so many flows when one of this state has left, and more was added. A
+    /// stranger may have been taken for a member: what no such flows sum up to is lost.
+    fn resum(&self, flows: u64, sum: u64, old: State, more: u64) -> u64 {
+        let largest = self.marks.last().copied().unwrap_or(0);
+        match sum.checked_sub(self.value_of(old)) {
+            Some(rest) if rest + more <= flows * largest => rest + more,
+            _ => self.lost(),
         }
     }
 
@@ -308,7 +320,7 @@ impl Stateful {
             let value = match (self.shape.keeping, now) {
                 (Keeping::Summed(_), _) if flows == 1 => own,
                 (_, _) if value == lost => lost,
-                (Keeping::Summed(_), Lookup::State(old)) => value - self.value_of(old) + own,
+                (Keeping::Summed(_), Lookup::State(old)) => self.resum(flows, value, old, own),
                 (Keeping::Summed(_), _) => lost,
                 (Keeping::Counted(_), _) if flows > 1 && value != own => lost,
                 (Keeping::Counted(_) | Keeping::Timed, _) => own,
@@ -331,7 +343,7 @@ impl Stateful {
                 (Keeping::Timed, _) if value == lost => (1, lost),
                 (_, _) if flows == 1 => (0, 0),
                 (Keeping::Summed(_), Lookup::State(old)) if value != lost => {
-                    (flows - 1, value - self.value_of(old))
+                    (flows - 1, self.resum(flows - 1, value, old, 0))
                 }
                 (Keeping::Summed(_), _) => (flows - 1, lost),
                 (Keeping::Counted(_) | Keeping::Timed, _) => (flows - 1, value),
@@ -441,7 +453,7 @@ impl Image for Stateful {
         shape.check()?;
         bytes::justify(payload, Packed::payload_bytes(cells, shape.width())?)?;
         let mut map = Stateful::new(shape, seed)?;
-        let (bits, lost) = (shape.value_bits(), map.lost());
+        let (bits, lost) = (map.bits, map.lost());
         let largest = map.marks.last().copied().unwrap_or(0);
         map.array.load(payload, |value| match shape.keeping {
             Keeping::Timed => value <= lost,

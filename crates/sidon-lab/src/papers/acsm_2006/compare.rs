@@ -259,7 +259,7 @@ pub fn best(experiment: &Experiment, run: &Run<'_>, _: u64) -> Result<Vec<Row>, 
     let flows = if run.quick { 2_000 } else { 20_000 };
     let outcomes = table(flows, run.seed)?;
     (run.progress)(experiment.cost.millis);
-    let (mut best, mut settings) = (0, 0);
+    let (mut best, mut settings) = (0u64, 0u64);
     for behaviour in BEHAVIOURS {
         for bits in MEMORY {
             let here = outcomes.iter().filter(|o| o.bits == bits && o.behaviour == behaviour);

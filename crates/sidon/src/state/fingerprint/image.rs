@@ -69,7 +69,7 @@ impl Image for Fingerprint {
             return Err(length);
         };
         let stashed = stash.len() as u64;
-        if stashed % STASH_BYTES != 0 || stashed / STASH_BYTES > shape.stash.into() {
+        if !stashed.is_multiple_of(STASH_BYTES) || stashed / STASH_BYTES > shape.stash.into() {
             return Err(length);
         }
         let mut map = Fingerprint::new(shape, seed)?;

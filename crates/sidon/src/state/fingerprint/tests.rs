@@ -29,7 +29,7 @@ fn map(shape: Shape) -> Fingerprint {
 
 fn wide((width, cells): (u32, u32), buckets: u64) -> Shape {
     let states = 16;
-    let shape = Shape { buckets, cells, width, states, shared: 3, ..SMALL };
+    let shape = Shape { buckets, cells, width, states, shared: 15, ..SMALL };
     Shape { remainder: (width - shape.low_bits()).min(40), moves: Moves::Search(64), ..shape }
 }
 
@@ -231,7 +231,8 @@ fn independent_buckets_never_return_a_wrong_state_either() {
     for step in 0..40_000u64 {
         let key = rng.below(600);
         let state = (step % 16) as State;
-        if !twin.contains_key(&key) {
+        let is_in = twin.contains_key(&key);
+        if !is_in {
             map.insert(&key, state).unwrap();
             twin.insert(key, state);
         } else if step % 4 != 0 {
@@ -296,7 +297,7 @@ fn what_is_not_touched_for_a_phase_is_gone_and_all_else_stays() {
 
 #[test]
 fn two_maps_of_disjoint_flows_become_one() {
-    let shape = Shape { remainder: 9, stash: 8, ..wide((16, 32), 32) };
+    let shape = Shape { remainder: 9, shared: 3, stash: 8, ..wide((16, 32), 32) };
     let keys: Vec<u64> = Keys::seeded(11).take(1_600).collect();
     let (mut left, mut right, mut both) = (map(shape), map(shape), map(shape));
     for (i, key) in keys.iter().enumerate() {
