@@ -154,6 +154,9 @@ impl<C> Clone for Admitted<'_, C> {
 impl<C> Copy for Admitted<'_, C> {}
 
 impl<C: Code> Seek for Admitted<'_, C> {
+    /// Two cells in three exclude a stranger.
+    const FIRST: usize = 2;
+
     #[inline(always)]
     fn place(self, table: &Table, digest: Digest, from: usize, to: usize, spots: &mut [u64]) {
         place(table, self.0.marks(), digest, from, to, spots);
