@@ -134,9 +134,10 @@ fn place_in_lines(
     for line in from / each..to.div_ceil(each) {
         let (offset, word) = mapping.line(digest, line as u32);
         let first = (offset / LINE) as u64 * in_line;
-        for i in (line * each).max(from)..((line + 1) * each).min(to) {
-            let (cell, fraction) = spread::split(Digest(word), (i - line * each) as u32, in_line);
-            spots[i] = spot(first + cell, fraction, marks);
+        let (own, until) = ((line * each).max(from), ((line + 1) * each).min(to));
+        for (i, place) in ((own - line * each) as u32..).zip(&mut spots[own..until]) {
+            let (cell, fraction) = spread::split(Digest(word), i, in_line);
+            *place = spot(first + cell, fraction, marks);
         }
     }
 }
@@ -153,6 +154,9 @@ impl<C> Clone for Admitted<'_, C> {
 impl<C> Copy for Admitted<'_, C> {}
 
 impl<C: Code> Seek for Admitted<'_, C> {
+    /// Two cells in three exclude a stranger.
+    const FIRST: usize = 2;
+
     #[inline(always)]
     fn place(self, table: &Table, digest: Digest, from: usize, to: usize, spots: &mut [u64]) {
         place(table, self.0.marks(), digest, from, to, spots);

@@ -18,9 +18,6 @@ use crate::{
 /// Keys of up to this many cells take the loops with less room for positions.
 const FEW: usize = 16;
 pub(super) const MANY: usize = spread::MOST as usize;
-/// Cells that a batch looks at before it asks for the others: seven strangers of eight are told
-/// apart by three cells of a half-full table.
-const FIRST: usize = 3;
 
 /// The width of a cell: known to the compiler, or not.
 pub(super) trait Width: Copy {
@@ -130,6 +127,9 @@ impl Width for Short {
 
 /// What a lookup asks of a cell.
 pub(super) trait Seek: Copy {
+    /// Cells that a batch looks at before it asks for the others: enough to tell seven strangers of
+    /// eight apart.
+    const FIRST: usize;
     /// Writes spots `from..to` of the digest to the same places: cells, and what to ask of them.
     fn place(self, table: &Table, digest: Digest, from: usize, to: usize, spots: &mut [u64]);
     /// The cell of a spot.
@@ -143,6 +143,9 @@ pub(super) trait Seek: Copy {
 struct Occupied;
 
 impl Seek for Occupied {
+    /// Of a half-full table.
+    const FIRST: usize = 3;
+
     #[inline(always)]
     fn place(self, table: &Table, digest: Digest, from: usize, to: usize, spots: &mut [u64]) {
         table.place(digest, from, to, spots);
@@ -435,7 +438,7 @@ impl<K: Key, W: Width, S: Seek> Lookup<'_, K, W, S> {
         let Lookup { table, width, seek, seed, keys, found } = self;
         let (hashes, run) = (table.hashes, table.run());
         // A whole line, or a few cells.
-        let first = if run == 1 { FIRST.min(hashes) } else { run };
+        let first = if run == 1 { S::FIRST.min(hashes) } else { run };
         let near = table.cells.bytes().len() <= NEAR;
         let mut all = [[0; HASHES]; CHUNK];
         batch::each_chunk(isa, seed, keys, |start, digests| {

@@ -150,7 +150,9 @@ mod tests {
                 assert!(rows.is_sorted_by_key(|row| row.bytes));
                 assert!(rows.iter().all(|row| row.false_positives <= false_positives));
                 let smallest = rows.iter().find(|row| row.shape.deletes()).unwrap();
-                assert!(keys < 1000 || matches!(smallest.shape, Shape::DLeft(_)), "{rows:?}");
+                // Where every other stranger may pass, a few counters a key are smaller still.
+                let dleft = matches!(smallest.shape, Shape::DLeft(_));
+                assert!(keys < 1000 || false_positives > 0.1 || dleft, "{rows:?}");
             }
         }
     }
