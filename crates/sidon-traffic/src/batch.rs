@@ -13,11 +13,7 @@ use crate::{
     budget::SHARDS,
     monitor::sizes::{self, Host, Port},
 };
-use sidon::{
-    Digest, Key, Seed,
-    count::Stored,
-    probe::{self, Isa, Kernel},
-};
+use sidon::{Digest, Key, Seed, count::Stored};
 use std::net::IpAddr;
 
 /// Packets in a batch.
@@ -145,7 +141,7 @@ impl Batch {
             scratch.hosts.push(source);
             scratch.hosts.push(sizes::host(packet.flow.destination()));
         }
-        probe::dispatch(Hash { seed, keys: &scratch.flows, digests: &mut scratch.digests });
+        hash(seed, &scratch.flows, &mut scratch.digests);
         for ((packet, &key), &digest) in packets.iter().zip(&scratch.flows).zip(&scratch.digests) {
             let bytes = packet.wire_len.into();
             lanes[shard(digest)].flows.push(digest, key, bytes);
@@ -154,7 +150,7 @@ impl Batch {
                 lanes[shard(digest)].ports.push(digest, port, bytes);
             }
         }
-        probe::dispatch(Hash { seed, keys: &scratch.hosts, digests: &mut scratch.digests });
+        hash(seed, &scratch.hosts, &mut scratch.digests);
         let pairs = scratch.hosts.as_chunks::<2>().0.iter().zip(scratch.digests.as_chunks::<2>().0);
         for (packet, (hosts, digests)) in packets.iter().zip(pairs) {
             let bytes = packet.wire_len.into();
@@ -166,7 +162,7 @@ impl Batch {
                 }
             }
         }
-        probe::dispatch(Hash { seed, keys: &scratch.subnets, digests: &mut scratch.digests });
+        hash(seed, &scratch.subnets, &mut scratch.digests);
         for ((index, packet), &digest) in packets.iter().enumerate().zip(&scratch.digests) {
             lanes[shard(digest)].sources.push((index as u16, packet.flow.source()));
         }
@@ -194,17 +190,6 @@ pub fn subnet(host: &Host) -> [u8; 9] {
     subnet
 }
 
-struct Hash<'a, K> {
-    seed: Seed,
-    keys: &'a [K],
-    digests: &'a mut [Digest],
-}
-
-impl<K: Key> Kernel for Hash<'_, K> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<I: Isa>(self, isa: I) {
-        K::digests(isa, self.seed, self.keys, &mut self.digests[..self.keys.len()]);
-    }
+fn hash<K: Key>(seed: Seed, keys: &[K], digests: &mut [Digest]) {
+    sidon::hash::digests(seed, keys, &mut digests[..keys.len()]);
 }

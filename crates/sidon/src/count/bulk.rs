@@ -23,6 +23,20 @@ impl Min {
         amounts: &[u64],
         refused: &mut dyn FnMut(usize, Refused),
     ) {
+        assert_eq!(keys.len(), amounts.len(), "one amount a key");
+        batch::hashed(self.seed, keys, |first, digests| {
+            let amounts = &amounts[first..first + digests.len()];
+            self.add_digests(digests, amounts, &mut |i, why| refused(first + i, why));
+        });
+    }
+
+    /// As [`add_batch`](Self::add_batch): compiled once, here.
+    fn add_digests(
+        &mut self,
+        keys: &[Digest],
+        amounts: &[u64],
+        refused: &mut dyn FnMut(usize, Refused),
+    ) {
         struct Batch<'a, K>(&'a mut Min, &'a [K], &'a [u64], &'a mut dyn FnMut(usize, Refused));
         impl<K: Key> Job for Batch<'_, K> {
             type Output = ();
@@ -35,7 +49,6 @@ impl Min {
                 probe::dispatch(EachKey(seed, keys, bytes, Each::<Add<'_, C>, C, D>(add, cells)));
             }
         }
-        assert_eq!(keys.len(), amounts.len(), "one amount a key");
         cell::by_shape(self.shape, Batch(self, keys, amounts, refused));
     }
 
@@ -45,7 +58,9 @@ impl Min {
     /// If the two slices differ in length.
     pub fn estimate_batch<K: Key>(&self, keys: &[K], estimates: &mut [Estimate]) {
         assert_eq!(keys.len(), estimates.len(), "one answer a key");
-        self.ask(keys, estimates);
+        batch::hashed(self.seed, keys, |first, digests| {
+            self.estimate_digests(digests, &mut estimates[first..first + digests.len()]);
+        });
     }
 
     /// Writes the smallest counter of each key to the same place: the value of its estimate, and
@@ -55,7 +70,17 @@ impl Min {
     /// If the two slices differ in length.
     pub fn least_batch<K: Key>(&self, keys: &[K], values: &mut [u64]) {
         assert_eq!(keys.len(), values.len(), "one answer a key");
-        self.ask(keys, values);
+        batch::hashed(self.seed, keys, |first, digests| {
+            self.least_digests(digests, &mut values[first..first + digests.len()]);
+        });
+    }
+
+    fn estimate_digests(&self, digests: &[Digest], estimates: &mut [Estimate]) {
+        self.ask(digests, estimates);
+    }
+
+    fn least_digests(&self, digests: &[Digest], values: &mut [u64]) {
+        self.ask(digests, values);
     }
 
     fn ask<K: Key, T: Answer>(&self, keys: &[K], answers: &mut [T]) {

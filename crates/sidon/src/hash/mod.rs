@@ -28,7 +28,25 @@ pub mod spread;
 mod key;
 pub use key::Key;
 
+use crate::probe::{self, Isa, Kernel};
 use std::fmt;
+
+/// Writes the digest of each key to the same place, by the best instructions there are.
+///
+/// # Panics
+/// If the two slices differ in length.
+pub fn digests<K: Key>(seed: Seed, keys: &[K], digests: &mut [Digest]) {
+    struct Hash<'a, K>(Seed, &'a [K], &'a mut [Digest]);
+    impl<K: Key> Kernel for Hash<'_, K> {
+        type Output = ();
+        #[inline(always)]
+        fn run<I: Isa>(self, isa: I) {
+            K::digests(isa, self.0, self.1, self.2);
+        }
+    }
+    assert_eq!(keys.len(), digests.len(), "one digest a key");
+    probe::dispatch(Hash(seed, keys, digests));
+}
 
 /// The number of the digest function in the byte format.
 pub(crate) const SIPHASH_1_3: u16 = 1;

@@ -1,6 +1,6 @@
 //! Batches: hash, ask for lines, and act on them once they have come.
 
-use crate::{Digest, Key, Seed, probe::Isa};
+use crate::{Digest, Key, Seed, hash, probe::Isa};
 
 /// Keys under way at a time: enough to hide a memory's latency, few enough to stay in registers'
 /// reach.
@@ -87,6 +87,22 @@ fn staggered<I: Isa, K: Key, S: Steps>(isa: I, seed: Seed, keys: &[K], mut steps
     while acted < asked {
         steps.act(acted, &places[acted % RING]);
         acted += 1;
+    }
+}
+
+/// Keys that are hashed before a loop over their digests starts.
+const RUN: usize = 128;
+
+/// Calls `act` with the digests of one run of keys after the other, and the index of its first.
+///
+/// Loops over keys are loops over digests, which are compiled once, here. What is compiled again for
+/// every kind of key is the hashing alone.
+pub(crate) fn hashed<K: Key>(seed: Seed, keys: &[K], mut act: impl FnMut(usize, &[Digest])) {
+    let mut digests = [Digest(0); RUN];
+    for (i, keys) in keys.chunks(RUN).enumerate() {
+        let digests = &mut digests[..keys.len()];
+        hash::digests(seed, keys, digests);
+        act(i * RUN, digests);
     }
 }
 

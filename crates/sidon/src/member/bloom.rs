@@ -10,11 +10,12 @@
 //! [`Blocked`](super::Blocked) trades a few bits for a single line.
 
 use super::{
+    batch,
     mapping::Spread,
     table::{self, Bit, OnTable, Table},
 };
 use crate::{
-    Certainty, Infeasible, Key, Malformed, Refused, Seed,
+    Certainty, Digest, Infeasible, Key, Malformed, Refused, Seed,
     bytes::{self, Image},
     cells,
     ops::{Contains, Insert, Merge},
@@ -110,16 +111,26 @@ impl<K: Key + ?Sized> Insert<K> for Bloom {
     where
         K: Sized,
     {
-        struct Loop<'a, K>(&'a mut Bloom, &'a [K]);
-        impl<K: Key> Kernel for Loop<'_, K> {
+        batch::hashed(self.seed, keys, |_, digests| self.insert_digests(digests));
+    }
+}
+
+impl Bloom {
+    fn insert_digests(&mut self, digests: &[Digest]) {
+        struct Loop<'a>(&'a mut Bloom, &'a [Digest]);
+        impl Kernel for Loop<'_> {
             type Output = ();
             #[inline(always)]
             fn run<I: Isa>(self, isa: I) {
-                let Loop(filter, keys) = self;
-                table::each_key(isa, Bit, filter, keys, Enter);
+                let Loop(filter, digests) = self;
+                table::each_key(isa, Bit, filter, digests, Enter);
             }
         }
-        probe::dispatch(Loop(self, keys));
+        probe::dispatch(Loop(self, digests));
+    }
+
+    fn contains_digests(&self, digests: &[Digest], found: &mut [bool]) {
+        self.bits.contains_batch(self.seed, digests, found);
     }
 }
 
@@ -141,7 +152,10 @@ impl<K: Key + ?Sized> Contains<K> for Bloom {
     where
         K: Sized,
     {
-        self.bits.contains_batch(self.seed, keys, found);
+        assert_eq!(keys.len(), found.len(), "one answer a key");
+        batch::hashed(self.seed, keys, |first, digests| {
+            self.contains_digests(digests, &mut found[first..first + digests.len()]);
+        });
     }
 
     fn certainty(&self) -> Certainty {

@@ -239,7 +239,7 @@ impl<C: Code, S: Store> Coded<C, S> {
         true
     }
 
-    pub(super) fn contains_batch<K: Key>(&self, keys: &[K], found: &mut [bool]) {
+    pub(super) fn contains_batch(&self, keys: &[Digest], found: &mut [bool]) {
         let (table, reader) = (self.store.table(), self.store.reader());
         if table.cells.bytes().len() <= NEAR {
             assert_eq!(keys.len(), found.len(), "one answer a key");
@@ -255,10 +255,10 @@ impl<C: Code, S: Store> Coded<C, S> {
         self.act(act, &spots[..hashes])
     }
 
-    pub(super) fn act_on_all<K: Key>(
+    pub(super) fn act_on_all(
         &mut self,
         act: Act,
-        keys: &[K],
+        keys: &[Digest],
         refused: &mut dyn FnMut(usize, Refused),
     ) {
         match act {
@@ -483,6 +483,22 @@ pub(super) fn plausible(
 /// What can be asked of a filter that holds a [`Coded`] as `filter`.
 macro_rules! coded_filter {
     ($name:ident) => {
+        /// What is asked of digests: compiled once, here.
+        impl $name {
+            fn change_digests(
+                &mut self,
+                act: Act,
+                digests: &[crate::Digest],
+                refused: &mut dyn FnMut(usize, Refused),
+            ) {
+                self.filter.act_on_all(act, digests, refused);
+            }
+
+            fn contains_digests(&self, digests: &[crate::Digest], found: &mut [bool]) {
+                self.filter.contains_batch(digests, found);
+            }
+        }
+
         impl<K: Key + ?Sized> Insert<K> for $name {
             #[inline]
             fn insert(&mut self, key: &K) -> Result<(), Refused> {
@@ -493,7 +509,10 @@ macro_rules! coded_filter {
             where
                 K: Sized,
             {
-                self.filter.act_on_all(Act::Insert, keys, refused);
+                super::batch::hashed(self.filter.seed, keys, |first, digests| {
+                    let refused = &mut |i, why| refused(first + i, why);
+                    self.change_digests(Act::Insert, digests, refused);
+                });
             }
         }
 
@@ -507,7 +526,10 @@ macro_rules! coded_filter {
             where
                 K: Sized,
             {
-                self.filter.act_on_all(Act::Remove, keys, refused);
+                super::batch::hashed(self.filter.seed, keys, |first, digests| {
+                    let refused = &mut |i, why| refused(first + i, why);
+                    self.change_digests(Act::Remove, digests, refused);
+                });
             }
         }
 
@@ -521,7 +543,10 @@ macro_rules! coded_filter {
             where
                 K: Sized,
             {
-                self.filter.contains_batch(keys, found);
+                assert_eq!(keys.len(), found.len(), "one answer a key");
+                super::batch::hashed(self.filter.seed, keys, |first, digests| {
+                    self.contains_digests(digests, &mut found[first..first + digests.len()]);
+                });
             }
 
             fn certainty(&self) -> Certainty {

@@ -14,6 +14,7 @@
 //! INFOCOM 2012, equations 7 and 8.
 
 use super::{
+    batch,
     lines::{self, EachKey},
     mapping::{InLines, LINES_MOST, Ones, Spread},
     table::{self, Nibble, OnTable, Table, Width, with_line_width},
@@ -246,12 +247,7 @@ impl Counting {
         }
     }
 
-    fn act_on_all<K: Key>(
-        &mut self,
-        act: Act,
-        keys: &[K],
-        refused: &mut dyn FnMut(usize, Refused),
-    ) {
+    fn act_on_all(&mut self, act: Act, keys: &[Digest], refused: &mut dyn FnMut(usize, Refused)) {
         if let Some(mapping) = self.counters.in_lines {
             let (seed, width) = (self.seed, self.shape.width);
             return match act {
@@ -372,7 +368,9 @@ impl<K: Key + ?Sized> Insert<K> for Counting {
     where
         K: Sized,
     {
-        self.act_on_all(Act::Insert, keys, refused);
+        batch::hashed(self.seed, keys, |first, digests| {
+            self.act_on_all(Act::Insert, digests, &mut |i, why| refused(first + i, why));
+        });
     }
 }
 
@@ -386,7 +384,9 @@ impl<K: Key + ?Sized> Remove<K> for Counting {
     where
         K: Sized,
     {
-        self.act_on_all(Act::Remove, keys, refused);
+        batch::hashed(self.seed, keys, |first, digests| {
+            self.act_on_all(Act::Remove, digests, &mut |i, why| refused(first + i, why));
+        });
     }
 }
 
@@ -400,7 +400,11 @@ impl<K: Key + ?Sized> Contains<K> for Counting {
     where
         K: Sized,
     {
-        self.counters.contains_batch(self.seed, keys, found);
+        assert_eq!(keys.len(), found.len(), "one answer a key");
+        batch::hashed(self.seed, keys, |first, digests| {
+            let found = &mut found[first..first + digests.len()];
+            self.counters.contains_batch(self.seed, digests, found);
+        });
     }
 
     fn certainty(&self) -> Certainty {

@@ -281,7 +281,7 @@ impl Table {
     }
 
     /// The answers for any number of keys.
-    pub(super) fn contains_batch<K: Key>(&self, seed: Seed, keys: &[K], found: &mut [bool]) {
+    pub(super) fn contains_batch(&self, seed: Seed, keys: &[Digest], found: &mut [bool]) {
         assert_eq!(keys.len(), found.len(), "one answer a key");
         if let Some(mapping) = self.in_lines {
             let table = self.cells.bytes();

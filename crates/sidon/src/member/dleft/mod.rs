@@ -40,8 +40,9 @@ mod image;
 
 pub use crate::left::{Moved, Moves, SUBTABLES_MOST};
 
+use super::batch;
 use crate::{
-    Certainty, Infeasible, Key, Refused, Seed,
+    Certainty, Digest, Infeasible, Key, Refused, Seed,
     cells::bucket::Layout,
     left::{self, ANY, Each, Form, Place, Placing, Spot, Table, with_layout},
     ops::{Contains, Insert, Merge, Remove},
@@ -192,8 +193,7 @@ impl DLeft {
 
     /// How many copies of the key are stored, or of others with its fingerprint.
     pub fn count<K: Key + ?Sized>(&self, key: &K) -> u64 {
-        let places = self.table.places::<ANY>(key.digest(self.seed));
-        with_layout!(self.shape, |layout| self.count_at(BASE, layout, &places))
+        self.count_digest(key.digest(self.seed))
     }
 
     /// Writes the number of copies of each key to the same place of `counts`.
@@ -202,7 +202,9 @@ impl DLeft {
     /// If the two slices differ in length.
     pub fn count_batch<K: Key>(&self, keys: &[K], counts: &mut [u64]) {
         assert_eq!(keys.len(), counts.len(), "one answer a key");
-        left::each_key(self.seed, keys, Ask { filter: self, answers: counts, answer: Count });
+        batch::hashed(self.seed, keys, |first, digests| {
+            self.count_digests(digests, &mut counts[first..first + digests.len()]);
+        });
     }
 
     /// The stored fingerprints and their copies, in the order of the table.
@@ -478,38 +480,39 @@ impl Each for Change<'_> {
 impl<K: Key + ?Sized> Insert<K> for DLeft {
     #[inline]
     fn insert(&mut self, key: &K) -> Result<(), Refused> {
-        let places = self.table.places::<ANY>(key.digest(self.seed));
-        with_layout!(self.shape, |layout| self.insert_at(BASE, layout, &places))
+        self.insert_digest(key.digest(self.seed))
     }
 
     fn insert_batch(&mut self, keys: &[K], refused: &mut dyn FnMut(usize, Refused))
     where
         K: Sized,
     {
-        left::each_key(self.seed, keys, Change { filter: self, act: Act::Insert, refused });
+        batch::hashed(self.seed, keys, |first, digests| {
+            self.change_digests(Act::Insert, digests, &mut |i, why| refused(first + i, why));
+        });
     }
 }
 
 impl<K: Key + ?Sized> Remove<K> for DLeft {
     #[inline]
     fn remove(&mut self, key: &K) -> Result<(), Refused> {
-        let places = self.table.places::<ANY>(key.digest(self.seed));
-        with_layout!(self.shape, |layout| self.remove_at(BASE, layout, &places))
+        self.remove_digest(key.digest(self.seed))
     }
 
     fn remove_batch(&mut self, keys: &[K], refused: &mut dyn FnMut(usize, Refused))
     where
         K: Sized,
     {
-        left::each_key(self.seed, keys, Change { filter: self, act: Act::Remove, refused });
+        batch::hashed(self.seed, keys, |first, digests| {
+            self.change_digests(Act::Remove, digests, &mut |i, why| refused(first + i, why));
+        });
     }
 }
 
 impl<K: Key + ?Sized> Contains<K> for DLeft {
     #[inline]
     fn contains(&self, key: &K) -> bool {
-        let places = self.table.places::<ANY>(key.digest(self.seed));
-        with_layout!(self.shape, |layout| self.contains_at(BASE, layout, &places))
+        self.contains_digest(key.digest(self.seed))
     }
 
     fn contains_batch(&self, keys: &[K], found: &mut [bool])
@@ -517,7 +520,9 @@ impl<K: Key + ?Sized> Contains<K> for DLeft {
         K: Sized,
     {
         assert_eq!(keys.len(), found.len(), "one answer a key");
-        left::each_key(self.seed, keys, Ask { filter: self, answers: found, answer: IsIn });
+        batch::hashed(self.seed, keys, |first, digests| {
+            self.contains_digests(digests, &mut found[first..first + digests.len()]);
+        });
     }
 
     fn certainty(&self) -> Certainty {
@@ -553,7 +558,45 @@ impl Merge for DLeft {
     }
 }
 
+/// What is asked of digests: compiled once, here.
 impl DLeft {
+    fn insert_digest(&mut self, digest: Digest) -> Result<(), Refused> {
+        let places = self.table.places::<ANY>(digest);
+        with_layout!(self.shape, |layout| self.insert_at(BASE, layout, &places))
+    }
+
+    fn remove_digest(&mut self, digest: Digest) -> Result<(), Refused> {
+        let places = self.table.places::<ANY>(digest);
+        with_layout!(self.shape, |layout| self.remove_at(BASE, layout, &places))
+    }
+
+    fn contains_digest(&self, digest: Digest) -> bool {
+        let places = self.table.places::<ANY>(digest);
+        with_layout!(self.shape, |layout| self.contains_at(BASE, layout, &places))
+    }
+
+    fn count_digest(&self, digest: Digest) -> u64 {
+        let places = self.table.places::<ANY>(digest);
+        with_layout!(self.shape, |layout| self.count_at(BASE, layout, &places))
+    }
+
+    fn change_digests(
+        &mut self,
+        act: Act,
+        digests: &[Digest],
+        refused: &mut dyn FnMut(usize, Refused),
+    ) {
+        left::each_key(self.seed, digests, Change { filter: self, act, refused });
+    }
+
+    fn contains_digests(&self, digests: &[Digest], found: &mut [bool]) {
+        left::each_key(self.seed, digests, Ask { filter: self, answers: found, answer: IsIn });
+    }
+
+    fn count_digests(&self, digests: &[Digest], counts: &mut [u64]) {
+        left::each_key(self.seed, digests, Ask { filter: self, answers: counts, answer: Count });
+    }
+
     fn insert_fingerprint(&mut self, fingerprint: u64) -> Result<(), Refused> {
         let places = self.table.places_of::<ANY>(fingerprint);
         with_layout!(self.shape, |layout| self.insert_at(BASE, layout, &places))

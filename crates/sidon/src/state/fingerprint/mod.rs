@@ -45,7 +45,7 @@ use crate::{
     answer::Lookup,
     cells::bucket::Layout,
     left::{self, Each, Form, Place, SUBTABLES_MOST, Spot, Table, with_fast_layout},
-    member,
+    member::{self, batch},
     ops::{Merge, Next, StateMap},
     probe::{BASE, Isa},
 };
@@ -302,7 +302,24 @@ impl Fingerprint {
     /// If the two slices differ in length.
     pub fn lookup_batch<K: Key>(&self, keys: &[K], answers: &mut [Lookup<State>]) {
         assert_eq!(keys.len(), answers.len(), "one answer a key");
-        left::each_key_of_few(self.seed, keys, Ask { map: self, answers });
+        batch::hashed(self.seed, keys, |first, digests| {
+            self.lookup_digests(digests, &mut answers[first..first + digests.len()]);
+        });
+    }
+
+    /// As [`lookup_batch`](Self::lookup_batch): compiled once, here.
+    fn lookup_digests(&self, digests: &[Digest], answers: &mut [Lookup<State>]) {
+        left::each_key_of_few(self.seed, digests, Ask { map: self, answers });
+    }
+
+    /// As [`transition_batch`](Self::transition_batch): compiled once, here.
+    fn transition_digests(
+        &mut self,
+        digests: &[Digest],
+        change: &mut dyn FnMut(usize, Lookup<State>) -> Next<State>,
+        refused: &mut dyn FnMut(usize, Refused),
+    ) {
+        left::each_key_of_few(self.seed, digests, Change { map: self, change, refused });
     }
 
     /// A [`transition`](StateMap::transition) of each flow, in order: `change` gets the index of a
@@ -311,10 +328,13 @@ impl Fingerprint {
     pub fn transition_batch<K: Key>(
         &mut self,
         keys: &[K],
-        change: impl FnMut(usize, Lookup<State>) -> Next<State>,
+        mut change: impl FnMut(usize, Lookup<State>) -> Next<State>,
         refused: &mut dyn FnMut(usize, Refused),
     ) {
-        left::each_key_of_few(self.seed, keys, Change { map: self, change, refused });
+        batch::hashed(self.seed, keys, |first, digests| {
+            let change = &mut |i: usize, now| change(first + i, now);
+            self.transition_digests(digests, change, &mut |i, why| refused(first + i, why));
+        });
     }
 
     /// Does the same to each flow whatever its state: [`insert`](StateMap::insert),
@@ -342,6 +362,12 @@ impl Fingerprint {
         })
     }
 
+    fn lookup_digest(&self, digest: Digest) -> Lookup<State> {
+        with_fast_layout!(self.shape, |layout, D| {
+            self.lookup_at(BASE, layout, &self.table.places::<D>(digest))
+        })
+    }
+
     /// One function for all closures: single operations are compiled once.
     fn transition_of(
         &mut self,
@@ -360,10 +386,7 @@ impl<K: Key + ?Sized> StateMap<K> for Fingerprint {
 
     #[inline]
     fn lookup(&self, key: &K) -> Lookup<State> {
-        let digest = key.digest(self.seed);
-        with_fast_layout!(self.shape, |layout, D| {
-            self.lookup_at(BASE, layout, &self.table.places::<D>(digest))
-        })
+        self.lookup_digest(key.digest(self.seed))
     }
 
     fn touch(&mut self, key: &K) -> Lookup<State> {
