@@ -2,16 +2,17 @@
 //!
 //! The sections: `machine` is what the memory can do, `hash` what hashing a key costs, `member`
 //! every set of ours beside the sets of others, `zone` small exact sets beside a table and a
-//! filter, `count` our counts beside those of others,
-//! `state` every map from flows to states. `top` runs only when it is named: the
-//! heaviest of fifty million packets, checked. Times are medians over interleaved rounds, with
-//! the fastest and slowest round beside them. Built as a user builds: no target CPU is named, so
-//! instructions beyond the baseline come from run-time dispatch, ours and the peers' alike.
+//! filter, `count` our counts beside those of others, `state` every map from flows to states.
+//! `engine`, fifty million packets through all monitors, and `top`, the heaviest of as many, run
+//! only when they are named. Times are medians over interleaved rounds, with the fastest and slowest
+//! round beside them. Built as a user builds: no target CPU is named, so instructions beyond the
+//! baseline come from run-time dispatch, ours and the peers' alike.
 
 mod args;
 mod clock;
 mod count;
 mod digest;
+mod engine;
 mod filter;
 mod hash;
 mod host;
@@ -65,6 +66,9 @@ fn main() -> Result<ExitCode> {
     counters.retain(|entry| args.wants("count", entry.name));
     if !counters.is_empty() {
         rows.extend(count::run(&counters, &args, &mut notes)?);
+    }
+    if args.names("engine") {
+        rows.extend(engine::run(args.quick, &mut notes)?);
     }
     if args.names("top") {
         rows.extend(top::run(args.quick, &mut notes)?);

@@ -1,0 +1,116 @@
+//! Packets a second through the engine, all monitors on, beside exact hash maps that do the same.
+//!
+//! Packets are generated block by block, and only looking at them is timed. The maps keep bytes
+//! and packets for each flow, host and port, and the set of source addresses: what the engine
+//! answers, in memory that grows. Afterwards the engine's list of the heaviest flows is compared
+//! with the maps': every bound, and whether a flow is missing.
+
+use crate::{
+    clock::ns_each,
+    report::{Row, Size},
+    stats::Summary,
+};
+use anyhow::Result;
+use hashbrown::{HashMap, HashSet};
+use sidon::Seed;
+use sidon_traffic::{
+    Decoder, Engine, Filter, FlowKey, Generator, Mix, Packet, Settings,
+    generate::Shares,
+    monitor::sizes::{self, Host, Port},
+};
+use std::{collections::BTreeMap, net::IpAddr};
+
+/// Packets generated, then looked at, at a time.
+const BLOCK: usize = 1 << 16;
+/// The heaviest flows that are compared.
+const LISTED: usize = 20;
+/// The engine's memory.
+const MEMORY: u64 = 16 << 20;
+
+/// What the engine answers, exactly.
+#[derive(Default)]
+struct Maps {
+    flows: HashMap<FlowKey, [u64; 2]>,
+    hosts: HashMap<Host, [u64; 2]>,
+    ports: HashMap<Port, [u64; 2]>,
+    sources: HashSet<IpAddr>,
+}
+
+impl Maps {
+    fn packet(&mut self, packet: &Packet) {
+        let bytes = u64::from(packet.wire_len);
+        let add = |counts: &mut [u64; 2]| {
+            counts[0] += bytes;
+            counts[1] += 1;
+        };
+        add(self.flows.entry(packet.flow.undirected()).or_default());
+        let (source, destination) = (packet.flow.source(), packet.flow.destination());
+        add(self.hosts.entry(sizes::host(source)).or_default());
+        if source != destination {
+            add(self.hosts.entry(sizes::host(destination)).or_default());
+        }
+        if let Some(port) = sizes::port(packet) {
+            add(self.ports.entry(port).or_default());
+        }
+        self.sources.insert(source);
+    }
+}
+
+pub(crate) fn run(quick: bool, notes: &mut Vec<String>) -> Result<Vec<Row>> {
+    let packets = if quick { 2_000_000 } else { 50_000_000 };
+    // Mostly short conversations: ten million flows in the full run.
+    let shares = Shares { web: 30, dns: 60, peers: 8, ping: 2, scan: 0 };
+    let mix =
+        Mix { packets, zipf: 0.5, clients: 60_000, active: 100_000, shares, ..Mix::default() };
+    let settings = Settings { memory: MEMORY, top: LISTED, ..Settings::new(Seed(3)) };
+    let mut engine = Engine::new(settings, Filter::default(), Decoder::default())?;
+    engine.start();
+    let mut maps = Maps::default();
+    let mut generator = Generator::new(mix, 4)?;
+    let mut block: Vec<Packet> = Vec::with_capacity(BLOCK);
+    let (mut ours, mut exact) = (Vec::new(), Vec::new());
+    loop {
+        block.clear();
+        block.extend(generator.by_ref().take(BLOCK));
+        if block.is_empty() {
+            break;
+        }
+        ours.push(ns_each(block.len(), || block.iter().for_each(|packet| engine.packet(packet))));
+        exact.push(ns_each(block.len(), || block.iter().for_each(|packet| maps.packet(packet))));
+    }
+    let (report, _) = engine.finish();
+    let mut heaviest: Vec<_> = maps.flows.iter().collect();
+    heaviest.sort_unstable_by_key(|(_, counts)| std::cmp::Reverse(counts[0]));
+    let listed: HashSet<_> = report.flows.entries.iter().map(|entry| entry.key).collect();
+    let found = heaviest[..LISTED].iter().filter(|(key, _)| listed.contains(*key)).count();
+    let wrong = report.flows.entries.iter().filter(|entry| {
+        let truth = maps.flows.get(&entry.key).copied().unwrap_or_default();
+        let mut both = entry.amounts.iter().zip(truth);
+        both.any(|(bounds, truth)| truth < bounds.least || truth > bounds.most)
+    });
+    let wrong = wrong.count() as u64;
+    notes.push(format!(
+        "engine: {packets} packets of {} flows in {} KiB: {found} of the true top {LISTED} listed, {} \
+         leading, {wrong} bounds violated, ledger balance {}; the maps' flows alone take about {} MiB",
+        maps.flows.len(),
+        MEMORY >> 10,
+        report.flows.leading,
+        report.ledger.balance(),
+        (maps.flows.capacity() * (size_of::<(FlowKey, [u64; 2])>() + 1)) >> 20,
+    ));
+    let row = |structure: &str, ours, times: &[f64]| Row {
+        section: "engine",
+        structure: structure.to_owned(),
+        ours,
+        removes: false,
+        op: "packet",
+        size: Size::Keys(maps.flows.len() as u64),
+        ns: Summary::of(times),
+        bits_per_key: None,
+        fpr: None,
+        lost: Some(if ours { wrong } else { 0 }),
+        overestimate: None,
+        ratio: BTreeMap::new(),
+    };
+    Ok(vec![row("sidon_engine", true, &ours), row("hash_maps", false, &exact)])
+}
