@@ -53,6 +53,6 @@ pub use flow::FlowKey;
 pub use generate::{Generator, Mix};
 pub use ledger::Ledger;
 pub use link::LinkType;
-pub use packet::{Decoder, Packet, Transport, Tunnels, Undecoded};
+pub use packet::{Decoder, Packet, TcpFlags, Transport, Tunnels, Undecoded};
 pub use report::Report;
 pub use source::{Broken, Frame, Source, SourceError};

@@ -2,7 +2,9 @@
 
 use crate::show::{self, whole};
 use sidon::count::{Bounds, Ranking};
-use sidon_traffic::{Report, audit::Audit, ledger::Ledger, monitor::sizes, time};
+use sidon_traffic::{
+    Report, audit::Audit, ledger::Ledger, monitor::connections::OUTCOMES, monitor::sizes, time,
+};
 use std::fmt::Write;
 
 /// How a screen is to look.
@@ -33,9 +35,10 @@ pub(super) fn render(title: &str, report: &Report, style: Style) -> String {
     let flow = |key: &sidon_traffic::FlowKey| key.two_way().to_string();
     screen.ranking("FLOW", &report.flows, if much { 30 } else { 10 }, flow);
     if style.detail != Detail::Little {
-        let few = if much { 20 } else { 5 };
+        let few = if much { 20 } else { 4 };
         screen.ranking("HOST", &report.hosts, few, |key| sizes::address(*key).to_string());
         screen.ranking("PORT", &report.ports, few, |key| sizes::port_name(*key).to_string());
+        screen.connections(report);
         screen.sources(report);
         screen.subnets(report);
     }
@@ -125,6 +128,41 @@ impl Screen {
         self.line(&self.dim(&format!("  {certain}")));
     }
 
+    fn connections(&mut self, report: &Report) {
+        let counts = &report.connections;
+        let all: u64 = counts.by_state.iter().sum();
+        if all == 0 {
+            return;
+        }
+        self.line("");
+        let head = format!(
+            "CONNECTIONS  {}: {} half open (at most {}), {} open, {} don't know",
+            whole(all),
+            whole(counts.half_open),
+            whole(counts.peak_half_open),
+            whole(counts.open),
+            whole(counts.dont_know),
+        );
+        self.line(&self.bold(&head));
+        let states = OUTCOMES.iter().zip(counts.by_state).filter(|(_, times)| *times > 0);
+        let items: Vec<_> =
+            states.map(|(name, times)| format!("{name} {}", whole(times))).collect();
+        self.wrapped(&items);
+    }
+
+    /// Items side by side, in as many lines as they need.
+    fn wrapped(&mut self, items: &[String]) {
+        let mut line = String::from(" ");
+        for item in items {
+            if line.len() + item.len() + 2 > WIDTH {
+                self.line(&line);
+                line = String::from(" ");
+            }
+            let _ = write!(line, " {item} ");
+        }
+        self.line(&line);
+    }
+
     fn sources(&mut self, report: &Report) {
         if report.new_sources.is_empty() {
             return;
@@ -137,16 +175,9 @@ impl Screen {
         );
         self.line(&self.bold(&head));
         let shown = if self.style.detail == Detail::Much { usize::MAX } else { SUBNETS };
-        let mut line = String::from(" ");
-        for (subnet, count) in report.new_sources.iter().take(shown) {
-            let item = format!(" {subnet} {count} ");
-            if line.len() + item.len() > WIDTH {
-                self.line(&line);
-                line = String::from(" ");
-            }
-            line.push_str(&item);
-        }
-        self.line(&line);
+        let subnets = report.new_sources.iter().take(shown);
+        let items: Vec<_> = subnets.map(|(subnet, count)| format!("{subnet} {count}")).collect();
+        self.wrapped(&items);
     }
 
     fn subnets(&mut self, report: &Report) {
@@ -174,6 +205,9 @@ impl Screen {
         let head = format!("AUDIT  {violations} bound violations in {} flows", whole(flows));
         self.line(&self.bold(&head));
         for (name, finding) in audit.parts() {
+            if name == "connections" {
+                continue;
+            }
             let exact = 100.0 * finding.exact as f64 / finding.keys.max(1) as f64;
             let line = format!(
                 "  {name:8}{:>12} keys{exact:>9.2} % exact{:>14.1} bytes too high on average",
@@ -182,6 +216,13 @@ impl Screen {
             );
             self.line(&line);
         }
+        let states = &audit.states;
+        self.line(&format!(
+            "  states  {:>12} answers, {} don't know, {} of another flow of the same fingerprint",
+            whole(states.answers),
+            whole(states.dont_knows),
+            whole(states.mistaken),
+        ));
     }
 
     fn ledger(&mut self, ledger: &Ledger) {
