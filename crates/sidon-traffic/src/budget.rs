@@ -7,7 +7,7 @@
 use crate::{
     FlowKey,
     monitor::{
-        connections,
+        alarms, connections,
         sizes::{Host, Port},
     },
 };
@@ -32,6 +32,7 @@ const PORTS: u64 = 2;
 const SOURCES_V4: u64 = 14;
 const SOURCES_V6: u64 = 6;
 const CONNECTIONS: u64 = 21;
+const ALARMS: u64 = 3;
 const WHOLE: u64 = 100;
 
 /// The shapes of one shard's tables, and of those that are whole.
@@ -49,6 +50,8 @@ pub struct Budget {
     pub sources_v6: u64,
     /// The states of connections, in one table.
     pub connections: fingerprint::Shape,
+    /// Subjects of alarms of each kind.
+    pub alarms: u64,
 }
 
 impl Budget {
@@ -66,6 +69,7 @@ impl Budget {
             sources_v4: subnets::Shape::within(share(SOURCES_V4), 24)?,
             sources_v6: share(SOURCES_V6) / 16,
             connections: connections::shape(memory / WHOLE * CONNECTIONS)?,
+            alarms: alarms::subjects(memory / WHOLE * ALARMS),
         })
     }
 
@@ -76,7 +80,7 @@ impl Budget {
             + self.ports.bytes(Port::BYTES, 2)?
             + self.sources_v4.bytes()
             + self.sources_v6 * 16;
-        Ok(one * SHARDS as u64 + self.connections.bytes())
+        Ok(one * SHARDS as u64 + self.connections.bytes() + alarms::bytes(self.alarms))
     }
 }
 

@@ -14,7 +14,7 @@ use crate::{
     budget::{Budget, SHARDS},
     event::Event,
     ledger::Ledger,
-    monitor::{connections::Connections, sizes, subnet::Watched},
+    monitor::{alarms::Alarms, connections::Connections, sizes, subnet::Watched},
     report::{self, Report},
     shard::Shard,
 };
@@ -65,8 +65,10 @@ pub struct Engine {
     decoder: Decoder,
     crew: Crew,
     connections: Connections,
+    alarms: Alarms,
     first_ns: Option<u64>,
     last_ns: u64,
+    last_packet: Option<Packet>,
 }
 
 /// Who owns the shards.
@@ -96,6 +98,7 @@ impl Engine {
         let connections = Connections::new(budget.connections, seed, audit)?;
         Ok(Engine {
             connections,
+            alarms: Alarms::new(budget.alarms, seed)?,
             crew: Crew::Alone { shards, batch: Box::default() },
             settings,
             budget,
@@ -104,6 +107,7 @@ impl Engine {
             decoder,
             first_ns: None,
             last_ns: 0,
+            last_packet: None,
         })
     }
 
@@ -235,7 +239,21 @@ impl Engine {
             Crew::Alone { batch, .. } => &batch.packets,
             Crew::Many { ring, next, .. } => &ring[*next].packets,
         };
-        self.connections.take(packets);
+        let verdicts = self.connections.take(packets);
+        self.alarms.take(packets, verdicts);
+        if let (Some(sink), Some(packet)) = (&self.settings.events, packets.last())
+            && let Ok(mut sink) = sink.lock()
+        {
+            self.alarms.drain_events(packet, &mut *sink);
+        }
+        if let Some(packet) = packets.last() {
+            self.last_packet = Some(*packet);
+        }
+    }
+
+    /// The alarms so far.
+    pub fn alarms(&self) -> &Alarms {
+        &self.alarms
     }
 
     /// The states of connections.
@@ -275,11 +293,19 @@ impl Engine {
             self.ledger.refused("sources_v4", shard.sources.refused[0]);
             self.ledger.refused("sources_v6", shard.sources.refused[1]);
         }
+        self.connections.pass(self.last_ns);
+        self.alarms.end(self.last_ns);
+        if let (Some(sink), Some(packet)) = (&self.settings.events, &self.last_packet)
+            && let Ok(mut sink) = sink.lock()
+        {
+            self.alarms.drain_events(packet, &mut *sink);
+        }
         let counts = self.connections.counts();
         self.ledger.refused("connections", counts.refused);
         self.ledger.dont_know("connections", counts.dont_know);
         let report = report::of(report::Parts {
             connections: &self.connections,
+            alarms: &self.alarms,
             allocated: self.budget.bytes().unwrap_or(u64::MAX),
             settings: &self.settings,
             ledger: self.ledger,

@@ -48,6 +48,7 @@ pub mod source;
 pub mod time;
 
 pub use engine::{Engine, Settings};
+pub use event::Event;
 pub use filter::{Filter, Verdict};
 pub use flow::FlowKey;
 pub use generate::{Generator, Mix};

@@ -6,6 +6,7 @@ use crate::{
     engine::Settings,
     ledger::Ledger,
     monitor::{
+        alarms::{Alarm, Alarms},
         connections::{Connections, Counts, OUTCOMES},
         sizes::{self, Host, Port},
         sources::Subnet,
@@ -44,6 +45,10 @@ pub struct Report {
     pub connections: Counts,
     /// The chance that a packet of a new connection was taken for another's at the end.
     pub stranger_rate: f64,
+    /// Alarms, in the order in which they were raised.
+    pub alarms: Vec<Alarm>,
+    /// How many more alarms there were.
+    pub alarms_unlisted: u64,
     /// What the exact twins say, if they ran.
     pub audit: Option<Audit>,
 }
@@ -54,13 +59,15 @@ pub(crate) struct Parts<'a> {
     pub(crate) ledger: Ledger,
     pub(crate) shards: &'a [Shard],
     pub(crate) connections: &'a Connections,
+    pub(crate) alarms: &'a Alarms,
     pub(crate) allocated: u64,
     pub(crate) first_ns: Option<u64>,
     pub(crate) last_ns: u64,
 }
 
 pub(crate) fn of(parts: Parts<'_>) -> Report {
-    let Parts { settings, ledger, shards, connections, allocated, first_ns, last_ns } = parts;
+    let Parts { settings, ledger, shards, connections, alarms, allocated, first_ns, last_ns } =
+        parts;
     let mut new_sources: Vec<_> =
         shards.iter().flat_map(|shard| shard.sources.new_by_subnet()).collect();
     new_sources.sort_by_key(|&(subnet, hosts)| (std::cmp::Reverse(hosts), subnet));
@@ -76,6 +83,8 @@ pub(crate) fn of(parts: Parts<'_>) -> Report {
         new_sources,
         new_sources_total: shards.iter().map(|shard| shard.sources.new).sum(),
         subnets: settings.subnets.iter().map(|one| (one.to_string(), one.list())).collect(),
+        alarms: alarms.alarms().to_vec(),
+        alarms_unlisted: alarms.unlisted(),
         connections: connections.counts(),
         stranger_rate: connections.stranger_rate(),
         audit: audits
@@ -146,9 +155,12 @@ impl Report {
             "open": open,
             "came_about": self.connections.came_about,
             "one_way": self.connections.one_way,
+            "one_way_capture": self.connections.is_one_way(),
             "dont_know": dont_know,
             "stranger_rate": self.stranger_rate,
         });
+        json["alarms"] = self.alarms.iter().map(Alarm::to_json).collect();
+        json["alarms_unlisted"] = self.alarms_unlisted.into();
         if !self.subnets.is_empty() {
             json["subnets"] = self.subnets.iter().map(|(subnet, hosts)| {
                 let host = |(address, sent, received): &(Ipv4Addr, u64, u64)| {

@@ -283,6 +283,12 @@ impl Connections {
 }
 
 impl Counts {
+    /// Whether the capture seems to have one side of its connections only: ten at the least, and
+    /// thrice as many as were seen to come about.
+    pub fn is_one_way(&self) -> bool {
+        self.one_way >= 10 && self.one_way > 3 * self.came_about
+    }
+
     fn enter(&mut self, life: &Life) {
         self.half_open += u64::from(life.is_half_open());
         self.open += u64::from(life.is_open());
