@@ -24,6 +24,8 @@ pub(super) enum Detail {
 
 /// Columns of the screen.
 const WIDTH: usize = 100;
+/// Alarms on the screen, unless all are asked for.
+const ALARMS: usize = 2;
 /// Subnets on the screen, unless all are asked for.
 const SUBNETS: usize = 6;
 
@@ -31,6 +33,7 @@ const SUBNETS: usize = 6;
 pub(super) fn render(title: &str, report: &Report, style: Style) -> String {
     let mut screen = Screen { text: String::new(), style };
     screen.head(title, report);
+    screen.alarms(report);
     let much = style.detail == Detail::Much;
     let flow = |key: &sidon_traffic::FlowKey| key.two_way().to_string();
     screen.ranking("FLOW", &report.flows, if much { 30 } else { 10 }, flow);
@@ -85,6 +88,33 @@ impl Screen {
             show::bytes(report.budget)
         );
         self.line(&line);
+    }
+
+    fn alarms(&mut self, report: &Report) {
+        let shown = if self.style.detail == Detail::Much { usize::MAX } else { ALARMS };
+        for alarm in report.alarms.iter().take(shown) {
+            let from = &time::iso8601(alarm.opened)[11..19];
+            let to = alarm
+                .closed
+                .map_or("the end".to_owned(), |closed| time::iso8601(closed)[11..19].to_owned());
+            let line = format!("ALARM  {} from {from} to {to}", alarm.text);
+            self.line(&self.bold(&line));
+            let evidence = alarm.evidence.iter();
+            let evidence: Vec<_> = evidence
+                .map(|(name, n)| format!("{} {}", whole(*n), name.replace('_', " ")))
+                .collect();
+            self.line(&format!("       {}", evidence.join(", ")));
+            if self.style.detail == Detail::Much {
+                self.line(&self.dim(&format!("       {}", alarm.filter)));
+            }
+        }
+        let more = report.alarms.len().saturating_sub(shown) as u64 + report.alarms_unlisted;
+        if more > 0 {
+            self.line(&self.bold(&format!("ALARM  and {} more: see --json", whole(more))));
+        }
+        if report.connections.is_one_way() {
+            self.line(&self.dim("one side of the connections only: answers pass elsewhere"));
+        }
     }
 
     /// A table of the heaviest: what, bytes and packets each with its mark.

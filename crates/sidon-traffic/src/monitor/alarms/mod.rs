@@ -6,7 +6,7 @@
 //!
 //! | alarm | subject | condition |
 //! |---|---|---|
-//! | `syn_flood` | victim and port | handshakes not confirmed: 50, and half of those asked for, each counting for less as it ages |
+//! | `syn_flood` | victim and port | handshakes not confirmed in the last five to ten seconds: 50, and half of those asked for |
 //! | `address_scan` | source and port | 25 hosts in five minutes that did not let it in |
 //! | `port_scan` | source and victim | 15 ports in five minutes that did not let it in |
 //!
@@ -28,10 +28,10 @@ use super::connections::{Deed, Verdict};
 const SECOND: u64 = 1_000_000_000;
 /// How long a condition holds before it is an alarm.
 const HOLDS: u64 = SECOND;
-/// Nanoseconds in which what is held against a victim shrinks to a third.
-const FADES: f64 = 10e9;
+/// How long a handshake counts at the least; twice this at the most.
+const SPAN: u64 = 5 * SECOND;
 /// Handshakes not confirmed that are a flood.
-const PENDING: f64 = 50.0;
+const PENDING: u64 = 50;
 /// Hosts that are a scan, and ports.
 const HOSTS: usize = 25;
 const PORTS: usize = 15;
@@ -100,15 +100,16 @@ struct List {
 #[derive(Debug, Clone)]
 struct Flood {
     subject: Subject,
-    /// Connections asked for, and those of them that came about or were refused; each counts for
-    /// less as it ages.
-    asked: f64,
-    answered: f64,
-    time: u64,
+    /// Connections asked for, in this span and the one before.
+    asked: [u64; 2],
+    /// Those that came about or were refused.
+    answered: [u64; 2],
+    /// When this span began.
+    start: u64,
     since: Option<u64>,
     alarm: Option<usize>,
     attempts: u64,
-    peak: f64,
+    peak: u64,
     sources: Distinct,
 }
 
@@ -261,8 +262,8 @@ impl List {
 impl Suspect for Flood {
     fn new(subject: Subject, now: u64) -> Self {
         let (since, alarm, sources) = (None, None, Distinct::default());
-        let (asked, answered, attempts, peak) = (0.0, 0.0, 0, 0.0);
-        Flood { subject, asked, answered, time: now, since, alarm, attempts, peak, sources }
+        let (asked, answered, attempts, peak) = ([0; 2], [0; 2], 0, 0);
+        Flood { subject, asked, answered, start: now, since, alarm, attempts, peak, sources }
     }
 
     fn subject(&self) -> &Subject {
@@ -270,35 +271,43 @@ impl Suspect for Flood {
     }
 
     fn weight(&self, now: u64) -> Option<f64> {
-        self.alarm.is_none().then(|| self.pending_at(now)[0])
+        self.alarm.is_none().then(|| self.pending_at(now)[0] as f64)
     }
 }
 
 impl Flood {
-    /// What is not answered, and what was asked for, as much as each counts at that time.
-    fn pending_at(&self, now: u64) -> [f64; 2] {
-        let left = (-(now.saturating_sub(self.time) as f64) / FADES).exp();
-        [(self.asked - self.answered).max(0.0) * left, self.asked * left]
+    /// What is not answered, and what was asked for, as it counts at that time.
+    fn pending_at(&self, now: u64) -> [u64; 2] {
+        let sum = |spans: [u64; 2]| match now.saturating_sub(self.start) / SPAN {
+            0 => spans[0] + spans[1],
+            1 => spans[0],
+            _ => 0,
+        };
+        let asked = sum(self.asked);
+        [asked.saturating_sub(sum(self.answered)), asked]
     }
 
-    fn fade(&mut self, now: u64) {
-        let left = (-(now.saturating_sub(self.time) as f64) / FADES).exp();
-        self.asked *= left;
-        self.answered *= left;
-        self.time = self.time.max(now);
+    /// Begins a new span if it is time.
+    fn turn(&mut self, now: u64) {
+        let spans = now.saturating_sub(self.start) / SPAN;
+        if spans > 0 {
+            let before = |counts: [u64; 2]| [0, if spans == 1 { counts[0] } else { 0 }];
+            (self.asked, self.answered) = (before(self.asked), before(self.answered));
+            self.start += spans * SPAN;
+        }
     }
 
     fn ask(&mut self, now: u64, source: u32) {
-        self.fade(now);
-        self.asked += 1.0;
+        self.turn(now);
+        self.asked[0] += 1;
         self.attempts += 1;
         self.sources.see(source);
         self.settle(now);
     }
 
     fn answer(&mut self, now: u64) {
-        self.fade(now);
-        self.answered = (self.answered + 1.0).min(self.asked);
+        self.turn(now);
+        self.answered[0] += 1;
         self.settle(now);
     }
 
@@ -315,16 +324,16 @@ impl Flood {
     fn look(&mut self, now: u64, over: bool, list: &mut List) {
         if let Some(index) = self.alarm {
             list.alarms[index].evidence = self.evidence();
-            if self.pending_at(now)[0] < PENDING / 2.0 {
+            if self.pending_at(now)[0] < PENDING / 2 {
                 list.close(index, now);
                 (self.alarm, self.since) = (None, None);
-                (self.attempts, self.peak, self.sources) = (0, 0.0, Distinct::default());
+                (self.attempts, self.peak, self.sources) = (0, 0, Distinct::default());
             }
             return;
         }
         let Some(since) = self.since else { return };
         let then = since.saturating_add(HOLDS);
-        let [pending, asked] = self.pending_at(now.min(then.max(self.time)));
+        let [pending, asked] = self.pending_at(now.min(then));
         if !holds(pending, asked) {
             self.since = None;
         } else if over || now >= then {
@@ -345,15 +354,14 @@ impl Flood {
     }
 
     fn evidence(&self) -> Vec<(&'static str, u64)> {
-        let peak = self.peak.round() as u64;
         let sources = self.sources.about();
-        vec![("attempts", self.attempts), ("peak_pending", peak), ("sources_about", sources)]
+        vec![("attempts", self.attempts), ("peak_pending", self.peak), ("sources_about", sources)]
     }
 }
 
 /// Whether so much unanswered, of so much asked for, is a flood.
-fn holds(pending: f64, asked: f64) -> bool {
-    pending >= PENDING && pending >= asked / 2.0
+fn holds(pending: u64, asked: u64) -> bool {
+    pending >= PENDING && pending >= asked / 2
 }
 
 impl Suspect for Scan {
