@@ -8,7 +8,7 @@ use sidon::{
 };
 
 #[derive(Debug, clap::Args)]
-#[group(id = "size", required = true, multiple = false, args = ["epsilon", "memory"])]
+#[command(group = clap::ArgGroup::new("size").required(true).args(["epsilon", "memory"]))]
 pub(crate) struct Args {
     /// How far above the truth a count may be, as a share of all that is added
     #[arg(long, value_name = "E")]

@@ -27,7 +27,7 @@ const WIDTH: usize = 100;
 /// Alarms on the screen, unless all are asked for.
 const ALARMS: usize = 2;
 /// Subnets on the screen, unless all are asked for.
-const SUBNETS: usize = 6;
+const SUBNETS: usize = 5;
 
 /// The whole screen.
 pub(super) fn render(title: &str, report: &Report, style: Style) -> String {
@@ -36,9 +36,12 @@ pub(super) fn render(title: &str, report: &Report, style: Style) -> String {
     screen.alarms(report);
     let much = style.detail == Detail::Much;
     let flow = |key: &sidon_traffic::FlowKey| key.two_way().to_string();
-    screen.ranking("FLOW", &report.flows, if much { 30 } else { 10 }, flow);
+    // Whatever else there is to say, it is one screen: the lists give way.
+    let crowd = 7 * usize::from(report.audit.is_some()) + 2 * report.alarms.len().min(ALARMS + 1);
+    let rows = if much { 30 } else { 10usize.saturating_sub(crowd).max(4) };
+    screen.ranking("FLOW", &report.flows, rows, flow);
     if style.detail != Detail::Little {
-        let few = if much { 20 } else { 4 };
+        let few = if much { 20 } else { 4 - usize::from(crowd > 0) };
         screen.ranking("HOST", &report.hosts, few, |key| sizes::address(*key).to_string());
         screen.ranking("PORT", &report.ports, few, |key| sizes::port_name(*key).to_string());
         screen.connections(report);
@@ -128,7 +131,15 @@ impl Screen {
         if ranking.entries.is_empty() {
             return;
         }
+        let shown = ranking.entries.len().min(rows);
+        let others = whole(ranking.others);
+        let certain = match ranking.leading.min(shown) {
+            0 => format!("none missing has > {others} bytes"),
+            leading if leading == shown => "list complete".to_owned(),
+            leading => format!("first {leading} certain, none missing > {others} bytes"),
+        };
         self.line("");
+        let what = format!("{what}  {certain}");
         let head = format!("{what:58}{:>21}{:>19}", "BYTES", "PACKETS");
         self.line(&self.bold(&head));
         for entry in ranking.entries.iter().take(rows) {
@@ -145,17 +156,6 @@ impl Screen {
                 )));
             }
         }
-        let shown = ranking.entries.len().min(rows);
-        let leading = ranking.leading.min(shown);
-        let certain = match ranking.leading.min(shown) {
-            0 => format!("nothing that is missing has more than {} bytes", whole(ranking.others)),
-            _ if leading == shown => "list complete: these are the heaviest there are".to_owned(),
-            leading => format!(
-                "the first {leading} are certainly the heaviest; nothing missing has more than {} bytes",
-                whole(ranking.others)
-            ),
-        };
-        self.line(&self.dim(&format!("  {certain}")));
     }
 
     fn connections(&mut self, report: &Report) {
