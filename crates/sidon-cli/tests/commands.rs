@@ -122,23 +122,32 @@ fn plan_state_lists_maps_cheapest_first() {
 
 #[test]
 fn the_demo_keeps_its_promises() {
-    let rows = rows(&["demo", "--flows", "20000", "--fpr", "0.01", "--json"]);
-    let row = |what: &str| rows.iter().find(|row| row["what"] == what).unwrap();
-    assert_eq!(row("members_lost")["measured"], 0);
-    assert_eq!(row("operations_refused")["measured"], 0);
-    assert!(
-        (row("load")["measured"].as_f64().unwrap() - row("load")["promised"].as_f64().unwrap())
-            .abs()
-            < 0.01
+    let (success, out, err) = sidon(&["demo", "--sources", "100000", "--json"]);
+    assert!(success, "{err}");
+    let report: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(report["audit"]["violations"], 0);
+    assert!(report["audit"]["flows"].as_u64().unwrap() > 300, "{}", report["audit"]);
+    let alarms = report["alarms"].as_array().unwrap();
+    assert_eq!(alarms.len(), 1, "{alarms:?}");
+    assert_eq!(
+        (&alarms[0]["kind"], &alarms[0]["subject"]),
+        (&"syn_flood".into(), &"198.18.0.7".into())
     );
-    let rate = row("false_positive_rate");
-    let (promised, measured) =
-        (rate["promised"].as_f64().unwrap(), rate["measured"].as_f64().unwrap());
-    // 200,000 strangers at one in a hundred: six sigma are 13 %, the fill adds a few.
-    assert!((measured / promised - 1.0).abs() < 0.18, "{measured} against {promised}");
+    assert!(report["victim"].as_str().unwrap().starts_with("198.18.0.7:"));
+    assert!(report["connections"]["peak_half_open"].as_u64().unwrap() > 50_000);
+    assert_eq!(report["ledger"]["balance"], 0);
+    let memory = &report["memory"];
+    assert!(memory["allocated"].as_u64() <= memory["budget"].as_u64());
+    if let (Some(least), Some(most)) =
+        (memory["resident_least"].as_u64(), memory["resident_most"].as_u64())
+    {
+        assert!(most > least / 2 && most > memory["allocated"].as_u64().unwrap() / 2);
+    }
 
-    let (success, out, _) = sidon(&["demo", "--flows", "20000"]);
-    assert!(success && out.contains("members lost") && out.contains("20,000 flows"));
+    let (success, out, _) = sidon(&["demo", "--sources", "20000"]);
+    assert!(success && out.contains("SYN flood at 198.18.0.7 port 443"), "{out}");
+    assert!(out.contains("0 bound violations") && out.contains("sidon watch -r"), "{out}");
+    assert!(!out.contains('\x1b'), "no redrawing in a pipe");
 }
 
 #[test]

@@ -42,7 +42,9 @@ fn sidon(arguments: &[&str]) -> Command {
 }
 
 fn json(arguments: &[&str], code: i32) -> Value {
-    let output = sidon(arguments).arg("--json").assert().code(code).get_output().stdout.clone();
+    // What comes after an expression is part of it, as in tcpdump.
+    let all = [&["--json"], arguments].concat();
+    let output = sidon(&all).assert().code(code).get_output().stdout.clone();
     serde_json::from_slice(&output).unwrap()
 }
 
@@ -64,6 +66,36 @@ fn a_capture_is_reported_in_full() {
     assert!(screen.lines().count() <= 40, "{} lines", screen.lines().count());
     assert!(screen.lines().all(|line| line.chars().count() <= 100), "{screen}");
     assert!(!screen.contains('\x1b'), "no colour in a pipe");
+}
+
+#[test]
+fn a_flood_is_alarmed_and_ends_with_status_four() {
+    let folder = Folder::new("flood");
+    let path = folder.path("flood.pcap");
+    use sidon_traffic::{Generator, Mix, generate::Flood, generate::write_pcap};
+    let victim = "198.18.0.9:25".parse().unwrap();
+    let flood = Flood { sources: 20_000, victim, after: 5_000, share: 80, answered: 5 };
+    let mix = Mix { packets: 30_000, rate: 2_000, flood: Some(flood), ..Mix::default() };
+    let file = std::io::BufWriter::new(fs::File::create(&path).unwrap());
+    write_pcap(Generator::new(mix, 5).unwrap(), 65_535, file).unwrap();
+    let events = folder.path("events.jsonl");
+    let report = json(&["-r", &path, "--exit-on-alarm", "--events", &events, "--audit"], 4);
+    assert_eq!(report["alarms"][0]["kind"], "syn_flood");
+    assert_eq!(report["alarms"][0]["subject"], "198.18.0.9");
+    assert_eq!(report["audit"]["violations"], 0);
+    assert!(report["connections"]["peak_half_open"].as_u64().unwrap() > 10_000);
+    let lines = fs::read_to_string(&events).unwrap();
+    let alarms = lines.lines().filter(|line| line.contains("\"event_type\":\"alarm\""));
+    assert!(alarms.count() >= 1);
+    // The filter of the alarm takes the flood and little else.
+    let filter = report["alarms"][0]["filter"].as_str().unwrap();
+    let part = json(&["-r", &path, filter], 0);
+    assert!((20_000..20_200).contains(&part["decoded"].as_u64().unwrap()), "{}", part["decoded"]);
+    let screen = sidon(&["-r", &path, "--audit"]).assert().code(0).get_output().stdout.clone();
+    let screen = String::from_utf8(screen).unwrap();
+    assert!(screen.contains("ALARM  SYN flood at 198.18.0.9 port 25"), "{screen}");
+    assert!(screen.lines().count() <= 40, "{} lines", screen.lines().count());
+    assert!(screen.lines().all(|line| line.chars().count() <= 100), "{screen}");
 }
 
 #[test]

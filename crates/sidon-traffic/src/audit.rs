@@ -8,6 +8,7 @@ use crate::{
     FlowKey,
     batch::{Column, Lane},
     monitor::{
+        connections,
         sizes::{Host, Port, Sizes},
         sources::Sources,
     },
@@ -56,6 +57,22 @@ pub struct Audit {
     pub ports: Finding,
     /// Source addresses: violations are those called new that were not, or not new that were.
     pub sources: Finding,
+    /// Connections: violations are answers that were wrong though no other flow has the same
+    /// fingerprint, or gone too soon; exact are those that have theirs for themselves.
+    pub connections: Finding,
+    /// What the states of connections were answered.
+    pub states: States,
+}
+
+/// Answers about the states of connections, before every packet.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct States {
+    /// How many answers there were.
+    pub answers: u64,
+    /// Those that were `DontKnow`.
+    pub dont_knows: u64,
+    /// Those that were wrong because two flows share a fingerprint.
+    pub mistaken: u64,
 }
 
 impl Audit {
@@ -65,12 +82,13 @@ impl Audit {
     }
 
     /// Each part by its name.
-    pub fn parts(&self) -> [(&'static str, Finding); 4] {
+    pub fn parts(&self) -> [(&'static str, Finding); 5] {
         [
             ("flows", self.flows),
             ("hosts", self.hosts),
             ("ports", self.ports),
             ("sources", self.sources),
+            ("connections", self.connections),
         ]
     }
 
@@ -81,7 +99,22 @@ impl Audit {
             hosts: self.hosts.with(other.hosts),
             ports: self.ports.with(other.ports),
             sources: self.sources.with(other.sources),
+            ..self
         }
+    }
+
+    /// The same with what the twin of the connections found.
+    pub fn and_connections(self, twin: Option<&connections::Twin>) -> Audit {
+        let Some(twin) = twin else { return self };
+        let connections = Finding {
+            keys: twin.flows,
+            violations: twin.violations,
+            exact: twin.flows - twin.alike,
+            listed: twin.flows,
+            mean_excess: 0.0,
+        };
+        let connections::Twin { answers, dont_knows, mistaken, .. } = *twin;
+        Audit { connections, states: States { answers, dont_knows, mistaken }, ..self }
     }
 }
 
@@ -137,6 +170,7 @@ impl Twin {
                 listed: known,
                 mean_excess: 0.0,
             },
+            ..Audit::default()
         }
     }
 }

@@ -6,12 +6,16 @@
 
 use crate::{
     FlowKey,
-    monitor::sizes::{Host, Port},
+    monitor::{
+        alarms, connections,
+        sizes::{Host, Port},
+    },
 };
 use sidon::{
     Infeasible,
     count::{Stored, top},
     plan,
+    state::fingerprint,
     zone::subnets,
 };
 
@@ -27,9 +31,11 @@ const HOSTS: u64 = 14;
 const PORTS: u64 = 2;
 const SOURCES_V4: u64 = 14;
 const SOURCES_V6: u64 = 6;
+const CONNECTIONS: u64 = 21;
+const ALARMS: u64 = 3;
 const WHOLE: u64 = 100;
 
-/// The shapes of one shard's tables.
+/// The shapes of one shard's tables, and of those that are whole.
 #[derive(Debug, Clone, Copy)]
 pub struct Budget {
     /// The heaviest flows.
@@ -42,6 +48,10 @@ pub struct Budget {
     pub sources_v4: subnets::Shape,
     /// Source addresses of IPv6: how many.
     pub sources_v6: u64,
+    /// The states of connections, in one table.
+    pub connections: fingerprint::Shape,
+    /// Subjects of alarms of each kind.
+    pub alarms: u64,
 }
 
 impl Budget {
@@ -58,6 +68,8 @@ impl Budget {
             ports: plan::top(share(PORTS), Port::BYTES, 2)?,
             sources_v4: subnets::Shape::within(share(SOURCES_V4), 24)?,
             sources_v6: share(SOURCES_V6) / 16,
+            connections: connections::shape(memory / WHOLE * CONNECTIONS)?,
+            alarms: alarms::subjects(memory / WHOLE * ALARMS),
         })
     }
 
@@ -68,7 +80,7 @@ impl Budget {
             + self.ports.bytes(Port::BYTES, 2)?
             + self.sources_v4.bytes()
             + self.sources_v6 * 16;
-        Ok(one * SHARDS as u64)
+        Ok(one * SHARDS as u64 + self.connections.bytes() + alarms::bytes(self.alarms))
     }
 }
 

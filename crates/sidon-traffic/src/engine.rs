@@ -4,8 +4,8 @@
 //! frames -> filter -> decode -> batch of 512 -> hashed, sorted to lanes -> shards
 //!                 \-> ledger                                            (one thread or many)
 //! ```
-//! The thread that feeds the engine filters, decodes and hashes; the shards are its own or belong
-//! to workers. Every shard sees its keys in the order of the packets, so that answers are the same
+//! The thread that feeds the engine filters, decodes and hashes, and keeps the states of
+//! connections; the shards are its own or belong to workers. Every shard sees its keys in the order of the packets, so that answers are the same
 //! for any number of threads. All memory is there before the first packet.
 
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
     budget::{Budget, SHARDS},
     event::Event,
     ledger::Ledger,
-    monitor::{sizes, subnet::Watched},
+    monitor::{alarms::Alarms, connections::Connections, sizes, subnet::Watched},
     report::{self, Report},
     shard::Shard,
 };
@@ -64,8 +64,11 @@ pub struct Engine {
     filter: Filter,
     decoder: Decoder,
     crew: Crew,
+    connections: Connections,
+    alarms: Alarms,
     first_ns: Option<u64>,
     last_ns: u64,
+    last_packet: Option<Packet>,
 }
 
 /// Who owns the shards.
@@ -92,7 +95,10 @@ impl Engine {
         let events = settings.events.is_some();
         let shards = (0..SHARDS).map(|number| Shard::new(number, &budget, seed, audit, events));
         let shards: Vec<_> = shards.collect::<Result<_, _>>()?;
+        let connections = Connections::new(budget.connections, seed, audit)?;
         Ok(Engine {
+            connections,
+            alarms: Alarms::new(budget.alarms, seed)?,
             crew: Crew::Alone { shards, batch: Box::default() },
             settings,
             budget,
@@ -101,6 +107,7 @@ impl Engine {
             decoder,
             first_ns: None,
             last_ns: 0,
+            last_packet: None,
         })
     }
 
@@ -205,6 +212,7 @@ impl Engine {
     pub fn flush(&mut self) {
         let seed = self.settings.seed;
         self.filling().sort(seed);
+        self.connect();
         match &mut self.crew {
             Crew::Alone { shards, batch } => {
                 for shard in shards {
@@ -222,6 +230,35 @@ impl Engine {
                 self.filling().clear();
             }
         }
+    }
+
+    /// Shows the batch to the monitors of the feeding thread.
+    fn connect(&mut self) {
+        // Nobody else has the batch that is being filled.
+        let packets = match &self.crew {
+            Crew::Alone { batch, .. } => &batch.packets,
+            Crew::Many { ring, next, .. } => &ring[*next].packets,
+        };
+        let verdicts = self.connections.take(packets);
+        self.alarms.take(packets, verdicts);
+        if let (Some(sink), Some(packet)) = (&self.settings.events, packets.last())
+            && let Ok(mut sink) = sink.lock()
+        {
+            self.alarms.drain_events(packet, &mut *sink);
+        }
+        if let Some(packet) = packets.last() {
+            self.last_packet = Some(*packet);
+        }
+    }
+
+    /// The alarms so far.
+    pub fn alarms(&self) -> &Alarms {
+        &self.alarms
+    }
+
+    /// The states of connections.
+    pub fn connections(&self) -> &Connections {
+        &self.connections
     }
 
     /// What became of the frames so far. What full tables refused is added at the end.
@@ -256,7 +293,19 @@ impl Engine {
             self.ledger.refused("sources_v4", shard.sources.refused[0]);
             self.ledger.refused("sources_v6", shard.sources.refused[1]);
         }
+        self.connections.pass(self.last_ns);
+        self.alarms.end(self.last_ns);
+        if let (Some(sink), Some(packet)) = (&self.settings.events, &self.last_packet)
+            && let Ok(mut sink) = sink.lock()
+        {
+            self.alarms.drain_events(packet, &mut *sink);
+        }
+        let counts = self.connections.counts();
+        self.ledger.refused("connections", counts.refused);
+        self.ledger.dont_know("connections", counts.dont_know);
         let report = report::of(report::Parts {
+            connections: &self.connections,
+            alarms: &self.alarms,
             allocated: self.budget.bytes().unwrap_or(u64::MAX),
             settings: &self.settings,
             ledger: self.ledger,

@@ -1,6 +1,11 @@
 //! Things that happen, as they happen: JSON lines in the envelope that Suricata's EVE made common.
 
-use crate::{Packet, flow::protocol, monitor::sources::Subnet, time};
+use crate::{
+    Packet,
+    flow::protocol,
+    monitor::{alarms::Alarm, sources::Subnet},
+    time,
+};
 use serde_json::{Value, json};
 
 /// Something that happened at a packet.
@@ -17,6 +22,13 @@ impl Event {
         let source = packet.flow.source();
         let detail = json!({ "address": source, "subnet": Subnet::of(source).to_string() });
         Event { packet: *packet, kind: "new_source", detail }
+    }
+
+    /// An alarm was raised or, if not, closed; the packet is the last one before that was noticed.
+    pub fn alarm(packet: &Packet, alarm: &Alarm, raised: bool) -> Self {
+        let mut detail = alarm.to_json();
+        detail["action"] = if raised { "raised" } else { "closed" }.into();
+        Event { packet: *packet, kind: "alarm", detail }
     }
 
     /// When it happened, in nanoseconds since 1970.

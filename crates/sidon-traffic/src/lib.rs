@@ -48,11 +48,12 @@ pub mod source;
 pub mod time;
 
 pub use engine::{Engine, Settings};
+pub use event::Event;
 pub use filter::{Filter, Verdict};
 pub use flow::FlowKey;
 pub use generate::{Generator, Mix};
 pub use ledger::Ledger;
 pub use link::LinkType;
-pub use packet::{Decoder, Packet, Transport, Tunnels, Undecoded};
+pub use packet::{Decoder, Packet, TcpFlags, Transport, Tunnels, Undecoded};
 pub use report::Report;
 pub use source::{Broken, Frame, Source, SourceError};

@@ -6,6 +6,8 @@ use crate::{
     engine::Settings,
     ledger::Ledger,
     monitor::{
+        alarms::{Alarm, Alarms},
+        connections::{Connections, Counts, OUTCOMES},
         sizes::{self, Host, Port},
         sources::Subnet,
     },
@@ -39,6 +41,14 @@ pub struct Report {
     pub new_sources_total: u64,
     /// Exact packet counts of the hosts of a subnet: address, sent, received.
     pub subnets: Vec<(String, Vec<(Ipv4Addr, u64, u64)>)>,
+    /// TCP connections by outcome, and how many are half open.
+    pub connections: Counts,
+    /// The chance that a packet of a new connection was taken for another's at the end.
+    pub stranger_rate: f64,
+    /// Alarms, in the order in which they were raised.
+    pub alarms: Vec<Alarm>,
+    /// How many more alarms there were.
+    pub alarms_unlisted: u64,
     /// What the exact twins say, if they ran.
     pub audit: Option<Audit>,
 }
@@ -48,13 +58,16 @@ pub(crate) struct Parts<'a> {
     pub(crate) settings: &'a Settings,
     pub(crate) ledger: Ledger,
     pub(crate) shards: &'a [Shard],
+    pub(crate) connections: &'a Connections,
+    pub(crate) alarms: &'a Alarms,
     pub(crate) allocated: u64,
     pub(crate) first_ns: Option<u64>,
     pub(crate) last_ns: u64,
 }
 
 pub(crate) fn of(parts: Parts<'_>) -> Report {
-    let Parts { settings, ledger, shards, allocated, first_ns, last_ns } = parts;
+    let Parts { settings, ledger, shards, connections, alarms, allocated, first_ns, last_ns } =
+        parts;
     let mut new_sources: Vec<_> =
         shards.iter().flat_map(|shard| shard.sources.new_by_subnet()).collect();
     new_sources.sort_by_key(|&(subnet, hosts)| (std::cmp::Reverse(hosts), subnet));
@@ -70,7 +83,13 @@ pub(crate) fn of(parts: Parts<'_>) -> Report {
         new_sources,
         new_sources_total: shards.iter().map(|shard| shard.sources.new).sum(),
         subnets: settings.subnets.iter().map(|one| (one.to_string(), one.list())).collect(),
-        audit: audits.reduce(|all, audit| all.with(&audit)),
+        alarms: alarms.alarms().to_vec(),
+        alarms_unlisted: alarms.unlisted(),
+        connections: connections.counts(),
+        stranger_rate: connections.stranger_rate(),
+        audit: audits
+            .reduce(|all, audit| all.with(&audit))
+            .map(|audit| audit.and_connections(connections.twin())),
     }
 }
 
@@ -127,6 +146,21 @@ impl Report {
             }).collect::<Value>(),
             "new_sources_total": self.new_sources_total,
         });
+        let Counts { half_open, peak_half_open, open, dont_know, .. } = self.connections;
+        let by_state = OUTCOMES.iter().zip(self.connections.by_state);
+        json["connections"] = json!({
+            "by_state": by_state.map(|(name, n)| (name.to_string(), Value::from(n))).collect::<Value>(),
+            "half_open": half_open,
+            "peak_half_open": peak_half_open,
+            "open": open,
+            "came_about": self.connections.came_about,
+            "one_way": self.connections.one_way,
+            "one_way_capture": self.connections.is_one_way(),
+            "dont_know": dont_know,
+            "stranger_rate": self.stranger_rate,
+        });
+        json["alarms"] = self.alarms.iter().map(Alarm::to_json).collect();
+        json["alarms_unlisted"] = self.alarms_unlisted.into();
         if !self.subnets.is_empty() {
             json["subnets"] = self.subnets.iter().map(|(subnet, hosts)| {
                 let host = |(address, sent, received): &(Ipv4Addr, u64, u64)| {
@@ -147,6 +181,10 @@ impl Report {
                     "mean_excess": finding.mean_excess,
                 });
             }
+            let (states, connections) = (&audit.states, &mut json["audit"]["connections"]);
+            connections["answers"] = states.answers.into();
+            connections["dont_knows"] = states.dont_knows.into();
+            connections["mistaken"] = states.mistaken.into();
         }
         json
     }

@@ -24,8 +24,8 @@ use std::{
 
 /// Reads a capture and reports what is on the wire, in memory that a flood cannot move
 ///
-/// One screen: the heaviest flows, hosts and ports, new source addresses by subnet, and what
-/// became of every packet. A figure marked = is exact; one marked <= is at most that, and the
+/// One screen: alarms, the heaviest flows, hosts and ports, the states of TCP connections, new
+/// source addresses by subnet, and what became of every packet. A figure marked = is exact; one marked <= is at most that, and the
 /// least it can be stands beside it. All tables are made before the first packet and never grow.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
@@ -72,6 +72,9 @@ pub(crate) struct Args {
     /// Run exact twins beside every table, and compare (needs memory that grows)
     #[arg(long)]
     audit: bool,
+    /// Exit with status 4 if an alarm was raised
+    #[arg(long)]
+    exit_on_alarm: bool,
     /// Print one JSON object instead of a screen
     #[arg(long)]
     json: bool,
@@ -147,6 +150,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             eprintln!("sidon: {}: {broken}", args.read.display());
             Ok(ExitCode::from(3))
         }
+        _ if args.exit_on_alarm && !report.alarms.is_empty() => Ok(ExitCode::from(4)),
         _ => Ok(ExitCode::SUCCESS),
     }
 }

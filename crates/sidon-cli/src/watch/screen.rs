@@ -2,7 +2,9 @@
 
 use crate::show::{self, whole};
 use sidon::count::{Bounds, Ranking};
-use sidon_traffic::{Report, audit::Audit, ledger::Ledger, monitor::sizes, time};
+use sidon_traffic::{
+    Report, audit::Audit, ledger::Ledger, monitor::connections::OUTCOMES, monitor::sizes, time,
+};
 use std::fmt::Write;
 
 /// How a screen is to look.
@@ -22,20 +24,27 @@ pub(super) enum Detail {
 
 /// Columns of the screen.
 const WIDTH: usize = 100;
+/// Alarms on the screen, unless all are asked for.
+const ALARMS: usize = 2;
 /// Subnets on the screen, unless all are asked for.
-const SUBNETS: usize = 6;
+const SUBNETS: usize = 5;
 
 /// The whole screen.
 pub(super) fn render(title: &str, report: &Report, style: Style) -> String {
     let mut screen = Screen { text: String::new(), style };
     screen.head(title, report);
+    screen.alarms(report);
     let much = style.detail == Detail::Much;
     let flow = |key: &sidon_traffic::FlowKey| key.two_way().to_string();
-    screen.ranking("FLOW", &report.flows, if much { 30 } else { 10 }, flow);
+    // Whatever else there is to say, it is one screen: the lists give way.
+    let crowd = 7 * usize::from(report.audit.is_some()) + 2 * report.alarms.len().min(ALARMS + 1);
+    let rows = if much { 30 } else { 10usize.saturating_sub(crowd).max(4) };
+    screen.ranking("FLOW", &report.flows, rows, flow);
     if style.detail != Detail::Little {
-        let few = if much { 20 } else { 5 };
+        let few = if much { 20 } else { 4 - usize::from(crowd > 0) };
         screen.ranking("HOST", &report.hosts, few, |key| sizes::address(*key).to_string());
         screen.ranking("PORT", &report.ports, few, |key| sizes::port_name(*key).to_string());
+        screen.connections(report);
         screen.sources(report);
         screen.subnets(report);
     }
@@ -84,6 +93,33 @@ impl Screen {
         self.line(&line);
     }
 
+    fn alarms(&mut self, report: &Report) {
+        let shown = if self.style.detail == Detail::Much { usize::MAX } else { ALARMS };
+        for alarm in report.alarms.iter().take(shown) {
+            let from = &time::iso8601(alarm.opened)[11..19];
+            let to = alarm
+                .closed
+                .map_or("the end".to_owned(), |closed| time::iso8601(closed)[11..19].to_owned());
+            let line = format!("ALARM  {} from {from} to {to}", alarm.text);
+            self.line(&self.bold(&line));
+            let evidence = alarm.evidence.iter();
+            let evidence: Vec<_> = evidence
+                .map(|(name, n)| format!("{} {}", whole(*n), name.replace('_', " ")))
+                .collect();
+            self.line(&format!("       {}", evidence.join(", ")));
+            if self.style.detail == Detail::Much {
+                self.line(&self.dim(&format!("       {}", alarm.filter)));
+            }
+        }
+        let more = report.alarms.len().saturating_sub(shown) as u64 + report.alarms_unlisted;
+        if more > 0 {
+            self.line(&self.bold(&format!("ALARM  and {} more: see --json", whole(more))));
+        }
+        if report.connections.is_one_way() {
+            self.line(&self.dim("one side of the connections only: answers pass elsewhere"));
+        }
+    }
+
     /// A table of the heaviest: what, bytes and packets each with its mark.
     fn ranking<K>(
         &mut self,
@@ -95,7 +131,15 @@ impl Screen {
         if ranking.entries.is_empty() {
             return;
         }
+        let shown = ranking.entries.len().min(rows);
+        let others = whole(ranking.others);
+        let certain = match ranking.leading.min(shown) {
+            0 => format!("none missing has > {others} bytes"),
+            leading if leading == shown => "list complete".to_owned(),
+            leading => format!("first {leading} certain, none missing > {others} bytes"),
+        };
         self.line("");
+        let what = format!("{what}  {certain}");
         let head = format!("{what:58}{:>21}{:>19}", "BYTES", "PACKETS");
         self.line(&self.bold(&head));
         for entry in ranking.entries.iter().take(rows) {
@@ -112,17 +156,41 @@ impl Screen {
                 )));
             }
         }
-        let shown = ranking.entries.len().min(rows);
-        let leading = ranking.leading.min(shown);
-        let certain = match ranking.leading.min(shown) {
-            0 => format!("nothing that is missing has more than {} bytes", whole(ranking.others)),
-            _ if leading == shown => "list complete: these are the heaviest there are".to_owned(),
-            leading => format!(
-                "the first {leading} are certainly the heaviest; nothing missing has more than {} bytes",
-                whole(ranking.others)
-            ),
-        };
-        self.line(&self.dim(&format!("  {certain}")));
+    }
+
+    fn connections(&mut self, report: &Report) {
+        let counts = &report.connections;
+        let all: u64 = counts.by_state.iter().sum();
+        if all == 0 {
+            return;
+        }
+        self.line("");
+        let head = format!(
+            "CONNECTIONS  {}: {} half open (at most {}), {} open, {} don't know",
+            whole(all),
+            whole(counts.half_open),
+            whole(counts.peak_half_open),
+            whole(counts.open),
+            whole(counts.dont_know),
+        );
+        self.line(&self.bold(&head));
+        let states = OUTCOMES.iter().zip(counts.by_state).filter(|(_, times)| *times > 0);
+        let items: Vec<_> =
+            states.map(|(name, times)| format!("{name} {}", whole(times))).collect();
+        self.wrapped(&items);
+    }
+
+    /// Items side by side, in as many lines as they need.
+    fn wrapped(&mut self, items: &[String]) {
+        let mut line = String::from(" ");
+        for item in items {
+            if line.len() + item.len() + 2 > WIDTH {
+                self.line(&line);
+                line = String::from(" ");
+            }
+            let _ = write!(line, " {item} ");
+        }
+        self.line(&line);
     }
 
     fn sources(&mut self, report: &Report) {
@@ -137,16 +205,9 @@ impl Screen {
         );
         self.line(&self.bold(&head));
         let shown = if self.style.detail == Detail::Much { usize::MAX } else { SUBNETS };
-        let mut line = String::from(" ");
-        for (subnet, count) in report.new_sources.iter().take(shown) {
-            let item = format!(" {subnet} {count} ");
-            if line.len() + item.len() > WIDTH {
-                self.line(&line);
-                line = String::from(" ");
-            }
-            line.push_str(&item);
-        }
-        self.line(&line);
+        let subnets = report.new_sources.iter().take(shown);
+        let items: Vec<_> = subnets.map(|(subnet, count)| format!("{subnet} {count}")).collect();
+        self.wrapped(&items);
     }
 
     fn subnets(&mut self, report: &Report) {
@@ -174,6 +235,9 @@ impl Screen {
         let head = format!("AUDIT  {violations} bound violations in {} flows", whole(flows));
         self.line(&self.bold(&head));
         for (name, finding) in audit.parts() {
+            if name == "connections" {
+                continue;
+            }
             let exact = 100.0 * finding.exact as f64 / finding.keys.max(1) as f64;
             let line = format!(
                 "  {name:8}{:>12} keys{exact:>9.2} % exact{:>14.1} bytes too high on average",
@@ -182,6 +246,13 @@ impl Screen {
             );
             self.line(&line);
         }
+        let states = &audit.states;
+        self.line(&format!(
+            "  states  {:>12} answers, {} don't know, {} of another flow of the same fingerprint",
+            whole(states.answers),
+            whole(states.dont_knows),
+            whole(states.mistaken),
+        ));
     }
 
     fn ledger(&mut self, ledger: &Ledger) {

@@ -35,6 +35,8 @@ pub enum Rule<'a> {
     If(&'a str, &'a str),
     /// From state `i` to state `i + n`, if there is one.
     Add(i32),
+    /// In this state the event is the first of another flow, and the two become unknown.
+    Mix(&'a str),
 }
 
 /// Why rules are no machine.
@@ -224,6 +226,10 @@ impl Machine {
                 }
             }
             Rule::If(from, to) => self.go(event, find(from)?.into(), find(to)?)?,
+            Rule::Mix(from) => {
+                let from = find(from)?;
+                self.enter(event, from.into(), Next::Insert(from))?;
+            }
             Rule::Add(amount) => {
                 for from in 0..states {
                     let to = from as i64 + i64::from(amount);
@@ -306,6 +312,7 @@ mod tests {
             ("if", &[If("some", "more"), If("more", "done")]),
             ("add", &[Add(1)]),
             ("back", &[Add(-2)]),
+            ("mix", &[Rule::Mix("some")]),
         ])
         .unwrap();
         let row = |event: &str| {
@@ -324,6 +331,7 @@ mod tests {
         assert_eq!(row("if"), [Stay, Modify(2), Forget, Stay, Stay, Stay]);
         assert_eq!(row("add"), [Modify(1), Modify(2), Forget, Stay, Stay, Stay]);
         assert_eq!(row("back"), [Stay, Stay, Modify(0), Modify(1), Stay, Stay]);
+        assert_eq!(row("mix"), [Stay, Insert(1), Stay, Stay, Stay, Stay]);
         assert_eq!(machine.next(Lookup::State(0), 99), Stay);
         assert_eq!(machine.next(Lookup::State(99), 0), Stay);
         assert!(machine.is_terminal(3) && !machine.is_terminal(2) && !machine.is_terminal(99));

@@ -34,10 +34,12 @@
 //! flow cannot be forgotten, since nobody knows which cell is its own, and ageing must do it. Cells
 //! do not move and tables do not grow. It is here to be compared with.
 
+mod age;
 mod image;
 mod steps;
 
 pub use crate::left::{Moved, Moves, Placing};
+pub use age::{Fate, Visited};
 
 use super::{STATES_MOST, State, Sweep, check_states, known};
 use crate::{

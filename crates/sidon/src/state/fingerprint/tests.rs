@@ -379,3 +379,52 @@ fn a_state_change_as_in_figure_4() {
     let after = keys.map(|key| map.lookup(&key));
     assert_eq!(after, [3, 1, 6, 5, 2, 1, 4, 2, 3, 1].map(Lookup::State));
 }
+
+#[test]
+fn a_hand_with_rules_does_to_every_cell_what_they_say() {
+    for layout in WIDTHS {
+        let mut map = map(Shape { stash: 4, ..wide(layout, 4) });
+        let mut twin: HashMap<u64, (State, u64)> = HashMap::new();
+        for key in Keys::seeded(8).take(3 * layout.1 as usize) {
+            let state = (key % 16) as State;
+            if map.insert(&key, state).is_ok() {
+                let fingerprint = map.fingerprint(&key);
+                twin.entry(fingerprint).or_insert((state, 0)).1 += 1;
+            }
+        }
+        // Even states go, odd ones below ten rise by two, shared ones are looked at and kept.
+        let (mut cleared, mut seen) = (0, 0);
+        let units = map.units();
+        let shared = map.shared();
+        let counted = map.sweep_by(0, units, &mut |cell| {
+            assert!(cell.touched);
+            seen += cell.flows;
+            match cell.answer {
+                Lookup::State(state) if state % 2 == 0 => {
+                    cleared += 1;
+                    Fate::Clear
+                }
+                Lookup::State(state) if state < 10 => Fate::Become(state + 2),
+                Lookup::State(_) => Fate::Untouch,
+                _ => Fate::Keep,
+            }
+        });
+        assert_eq!((counted, map.shared()), (cleared, shared));
+        assert_eq!(seen, twin.values().map(|(_, flows)| flows).sum::<u64>());
+        let left = |(state, flows): &&(State, u64)| *flows > 1 || state % 2 == 1;
+        assert_eq!(map.flows(), twin.values().filter(left).map(|(_, flows)| flows).sum::<u64>());
+        let mut census = vec![0; 17];
+        for (state, flows) in twin.values().filter(left) {
+            let now = if *flows > 1 { 16 } else { state + 2 * u16::from(*state < 10) };
+            census[usize::from(now)] += 1;
+        }
+        assert_eq!(map.census(), census);
+        map.sweep_by(0, units, &mut |cell| {
+            let risen = !matches!(cell.answer, Lookup::State(13 | 15));
+            assert!(cell.touched || cell.answer != Lookup::DontKnow);
+            assert!(risen || !cell.touched || matches!(cell.answer, Lookup::State(_)));
+            Fate::Clear
+        });
+        assert_eq!((map.flows(), map.shared(), map.load()), (0, 0, 0.0));
+    }
+}

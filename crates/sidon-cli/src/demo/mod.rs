@@ -1,0 +1,132 @@
+//! `sidon demo`: a minute in which a newcomer sees what the tool does.
+
+mod live;
+mod recount;
+
+use crate::{plan::count::memory, show};
+use live::{Live, Sample};
+use serde_json::json;
+use sidon::Seed;
+use sidon_traffic::{
+    Decoder, Engine, Filter, Generator, Mix, Report, Settings, generate::Flood, report::certainty,
+};
+use std::{
+    net::SocketAddrV4,
+    time::{Duration, Instant},
+};
+
+/// See it work: an office, then a SYN flood of ten million forged sources, in fixed memory
+///
+/// Generates the traffic of a thousand hosts, then floods one server from ten million addresses,
+/// and shows what `sidon watch` would: memory that does not move, half-open connections that climb,
+/// the alarm that names the victim, the heaviest flows. Then it counts a sample of the flows again,
+/// exactly, and compares. Nothing is read from the network or the disk.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Forged sources of the flood
+    #[arg(long, value_name = "N", default_value_t = 10_000_000, value_parser = clap::value_parser!(u64).range(1_000..=1_000_000_000))]
+    sources: u64,
+    /// Memory for all tables
+    #[arg(short, long, value_name = "BYTES", default_value = "16MiB", value_parser = memory)]
+    memory: u64,
+    /// Threads that own tables
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=8))]
+    threads: u8,
+    /// The seed of the tables and of the traffic
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Write one JSON object, and nothing while it runs
+    #[arg(long)]
+    json: bool,
+}
+
+/// Packets between two samples, as a part of all.
+const SAMPLES: u64 = 96;
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let mix = mix(args.sources);
+    let victim = mix.flood.map_or(SocketAddrV4::new([0, 0, 0, 0].into(), 0), |flood| flood.victim);
+    let seed = Seed(args.seed.into());
+    let settings =
+        Settings { memory: args.memory, threads: args.threads.into(), ..Settings::new(seed) };
+    let mut engine = Engine::new(settings, Filter::default(), Decoder::default())?;
+    engine.start();
+    let mut live = Live::new(args.json);
+    live.begin(&mix, victim, args.memory)?;
+
+    let start = Instant::now();
+    let stride = (mix.packets / SAMPLES).max(1);
+    for (number, packet) in (1u64..).zip(Generator::new(mix, args.seed)?) {
+        engine.packet(&packet);
+        if number.is_multiple_of(stride) {
+            live.show(Sample {
+                packets: number,
+                packet_time: Duration::from_nanos(packet.time_ns - mix.start_ns),
+                half_open: engine.connections().half_open(),
+                tables: engine.allocated(),
+                resident: live::resident(),
+                alarm: engine.alarms().alarms().first().map(|alarm| alarm.text.clone()),
+                took: start.elapsed(),
+            })?;
+        }
+    }
+    let (report, shards) = engine.finish();
+    let took = start.elapsed();
+    let recount = recount::recount(mix, args.seed, seed, &report, &shards)?;
+    if args.json {
+        let json = to_json(args, &report, &live, took, victim, &recount);
+        return show::print(&serde_json::to_string_pretty(&json)?);
+    }
+    live.end(&report, took, &recount)
+}
+
+/// An office before, during and after the flood. The flood goes at a pace that the default memory
+/// has room for: attempts that are given up make room for new ones.
+fn mix(sources: u64) -> Mix {
+    let victim = SocketAddrV4::new([198, 18, 0, 7].into(), 443);
+    let (before, after) = (sources / 20, sources / 20);
+    // One in ten is answered, and one packet in ten is the office's.
+    let during = sources + sources / 10;
+    let flood = Flood { sources, victim, after: before, share: 90, answered: 10 };
+    Mix {
+        packets: before + during + during / 9 + after,
+        rate: 15_000,
+        active: 2_000,
+        flood: Some(flood),
+        ..Mix::default()
+    }
+}
+
+fn to_json(
+    args: &Args,
+    report: &Report,
+    live: &Live,
+    took: Duration,
+    victim: SocketAddrV4,
+    recount: &recount::Recount,
+) -> serde_json::Value {
+    let flow = |entry: &sidon::count::Entry<sidon_traffic::FlowKey, 2>| {
+        let [bytes, packets] = entry.amounts;
+        json!({ "key": entry.key.two_way().to_string(), "bytes": bytes.most,
+                "packets": packets.most, "certainty": certainty(&bytes), "lower": bytes.least })
+    };
+    let resident = live.resident();
+    json!({
+        "packets": report.ledger.seen,
+        "sources": args.sources,
+        "seconds": took.as_secs_f64(),
+        "memory": {
+            "budget": report.budget,
+            "allocated": report.allocated,
+            "resident_least": resident.map(|[least, _]| least),
+            "resident_most": resident.map(|[_, most]| most),
+        },
+        "victim": victim.to_string(),
+        "alarms": report.alarms.iter().map(|alarm| alarm.to_json()).collect::<Vec<_>>(),
+        "connections": report.to_json()["connections"],
+        "half_open": live.chart(),
+        "top_flows": report.flows.entries.iter().map(flow).collect::<Vec<_>>(),
+        "audit": { "flows": recount.flows, "violations": recount.violations },
+        "ledger": report.to_json()["ledger"],
+    })
+}

@@ -1,0 +1,197 @@
+//! The states of connections: against Zeek's own logs, against an exact twin, and as they age.
+
+use sidon::Seed;
+use sidon_traffic::{
+    Decoder, Engine, Filter, FlowKey, Generator, Mix, Packet, Settings, Source, Tunnels,
+    flow::protocol,
+    generate::Flood,
+    monitor::connections::{self, Connections, OUTCOMES},
+};
+use std::{
+    collections::BTreeMap,
+    net::{IpAddr, SocketAddr},
+    path::{Path, PathBuf},
+};
+
+fn monitor() -> Connections {
+    Connections::new(connections::shape(1 << 18).unwrap(), Seed(3), true).unwrap()
+}
+
+fn flood(packets: u64, answered: u32) -> Mix {
+    let victim = "198.18.0.0:443".parse().unwrap();
+    let sources = packets / 2;
+    let flood = Flood { sources, victim, after: packets / 4, share: 60, answered };
+    Mix { packets, active: 500, rate: 10_000, flood: Some(flood), ..Mix::default() }
+}
+
+#[test]
+fn what_is_counted_is_what_the_map_holds() {
+    let mut monitor = monitor();
+    let packets: Vec<_> = Generator::new(flood(150_000, 20), 5).unwrap().collect();
+    for batch in packets.chunks(512) {
+        monitor.take(batch);
+    }
+    let counts = monitor.counts();
+    let twin = monitor.twin().unwrap();
+    assert_eq!(twin.violations, 0, "{counts:?}");
+    assert!(twin.flows > 50_000 && twin.answers > 100_000, "{}", twin.flows);
+    let live: u64 = monitor.map().census().iter().sum();
+    let half_open = counts.half_open;
+    assert!(half_open > 1_000 && half_open <= counts.peak_half_open, "{counts:?}");
+    assert!(counts.half_open + counts.open <= live);
+    let all: u64 = counts.by_state.iter().sum();
+    assert_eq!(counts.refused, 0);
+    assert!(all + counts.dont_know >= twin.flows - twin.alike, "{all} of {}", twin.flows);
+    for name in ["S0", "S1", "SF", "REJ"] {
+        let at = OUTCOMES.iter().position(|outcome| *outcome == name).unwrap();
+        assert!(counts.by_state[at] > 10, "{name}: {counts:?}");
+    }
+}
+
+#[test]
+fn attempts_end_within_five_seconds_and_silence_ends_the_rest() {
+    let mut monitor = monitor();
+    // Twenty seconds of flood, then silence, told by packets of a ping.
+    let packets: Vec<_> = Generator::new(flood(60_000, 0), 6).unwrap().collect();
+    for batch in packets.chunks(512) {
+        monitor.take(batch);
+    }
+    let end = packets.last().unwrap().time_ns;
+    let before = monitor.counts();
+    assert!(before.half_open > 100, "{before:?}");
+    monitor.pass(end + 5_100_000_000);
+    let after = monitor.counts();
+    assert!(after.half_open < before.half_open / 20, "{} of {}", after.half_open, before.half_open);
+    assert_eq!(after.by_state, before.by_state, "ageing changes no outcome");
+    for minutes in 1..=11 {
+        monitor.pass(end + minutes * 60_000_000_000);
+    }
+    let silent = monitor.counts();
+    assert_eq!((silent.half_open, silent.open, monitor.map().flows()), (0, 0, 0));
+    assert_eq!(silent.by_state, before.by_state);
+}
+
+#[test]
+fn a_full_map_refuses_and_stays_right() {
+    let shape = connections::shape(1 << 14).unwrap();
+    let mut monitor = Connections::new(shape, Seed(3), true).unwrap();
+    let packets: Vec<_> = Generator::new(flood(100_000, 10), 7).unwrap().collect();
+    for batch in packets.chunks(512) {
+        monitor.take(batch);
+    }
+    let counts = monitor.counts();
+    assert!(counts.refused > 1_000, "{counts:?}");
+    assert_eq!(monitor.twin().unwrap().violations, 0);
+    assert!(counts.half_open <= shape.all_cells());
+}
+
+#[test]
+fn threads_change_no_connection() {
+    let answer = |threads| {
+        let settings = Settings { threads, audit: true, ..Settings::new(Seed(1)) };
+        let mut engine = Engine::new(settings, Filter::default(), Decoder::default()).unwrap();
+        engine.start();
+        for packet in Generator::new(flood(40_000, 10), 8).unwrap() {
+            engine.packet(&packet);
+        }
+        engine.finish().0.to_json()
+    };
+    let one = answer(1);
+    assert!(one["connections"]["by_state"]["SF"].as_u64().unwrap() > 100);
+    assert_eq!(one["audit"]["connections"]["violations"], 0);
+    assert_eq!(one, answer(4));
+}
+
+/// Outcomes and how often each, of one five-tuple.
+type Outcomes = BTreeMap<&'static str, u64>;
+
+/// What Zeek logged for the TCP connections of a capture, by undirected five-tuple.
+fn logged(path: &Path) -> BTreeMap<FlowKey, Outcomes> {
+    let mut all: BTreeMap<FlowKey, Outcomes> = BTreeMap::new();
+    for line in std::fs::read_to_string(path).unwrap().lines() {
+        let columns: Vec<_> = line.split('\t').collect();
+        if line.starts_with('#') || columns.get(6) != Some(&"tcp") {
+            continue;
+        }
+        let end = |at: usize| {
+            let address: IpAddr = columns[at].parse().unwrap();
+            SocketAddr::new(address, columns[at + 1].parse().unwrap())
+        };
+        let flow = FlowKey::between(end(2), end(4), protocol::TCP).unwrap().undirected();
+        let outcome = OUTCOMES.iter().find(|outcome| **outcome == columns[11]).unwrap();
+        *all.entry(flow).or_default().entry(*outcome).or_default() += 1;
+    }
+    all
+}
+
+/// What the monitor makes of the packets of one five-tuple.
+fn outcomes(packets: &[Packet]) -> Outcomes {
+    let mut monitor = monitor();
+    for batch in packets.chunks(512) {
+        monitor.take(batch);
+    }
+    assert_eq!(monitor.twin().unwrap().violations, 0);
+    let counts = monitor.counts().by_state;
+    OUTCOMES.into_iter().zip(counts).filter(|(_, times)| *times > 0).collect()
+}
+
+#[test]
+fn outcomes_agree_with_the_logs_of_zeek() {
+    let Some(folder) = std::env::var_os("SIDON_CORPUS").map(PathBuf::from) else {
+        eprintln!("SKIPPED: SIDON_CORPUS is not set, no outcome was compared with Zeek's");
+        return;
+    };
+    let mut logs = Vec::new();
+    each_file(&folder, &mut |path| {
+        if path.to_string_lossy().ends_with(".conn.log") {
+            logs.push(path.to_path_buf());
+        }
+    });
+    assert!(logs.len() > 15, "{}", logs.len());
+    println!("{:48}{:>8}{:>8}{:>8}", "capture", "rows", "agree", "surplus");
+    let (mut rows, mut agree) = (0, 0);
+    for log in logs {
+        let expected = logged(&log);
+        if expected.is_empty() {
+            continue;
+        }
+        let capture = PathBuf::from(log.to_string_lossy().strip_suffix(".conn.log").unwrap());
+        let mut flows: BTreeMap<FlowKey, Vec<Packet>> = BTreeMap::new();
+        let decoder = Decoder { tunnels: Tunnels::Inner };
+        let mut source = Source::open(&capture).unwrap();
+        while let Ok(Some(frame)) = source.next() {
+            if let Ok(packet) = decoder.decode(&frame) {
+                flows.entry(packet.flow.undirected()).or_default().push(packet);
+            }
+        }
+        let (mut of, mut same, mut surplus) = (0, 0, 0);
+        for (flow, theirs) in &expected {
+            let ours = flows.get(flow).map(|packets| outcomes(packets)).unwrap_or_default();
+            let both: u64 =
+                theirs.iter().map(|(name, n)| *n.min(ours.get(name).unwrap_or(&0))).sum();
+            let (their_sum, our_sum) = (theirs.values().sum::<u64>(), ours.values().sum::<u64>());
+            of += their_sum;
+            same += both;
+            surplus += our_sum - both;
+            if both != their_sum || both != our_sum {
+                println!("    {flow}: Zeek {theirs:?}, here {ours:?}");
+            }
+        }
+        let name = capture.file_name().unwrap().to_string_lossy();
+        println!("{name:48}{of:>8}{same:>8}{surplus:>8}");
+        rows += of;
+        agree += same;
+    }
+    println!("{agree} of {rows} agree");
+    assert!(rows > 100, "{rows}");
+    assert!(agree * 100 >= rows * 95, "{agree} of {rows}");
+}
+
+fn each_file(folder: &Path, act: &mut dyn FnMut(&Path)) {
+    let mut entries: Vec<_> =
+        std::fs::read_dir(folder).unwrap().map(|one| one.unwrap().path()).collect();
+    entries.sort();
+    for path in entries {
+        if path.is_dir() { each_file(&path, act) } else { act(&path) }
+    }
+}
