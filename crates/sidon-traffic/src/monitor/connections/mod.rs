@@ -12,7 +12,7 @@
 //! cannot be told apart are counted as don't-knows, and what a full map refuses in the ledger.
 //!
 //! A packet of a flow that is not in may meet the cell of another one, and is then taken for that:
-//! of so many flows as the map has cells, one in 2^17. Without the keys nobody can see that.
+//! with the map full, one in 2^19. Without the keys nobody can see that.
 
 pub mod life;
 mod twin;
