@@ -10,13 +10,13 @@ use crate::{
         connections::{Connections, Counts, OUTCOMES},
         sizes::{self, Host, Port},
         sources::Subnet,
+        subnet::HostPackets,
     },
     shard::Shard,
     time,
 };
 use serde_json::{Value, json};
 use sidon::count::{Bounds, Entry, Ranking, Stored, Top};
-use std::net::Ipv4Addr;
 
 /// Everything that is known after the last packet.
 #[derive(Debug, Clone)]
@@ -39,8 +39,8 @@ pub struct Report {
     pub new_sources: Vec<(Subnet, u32)>,
     /// How many new source addresses there were.
     pub new_sources_total: u64,
-    /// Exact packet counts of the hosts of a subnet: address, sent, received.
-    pub subnets: Vec<(String, Vec<(Ipv4Addr, u64, u64)>)>,
+    /// Exact packet counts of the hosts of a subnet.
+    pub subnets: Vec<(String, Vec<HostPackets>)>,
     /// TCP connections by outcome, and how many are half open.
     pub connections: Counts,
     /// The chance that a packet of a new connection was taken for another's at the end.
@@ -163,7 +163,7 @@ impl Report {
         json["alarms_unlisted"] = self.alarms_unlisted.into();
         if !self.subnets.is_empty() {
             json["subnets"] = self.subnets.iter().map(|(subnet, hosts)| {
-                let host = |(address, sent, received): &(Ipv4Addr, u64, u64)| {
+                let host = |(address, sent, received): &HostPackets| {
                     json!({ "host": address, "sent": sent, "received": received })
                 };
                 json!({ "subnet": subnet, "certainty": "exact",

@@ -68,7 +68,7 @@ fn the_heaviest_are_those_of_an_exact_count() {
     let tenth = heaviest[9].1[0];
     for entry in &report.flows.entries {
         let truth = exact[&entry.key];
-        assert!(truth[0] >= tenth, "{:?}", entry);
+        assert!(truth[0] >= tenth, "{entry:?}");
         for (bounds, truth) in entry.amounts.iter().zip(truth) {
             assert!(bounds.least <= truth && truth <= bounds.most, "{entry:?} {truth}");
         }

@@ -8,6 +8,9 @@ use std::{
     str::FromStr,
 };
 
+/// A host's address, and how many packets it sent and received.
+pub type HostPackets = (Ipv4Addr, u64, u64);
+
 /// A subnet of IPv4, /16 or smaller, and how many packets each of its hosts sent and received.
 #[derive(Debug, Clone)]
 pub struct Watched {
@@ -59,7 +62,7 @@ impl Watched {
     }
 
     /// Every host that sent or received a packet: its address, packets sent, packets received.
-    pub fn list(&self) -> Vec<(Ipv4Addr, u64, u64)> {
+    pub fn list(&self) -> Vec<HostPackets> {
         let mut hosts: std::collections::BTreeMap<u64, (u64, u64)> = Default::default();
         for (host, packets) in self.sent.list() {
             hosts.entry(host).or_default().0 = packets;

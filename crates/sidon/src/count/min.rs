@@ -14,7 +14,7 @@
 //! `rows`, and accuracy: keys that share a line share more of their counters.
 //!
 //! A counter that reaches its ceiling stays there and stands for that or more; an answer that rests
-//! on such counters alone is [`Bound::AtLeast`](crate::Bound::AtLeast). Cormode and
+//! on such counters alone is [`Bound::AtLeast`]. Cormode and
 //! Muthukrishnan, J. Algorithms 2005; conservative update by Estan and Varghese, 2002; the unbiased
 //! median by Krishnamurthy et al., IMC 2003.
 

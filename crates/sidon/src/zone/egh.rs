@@ -12,7 +12,7 @@
 //!
 //! Shorter still is the family of `(t - 1) d + 1` moduli any `t` of which multiply to the universe
 //! or more: no bin holds `t`, so there are more than `d`. For 3 of 256 that is
-//! `5 7 8 9 11 13 17`, 70 cells in place of 100. [`plan::coprime`](crate::plan::coprime) finds it.
+//! `5 7 8 9 11 13 17`, 70 cells in place of 100. [`plan::coprime`] finds it.
 
 use super::{
     UNIVERSE_MOST,
