@@ -48,14 +48,16 @@ pub(crate) fn each_key<I: Isa, K: Key, S: Steps>(
 #[inline(always)]
 fn by_chunks<I: Isa, K: Key, S: Steps>(isa: I, seed: Seed, keys: &[K], mut steps: S) {
     let mut places = [S::NOWHERE; CHUNK];
-    each_chunk(isa, seed, keys, |first, digests| {
+    let mut digests = [Digest(0); CHUNK];
+    for (i, keys) in keys.chunks(CHUNK).enumerate() {
+        let digests = chunk(isa, seed, keys, &mut digests);
         for (&digest, place) in digests.iter().zip(&mut places) {
             steps.approach(digest, place);
         }
-        for (i, place) in places[..digests.len()].iter().enumerate() {
-            steps.act(first + i, place);
+        for (place, key) in places[..digests.len()].iter().zip(i * CHUNK..) {
+            steps.act(key, place);
         }
-    });
+    }
 }
 
 /// Keys hashed at a time.
@@ -106,18 +108,16 @@ pub(crate) fn hashed<K: Key>(seed: Seed, keys: &[K], mut act: impl FnMut(usize, 
     }
 }
 
-/// Calls `act` with the digests of each chunk of keys and the index of its first key.
+/// The digests of a chunk of keys. Loops over chunks are written out where they are needed: a
+/// closure would not always be inlined, and then not be compiled for the loop's instruction set.
 #[inline(always)]
-pub(crate) fn each_chunk<I: Isa, K: Key>(
+pub(crate) fn chunk<'a, I: Isa, K: Key>(
     isa: I,
     seed: Seed,
     keys: &[K],
-    mut act: impl FnMut(usize, &[Digest]),
-) {
-    let mut digests = [Digest(0); CHUNK];
-    for (i, keys) in keys.chunks(CHUNK).enumerate() {
-        let digests = &mut digests[..keys.len()];
-        K::digests(isa, seed, keys, digests);
-        act(i * CHUNK, digests);
-    }
+    digests: &'a mut [Digest; CHUNK],
+) -> &'a [Digest] {
+    let digests = &mut digests[..keys.len()];
+    K::digests(isa, seed, keys, digests);
+    digests
 }

@@ -11,7 +11,7 @@
 //! it get back what they held.
 
 use super::{
-    batch::{self, NEAR},
+    batch::{self, CHUNK, NEAR},
     code::Code,
     counting::Overflow,
     increments::Increments,
@@ -390,11 +390,13 @@ impl<K: Key, C: Code, S: Store> Kernel for Near<'_, K, C, S> {
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
         let Near { filter, keys, found } = self;
-        batch::each_chunk(isa, filter.seed, keys, |start, digests| {
-            for (&digest, found) in digests.iter().zip(&mut found[start..]) {
+        let mut digests = [Digest(0); CHUNK];
+        for (keys, found) in keys.chunks(CHUNK).zip(found.chunks_mut(CHUNK)) {
+            let digests = batch::chunk(isa, filter.seed, keys, &mut digests);
+            for (&digest, found) in digests.iter().zip(found) {
                 *found = filter.all_admit(digest);
             }
-        });
+        }
     }
 }
 

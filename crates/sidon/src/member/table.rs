@@ -390,8 +390,10 @@ fn each_key_of<const HASHES: usize, I: Isa, K: Key, W: Width, F: OnTable>(
 ) {
     let far = filter.table().cells.bytes().len() > NEAR;
     let (hashes, run) = (filter.table().hashes, filter.table().run());
-    let mut all = [[0; HASHES]; CHUNK];
-    batch::each_chunk(isa, filter.seed(), keys, |first, digests| {
+    let (mut all, mut digests) = ([[0; HASHES]; CHUNK], [Digest(0); CHUNK]);
+    for (chunk, keys) in keys.chunks(CHUNK).enumerate() {
+        let first = chunk * CHUNK;
+        let digests = batch::chunk(isa, filter.seed(), keys, &mut digests);
         for (&digest, positions) in digests.iter().zip(&mut all) {
             filter.place(digest, 0, hashes, positions);
             if far {
@@ -405,7 +407,7 @@ fn each_key_of<const HASHES: usize, I: Isa, K: Key, W: Width, F: OnTable>(
         for (i, positions) in all[..digests.len()].iter().enumerate() {
             act.act(filter, first + i, &positions[..hashes]);
         }
-    });
+    }
 }
 
 /// A loop over keys that asks.
@@ -440,8 +442,10 @@ impl<K: Key, W: Width, S: Seek> Lookup<'_, K, W, S> {
         // A whole line, or a few cells.
         let first = if run == 1 { S::FIRST.min(hashes) } else { run };
         let near = table.cells.bytes().len() <= NEAR;
-        let mut all = [[0; HASHES]; CHUNK];
-        batch::each_chunk(isa, seed, keys, |start, digests| {
+        let (mut all, mut digests) = ([[0; HASHES]; CHUNK], [Digest(0); CHUNK]);
+        for (chunk, keys) in keys.chunks(CHUNK).enumerate() {
+            let start = chunk * CHUNK;
+            let digests = batch::chunk(isa, seed, keys, &mut digests);
             let found = &mut found[start..start + digests.len()];
             for (&digest, spots) in digests.iter().zip(&mut all) {
                 seek.place(table, digest, 0, first, spots);
@@ -469,6 +473,6 @@ impl<K: Key, W: Width, S: Seek> Lookup<'_, K, W, S> {
             for (spots, found) in all.iter().zip(found) {
                 *found = *found && table.all_pass(width, seek, &spots[first..hashes]);
             }
-        });
+        }
     }
 }
