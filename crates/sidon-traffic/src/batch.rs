@@ -82,6 +82,8 @@ impl Lane {
 pub struct Batch {
     /// The packets, in the order in which they came.
     pub packets: Vec<Packet>,
+    /// The digests of their undirected flows under the engine's seed, once sorted.
+    pub flows: Vec<Digest>,
     /// One for each shard.
     pub lanes: Vec<Lane>,
     scratch: Scratch,
@@ -101,6 +103,7 @@ impl Batch {
     pub fn new() -> Self {
         Batch {
             packets: Vec::with_capacity(PACKETS),
+            flows: vec![Digest(0); PACKETS],
             lanes: (0..SHARDS).map(|_| Lane::new()).collect(),
             scratch: Scratch {
                 flows: Vec::with_capacity(PACKETS),
@@ -130,7 +133,7 @@ impl Batch {
 
     /// Hashes the keys of all packets, and sorts them to the lanes.
     pub fn sort(&mut self, seed: Seed) {
-        let Batch { packets, lanes, scratch } = self;
+        let Batch { packets, flows, lanes, scratch } = self;
         scratch.flows.clear();
         scratch.hosts.clear();
         scratch.subnets.clear();
@@ -141,8 +144,8 @@ impl Batch {
             scratch.hosts.push(source);
             scratch.hosts.push(sizes::host(packet.flow.destination()));
         }
-        hash(seed, &scratch.flows, &mut scratch.digests);
-        for ((packet, &key), &digest) in packets.iter().zip(&scratch.flows).zip(&scratch.digests) {
+        hash(seed, &scratch.flows, flows);
+        for ((packet, &key), &digest) in packets.iter().zip(&scratch.flows).zip(&*flows) {
             let bytes = packet.wire_len.into();
             lanes[shard(digest)].flows.push(digest, key, bytes);
             if let Some(port) = sizes::port(packet) {

@@ -235,11 +235,11 @@ impl Engine {
     /// Shows the batch to the monitors of the feeding thread.
     fn connect(&mut self) {
         // Nobody else has the batch that is being filled.
-        let packets = match &self.crew {
-            Crew::Alone { batch, .. } => &batch.packets,
-            Crew::Many { ring, next, .. } => &ring[*next].packets,
+        let Batch { packets, flows, .. } = match &self.crew {
+            Crew::Alone { batch, .. } => &**batch,
+            Crew::Many { ring, next, .. } => &*ring[*next],
         };
-        let verdicts = self.connections.take(packets);
+        let verdicts = self.connections.take(packets, flows);
         self.alarms.take(packets, verdicts);
         if let (Some(sink), Some(packet)) = (&self.settings.events, packets.last())
             && let Ok(mut sink) = sink.lock()

@@ -380,6 +380,21 @@ impl Stored for FlowKey {
         }
         key
     }
+
+    /// Without a call: five words of eight bytes, two of which overlap.
+    #[inline(always)]
+    fn is(&self, bytes: &[u8]) -> bool {
+        let Some(stored) = bytes.first_chunk::<{ V6 + 1 }>() else { return false };
+        let mut own = [0; V6 + 1];
+        Stored::write(self, &mut own);
+        let word =
+            |of: &[u8; V6 + 1], at: usize| u64::from_le_bytes(std::array::from_fn(|i| of[at + i]));
+        let mut differ = 0;
+        for at in [0, 8, 16, 24, V6 - 7] {
+            differ |= word(&own, at) ^ word(stored, at);
+        }
+        differ == 0
+    }
 }
 
 #[cfg(test)]
