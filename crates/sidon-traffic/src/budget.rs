@@ -7,7 +7,7 @@
 use crate::{
     FlowKey,
     monitor::{
-        alarms, connections,
+        alarms, connections, p2p,
         sizes::{Host, Port},
     },
 };
@@ -26,12 +26,13 @@ pub const SHARDS: usize = 8;
 pub const LEAST: u64 = 256 << 10;
 
 /// Shares of the memory, of [`WHOLE`].
-const FLOWS: u64 = 40;
+const FLOWS: u64 = 36;
 const HOSTS: u64 = 14;
 const PORTS: u64 = 2;
 const SOURCES_V4: u64 = 14;
 const SOURCES_V6: u64 = 6;
-const CONNECTIONS: u64 = 21;
+const CONNECTIONS: u64 = 20;
+const P2P: u64 = 5;
 const ALARMS: u64 = 3;
 const WHOLE: u64 = 100;
 
@@ -52,6 +53,8 @@ pub struct Budget {
     pub connections: fingerprint::Shape,
     /// Subjects of alarms of each kind.
     pub alarms: u64,
+    /// Pairs of hosts, and hosts that are like peers.
+    pub p2p: p2p::Shape,
 }
 
 impl Budget {
@@ -70,6 +73,7 @@ impl Budget {
             sources_v6: share(SOURCES_V6) / 16,
             connections: connections::shape(memory / WHOLE * CONNECTIONS)?,
             alarms: alarms::subjects(memory / WHOLE * ALARMS),
+            p2p: p2p::Shape::within(memory / WHOLE * P2P),
         })
     }
 
@@ -80,7 +84,8 @@ impl Budget {
             + self.ports.bytes(Port::BYTES, 2)?
             + self.sources_v4.bytes()
             + self.sources_v6 * 16;
-        Ok(one * SHARDS as u64 + self.connections.bytes() + alarms::bytes(self.alarms))
+        let whole = self.connections.bytes() + alarms::bytes(self.alarms) + self.p2p.bytes();
+        Ok(one * SHARDS as u64 + whole)
     }
 }
 

@@ -5,8 +5,8 @@
 //!                 \-> ledger                                            (one thread or many)
 //! ```
 //! The thread that feeds the engine filters, decodes and hashes, and keeps the states of
-//! connections; the shards are its own or belong to workers. Every shard sees its keys in the order of the packets, so that answers are the same
-//! for any number of threads. All memory is there before the first packet.
+//! connections and of pairs of hosts; the shards are its own or belong to workers. Every shard sees
+//! its keys in the order of the packets, so that answers are the same for any number of threads. All memory is there before the first packet.
 
 use crate::{
     Decoder, Filter, Frame, Packet, Verdict,
@@ -14,7 +14,13 @@ use crate::{
     budget::{Budget, SHARDS},
     event::Event,
     ledger::Ledger,
-    monitor::{alarms::Alarms, connections::Connections, sizes, subnet::Watched},
+    monitor::{
+        alarms::Alarms,
+        connections::Connections,
+        p2p::{All, Keeping, P2p},
+        sizes,
+        subnet::Watched,
+    },
     report::{self, Report},
     shard::Shard,
 };
@@ -66,6 +72,8 @@ pub struct Engine {
     crew: Crew,
     connections: Connections,
     alarms: Alarms,
+    p2p: P2p,
+    p2p_twin: Option<P2p<All>>,
     first_ns: Option<u64>,
     last_ns: u64,
     last_packet: Option<Packet>,
@@ -99,6 +107,8 @@ impl Engine {
         Ok(Engine {
             connections,
             alarms: Alarms::new(budget.alarms, seed)?,
+            p2p: P2p::new(budget.p2p, seed)?,
+            p2p_twin: audit.then(|| P2p::exact(Keeping::Exact, seed)).transpose()?,
             crew: Crew::Alone { shards, batch: Box::default() },
             settings,
             budget,
@@ -241,6 +251,10 @@ impl Engine {
         };
         let verdicts = self.connections.take(packets);
         self.alarms.take(packets, verdicts);
+        self.p2p.take(packets);
+        if let Some(twin) = &mut self.p2p_twin {
+            twin.take(packets);
+        }
         if let (Some(sink), Some(packet)) = (&self.settings.events, packets.last())
             && let Ok(mut sink) = sink.lock()
         {
@@ -254,6 +268,11 @@ impl Engine {
     /// The alarms so far.
     pub fn alarms(&self) -> &Alarms {
         &self.alarms
+    }
+
+    /// Hosts that are like peers.
+    pub fn p2p(&self) -> &P2p {
+        &self.p2p
     }
 
     /// The states of connections.
@@ -303,9 +322,14 @@ impl Engine {
         let counts = self.connections.counts();
         self.ledger.refused("connections", counts.refused);
         self.ledger.dont_know("connections", counts.dont_know);
+        self.ledger.refused("p2p_pairs", self.p2p.refused());
+        self.ledger.refused("p2p_hosts", self.p2p.displaced());
+        self.ledger.dont_know("p2p_pairs", self.p2p.dont_know());
         let report = report::of(report::Parts {
             connections: &self.connections,
             alarms: &self.alarms,
+            p2p: &self.p2p,
+            p2p_twin: self.p2p_twin.as_ref(),
             allocated: self.budget.bytes().unwrap_or(u64::MAX),
             settings: &self.settings,
             ledger: self.ledger,
