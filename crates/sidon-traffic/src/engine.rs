@@ -17,6 +17,7 @@ use crate::{
     monitor::{
         alarms::Alarms,
         connections::Connections,
+        machine::{Definition, Runner},
         p2p::{All, Keeping, P2p},
         sizes,
         subnet::Watched,
@@ -49,6 +50,8 @@ pub struct Settings {
     pub events: Option<Sink>,
     /// Subnets whose hosts are counted exactly.
     pub subnets: Vec<Watched>,
+    /// Machines of users, up to [`MACHINES_MOST`](crate::budget::MACHINES_MOST).
+    pub machines: Vec<Arc<Definition>>,
     /// How many of the heaviest are reported.
     pub top: usize,
 }
@@ -57,8 +60,8 @@ impl Settings {
     /// 16 MiB, one thread, the ten heaviest, nothing else.
     pub fn new(seed: Seed) -> Self {
         let memory = 16 << 20;
-        let subnets = Vec::new();
-        Settings { memory, threads: 1, seed, audit: false, events: None, subnets, top: 10 }
+        let (subnets, machines) = (Vec::new(), Vec::new());
+        Settings { memory, threads: 1, seed, audit: false, events: None, subnets, machines, top: 10 }
     }
 }
 
@@ -74,6 +77,7 @@ pub struct Engine {
     alarms: Alarms,
     p2p: P2p,
     p2p_twin: Option<P2p<All>>,
+    machines: Vec<Runner>,
     first_ns: Option<u64>,
     last_ns: u64,
     last_packet: Option<Packet>,
@@ -98,13 +102,16 @@ const RING: usize = QUEUE + 2;
 impl Engine {
     /// An engine with all its memory.
     pub fn new(settings: Settings, filter: Filter, decoder: Decoder) -> Result<Self, Infeasible> {
-        let budget = Budget::of(settings.memory)?;
+        let budget = Budget::of(settings.memory, settings.machines.len())?;
         let Settings { seed, audit, .. } = settings;
         let events = settings.events.is_some();
         let shards = (0..SHARDS).map(|number| Shard::new(number, &budget, seed, audit, events));
         let shards: Vec<_> = shards.collect::<Result<_, _>>()?;
         let connections = Connections::new(budget.connections, seed, audit)?;
+        let machines = settings.machines.iter();
+        let machines = machines.map(|one| Runner::new(Arc::clone(one), budget.machines.1, seed));
         Ok(Engine {
+            machines: machines.collect::<Result<_, _>>()?,
             connections,
             alarms: Alarms::new(budget.alarms, seed)?,
             p2p: P2p::new(budget.p2p, seed)?,
@@ -255,6 +262,9 @@ impl Engine {
         if let Some(twin) = &mut self.p2p_twin {
             twin.take(packets);
         }
+        for machine in &mut self.machines {
+            machine.take(packets);
+        }
         if let (Some(sink), Some(packet)) = (&self.settings.events, packets.last())
             && let Ok(mut sink) = sink.lock()
         {
@@ -313,6 +323,11 @@ impl Engine {
             self.ledger.refused("sources_v6", shard.sources.refused[1]);
         }
         self.connections.pass(self.last_ns);
+        for machine in &mut self.machines {
+            machine.pass(self.last_ns);
+            self.ledger.refused("machines", machine.counts().refused);
+            self.ledger.dont_know("machines", machine.counts().dont_know);
+        }
         self.alarms.end(self.last_ns);
         if let (Some(sink), Some(packet)) = (&self.settings.events, &self.last_packet)
             && let Ok(mut sink) = sink.lock()
@@ -330,6 +345,7 @@ impl Engine {
             alarms: &self.alarms,
             p2p: &self.p2p,
             p2p_twin: self.p2p_twin.as_ref(),
+            machines: &self.machines,
             allocated: self.budget.bytes().unwrap_or(u64::MAX),
             settings: &self.settings,
             ledger: self.ledger,

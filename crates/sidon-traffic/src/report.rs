@@ -8,6 +8,7 @@ use crate::{
     monitor::{
         alarms::{Alarm, Alarms},
         connections::{Connections, Counts, OUTCOMES},
+        machine::{self, Runner},
         p2p::{self, P2p, Suspect},
         sizes::{self, Host, Port},
         sources::Subnet,
@@ -52,6 +53,8 @@ pub struct Report {
     pub alarms_unlisted: u64,
     /// Hosts that are like peers, the highest score first.
     pub p2p: Vec<Suspect>,
+    /// Machines of users.
+    pub machines: Vec<machine::Counts>,
     /// What the exact twins say, if they ran.
     pub audit: Option<Audit>,
 }
@@ -65,6 +68,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) alarms: &'a Alarms,
     pub(crate) p2p: &'a P2p,
     pub(crate) p2p_twin: Option<&'a P2p<p2p::All>>,
+    pub(crate) machines: &'a [Runner],
     pub(crate) allocated: u64,
     pub(crate) first_ns: Option<u64>,
     pub(crate) last_ns: u64,
@@ -97,6 +101,7 @@ pub(crate) fn of(parts: Parts<'_>) -> Report {
             .reduce(|all, audit| all.with(&audit))
             .map(|audit| audit.and_connections(connections.twin()).and_p2p(&suspects, p2p_twin)),
         p2p: suspects,
+        machines: parts.machines.iter().map(Runner::counts).collect(),
     }
 }
 
@@ -168,6 +173,10 @@ impl Report {
         });
         json["alarms"] = self.alarms.iter().map(Alarm::to_json).collect();
         json["alarms_unlisted"] = self.alarms_unlisted.into();
+        json["machines"] = json!({});
+        for counts in &self.machines {
+            json["machines"][&counts.name] = counts.to_json();
+        }
         json["p2p"] = self.p2p.iter().map(Suspect::to_json).collect();
         if !self.subnets.is_empty() {
             json["subnets"] = self.subnets.iter().map(|(subnet, hosts)| {

@@ -64,6 +64,7 @@ fn with_rows(title: &str, report: &Report, style: Style, (rows, few): (usize, us
         screen.ranking("PORT", &report.ports, few, |key| sizes::port_name(*key).to_string());
         screen.connections(report);
         screen.peers(report);
+        screen.machines(report);
         screen.sources(report);
         screen.subnets(report);
     }
@@ -212,6 +213,24 @@ impl Screen {
             let line = format!("  {:>3}  {}  {}", suspect.score, suspect.host, reasons.join("; "));
             let cut: String = line.chars().take(WIDTH).collect();
             self.line(&cut);
+        }
+    }
+
+    fn machines(&mut self, report: &Report) {
+        for counts in &report.machines {
+            self.line("");
+            let refused = match counts.refused {
+                0 => String::new(),
+                refused => format!(", {} refused", whole(refused)),
+            };
+            let flows = whole(counts.flows);
+            let head = format!("MACHINE {}  {flows} flows{refused}", short(&counts.name));
+            self.line(&self.bold(&head));
+            let states = counts.states.iter().map(|(name, stay)| {
+                let (now, expired) = (whole(stay.now), whole(stay.expired));
+                format!("{name} {now} now, {expired} expired")
+            });
+            self.wrapped(&states.collect::<Vec<_>>());
         }
     }
 
