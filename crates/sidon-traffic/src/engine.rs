@@ -61,7 +61,16 @@ impl Settings {
     pub fn new(seed: Seed) -> Self {
         let memory = 16 << 20;
         let (subnets, machines) = (Vec::new(), Vec::new());
-        Settings { memory, threads: 1, seed, audit: false, events: None, subnets, machines, top: 10 }
+        Settings {
+            memory,
+            threads: 1,
+            seed,
+            audit: false,
+            events: None,
+            subnets,
+            machines,
+            top: 10,
+        }
     }
 }
 

@@ -302,7 +302,8 @@ pub(crate) fn read(text: &str) -> Result<Read, Wrong> {
                     }
                 }
                 other => {
-                    let what = format!("{other:?} is not one of when, open, open_new, go, if and add");
+                    let what =
+                        format!("{other:?} is not one of when, open, open_new, go, if and add");
                     return Err(Wrong::new(what, form.span()));
                 }
             }

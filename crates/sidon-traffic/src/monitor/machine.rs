@@ -408,8 +408,7 @@ mod tests {
         let flags = TcpFlags::SYN.with(TcpFlags::ACK);
         let answer = When { flags, direction: Some(Direction::Responder), ..tcp.clone() };
         let direction = Some(Direction::Opener);
-        let confirmed =
-            When { flags: TcpFlags::ACK, without: TcpFlags::RST, direction, ..tcp };
+        let confirmed = When { flags: TcpFlags::ACK, without: TcpFlags::RST, direction, ..tcp };
         let events = vec![(syn, 0), (answer, 1), (confirmed, 2)];
         let (name, timeouts) = ("handshake".to_owned(), vec![5, 5, TIMEOUT]);
         Arc::new(Definition { name, machine, events, timeouts })
@@ -418,7 +417,8 @@ mod tests {
     fn packets() -> Vec<Packet> {
         let victim = "198.18.0.0:443".parse().unwrap();
         let flood = Flood { sources: 10_000, victim, after: 20_000, share: 60, answered: 20 };
-        let mix = Mix { packets: 60_000, rate: 2_000, active: 200, flood: Some(flood), ..Mix::default() };
+        let mix =
+            Mix { packets: 60_000, rate: 2_000, active: 200, flood: Some(flood), ..Mix::default() };
         Generator::new(mix, 9).unwrap().collect()
     }
 

@@ -235,8 +235,9 @@ pub(super) fn judge(mut reasons: Vec<Reason>) -> (u8, Vec<Reason>) {
     reasons.sort_by(|one, other| {
         other.worth().total_cmp(&one.worth()).then(one.name().cmp(other.name()))
     });
-    let is_own =
-        |reason: &Reason| matches!(reason, Reason::PortsOfTheirOwn { .. } | Reason::Scattered { .. });
+    let is_own = |reason: &Reason| {
+        matches!(reason, Reason::PortsOfTheirOwn { .. } | Reason::Scattered { .. })
+    };
     let best = reasons.iter().position(is_own);
     let mut at = 0;
     reasons.retain(|reason| {

@@ -221,10 +221,8 @@ impl<D: Distinct> P2p<D> {
     /// The hashes of source and destination, each of the address and of the port.
     fn hashes(&self, flow: &FlowKey) -> [(u32, u32); 2] {
         let upper = |digest: sidon::Digest| (digest.0 >> 32) as u32;
-        let both = [
-            (flow.source(), flow.source_port()),
-            (flow.destination(), flow.destination_port()),
-        ];
+        let both =
+            [(flow.source(), flow.source_port()), (flow.destination(), flow.destination_port())];
         both.map(|(address, port)| {
             let port = u64::from(port).digest(self.seed);
             (upper(sizes::host(address).digest(self.seed)), upper(port))

@@ -106,7 +106,8 @@ mod tests {
         }
         table.enter(&subject(9)).0 += 1;
         table.enter(&subject(10)).0 += 1;
-        let mut held: Vec<_> = table.entries().map(|(subject, times)| (subject[0], times.0)).collect();
+        let mut held: Vec<_> =
+            table.entries().map(|(subject, times)| (subject[0], times.0)).collect();
         held.sort_unstable();
         assert_eq!(held[0], (1, 11), "the first had ten");
         assert_eq!(held.last(), Some(&(10, 1)), "the last of the light ones");
