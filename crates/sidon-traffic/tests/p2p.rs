@@ -114,8 +114,10 @@ fn difference(exact: &P2p<All>, other: &P2p<All>) -> [usize; 2] {
     [exact.difference(&other).count(), other.difference(&exact).count()]
 }
 
-/// The difference in hosts by bits a pair, 8, 16, 32: direct, stateful, fingerprint.
-fn differences(packets: &[Packet]) -> [[[usize; 2]; 3]; 3] {
+/// By bits a pair, 8, 16, 32, and by map, direct, stateful, fingerprint: hosts missing, and extra.
+type Differences = [[[usize; 2]; 3]; 3];
+
+fn differences(packets: &[Packet]) -> Differences {
     let exact = exactly(packets, Keeping::Exact);
     let pairs = exact.pairs();
     [8, 16, 32].map(|bits| {
@@ -128,7 +130,7 @@ fn differences(packets: &[Packet]) -> [[[usize; 2]; 3]; 3] {
     })
 }
 
-fn print_differences(rows: &[(String, usize, [[[usize; 2]; 3]; 3])]) {
+fn print_differences(rows: &[(String, usize, Differences)]) {
     println!("\nhosts missing + extra against exact maps, by bits a pair");
     println!(
         "{:34}{:>6}  {:>5}{:>10}{:>10}{:>14}",

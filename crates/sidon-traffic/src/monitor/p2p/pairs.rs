@@ -199,7 +199,7 @@ enum Map {
     Exact(HashMap<FlowKey, State>),
     Direct(Direct),
     Stateful(Stateful),
-    Fingerprint(Fingerprint),
+    Fingerprint(Box<Fingerprint>),
 }
 
 impl Pairs {
@@ -208,7 +208,9 @@ impl Pairs {
             Keeping::Exact => Map::Exact(HashMap::new()),
             Keeping::Direct(shape) => Map::Direct(Direct::new(shape, seed)?),
             Keeping::Stateful(shape) => Map::Stateful(Stateful::new(shape, seed)?),
-            Keeping::Fingerprint(shape) => Map::Fingerprint(Fingerprint::new(shape, seed)?),
+            Keeping::Fingerprint(shape) => {
+                Map::Fingerprint(Box::new(Fingerprint::new(shape, seed)?))
+            }
         };
         let hand = |period| Clock::new(Period::Nanos(period)).at_most(u64::MAX);
         let hands = [hand(SHORT), hand(LONG)];
