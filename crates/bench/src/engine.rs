@@ -1,24 +1,22 @@
 //! Packets a second through the engine, all monitors on, beside exact hash maps that do the same.
 //!
-//! Packets are generated block by block, and only looking at them is timed. The maps keep bytes
-//! and packets for each flow, host and port, and the set of source addresses: what the engine
-//! answers, in memory that grows. Afterwards the engine's list of the heaviest flows is compared
+//! Packets are generated block by block, and only looking at them is timed. The [maps](crate::maps)
+//! keep what the engine answers, in memory that grows. Afterwards the engine's list of the heaviest flows is compared
 //! with the maps': every bound, and whether a flow is missing.
 
 use crate::{
     clock::ns_each,
+    maps::Maps,
     report::{Row, Size},
     stats::Summary,
 };
 use anyhow::Result;
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashSet;
 use sidon::Seed;
 use sidon_traffic::{
-    Decoder, Engine, Filter, FlowKey, Generator, Mix, Packet, Settings,
-    generate::Shares,
-    monitor::sizes::{self, Host, Port},
+    Decoder, Engine, Filter, FlowKey, Generator, Mix, Packet, Settings, generate::Shares,
 };
-use std::{collections::BTreeMap, net::IpAddr};
+use std::collections::BTreeMap;
 
 /// Packets generated, then looked at, at a time.
 const BLOCK: usize = 1 << 16;
@@ -26,35 +24,6 @@ const BLOCK: usize = 1 << 16;
 const LISTED: usize = 20;
 /// The engine's memory.
 const MEMORY: u64 = 16 << 20;
-
-/// What the engine answers, exactly.
-#[derive(Default)]
-struct Maps {
-    flows: HashMap<FlowKey, [u64; 2]>,
-    hosts: HashMap<Host, [u64; 2]>,
-    ports: HashMap<Port, [u64; 2]>,
-    sources: HashSet<IpAddr>,
-}
-
-impl Maps {
-    fn packet(&mut self, packet: &Packet) {
-        let bytes = u64::from(packet.wire_len);
-        let add = |counts: &mut [u64; 2]| {
-            counts[0] += bytes;
-            counts[1] += 1;
-        };
-        add(self.flows.entry(packet.flow.undirected()).or_default());
-        let (source, destination) = (packet.flow.source(), packet.flow.destination());
-        add(self.hosts.entry(sizes::host(source)).or_default());
-        if source != destination {
-            add(self.hosts.entry(sizes::host(destination)).or_default());
-        }
-        if let Some(port) = sizes::port(packet) {
-            add(self.ports.entry(port).or_default());
-        }
-        self.sources.insert(source);
-    }
-}
 
 pub(crate) fn run(quick: bool, notes: &mut Vec<String>) -> Result<Vec<Row>> {
     let packets = if quick { 2_000_000 } else { 50_000_000 };
