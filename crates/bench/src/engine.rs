@@ -7,7 +7,7 @@
 
 use crate::{
     clock::ns_each,
-    maps,
+    maps::Maps,
     report::{Row, Size},
     stats::Summary,
 };
@@ -40,7 +40,7 @@ struct Shards {
 
 impl Shards {
     fn new() -> Result<Self> {
-        let budget = Budget::of(MEMORY)?;
+        let budget = Budget::of(MEMORY, 0)?;
         let shards = (0..SHARDS).map(|number| Shard::new(number, &budget, SEED, false, false));
         Ok(Shards { batch: Batch::new(), shards: shards.collect::<Result<_, _>>()? })
     }
@@ -65,7 +65,7 @@ pub(crate) fn run(quick: bool, notes: &mut Vec<String>) -> Result<Vec<Row>> {
     let mut engine = Engine::new(settings, Filter::default(), Decoder::default())?;
     engine.start();
     let mut shards = Shards::new()?;
-    let (mut maps, mut states) = (maps::Sizes::default(), maps::States::new());
+    let mut maps = Maps::default();
     let mut generator = Generator::new(mix, 4)?;
     let mut block: Vec<Packet> = Vec::with_capacity(BLOCK);
     let mut times: [Vec<f64>; 4] = Default::default();
@@ -80,8 +80,8 @@ pub(crate) fn run(quick: bool, notes: &mut Vec<String>) -> Result<Vec<Row>> {
             |act: &mut dyn FnMut(&Packet)| ns_each(block.len(), || block.iter().for_each(act));
         part.push(each(&mut |packet| shards.packet(packet)));
         all.push(each(&mut |packet| engine.packet(packet)));
-        let (sizes, others) =
-            (each(&mut |packet| maps.packet(packet)), each(&mut |packet| states.packet(packet)));
+        let sizes = each(&mut |packet| maps.sizes(packet));
+        let others = each(&mut |packet| maps.states(packet));
         exact_part.push(sizes);
         exact_all.push(sizes + others);
     }
@@ -105,7 +105,7 @@ pub(crate) fn run(quick: bool, notes: &mut Vec<String>) -> Result<Vec<Row>> {
         report.flows.leading,
         report.ledger.balance(),
         report.connections.half_open,
-        states.half_open(),
+        maps.half_open(),
         (maps.flows.capacity() * (size_of::<(FlowKey, [u64; 2])>() + 1)) >> 20,
     ));
     let row = |structure: &str, op, ours, times: &[f64]| Row {

@@ -5,8 +5,8 @@
 //!                 \-> ledger                                            (one thread or many)
 //! ```
 //! The thread that feeds the engine filters, decodes and hashes, and keeps the states of
-//! connections; the shards are its own or belong to workers. Every shard sees its keys in the order of the packets, so that answers are the same
-//! for any number of threads. All memory is there before the first packet.
+//! connections and of pairs of hosts; the shards are its own or belong to workers. Every shard sees
+//! its keys in the order of the packets, so that answers are the same for any number of threads. All memory is there before the first packet.
 
 use crate::{
     Decoder, Filter, Frame, Packet, Verdict,
@@ -14,7 +14,14 @@ use crate::{
     budget::{Budget, SHARDS},
     event::Event,
     ledger::Ledger,
-    monitor::{alarms::Alarms, connections::Connections, sizes, subnet::Watched},
+    monitor::{
+        alarms::Alarms,
+        connections::Connections,
+        machine::{Definition, Runner},
+        p2p::{All, Keeping, P2p},
+        sizes,
+        subnet::Watched,
+    },
     report::{self, Report},
     shard::Shard,
 };
@@ -43,6 +50,8 @@ pub struct Settings {
     pub events: Option<Sink>,
     /// Subnets whose hosts are counted exactly.
     pub subnets: Vec<Watched>,
+    /// Machines of users, up to [`MACHINES_MOST`](crate::budget::MACHINES_MOST).
+    pub machines: Vec<Arc<Definition>>,
     /// How many of the heaviest are reported.
     pub top: usize,
 }
@@ -51,8 +60,17 @@ impl Settings {
     /// 16 MiB, one thread, the ten heaviest, nothing else.
     pub fn new(seed: Seed) -> Self {
         let memory = 16 << 20;
-        let subnets = Vec::new();
-        Settings { memory, threads: 1, seed, audit: false, events: None, subnets, top: 10 }
+        let (subnets, machines) = (Vec::new(), Vec::new());
+        Settings {
+            memory,
+            threads: 1,
+            seed,
+            audit: false,
+            events: None,
+            subnets,
+            machines,
+            top: 10,
+        }
     }
 }
 
@@ -66,6 +84,9 @@ pub struct Engine {
     crew: Crew,
     connections: Connections,
     alarms: Alarms,
+    p2p: P2p,
+    p2p_twin: Option<P2p<All>>,
+    machines: Vec<Runner>,
     first_ns: Option<u64>,
     last_ns: u64,
     last_packet: Option<Packet>,
@@ -90,15 +111,20 @@ const RING: usize = QUEUE + 2;
 impl Engine {
     /// An engine with all its memory.
     pub fn new(settings: Settings, filter: Filter, decoder: Decoder) -> Result<Self, Infeasible> {
-        let budget = Budget::of(settings.memory)?;
+        let budget = Budget::of(settings.memory, settings.machines.len())?;
         let Settings { seed, audit, .. } = settings;
         let events = settings.events.is_some();
         let shards = (0..SHARDS).map(|number| Shard::new(number, &budget, seed, audit, events));
         let shards: Vec<_> = shards.collect::<Result<_, _>>()?;
         let connections = Connections::new(budget.connections, seed, audit)?;
+        let machines = settings.machines.iter();
+        let machines = machines.map(|one| Runner::new(Arc::clone(one), budget.machines.1, seed));
         Ok(Engine {
+            machines: machines.collect::<Result<_, _>>()?,
             connections,
             alarms: Alarms::new(budget.alarms, seed)?,
+            p2p: P2p::new(budget.p2p, seed)?,
+            p2p_twin: audit.then(|| P2p::exact(Keeping::Exact, seed)).transpose()?,
             crew: Crew::Alone { shards, batch: Box::default() },
             settings,
             budget,
@@ -241,6 +267,13 @@ impl Engine {
         };
         let verdicts = self.connections.take(packets, flows);
         self.alarms.take(packets, verdicts);
+        self.p2p.take(packets);
+        if let Some(twin) = &mut self.p2p_twin {
+            twin.take(packets);
+        }
+        for machine in &mut self.machines {
+            machine.take(packets);
+        }
         if let (Some(sink), Some(packet)) = (&self.settings.events, packets.last())
             && let Ok(mut sink) = sink.lock()
         {
@@ -254,6 +287,11 @@ impl Engine {
     /// The alarms so far.
     pub fn alarms(&self) -> &Alarms {
         &self.alarms
+    }
+
+    /// Hosts that are like peers.
+    pub fn p2p(&self) -> &P2p {
+        &self.p2p
     }
 
     /// The states of connections.
@@ -294,6 +332,11 @@ impl Engine {
             self.ledger.refused("sources_v6", shard.sources.refused[1]);
         }
         self.connections.pass(self.last_ns);
+        for machine in &mut self.machines {
+            machine.pass(self.last_ns);
+            self.ledger.refused("machines", machine.counts().refused);
+            self.ledger.dont_know("machines", machine.counts().dont_know);
+        }
         self.alarms.end(self.last_ns);
         if let (Some(sink), Some(packet)) = (&self.settings.events, &self.last_packet)
             && let Ok(mut sink) = sink.lock()
@@ -303,9 +346,15 @@ impl Engine {
         let counts = self.connections.counts();
         self.ledger.refused("connections", counts.refused);
         self.ledger.dont_know("connections", counts.dont_know);
+        self.ledger.refused("p2p_pairs", self.p2p.refused());
+        self.ledger.refused("p2p_hosts", self.p2p.displaced());
+        self.ledger.dont_know("p2p_pairs", self.p2p.dont_know());
         let report = report::of(report::Parts {
             connections: &self.connections,
             alarms: &self.alarms,
+            p2p: &self.p2p,
+            p2p_twin: self.p2p_twin.as_ref(),
+            machines: &self.machines,
             allocated: self.budget.bytes().unwrap_or(u64::MAX),
             settings: &self.settings,
             ledger: self.ledger,

@@ -227,6 +227,15 @@ impl FlowKey {
         if self.is_ordered() { *self } else { self.reversed() }
     }
 
+    /// The key of the two hosts alone, in this direction: ports and protocol are zero.
+    #[inline]
+    pub fn hosts(&self) -> Self {
+        let mut hosts = *self;
+        let ports = usize::from(self.len) - 5;
+        hosts.bytes[ports..usize::from(self.len)].fill(0);
+        hosts
+    }
+
     /// For messages: the two ends joined by `<->`.
     pub fn two_way(&self) -> impl fmt::Display + '_ {
         fmt::from_fn(|f| self.write(f, "<->"))

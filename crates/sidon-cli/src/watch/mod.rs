@@ -4,7 +4,7 @@ mod csv;
 mod known;
 mod screen;
 
-use crate::{plan::count::memory, show};
+use crate::{machine, plan::count::memory, show};
 use anyhow::Context;
 use sidon::Seed;
 use sidon_traffic::{
@@ -32,13 +32,14 @@ use std::{
 EXIT STATUS
   0  the whole capture was read
   1  something failed: no such file, not a capture
-  2  the command line or the filter expression is wrong
+  2  the command line, the filter expression or a machine is wrong
   3  the capture is broken off or damaged: the report covers everything before that
   4  an alarm was raised, with --exit-on-alarm
 
 EXAMPLES
   sidon watch -r trace.pcapng
   sidon watch -r trace.pcap.gz --json 'tcp port 443 and not net 10.0.0.0/8'
+  sidon watch -r trace.pcap --machine examples/machines/tcp-handshake.toml
   sidon watch -r today.pcap --known sources.txt --events -
   tcpdump -w - | sidon watch -r - --memory 4MiB --audit")]
 pub(crate) struct Args {
@@ -66,6 +67,9 @@ pub(crate) struct Args {
     /// Count the packets of every host of this subnet exactly (/16 or smaller, repeatable)
     #[arg(long, value_name = "SUBNET")]
     subnet: Vec<Watched>,
+    /// Run the state machine in this TOML file over the packets (see sidon machine; up to 4)
+    #[arg(long, value_name = "FILE")]
+    machine: Vec<PathBuf>,
     /// Source addresses that are not new; read if it exists, and written with those seen
     #[arg(long, value_name = "FILE")]
     known: Option<PathBuf>,
@@ -118,6 +122,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Some(seed) => Seed(seed.into()),
         None => Seed::random().context("no random seed")?,
     };
+    let machines = args.machine.iter().map(|file| machine::definition(file));
+    let machines = match machines.collect::<anyhow::Result<Vec<_>>>() {
+        Ok(machines) => machines,
+        Err(why) => {
+            eprintln!("sidon: {why}");
+            return Ok(ExitCode::from(2));
+        }
+    };
     let mut source = Source::open(&args.read).with_context(|| args.read.display().to_string())?;
     let tunnels = if args.inner { Tunnels::Inner } else { Tunnels::Outer };
     let top = if args.verbose { args.top.max(30) } else { args.top };
@@ -128,6 +140,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         audit: args.audit,
         events: events.clone(),
         subnets: args.subnet.clone(),
+        machines,
         top: top.into(),
         ..Settings::new(seed)
     };
