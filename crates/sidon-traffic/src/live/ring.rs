@@ -160,12 +160,10 @@ impl Ring {
         let socket = unsafe { OwnedFd::from_raw_fd(number) };
         // SAFETY: the name is a C string that lives through the call.
         let index = unsafe { libc::if_nametoindex(c_name.as_ptr()) };
-        let (hardware, _) =
-            about(&socket, &c_name).filter(|_| index != 0).ok_or_else(missing)?;
+        let (hardware, _) = about(&socket, &c_name).filter(|_| index != 0).ok_or_else(missing)?;
 
-        let option = |what, done: io::Result<()>| {
-            done.map_err(|why| LiveError::System { what, why })
-        };
+        let option =
+            |what, done: io::Result<()>| done.map_err(|why| LiveError::System { what, why });
         let packet = libc::SOL_PACKET;
         let version: c_int = libc::tpacket_versions::TPACKET_V3 as c_int;
         option("PACKET_VERSION", set(&socket, packet, libc::PACKET_VERSION, &version))?;
@@ -211,9 +209,8 @@ impl Ring {
         address.sll_ifindex = index as c_int;
         let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
         // SAFETY: the kernel reads `length` bytes of `address`, which lives through the call.
-        let bound = unsafe {
-            libc::bind(ring.socket.as_raw_fd(), (&raw const address).cast(), length)
-        };
+        let bound =
+            unsafe { libc::bind(ring.socket.as_raw_fd(), (&raw const address).cast(), length) };
         if bound != 0 {
             return Err(failed("bind"));
         }
