@@ -93,7 +93,7 @@ fn a_scan_at_random_is_named_by_its_source_and_peers_are_not() {
             let flow = FlowKey::v4([203, 0, 113, 9], host, ports, 6);
             let knock = Packet { time_ns: packet.time_ns, flow, ..example };
             packets.push(knock);
-            if number % 50 == 0 {
+            if number.is_multiple_of(50) {
                 let Transport::Tcp(tcp) = knock.transport else { unreachable!("a SYN is TCP") };
                 let with = |flags| Transport::Tcp(Tcp { flags, ..tcp });
                 let answer = with(TcpFlags::SYN.with(TcpFlags::ACK));
