@@ -11,12 +11,13 @@
 use crate::{
     Decoder, Filter, Frame, Packet, Verdict,
     batch::{self, Batch},
-    budget::{Budget, SHARDS},
+    budget::{self, Budget, SHARDS},
     event::Event,
     ledger::Ledger,
     monitor::{alarms::Alarms, connections::Connections, sizes, subnet::Watched},
-    report::{self, Report},
+    report::Report,
     shard::Shard,
+    snapshot::Snapshot,
 };
 use sidon::{Infeasible, Key, Seed};
 use std::{
@@ -275,7 +276,16 @@ impl Engine {
     ///
     /// # Panics
     /// If a worker panicked.
-    pub fn finish(mut self) -> (Report, Vec<Shard>) {
+    pub fn finish(self) -> (Report, Vec<Shard>) {
+        let snapshot = self.snapshot();
+        (snapshot.report(), snapshot.into_shards())
+    }
+
+    /// Everything that is known so far.
+    ///
+    /// # Panics
+    /// If a worker panicked.
+    pub fn snapshot(mut self) -> Snapshot {
         self.flush();
         let mut shards = match self.crew {
             Crew::Alone { shards, .. } => shards,
@@ -288,11 +298,6 @@ impl Engine {
             }
         };
         shards.sort_by_key(Shard::number);
-        for shard in &shards {
-            self.ledger.refused("sizes", shard.sizes.refused);
-            self.ledger.refused("sources_v4", shard.sources.refused[0]);
-            self.ledger.refused("sources_v6", shard.sources.refused[1]);
-        }
         self.connections.pass(self.last_ns);
         self.alarms.end(self.last_ns);
         if let (Some(sink), Some(packet)) = (&self.settings.events, &self.last_packet)
@@ -300,20 +305,38 @@ impl Engine {
         {
             self.alarms.drain_events(packet, &mut *sink);
         }
-        let counts = self.connections.counts();
-        self.ledger.refused("connections", counts.refused);
-        self.ledger.dont_know("connections", counts.dont_know);
-        let report = report::of(report::Parts {
-            connections: &self.connections,
-            alarms: &self.alarms,
+        Snapshot {
             allocated: self.budget.bytes().unwrap_or(u64::MAX),
-            settings: &self.settings,
+            settings: self.settings,
+            expression: self.filter.text().to_owned(),
+            tunnels: self.decoder.tunnels,
             ledger: self.ledger,
-            shards: &shards,
+            shards,
+            connections: self.connections,
+            alarms: self.alarms,
             first_ns: self.first_ns,
             last_ns: self.last_ns,
-        });
-        (report, shards)
+            partial: false,
+            engines: 1,
+        }
+    }
+
+    /// Hands over everything that is known so far, and starts anew with nothing: the next packet is
+    /// the first. While `act` has the old tables there are no new ones, so that there is never
+    /// memory for both.
+    ///
+    /// # Panics
+    /// If a worker panicked.
+    pub fn rotate<R>(&mut self, act: impl FnOnce(Snapshot) -> R) -> Result<R, Infeasible> {
+        let subnets = self.settings.subnets.iter().map(Watched::emptied).collect();
+        let settings = Settings { subnets, ..self.settings.clone() };
+        let (filter, decoder) = (self.filter.clone(), self.decoder);
+        let small = Settings { memory: budget::LEAST, audit: false, ..settings.clone() };
+        let small = Engine::new(small, Filter::default(), decoder)?;
+        let done = act(std::mem::replace(self, small).snapshot());
+        *self = Engine::new(settings, filter, decoder)?;
+        self.start();
+        Ok(done)
     }
 }
 

@@ -41,9 +41,11 @@ pub mod generate;
 pub mod ledger;
 pub mod link;
 pub mod monitor;
+mod names;
 pub mod packet;
 pub mod report;
 pub mod shard;
+pub mod snapshot;
 pub mod source;
 pub mod time;
 
@@ -56,4 +58,5 @@ pub use ledger::Ledger;
 pub use link::LinkType;
 pub use packet::{Decoder, Packet, TcpFlags, Transport, Tunnels, Undecoded};
 pub use report::Report;
+pub use snapshot::Snapshot;
 pub use source::{Broken, Frame, Source, SourceError};

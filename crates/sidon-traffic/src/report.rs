@@ -157,6 +157,7 @@ impl Report {
             "one_way": self.connections.one_way,
             "one_way_capture": self.connections.is_one_way(),
             "dont_know": dont_know,
+            "in_both": self.connections.in_both,
             "stranger_rate": self.stranger_rate,
         });
         json["alarms"] = self.alarms.iter().map(Alarm::to_json).collect();
