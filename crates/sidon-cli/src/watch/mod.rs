@@ -2,9 +2,10 @@
 
 mod csv;
 mod known;
-mod screen;
+mod rotate;
+pub(crate) mod screen;
 
-use crate::{plan::count::memory, show};
+use crate::{plan::count::memory, saved::file, show};
 use anyhow::Context;
 use sidon::Seed;
 use sidon_traffic::{
@@ -13,7 +14,7 @@ use sidon_traffic::{
 };
 use std::{
     fs::File,
-    io::{BufWriter, IsTerminal, Write},
+    io::{BufWriter, Write},
     path::PathBuf,
     process::ExitCode,
     sync::{
@@ -21,6 +22,8 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
 };
+
+use rotate::Rotation;
 
 /// Reads a capture and reports what is on the wire, in memory that a flood cannot move
 ///
@@ -40,6 +43,8 @@ EXAMPLES
   sidon watch -r trace.pcapng
   sidon watch -r trace.pcap.gz --json 'tcp port 443 and not net 10.0.0.0/8'
   sidon watch -r today.pcap --known sources.txt --events -
+  sidon watch -r today.pcap --save today.sidon && sidon show today.sidon
+  sidon watch -r week.pcap --rotate 1h --save-dir week --seed 4711
   tcpdump -w - | sidon watch -r - --memory 4MiB --audit")]
 pub(crate) struct Args {
     /// The capture: pcap or pcapng, plain or in gzip, zstd or lz4; - is standard input
@@ -84,7 +89,20 @@ pub(crate) struct Args {
     /// Write the tables of the report to this directory
     #[arg(long, value_name = "DIR")]
     csv: Option<PathBuf>,
-    /// The tables' secret; without it a new one is drawn for every run
+    /// Write everything that is known at the end to this file, for sidon show and sidon merge. Not in
+    /// it: twins of --audit, and suspicion that was no alarm yet
+    #[arg(long, value_name = "FILE")]
+    save: Option<PathBuf>,
+    /// Begin anew after every period of so long (30s, 5m, 1h, 1d) of packet time, and write each to a
+    /// file of its own: merged, they give the sum. The report at the end is of the last period
+    #[arg(long, value_name = "TIME", value_parser = rotate::period, requires = "save_dir",
+          conflicts_with_all = ["save", "known", "audit"])]
+    rotate: Option<u64>,
+    /// Where the files of --rotate go, each named by the start of its period
+    #[arg(long, value_name = "DIR", requires = "rotate")]
+    save_dir: Option<PathBuf>,
+    /// The tables' secret; without it a new one is drawn for every run. Files of several runs or
+    /// hosts can be merged if it is the same
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
     /// Addresses are never turned into names here; accepted for habit's sake
@@ -136,26 +154,54 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         engine.learn(known::read(path)?);
     }
     engine.start();
-    let end = read(args, &mut source, &mut engine)?;
-    let (report, shards) = engine.finish();
+    let mut rotation = match (&args.save_dir, args.rotate) {
+        (Some(directory), Some(period)) => Some(Rotation::new(directory.clone(), period)?),
+        _ => None,
+    };
+    let end = read(args, &mut source, &mut engine, rotation.as_mut())?;
+    let mut snapshot = engine.snapshot();
+    if matches!(end, End::Broken(_)) {
+        snapshot.set_partial();
+    }
+    let report = snapshot.report();
+    if let Some(path) = &args.save {
+        file::replace(path, |out| snapshot.write(out))?;
+    }
+    if let Some(rotation) = &mut rotation {
+        rotation.end(&snapshot)?;
+    }
     if let Some(path) = &args.known {
-        known::write(path, shards.iter().flat_map(|shard| shard.sources.addresses()))?;
+        let shards = snapshot.shards().iter();
+        known::write(path, shards.flat_map(|shard| shard.sources.addresses()))?;
     }
     if let Some(directory) = &args.csv {
         csv::write(directory, &report)?;
     }
     show_report(args, &source, &report, &end)?;
+    if let (Some(rotation), false) = (&rotation, args.quiet) {
+        let (packets, files) = (show::whole(rotation.seen), rotation.files);
+        eprintln!("sidon: {packets} packets in {files} files; the report is of the last one");
+    }
     match end {
         End::Broken(broken) => {
             eprintln!("sidon: {}: {broken}", args.read.display());
             Ok(ExitCode::from(3))
         }
-        _ if args.exit_on_alarm && !report.alarms.is_empty() => Ok(ExitCode::from(4)),
+        _ if args.exit_on_alarm
+            && (!report.alarms.is_empty() || rotation.is_some_and(|one| one.alarmed)) =>
+        {
+            Ok(ExitCode::from(4))
+        }
         _ => Ok(ExitCode::SUCCESS),
     }
 }
 
-fn read(args: &Args, source: &mut Source, engine: &mut Engine) -> anyhow::Result<End> {
+fn read(
+    args: &Args,
+    source: &mut Source,
+    engine: &mut Engine,
+    mut rotation: Option<&mut Rotation>,
+) -> anyhow::Result<End> {
     /// Packets between two looks at the clock and the signals.
     const STRIDE: u64 = 1 << 14;
     let interrupted = Arc::new(AtomicBool::new(false));
@@ -173,7 +219,8 @@ fn read(args: &Args, source: &mut Source, engine: &mut Engine) -> anyhow::Result
     let start = std::time::Instant::now();
     let limit = args.count.unwrap_or(u64::MAX);
     let end = loop {
-        let seen = engine.ledger().seen;
+        let before = rotation.as_ref().map_or(0, |rotation| rotation.seen);
+        let seen = before + engine.ledger().seen;
         if seen >= limit {
             break End::Enough;
         }
@@ -186,7 +233,12 @@ fn read(args: &Args, source: &mut Source, engine: &mut Engine) -> anyhow::Result
             bar.set_message(format!("{rate:.1} M packets/s"));
         }
         match source.next() {
-            Ok(Some(frame)) => engine.frame(&frame),
+            Ok(Some(frame)) => {
+                if let Some(rotation) = &mut rotation {
+                    rotation.at(frame.time_ns, engine)?;
+                }
+                engine.frame(&frame);
+            }
             Ok(None) => break End::Whole,
             Err(broken) => break End::Broken(broken),
         }
@@ -220,14 +272,7 @@ fn show_report(args: &Args, source: &Source, report: &Report, end: &End) -> anyh
         }
         return show::print(&serde_json::to_string_pretty(&json)?);
     }
-    let style = screen::Style {
-        colour: std::env::var_os("NO_COLOR").is_none() && std::io::stdout().is_terminal(),
-        detail: match (args.quiet, args.verbose) {
-            (true, _) => screen::Detail::Little,
-            (_, true) => screen::Detail::Much,
-            _ => screen::Detail::Usual,
-        },
-    };
+    let style = screen::Style::new(args.quiet, args.verbose);
     let ending = match end {
         End::Whole => String::new(),
         End::Enough => ", stopped as asked".to_owned(),
