@@ -95,12 +95,16 @@ impl Exact {
                 exact
             }};
         }
-        for address in &self.sources {
+        let is_in = |address: &IpAddr| {
             let shard = batch::shard(batch::subnet(&sizes::host(*address)).digest(SEED));
-            assert!(snapshot.shards()[shard].sources.contains(*address), "{address}");
-        }
+            snapshot.shards()[shard].sources.contains(*address)
+        };
+        // What is not in was refused, and the ledger says so.
         let report = snapshot.report();
-        assert_eq!(report.new_sources_total, self.sources.len() as u64);
+        let missing = self.sources.iter().filter(|address| !is_in(address)).count() as u64;
+        let refused = report.ledger.refused.iter().filter(|(name, _)| name.contains("sources"));
+        assert!(missing <= refused.map(|(_, times)| times).sum(), "{missing}");
+        assert_eq!(report.new_sources_total, self.sources.len() as u64 - missing);
         let listed: u64 = report.new_sources.iter().map(|(_, hosts)| u64::from(*hosts)).sum();
         assert_eq!(listed, report.new_sources_total);
         table!(hosts) + table!(ports) + table!(flows)
@@ -162,7 +166,9 @@ fn a_merge_of_two_halves_breaks_no_bound_and_keeps_what_is_exact() {
 
 #[test]
 fn connections_of_different_hosts_merge_as_if_seen_by_one() {
-    let all = packets(flooded(60_000), 5);
+    // Three seconds: nothing ages, and so nothing depends on where the hands are.
+    let all = packets(flooded(15_000), 5);
+    assert!(all[all.len() - 1].time_ns - all[0].time_ns < 3_900_000_000);
     let is_left = |packet: &&Packet| packet.flow.undirected().digest(Seed(1)).0 % 2 == 0;
     let left: Vec<_> = all.iter().filter(is_left).copied().collect();
     let right: Vec<_> = all.iter().filter(|packet| !is_left(packet)).copied().collect();
@@ -174,8 +180,8 @@ fn connections_of_different_hosts_merge_as_if_seen_by_one() {
     assert_eq!(counts.by_state, whole.by_state);
     assert_eq!(counts.came_about, whole.came_about);
     assert!(counts.peak_half_open >= whole.peak_half_open, "the sum of the peaks bounds the peak");
-    // The hands begin anew: what is half open may stay so for a round longer.
-    assert!(counts.half_open >= whole.half_open && counts.half_open <= counts.peak_half_open);
+    assert!(whole.half_open > 100 && whole.open > 10);
+    assert_eq!((counts.half_open, counts.open), (whole.half_open, whole.open));
 }
 
 #[test]
@@ -250,7 +256,11 @@ fn sources_without_room_are_told() {
     let met = merged.merge(watched(settings(256 << 10), &two)).unwrap();
     assert!(met.refused_sources > 100, "{met:?}");
     let refused: HashMap<_, _> = merged.report().ledger.refused.into_iter().collect();
-    assert_eq!(refused["merged_sources_v4"], met.refused_sources);
+    let sum: u64 = ["merged_sources_v4", "merged_sources_v6"]
+        .iter()
+        .filter_map(|name| refused.get(name))
+        .sum();
+    assert_eq!(sum, met.refused_sources);
     assert!(Snapshot::from_bytes(&merged.to_bytes()).is_ok());
 }
 
@@ -359,7 +369,7 @@ fn a_hundred_thousand_byte_strings_give_a_snapshot_or_malformed() {
         if round % 100 != 0 {
             let length = rng.below(300);
             bytes = (0..length).map(|_| rng.next_u64() as u8).collect();
-            if round % 2 == 0 && bytes.len() > 128 {
+            if round % 2 == 0 && bytes.len() > 132 {
                 bytes[..128].copy_from_slice(&image[..128]);
                 let payload = (bytes.len() - 132) as u64;
                 bytes[24..32].copy_from_slice(&payload.to_le_bytes());

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use sidon::{
     Malformed, Refused, Seed,
     bytes::{Image, Parts},
-    count::Min,
+    count::{Layout, Min},
     member::{Bh, Blocked, Bloom, Counting, DLeft, Multilayer, Variable},
     ops::Merge,
     state::{Direct, Fingerprint, Stateful},
@@ -211,17 +211,20 @@ fn facts(parts: &Parts<'_>) -> Result<Vec<(&'static str, Fact)>, Malformed> {
         Min::KIND => {
             let one = read::<Min>(parts)?;
             let shape = one.shape();
+            let mut facts = vec![
+                ("total", Fact::Number(one.total())),
+                ("cells in use", Fact::Share(one.fill())),
+                ("at their ceiling", Fact::Number(one.at_ceiling())),
+            ];
             // Markov's bound for one row, e-fold for each: Cormode and Muthukrishnan, 2005.
             let excess = std::f64::consts::E / shape.columns.max(1) as f64;
             let excess = (excess * one.total() as f64).ceil() as u64;
             let beyond = (-f64::from(shape.rows)).exp();
-            vec![
-                ("total", Fact::Number(one.total())),
-                ("cells in use", Fact::Share(one.fill())),
-                ("at their ceiling", Fact::Number(one.at_ceiling())),
-                ("a count is too high by at most", Fact::Number(excess)),
-                ("but for a share of keys of", Fact::Share(beyond)),
-            ]
+            if one.at_ceiling() == 0 && shape.layout == Layout::Rows {
+                facts.push(("a count is too high by at most", Fact::Number(excess)));
+                facts.push(("but for a share of keys of", Fact::Share(beyond)));
+            }
+            facts
         }
         12 => top(parts)?,
         Direct::KIND => {
@@ -285,7 +288,11 @@ impl Summary {
             };
             lines.push(format!("  {name}: {fact}"));
         }
-        lines.push(format!("  seed check: {:016x}; the seed is not in the file", self.seed_check));
+        lines.push(if self.seed_check == Seed(0).check_value() {
+            "  no seed: what it holds is not hashed".to_owned()
+        } else {
+            format!("  seed check: {:016x}; the seed is not in the file", self.seed_check)
+        });
         lines.join("\n")
     }
 

@@ -22,8 +22,8 @@ use std::{
 /// same --subnet, the same expression and the same --known: on several hosts, give them all the same
 /// --seed; the files of one run with --rotate have one. Counts that were exact stay so where both files
 /// know the flow from its first packet, and are bounds otherwise; no bound is ever wrong. Source
-/// addresses are the union, exact. A connection that is in two files is counted in each, and how many
-/// were is said. Structures of the library are merged with their like.
+/// addresses are the union, exact. A connection that is in two files is counted in each, and how often
+/// that was is said. Structures of the library are merged with their like.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 EXIT STATUS
@@ -93,7 +93,7 @@ fn engines(args: &Args, first: &[u8]) -> anyhow::Result<ExitCode> {
         let ledger = sum.report().ledger;
         eprintln!("sidon: {} files, {} packets", args.files.len(), whole(ledger.seen));
         for (count, what) in [
-            (told.in_both, "connections are in two files, and counted in each"),
+            (told.in_both, "times a connection was in a further file: it is counted in each"),
             (told.refused_connections, "connections found no room: their states are not kept"),
             (told.refused_sources, "source addresses found no room: they are not among the new"),
         ] {

@@ -190,7 +190,9 @@ impl Screen {
         if counts.in_both > 0 {
             let both = whole(counts.in_both);
             self.line(
-                &self.dim(&format!("  {both} are in two of the merged files, and counted in each")),
+                &self.dim(&format!(
+                    "  {both} times one was in a further file: it is counted in each"
+                )),
             );
         }
         let states = OUTCOMES.iter().zip(counts.by_state).filter(|(_, times)| *times > 0);
