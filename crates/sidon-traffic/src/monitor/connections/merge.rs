@@ -19,8 +19,8 @@ impl Connections {
         &self.counts
     }
 
-    /// The connections of a map as it was at that time; `None` if its states are not ours. The hands
-    /// begin their rounds anew.
+    /// The connections of a map as it was at that time; `None` if its states are not ours, or more are
+    /// half open than ever were. The hands begin their rounds anew.
     pub(crate) fn restored(
         map: Fingerprint,
         counts: Counts,
@@ -37,8 +37,9 @@ impl Connections {
         // With nothing in it, so that the hands have the time and nothing to do.
         restored.pass(now);
         restored.map = map;
+        let peak = restored.counts.peak_half_open;
         restored.recount();
-        Ok(Some(restored))
+        Ok((restored.counts.peak_half_open == peak).then_some(restored))
     }
 
     /// Takes in another's. `last` are the times of the last packets; the one that ended first is
