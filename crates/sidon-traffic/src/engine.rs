@@ -321,8 +321,8 @@ impl Engine {
         }
     }
 
-    /// Hands over everything that is known so far, and starts anew with nothing: the next packet is
-    /// the first. While `act` has the old tables there are no new ones, so that there is never
+    /// Hands over everything that is known so far, and starts anew with nothing, not even what was
+    /// learnt: the next packet is the first. While `act` has the old tables there are no new ones, so that there is never
     /// memory for both.
     ///
     /// # Panics

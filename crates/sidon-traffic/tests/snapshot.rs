@@ -127,6 +127,14 @@ fn what_is_read_back_reports_the_same_and_is_written_the_same() {
 }
 
 #[test]
+fn the_bytes_do_not_depend_on_the_number_of_threads() {
+    let some = packets(flooded(20_000), 3);
+    let image = |threads| watched(Settings { threads, ..settings(512 << 10) }, &some).to_bytes();
+    let one = image(1);
+    assert!(one == image(2) && one == image(8));
+}
+
+#[test]
 fn a_merge_of_two_halves_breaks_no_bound_and_keeps_what_is_exact() {
     let all = packets(office(40_000), 3);
     let exact = Exact::of(&all);

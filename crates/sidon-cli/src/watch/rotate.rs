@@ -30,14 +30,16 @@ impl Rotation {
         Ok(Rotation { directory, period_ns, start: None, files: 0, alarmed: false, seen: 0 })
     }
 
-    /// A packet of that time comes next: if the period is over, it is written, and the engine begins
+    /// It is so late: if the period is over and had a packet, it is written, and the engine begins
     /// anew.
     #[inline]
     pub(super) fn at(&mut self, time_ns: u64, engine: &mut Engine) -> anyhow::Result<()> {
         let start = *self.start.get_or_insert(time_ns - time_ns % self.period_ns);
         if time_ns.saturating_sub(start) >= self.period_ns {
             self.start = Some(time_ns - time_ns % self.period_ns);
-            engine.rotate(|snapshot| self.save(&snapshot, start))??;
+            if engine.ledger().seen > 0 {
+                engine.rotate(|snapshot| self.save(&snapshot, start))??;
+            }
         }
         Ok(())
     }
