@@ -131,9 +131,12 @@ fn what_does_not_fit_together_is_refused_and_nothing_is_written() {
     let golden = golden("bloom.sidon");
     let (_, said) = sidon(&["merge", &golden, &a, "-o", &c], 1);
     assert!(said.contains("kinds"), "{said}");
-    sidon(&["merge", &a, "-o", &c], 2);
     sidon(&["merge", &a, &b], 2);
+    sidon(&["merge", "-o", &c], 2);
     sidon(&["merge", &a, &folder.path("none"), "-o", &c], 1);
+    assert!(!fs::exists(&c).unwrap());
+    sidon(&["merge", &a, "-o", &c], 0);
+    assert_eq!(fs::read(&a).unwrap(), fs::read(&c).unwrap(), "one alone is copied");
 }
 
 #[test]
@@ -233,9 +236,8 @@ fn every_structure_of_the_library_is_shown_and_merged_with_itself() {
         assert!(sidon(&["show", &path], 0).0.contains(&structure));
         shown += 1;
         // A full table refuses a second copy of itself; every other one takes it.
-        let output = Command::cargo_bin("sidon").unwrap();
-        let mut output = output;
-        let done = output.args(["merge", &path, &path, "-o", &both]).output().unwrap();
+        let mut merge = Command::cargo_bin("sidon").unwrap();
+        let done = merge.args(["merge", &path, &path, "-o", &both]).output().unwrap();
         let said = String::from_utf8_lossy(&done.stderr).into_owned();
         match done.status.code() {
             Some(0) => {

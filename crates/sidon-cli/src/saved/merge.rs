@@ -38,8 +38,8 @@ EXAMPLES
   sidon merge a.sidon b.sidon -o both.sidon && sidon show both.sidon
   sidon merge day/*.sidon -o day.sidon")]
 pub(crate) struct Args {
-    /// The files, two or more
-    #[arg(value_name = "FILE", required = true, num_args = 2..)]
+    /// The files; one alone is copied
+    #[arg(value_name = "FILE", required = true, num_args = 1..)]
     files: Vec<PathBuf>,
     /// Where the merged one goes; what is there is replaced
     #[arg(short, long, value_name = "FILE")]
