@@ -141,7 +141,8 @@ fn a_merge_of_two_halves_breaks_no_bound_and_keeps_what_is_exact() {
     for (memory, all_exact) in [(8 << 20, true), (256 << 10, false)] {
         // By time, and by host: every other flow.
         let (early, late) = all.split_at(all.len() / 2);
-        let is_left = |packet: &&Packet| packet.flow.undirected().digest(Seed(1)).0 % 2 == 0;
+        let is_left =
+            |packet: &&Packet| packet.flow.undirected().digest(Seed(1)).0.is_multiple_of(2);
         let left: Vec<_> = all.iter().filter(is_left).copied().collect();
         let right: Vec<_> = all.iter().filter(|packet| !is_left(packet)).copied().collect();
         let whole = watched(settings(memory), &all);
@@ -177,7 +178,7 @@ fn connections_of_different_hosts_merge_as_if_seen_by_one() {
     // Three seconds: nothing ages, and so nothing depends on where the hands are.
     let all = packets(flooded(15_000), 5);
     assert!(all[all.len() - 1].time_ns - all[0].time_ns < 3_900_000_000);
-    let is_left = |packet: &&Packet| packet.flow.undirected().digest(Seed(1)).0 % 2 == 0;
+    let is_left = |packet: &&Packet| packet.flow.undirected().digest(Seed(1)).0.is_multiple_of(2);
     let left: Vec<_> = all.iter().filter(is_left).copied().collect();
     let right: Vec<_> = all.iter().filter(|packet| !is_left(packet)).copied().collect();
     let whole = watched(settings(4 << 20), &all).report().connections;
