@@ -5,16 +5,25 @@
 //!                 \-> ledger                                            (one thread or many)
 //! ```
 //! The thread that feeds the engine filters, decodes and hashes, and keeps the states of
-//! connections; the shards are its own or belong to workers. Every shard sees its keys in the order of the packets, so that answers are the same
-//! for any number of threads. All memory is there before the first packet.
+//! connections and of pairs of hosts; the shards are its own or belong to workers. Every shard sees
+//! its keys in the order of the packets, so that answers are the same for any number of threads. All memory is there before the first packet.
 
 use crate::{
     Decoder, Filter, Frame, Packet, Verdict,
+    audit::Audit,
     batch::{self, Batch},
     budget::{self, Budget, SHARDS},
     event::Event,
+    export::Record,
     ledger::Ledger,
-    monitor::{alarms::Alarms, connections::Connections, sizes, subnet::Watched},
+    monitor::{
+        alarms::Alarms,
+        connections::Connections,
+        machine::{Definition, Runner},
+        p2p::{self, All, Keeping, P2p},
+        sizes,
+        subnet::Watched,
+    },
     report::Report,
     shard::Shard,
     snapshot::Snapshot,
@@ -44,6 +53,8 @@ pub struct Settings {
     pub events: Option<Sink>,
     /// Subnets whose hosts are counted exactly.
     pub subnets: Vec<Watched>,
+    /// Machines of users, up to [`MACHINES_MOST`](crate::budget::MACHINES_MOST).
+    pub machines: Vec<Arc<Definition>>,
     /// How many of the heaviest are reported.
     pub top: usize,
 }
@@ -52,8 +63,17 @@ impl Settings {
     /// 16 MiB, one thread, the ten heaviest, nothing else.
     pub fn new(seed: Seed) -> Self {
         let memory = 16 << 20;
-        let subnets = Vec::new();
-        Settings { memory, threads: 1, seed, audit: false, events: None, subnets, top: 10 }
+        let (subnets, machines) = (Vec::new(), Vec::new());
+        Settings {
+            memory,
+            threads: 1,
+            seed,
+            audit: false,
+            events: None,
+            subnets,
+            machines,
+            top: 10,
+        }
     }
 }
 
@@ -67,9 +87,14 @@ pub struct Engine {
     crew: Crew,
     connections: Connections,
     alarms: Alarms,
+    p2p: P2p,
+    p2p_twin: Option<P2p<All>>,
+    machines: Vec<Runner>,
     first_ns: Option<u64>,
     last_ns: u64,
     last_packet: Option<Packet>,
+    /// What the source had said of itself when this period began.
+    source_before: Vec<(&'static str, u64)>,
 }
 
 /// Who owns the shards.
@@ -91,15 +116,20 @@ const RING: usize = QUEUE + 2;
 impl Engine {
     /// An engine with all its memory.
     pub fn new(settings: Settings, filter: Filter, decoder: Decoder) -> Result<Self, Infeasible> {
-        let budget = Budget::of(settings.memory)?;
+        let budget = Budget::of(settings.memory, settings.machines.len())?;
         let Settings { seed, audit, .. } = settings;
         let events = settings.events.is_some();
         let shards = (0..SHARDS).map(|number| Shard::new(number, &budget, seed, audit, events));
         let shards: Vec<_> = shards.collect::<Result<_, _>>()?;
         let connections = Connections::new(budget.connections, seed, audit)?;
+        let machines = settings.machines.iter();
+        let machines = machines.map(|one| Runner::new(Arc::clone(one), budget.machines.1, seed));
         Ok(Engine {
+            machines: machines.collect::<Result<_, _>>()?,
             connections,
             alarms: Alarms::new(budget.alarms, seed)?,
+            p2p: P2p::new(budget.p2p, seed)?,
+            p2p_twin: audit.then(|| P2p::exact(Keeping::Exact, seed)).transpose()?,
             crew: Crew::Alone { shards, batch: Box::default() },
             settings,
             budget,
@@ -109,14 +139,25 @@ impl Engine {
             first_ns: None,
             last_ns: 0,
             last_packet: None,
+            source_before: Vec::new(),
         })
     }
 
-    /// Takes in source addresses that were known before the first packet, and says how many there
-    /// was no room for.
+    /// Takes in source addresses that are not new from here on, and says how many there was no room
+    /// for. Workers learn them with their next batch, and the ledger says at the end what they
+    /// refused.
     pub fn learn(&mut self, addresses: impl IntoIterator<Item = IpAddr>) -> u64 {
+        let seed = self.settings.seed;
         let Crew::Alone { shards, .. } = &mut self.crew else {
-            unreachable!("what was known before is learnt before the first packet");
+            for address in addresses {
+                let subnet = batch::subnet(&sizes::host(address));
+                let lane = &mut self.filling().lanes[batch::shard(subnet.digest(seed))];
+                lane.known.push(address);
+                if lane.known.len() >= batch::PACKETS {
+                    self.flush();
+                }
+            }
+            return 0;
         };
         let mut refused = 0;
         for address in addresses {
@@ -174,6 +215,56 @@ impl Engine {
         self.ledger.seen += 1;
         self.ledger.wire_bytes += u64::from(packet.wire_len);
         self.accept(packet);
+    }
+
+    /// Takes in a record of many packets of one flow, as routers export them.
+    ///
+    /// Sizes take its counts; sources take its source address. The states of connections take the
+    /// packets that its flags tell of, see [`Record::signs`], in the order in which they must have
+    /// been.
+    pub fn record(&mut self, record: &Record) {
+        let [bytes, packets] = [record.bytes, record.packets];
+        self.ledger.seen = self.ledger.seen.saturating_add(packets);
+        self.ledger.decoded = self.ledger.decoded.saturating_add(packets);
+        self.ledger.wire_bytes = self.ledger.wire_bytes.saturating_add(bytes);
+        self.first_ns.get_or_insert(record.time_ns);
+        self.last_ns = self.last_ns.max(record.time_ns);
+        for (index, packet) in record.signs().enumerate() {
+            if index == 0 {
+                for watched in &mut self.settings.subnets {
+                    if !watched.count_many(&packet, packets) {
+                        self.ledger.refused("subnet_counts", 1);
+                    }
+                }
+            }
+            let batch = self.filling();
+            batch.push_weighted(&packet, if index == 0 { [bytes, packets] } else { [0, 0] });
+            if batch.is_full() {
+                self.flush();
+            }
+        }
+    }
+
+    /// It is so late now, though no packet says so: attempts end, alarms are raised or closed.
+    pub fn pass(&mut self, now_ns: u64) {
+        self.flush();
+        self.connections.pass(now_ns);
+        self.alarms.pass(now_ns);
+        if let (Some(sink), Some(packet)) = (&self.settings.events, &self.last_packet)
+            && let Ok(mut sink) = sink.lock()
+        {
+            self.alarms.drain_events(packet, &mut *sink);
+        }
+    }
+
+    /// Notes what a source that is not a file says of itself, in place of what it said before. Of
+    /// what it said before a [rotation](Self::rotate), nothing is counted again.
+    pub fn note_source(&mut self, counts: Vec<(&'static str, u64)>) {
+        let since = |(name, times): (&'static str, u64)| {
+            let before = self.source_before.iter().find(|(known, _)| *known == name);
+            (name, times.saturating_sub(before.map_or(0, |(_, before)| *before)))
+        };
+        self.ledger.source = counts.into_iter().map(since).collect();
     }
 
     #[inline]
@@ -236,12 +327,19 @@ impl Engine {
     /// Shows the batch to the monitors of the feeding thread.
     fn connect(&mut self) {
         // Nobody else has the batch that is being filled.
-        let packets = match &self.crew {
-            Crew::Alone { batch, .. } => &batch.packets,
-            Crew::Many { ring, next, .. } => &ring[*next].packets,
+        let Batch { packets, flows, .. } = match &self.crew {
+            Crew::Alone { batch, .. } => &**batch,
+            Crew::Many { ring, next, .. } => &*ring[*next],
         };
-        let verdicts = self.connections.take(packets);
+        let verdicts = self.connections.take(packets, flows);
         self.alarms.take(packets, verdicts);
+        self.p2p.take(packets);
+        if let Some(twin) = &mut self.p2p_twin {
+            twin.take(packets);
+        }
+        for machine in &mut self.machines {
+            machine.take(packets);
+        }
         if let (Some(sink), Some(packet)) = (&self.settings.events, packets.last())
             && let Ok(mut sink) = sink.lock()
         {
@@ -255,6 +353,11 @@ impl Engine {
     /// The alarms so far.
     pub fn alarms(&self) -> &Alarms {
         &self.alarms
+    }
+
+    /// Hosts that are like peers.
+    pub fn p2p(&self) -> &P2p {
+        &self.p2p
     }
 
     /// The states of connections.
@@ -299,13 +402,26 @@ impl Engine {
         };
         shards.sort_by_key(Shard::number);
         self.connections.pass(self.last_ns);
+        for machine in &mut self.machines {
+            machine.pass(self.last_ns);
+            self.ledger.refused("machines", machine.counts().refused);
+            self.ledger.dont_know("machines", machine.counts().dont_know);
+        }
         self.alarms.end(self.last_ns);
         if let (Some(sink), Some(packet)) = (&self.settings.events, &self.last_packet)
             && let Ok(mut sink) = sink.lock()
         {
             self.alarms.drain_events(packet, &mut *sink);
         }
+        self.ledger.refused("p2p_pairs", self.p2p.refused());
+        self.ledger.refused("p2p_hosts", self.p2p.displaced());
+        self.ledger.dont_know("p2p_pairs", self.p2p.dont_know());
+        let peers = self.p2p.suspects(p2p::LISTED);
+        let twin = self.p2p_twin.as_ref();
         Snapshot {
+            peers_audit: twin.map(|twin| Audit::default().and_p2p(&peers, Some(twin)).p2p),
+            peers,
+            machines: self.machines.iter().map(Runner::counts).collect(),
             allocated: self.budget.bytes().unwrap_or(u64::MAX),
             settings: self.settings,
             expression: self.filter.text().to_owned(),
@@ -322,8 +438,8 @@ impl Engine {
     }
 
     /// Hands over everything that is known so far, and starts anew with nothing, not even what was
-    /// learnt: the next packet is the first. While `act` has the old tables there are no new ones, so that there is never
-    /// memory for both.
+    /// learnt: the next packet is the first. While `act` has the old tables there are no new ones, so
+    /// that there is never memory for both.
     ///
     /// # Panics
     /// If a worker panicked.
@@ -333,8 +449,16 @@ impl Engine {
         let (filter, decoder) = (self.filter.clone(), self.decoder);
         let small = Settings { memory: budget::LEAST, audit: false, ..settings.clone() };
         let small = Engine::new(small, Filter::default(), decoder)?;
-        let done = act(std::mem::replace(self, small).snapshot());
-        *self = Engine::new(settings, filter, decoder)?;
+        let mut old = std::mem::replace(self, small);
+        let mut source_before = std::mem::take(&mut old.source_before);
+        for &(name, times) in &old.ledger.source {
+            match source_before.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, before)) => *before = before.saturating_add(times),
+                None => source_before.push((name, times)),
+            }
+        }
+        let done = act(old.snapshot());
+        *self = Engine { source_before, ..Engine::new(settings, filter, decoder)? };
         self.start();
         Ok(done)
     }

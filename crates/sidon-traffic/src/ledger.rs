@@ -28,6 +28,9 @@ pub struct Ledger {
     pub dont_know: Vec<(&'static str, u64)>,
     /// Bytes on the wire of all frames seen.
     pub wire_bytes: u64,
+    /// What a source that is not a file says of itself, by name: what the kernel received and
+    /// dropped, datagrams that were not understood or did not come.
+    pub source: Vec<(&'static str, u64)>,
 }
 
 impl Ledger {
@@ -39,6 +42,11 @@ impl Ledger {
     /// Notes so many frames that could not be decoded for a reason of this name.
     pub(crate) fn undecoded_as(&mut self, why: &'static str, times: u64) {
         note(&mut self.undecoded, why, times);
+    }
+
+    /// Adds to what a source says of itself.
+    pub(crate) fn source_as(&mut self, what: &'static str, times: u64) {
+        note(&mut self.source, what, times);
     }
 
     /// Notes so many refusals of a structure.

@@ -26,6 +26,8 @@ pub struct Shard {
     /// Source addresses.
     pub sources: Sources,
     twin: Option<Twin>,
+    /// Addresses that were learnt while running and that there was no room for.
+    pub unlearnt: u64,
     /// What happened in the last batch, if anyone wants to know.
     events: Option<Vec<Event>>,
 }
@@ -44,13 +46,14 @@ impl Shard {
             sizes: Sizes::new(budget, seed)?,
             sources: Sources::new(budget, seed)?,
             twin: audit.then(Twin::default),
+            unlearnt: 0,
             events: events.then(Vec::new),
         })
     }
 
     /// The shard of these tables, which nothing is added to.
-    pub(crate) fn of(number: usize, sizes: Sizes, sources: Sources) -> Self {
-        Shard { number, sizes, sources, twin: None, events: None }
+    pub(crate) fn of(number: usize, sizes: Sizes, sources: Sources, unlearnt: u64) -> Self {
+        Shard { number, sizes, sources, twin: None, unlearnt, events: None }
     }
 
     /// Whether every key in its tables is one of its own.
@@ -93,6 +96,10 @@ impl Shard {
     /// Takes in its part of a batch.
     pub fn take(&mut self, batch: &Batch) {
         let lane = &batch.lanes[self.number];
+        for &address in &lane.known {
+            let learnt = self.learn(address);
+            self.unlearnt += u64::from(!learnt);
+        }
         self.sizes.add(&lane.flows, &lane.hosts, &lane.ports);
         for &(index, address) in &lane.sources {
             let new = self.sources.observe(address);

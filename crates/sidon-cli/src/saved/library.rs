@@ -257,14 +257,14 @@ fn facts(parts: &Parts<'_>) -> Result<Vec<(&'static str, Fact)>, Malformed> {
 /// What the buckets of a `Top` tell without knowing what its keys are.
 fn top(parts: &Parts<'_>) -> Result<Vec<(&'static str, Fact)>, Malformed> {
     const TAGS: u64 = 16;
-    let [key, amounts, buckets, ..] = parts.fields[..] else { return Ok(Vec::new()) };
+    let [_, amounts, buckets, rows, columns, ..] = parts.fields[..] else { return Ok(Vec::new()) };
     let wrong = || Malformed::Field { name: "buckets" };
-    let bucket = (8u64.checked_mul(key))
-        .and_then(|keys| keys.checked_add(TAGS + (8 + 2 * 64) * amounts.min(8)))
-        .and_then(|bytes| bytes.checked_next_multiple_of(64))
-        .ok_or_else(wrong)?;
-    let all = buckets.checked_mul(bucket).and_then(|bytes| usize::try_from(bytes).ok());
-    let table = all.and_then(|all| parts.payload.get(..all)).ok_or_else(wrong)?;
+    // The filter comes last, 32 bits an amount; what is before it is buckets, which start with tags.
+    let filter = rows.checked_mul(columns).and_then(|cells| cells.checked_mul(amounts * 4));
+    let all = filter.and_then(|filter| (parts.payload.len() as u64).checked_sub(filter));
+    let all = all.filter(|all| buckets > 0 && all.is_multiple_of(buckets)).ok_or_else(wrong)?;
+    let bucket = Some(all / buckets).filter(|&bucket| bucket >= TAGS).ok_or_else(wrong)?;
+    let table = &parts.payload[..all as usize];
     let tags = table.chunks_exact(bucket as usize).flat_map(|one| one[..TAGS as usize].chunks(2));
     let entries = tags.filter(|tag| **tag != [0, 0]).count() as u64;
     Ok(vec![

@@ -149,6 +149,7 @@ fn refused(args: &Args, path: &Path, why: Refused) -> ExitCode {
                     "files that are to be merged are made with the same --memory"
                 }
                 "watched subnets" => "files that are to be merged are made with the same --subnet",
+                "machines" => "files that are to be merged are made with the same --machine",
                 "known sources" => "files that are to be merged are made with the same --known",
                 _ => return ExitCode::FAILURE,
             };

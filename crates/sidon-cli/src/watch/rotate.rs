@@ -1,12 +1,16 @@
 //! A file for every period: `--rotate 5m --save-dir DIR`.
 //!
-//! Periods are whole multiples of their length since 1970, by the time of the packets. A file holds
+//! Periods are whole multiples of their length since 1970, by the time of the packets, and where they
+//! are awaited also by the clock. A file holds
 //! what its period saw and nothing else, so that files of one run merge to what any stretch saw. Time
 //! that goes back stays in the period that it is; a period without a packet has no file.
 
 use crate::saved::file;
 use sidon_traffic::{Engine, Snapshot, time};
-use std::path::PathBuf;
+use std::{
+    path::PathBuf,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 /// Where the files go, and when the next one is due.
 pub(super) struct Rotation {
@@ -42,6 +46,12 @@ impl Rotation {
             }
         }
         Ok(())
+    }
+
+    /// The same by the clock, where no packet tells the time.
+    pub(super) fn now(&mut self, engine: &mut Engine) -> anyhow::Result<()> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.at(now.as_nanos() as u64, engine)
     }
 
     /// Writes the last period.
@@ -87,7 +97,7 @@ mod tests {
 
     #[test]
     fn names_sort_by_time_and_periods_have_units() {
-        assert_eq!(name(1_794_805_200_000_000_000), "sidon-20261116T042000Z.sidon");
+        assert_eq!(name(1_794_805_200_000_000_000), "sidon-20261116T050000Z.sidon");
         assert!(name(999_999_999_000_000_000) < name(1_000_000_000_000_000_000));
         assert_eq!(period("5m"), Ok(300_000_000_000));
         assert_eq!(period("90s"), Ok(90_000_000_000));

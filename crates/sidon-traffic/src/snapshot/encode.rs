@@ -20,7 +20,9 @@ impl Out {
         numbers.iter().for_each(|&number| self.number(number));
     }
 
+    /// A text. Line ends and the like become spaces, as [`In::text`] takes none.
     pub(super) fn text(&mut self, text: &str) {
+        let text = &text.replace(char::is_control, " ");
         self.number(text.len() as u64);
         self.0.extend(text.as_bytes());
     }

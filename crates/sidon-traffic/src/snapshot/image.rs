@@ -20,6 +20,8 @@ use crate::{
         addresses::Addresses,
         alarms::{Alarm, Alarms},
         connections::{Connections, Counts},
+        machine::{self, Stay},
+        p2p::{Reason, Suspect},
         sizes::Sizes,
         sources::{Sources, Subnet},
         subnet::Watched,
@@ -39,7 +41,7 @@ pub const KIND: u16 = 18;
 pub(super) const PART: usize = 16;
 
 /// The names of the parts, by their numbers from 1 on.
-pub(super) const NAMES: [&str; 12] = [
+pub(super) const NAMES: [&str; 14] = [
     "ledger",
     "expression",
     "subnets",
@@ -52,6 +54,8 @@ pub(super) const NAMES: [&str; 12] = [
     "connections",
     "connection_counts",
     "alarms",
+    "peers",
+    "machines",
 ];
 const LEDGER: u16 = 1;
 const EXPRESSION: u16 = 2;
@@ -65,6 +69,8 @@ const SOURCES_V6: u16 = 9;
 const MAP: u16 = 10;
 const STATES: u16 = 11;
 const ALARMS: u16 = 12;
+const PEERS: u16 = 13;
+const MACHINES: u16 = 14;
 
 /// What a part is handed to: its number, its shard, its bytes.
 type Act<'a> = &'a mut dyn FnMut(u16, u16, &[u8]) -> io::Result<()>;
@@ -117,7 +123,7 @@ impl Snapshot {
         act(SUBNETS, 0, &subnets(&self.settings.subnets))?;
         for (number, shard) in (0..).zip(&self.shards) {
             let Sizes { flows, hosts, ports, refused } = &shard.sizes;
-            act(COUNTS, number, &counts(*refused, &shard.sources))?;
+            act(COUNTS, number, &counts([*refused, shard.unlearnt], &shard.sources))?;
             act(FLOWS, number, &flows.to_bytes())?;
             act(HOSTS, number, &hosts.to_bytes())?;
             act(PORTS, number, &ports.to_bytes())?;
@@ -126,7 +132,9 @@ impl Snapshot {
         }
         act(MAP, 0, &self.connections.map().to_bytes())?;
         act(STATES, 0, &states(self.connections.raw_counts()))?;
-        act(ALARMS, 0, &alarms(&self.alarms))
+        act(ALARMS, 0, &alarms(&self.alarms))?;
+        act(PEERS, 0, &peers(&self.peers))?;
+        act(MACHINES, 0, &machines(&self.machines))
     }
 
     /// The snapshot that the bytes hold. Any bytes whatever give one or [`Malformed`].
@@ -165,8 +173,9 @@ impl Snapshot {
             let ports = Image::from_bytes(next(PORTS)?, seed)?;
             let v4 = Image::from_bytes(next(SOURCES_V4)?, seed)?;
             let v6 = Image::from_bytes(next(SOURCES_V6)?, seed)?;
-            let (refused, sources) = read_counts(counts, v4, v6)?;
-            let shard = Shard::of(number.into(), Sizes { flows, hosts, ports, refused }, sources);
+            let ([refused, unlearnt], sources) = read_counts(counts, v4, v6)?;
+            let sizes = Sizes { flows, hosts, ports, refused };
+            let shard = Shard::of(number.into(), sizes, sources, unlearnt);
             holds("shard", shard.owns_all(seed))?;
             read.push(shard);
         }
@@ -175,6 +184,8 @@ impl Snapshot {
         let map = Fingerprint::from_bytes(part(rest, MAP, 0)?.bytes, seed)?;
         let counts = read_states(part(rest, STATES, 0)?)?;
         let alarms = read_alarms(part(rest, ALARMS, 0)?, seed)?;
+        let peers = read_peers(part(rest, PEERS, 0)?)?;
+        let machines = read_machines(part(rest, MACHINES, 0)?)?;
         payload.end()?;
         let mut settings = Settings { memory, top: top as usize, ..Settings::new(seed) };
         settings.subnets = subnets;
@@ -190,6 +201,9 @@ impl Snapshot {
             shards: read,
             connections,
             alarms,
+            peers,
+            peers_audit: None,
+            machines,
             first_ns: (packets == 1).then_some(first),
             last_ns,
             partial: partial == 1,
@@ -213,21 +227,32 @@ fn part<'a>(payload: &mut In<'a>, number: u16, shard: u16) -> Result<In<'a>, Mal
 
 fn ledger(ledger: &Ledger) -> Vec<u8> {
     let Ledger { seen, filtered, behind_tag, decoded, wire_bytes, .. } = *ledger;
-    let Ledger { undecoded, refused, dont_know, .. } = ledger;
+    let Ledger { undecoded, refused, dont_know, source, .. } = ledger;
     let mut out = Out::default();
     out.numbers(&[seen, filtered, behind_tag, decoded, wire_bytes]);
     out.list(undecoded);
     out.list(refused);
     out.list(dont_know);
+    out.list(source);
     out.0
 }
 
 fn read_ledger(mut bytes: In<'_>) -> Result<Ledger, Malformed> {
     let [seen, filtered, behind_tag, decoded, wire_bytes] = bytes.counts()?;
     let (undecoded, refused, dont_know) = (bytes.list()?, bytes.list()?, bytes.list()?);
+    let source = bytes.list()?;
     bytes.end()?;
-    let read =
-        Ledger { seen, filtered, behind_tag, decoded, undecoded, refused, dont_know, wire_bytes };
+    let read = Ledger {
+        seen,
+        filtered,
+        behind_tag,
+        decoded,
+        undecoded,
+        refused,
+        dont_know,
+        wire_bytes,
+        source,
+    };
     if behind_tag > filtered || read.balance() != 0 { bytes.wrong() } else { Ok(read) }
 }
 
@@ -279,10 +304,18 @@ fn read_subnets(mut bytes: In<'_>) -> Result<Vec<Watched>, Malformed> {
     Ok(subnets)
 }
 
-fn counts(refused: u64, sources: &Sources) -> Vec<u8> {
+fn counts([refused, unlearnt]: [u64; 2], sources: &Sources) -> Vec<u8> {
     let mut out = Out::default();
     let [v4, v6] = sources.refused;
-    out.numbers(&[refused, sources.new, v4, v6, sources.known_check, sources.known.len() as u64]);
+    out.numbers(&[
+        refused,
+        unlearnt,
+        sources.new,
+        v4,
+        v6,
+        sources.known_check,
+        sources.known.len() as u64,
+    ]);
     for (subnet, &hosts) in &sources.known {
         let (version, upper) = match *subnet {
             Subnet::V4(upper) => (4, upper.into()),
@@ -297,8 +330,8 @@ fn read_counts(
     mut bytes: In<'_>,
     v4: sidon::zone::Subnets,
     v6: Addresses,
-) -> Result<(u64, Sources), Malformed> {
-    let [sizes, new, refused_v4, refused_v6] = bytes.counts()?;
+) -> Result<([u64; 2], Sources), Malformed> {
+    let [sizes, unlearnt, new, refused_v4, refused_v6] = bytes.counts()?;
     let mut sources = Sources::of(v4, v6);
     (sources.new, sources.refused) = (new, [refused_v4, refused_v6]);
     sources.known_check = bytes.number()?;
@@ -316,7 +349,7 @@ fn read_counts(
         sources.known.insert(subnet, hosts);
     }
     bytes.end()?;
-    if !sources.adds_up() { bytes.wrong() } else { Ok((sizes, sources)) }
+    if !sources.adds_up() { bytes.wrong() } else { Ok(([sizes, unlearnt], sources)) }
 }
 
 fn states(counts: &Counts) -> Vec<u8> {
@@ -380,4 +413,88 @@ fn read_alarms(mut bytes: In<'_>, seed: Seed) -> Result<Alarms, Malformed> {
         Some(alarms) => Ok(alarms),
         None => bytes.wrong(),
     }
+}
+
+fn peers(peers: &[Suspect]) -> Vec<u8> {
+    let mut out = Out::default();
+    out.number(peers.len() as u64);
+    for Suspect { host, score, reasons } in peers {
+        out.address(*host);
+        out.numbers(&[(*score).into(), reasons.len() as u64]);
+        for reason in reasons {
+            out.numbers(&match *reason {
+                Reason::BothProtocols { peers } => [1, 0, peers, 0],
+                Reason::PortsOfTheirOwn { port, peers, ports } => [2, port.into(), peers, ports],
+                Reason::Scattered { peers, ports } => [3, 0, peers, ports],
+                Reason::KnownPorts { peers } => [4, 0, peers, 0],
+            });
+        }
+    }
+    out.0
+}
+
+fn read_peers(mut bytes: In<'_>) -> Result<Vec<Suspect>, Malformed> {
+    let mut peers: Vec<Suspect> = Vec::new();
+    for _ in 0..bytes.number()? {
+        let (host, [score, length]) = (bytes.address()?, bytes.counts()?);
+        let mut reasons = Vec::new();
+        for _ in 0..length {
+            let [kind, port, peers, ports] = bytes.counts()?;
+            reasons.push(match (kind, u16::try_from(port), ports) {
+                (1, Ok(0), 0) => Reason::BothProtocols { peers },
+                (2, Ok(port), ports) => Reason::PortsOfTheirOwn { port, peers, ports },
+                (3, Ok(0), ports) => Reason::Scattered { peers, ports },
+                (4, Ok(0), 0) => Reason::KnownPorts { peers },
+                _ => return bytes.wrong(),
+            });
+        }
+        // The highest score first, and hosts of one score in order.
+        let before = peers.last().is_none_or(|last| {
+            (std::cmp::Reverse(u64::from(last.score)), last.host) < (std::cmp::Reverse(score), host)
+        });
+        let Some(score) = u8::try_from(score).ok().filter(|&score| before && score <= 100) else {
+            return bytes.wrong();
+        };
+        peers.push(Suspect { host, score, reasons });
+    }
+    bytes.end()?;
+    Ok(peers)
+}
+
+fn machines(machines: &[machine::Counts]) -> Vec<u8> {
+    let mut out = Out::default();
+    out.number(machines.len() as u64);
+    for machine::Counts { name, flows, states, events, refused, dont_know } in machines {
+        out.text(name);
+        out.numbers(&[*flows, *refused, *dont_know, states.len() as u64]);
+        for (name, Stay { entered, now, expired }) in states {
+            out.text(name);
+            out.numbers(&[*entered, *now, *expired]);
+        }
+        out.number(events.len() as u64);
+        for (name, times) in events {
+            out.text(name);
+            out.number(*times);
+        }
+    }
+    out.0
+}
+
+fn read_machines(mut bytes: In<'_>) -> Result<Vec<machine::Counts>, Malformed> {
+    let mut machines = Vec::new();
+    for _ in 0..bytes.number()? {
+        let name = bytes.text()?.to_owned();
+        let [flows, refused, dont_know, length] = bytes.counts()?;
+        let (mut states, mut events) = (Vec::new(), Vec::new());
+        for _ in 0..length {
+            let (name, [entered, now, expired]) = (bytes.text()?.to_owned(), bytes.counts()?);
+            states.push((name, Stay { entered, now, expired }));
+        }
+        for _ in 0..bytes.number()? {
+            events.push((bytes.text()?.to_owned(), bytes.count()?));
+        }
+        machines.push(machine::Counts { name, flows, states, events, refused, dont_know });
+    }
+    bytes.end()?;
+    Ok(machines)
 }

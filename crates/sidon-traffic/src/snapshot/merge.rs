@@ -6,12 +6,17 @@
 //! | flows, hosts, ports | each count exact or between bounds, as after both streams |
 //! | sources | the union, exact; addresses without room are in the ledger |
 //! | connections | outcomes add up; what is in both is counted in each and answers "don't know" |
+//! | peers, machines | of each host the higher score; the sums |
 //! | alarms | both lists, by time; what held at the end of the earlier one is closed there |
 //!
 //! The earlier one is aged to the time of the later, so that what is half open is so at the end.
 
 use super::Snapshot;
-use crate::{ledger::Ledger, monitor::subnet::Watched, shard::Shard};
+use crate::{
+    ledger::Ledger,
+    monitor::{machine, p2p::Suspect, subnet::Watched},
+    shard::Shard,
+};
 use sidon::{Refused, ops::Merge};
 
 /// What a merge could not keep apart or keep at all.
@@ -38,6 +43,7 @@ impl Snapshot {
             sizes.hosts.merge(&more.hosts)?;
             sizes.ports.merge(&more.ports)?;
             sizes.refused = sizes.refused.saturating_add(more.refused);
+            own.unlearnt = own.unlearnt.saturating_add(other.unlearnt);
             let [v4, v6] = own.sources.merge(&other.sources);
             self.ledger.refused("merged_sources_v4", v4);
             self.ledger.refused("merged_sources_v6", v6);
@@ -50,6 +56,10 @@ impl Snapshot {
         let met = self.connections.merge(other.connections, [own_last, other_last], apart)?;
         (merged.in_both, merged.refused_connections) = (met.in_both, met.refused);
         self.alarms.absorb(other.alarms, [own_last, other_last]);
+        join(&mut self.peers, other.peers);
+        for (own, other) in self.machines.iter_mut().zip(&other.machines) {
+            sum(own, other);
+        }
         for (own, other) in self.settings.subnets.iter_mut().zip(&other.settings.subnets) {
             self.ledger.refused("subnet_counts", own.merge(other));
         }
@@ -76,6 +86,9 @@ impl Snapshot {
         same("watched subnets", names(self) == names(other))?;
         same("filter expression", self.expression == other.expression)?;
         same("treatment of tunnels", self.tunnels == other.tunnels)?;
+        let same_machines = self.machines.len() == other.machines.len()
+            && self.machines.iter().zip(&other.machines).all(|(own, other)| are_one(own, other));
+        same("machines", same_machines)?;
         let pairs = || self.shards.iter().zip(&other.shards);
         let shapes = pairs().all(|(own, other)| own.shapes() == other.shapes());
         let maps = self.connections.map().shape() == other.connections.map().shape();
@@ -99,8 +112,8 @@ impl Snapshot {
 
 /// Adds one ledger to another.
 fn add(own: &mut Ledger, other: Ledger) {
-    let Ledger { seen, filtered, behind_tag, decoded, undecoded, refused, dont_know, wire_bytes } =
-        other;
+    let Ledger { seen, filtered, behind_tag, decoded, wire_bytes, .. } = other;
+    let Ledger { undecoded, refused, dont_know, source, .. } = other;
     for (own, other) in [
         (&mut own.seen, seen),
         (&mut own.filtered, filtered),
@@ -118,5 +131,46 @@ fn add(own: &mut Ledger, other: Ledger) {
     }
     for (name, times) in dont_know {
         own.dont_know(name, times);
+    }
+    for (name, times) in source {
+        own.source_as(name, times);
+    }
+}
+
+/// Of each host the higher score, with its reasons.
+fn join(own: &mut Vec<Suspect>, other: Vec<Suspect>) {
+    for suspect in other {
+        match own.iter_mut().find(|had| had.host == suspect.host) {
+            Some(had) if had.score >= suspect.score => {}
+            Some(had) => *had = suspect,
+            None => own.push(suspect),
+        }
+    }
+    own.sort_by_key(|suspect| (std::cmp::Reverse(suspect.score), suspect.host));
+}
+
+/// Whether two machines have the same name, states and events.
+fn are_one(own: &machine::Counts, other: &machine::Counts) -> bool {
+    fn names<T>(list: &[(String, T)]) -> impl Iterator<Item = &String> {
+        list.iter().map(|(name, _)| name)
+    }
+    own.name == other.name
+        && names(&own.states).eq(names(&other.states))
+        && names(&own.events).eq(names(&other.events))
+}
+
+/// Adds the counts of one machine to those of the same.
+fn sum(own: &mut machine::Counts, other: &machine::Counts) {
+    let add = |own: &mut u64, other: u64| *own = own.saturating_add(other);
+    add(&mut own.flows, other.flows);
+    add(&mut own.refused, other.refused);
+    add(&mut own.dont_know, other.dont_know);
+    for ((_, own), (_, other)) in own.states.iter_mut().zip(&other.states) {
+        add(&mut own.entered, other.entered);
+        add(&mut own.now, other.now);
+        add(&mut own.expired, other.expired);
+    }
+    for ((_, own), (_, other)) in own.events.iter_mut().zip(&other.events) {
+        add(own, *other);
     }
 }

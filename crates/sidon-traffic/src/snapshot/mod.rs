@@ -6,8 +6,9 @@
 //!              v |  file, kind 18            a.sidon + b.sidon -> snapshot -> c.sidon
 //! ```
 //! What is kept: the settings with the seed, the ledger, every shard's sizes and sources, the states
-//! and counts of connections, the alarms. What is not: exact twins, suspicion that was not an alarm
-//! yet, and how far the hands of the connections were in their round.
+//! and counts of connections, the alarms, the scores of hosts like peers, the counts of machines. What
+//! is not: exact twins, suspicion that was not an alarm yet, pairs of hosts, the flows of machines, and
+//! how far the hands of the connections were in their round.
 //!
 //! The file holds the seed, which a library image does not: addresses are in it in the clear, and
 //! nobody could read it without. Whoever can read the file could choose keys that collide.
@@ -23,9 +24,10 @@ pub use merge::Merged;
 
 use crate::{
     Report, Tunnels,
+    audit::Peers,
     engine::Settings,
     ledger::Ledger,
-    monitor::{alarms::Alarms, connections::Connections},
+    monitor::{alarms::Alarms, connections::Connections, machine, p2p::Suspect},
     report,
     shard::Shard,
 };
@@ -45,6 +47,11 @@ pub struct Snapshot {
     pub(crate) shards: Vec<Shard>,
     pub(crate) connections: Connections,
     pub(crate) alarms: Alarms,
+    /// Hosts like peers.
+    pub(crate) peers: Vec<Suspect>,
+    /// What exact maps say of them, if they ran.
+    pub(crate) peers_audit: Option<Peers>,
+    pub(crate) machines: Vec<machine::Counts>,
     pub(crate) first_ns: Option<u64>,
     pub(crate) last_ns: u64,
     /// Whether its input broke off.
@@ -58,6 +65,7 @@ impl Snapshot {
     pub fn report(&self) -> Report {
         let mut ledger = self.ledger.clone();
         for shard in &self.shards {
+            ledger.refused("known_sources", shard.unlearnt);
             ledger.refused("sizes", shard.sizes.refused);
             ledger.refused("sources_v4", shard.sources.refused[0]);
             ledger.refused("sources_v6", shard.sources.refused[1]);
@@ -68,6 +76,9 @@ impl Snapshot {
         report::of(report::Parts {
             connections: &self.connections,
             alarms: &self.alarms,
+            peers: &self.peers,
+            peers_audit: self.peers_audit,
+            machines: &self.machines,
             allocated: self.allocated,
             settings: &self.settings,
             ledger,
