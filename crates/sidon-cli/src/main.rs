@@ -6,6 +6,7 @@ mod generate;
 mod lab;
 mod machine;
 mod plan;
+mod saved;
 mod show;
 mod watch;
 
@@ -26,7 +27,9 @@ enum Command {
     Generate(generate::Args),
     Lab(lab::Args),
     Machine(machine::Args),
+    Merge(saved::merge::Args),
     Plan(plan::Args),
+    Show(saved::show::Args),
     Watch(watch::Args),
 }
 
@@ -37,7 +40,9 @@ fn main() -> ExitCode {
         Command::Generate(args) => generate::run(&args).map(success),
         Command::Lab(args) => lab::run(&args).map(success),
         Command::Machine(args) => machine::run(&args).map(success),
+        Command::Merge(args) => saved::merge::run(&args),
         Command::Plan(args) => plan::run(&args).map(success),
+        Command::Show(args) => saved::show::run(&args),
         Command::Watch(args) => watch::run(&args),
     };
     match done {

@@ -10,8 +10,9 @@
 
 use crate::{
     Decoder, Filter, Frame, Packet, Verdict,
+    audit::Audit,
     batch::{self, Batch},
-    budget::{Budget, SHARDS},
+    budget::{self, Budget, SHARDS},
     event::Event,
     export::Record,
     ledger::Ledger,
@@ -19,12 +20,13 @@ use crate::{
         alarms::Alarms,
         connections::Connections,
         machine::{Definition, Runner},
-        p2p::{All, Keeping, P2p},
+        p2p::{self, All, Keeping, P2p},
         sizes,
         subnet::Watched,
     },
-    report::{self, Report},
+    report::Report,
     shard::Shard,
+    snapshot::Snapshot,
 };
 use sidon::{Infeasible, Key, Seed};
 use std::{
@@ -91,6 +93,8 @@ pub struct Engine {
     first_ns: Option<u64>,
     last_ns: u64,
     last_packet: Option<Packet>,
+    /// What the source had said of itself when this period began.
+    source_before: Vec<(&'static str, u64)>,
 }
 
 /// Who owns the shards.
@@ -135,6 +139,7 @@ impl Engine {
             first_ns: None,
             last_ns: 0,
             last_packet: None,
+            source_before: Vec::new(),
         })
     }
 
@@ -252,9 +257,14 @@ impl Engine {
         }
     }
 
-    /// Notes what a source that is not a file says of itself, in place of what it said before.
+    /// Notes what a source that is not a file says of itself, in place of what it said before. Of
+    /// what it said before a [rotation](Self::rotate), nothing is counted again.
     pub fn note_source(&mut self, counts: Vec<(&'static str, u64)>) {
-        self.ledger.source = counts;
+        let since = |(name, times): (&'static str, u64)| {
+            let before = self.source_before.iter().find(|(known, _)| *known == name);
+            (name, times.saturating_sub(before.map_or(0, |(_, before)| *before)))
+        };
+        self.ledger.source = counts.into_iter().map(since).collect();
     }
 
     #[inline]
@@ -369,7 +379,16 @@ impl Engine {
     ///
     /// # Panics
     /// If a worker panicked.
-    pub fn finish(mut self) -> (Report, Vec<Shard>) {
+    pub fn finish(self) -> (Report, Vec<Shard>) {
+        let snapshot = self.snapshot();
+        (snapshot.report(), snapshot.into_shards())
+    }
+
+    /// Everything that is known so far.
+    ///
+    /// # Panics
+    /// If a worker panicked.
+    pub fn snapshot(mut self) -> Snapshot {
         self.flush();
         let mut shards = match self.crew {
             Crew::Alone { shards, .. } => shards,
@@ -382,12 +401,6 @@ impl Engine {
             }
         };
         shards.sort_by_key(Shard::number);
-        for shard in &shards {
-            self.ledger.refused("known_sources", shard.unlearnt);
-            self.ledger.refused("sizes", shard.sizes.refused);
-            self.ledger.refused("sources_v4", shard.sources.refused[0]);
-            self.ledger.refused("sources_v6", shard.sources.refused[1]);
-        }
         self.connections.pass(self.last_ns);
         for machine in &mut self.machines {
             machine.pass(self.last_ns);
@@ -400,26 +413,54 @@ impl Engine {
         {
             self.alarms.drain_events(packet, &mut *sink);
         }
-        let counts = self.connections.counts();
-        self.ledger.refused("connections", counts.refused);
-        self.ledger.dont_know("connections", counts.dont_know);
         self.ledger.refused("p2p_pairs", self.p2p.refused());
         self.ledger.refused("p2p_hosts", self.p2p.displaced());
         self.ledger.dont_know("p2p_pairs", self.p2p.dont_know());
-        let report = report::of(report::Parts {
-            connections: &self.connections,
-            alarms: &self.alarms,
-            p2p: &self.p2p,
-            p2p_twin: self.p2p_twin.as_ref(),
-            machines: &self.machines,
+        let peers = self.p2p.suspects(p2p::LISTED);
+        let twin = self.p2p_twin.as_ref();
+        Snapshot {
+            peers_audit: twin.map(|twin| Audit::default().and_p2p(&peers, Some(twin)).p2p),
+            peers,
+            machines: self.machines.iter().map(Runner::counts).collect(),
             allocated: self.budget.bytes().unwrap_or(u64::MAX),
-            settings: &self.settings,
+            settings: self.settings,
+            expression: self.filter.text().to_owned(),
+            tunnels: self.decoder.tunnels,
             ledger: self.ledger,
-            shards: &shards,
+            shards,
+            connections: self.connections,
+            alarms: self.alarms,
             first_ns: self.first_ns,
             last_ns: self.last_ns,
-        });
-        (report, shards)
+            partial: false,
+            engines: 1,
+        }
+    }
+
+    /// Hands over everything that is known so far, and starts anew with nothing, not even what was
+    /// learnt: the next packet is the first. While `act` has the old tables there are no new ones, so
+    /// that there is never memory for both.
+    ///
+    /// # Panics
+    /// If a worker panicked.
+    pub fn rotate<R>(&mut self, act: impl FnOnce(Snapshot) -> R) -> Result<R, Infeasible> {
+        let subnets = self.settings.subnets.iter().map(Watched::emptied).collect();
+        let settings = Settings { subnets, ..self.settings.clone() };
+        let (filter, decoder) = (self.filter.clone(), self.decoder);
+        let small = Settings { memory: budget::LEAST, audit: false, ..settings.clone() };
+        let small = Engine::new(small, Filter::default(), decoder)?;
+        let mut old = std::mem::replace(self, small);
+        let mut source_before = std::mem::take(&mut old.source_before);
+        for &(name, times) in &old.ledger.source {
+            match source_before.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, before)) => *before = before.saturating_add(times),
+                None => source_before.push((name, times)),
+            }
+        }
+        let done = act(old.snapshot());
+        *self = Engine { source_before, ..Engine::new(settings, filter, decoder)? };
+        self.start();
+        Ok(done)
     }
 }
 

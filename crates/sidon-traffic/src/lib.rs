@@ -44,9 +44,11 @@ pub mod ledger;
 pub mod link;
 pub mod live;
 pub mod monitor;
+mod names;
 pub mod packet;
 pub mod report;
 pub mod shard;
+pub mod snapshot;
 pub mod source;
 pub mod time;
 
@@ -59,4 +61,5 @@ pub use ledger::Ledger;
 pub use link::LinkType;
 pub use packet::{Decoder, Packet, TcpFlags, Transport, Tunnels, Undecoded};
 pub use report::Report;
+pub use snapshot::Snapshot;
 pub use source::{Broken, Frame, Source, SourceError};

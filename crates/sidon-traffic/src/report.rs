@@ -8,8 +8,8 @@ use crate::{
     monitor::{
         alarms::{Alarm, Alarms},
         connections::{Connections, Counts, OUTCOMES},
-        machine::{self, Runner},
-        p2p::{self, P2p, Suspect},
+        machine,
+        p2p::Suspect,
         sizes::{self, Host, Port},
         sources::Subnet,
         subnet::HostPackets,
@@ -66,18 +66,17 @@ pub(crate) struct Parts<'a> {
     pub(crate) shards: &'a [Shard],
     pub(crate) connections: &'a Connections,
     pub(crate) alarms: &'a Alarms,
-    pub(crate) p2p: &'a P2p,
-    pub(crate) p2p_twin: Option<&'a P2p<p2p::All>>,
-    pub(crate) machines: &'a [Runner],
+    pub(crate) peers: &'a [Suspect],
+    pub(crate) peers_audit: Option<Peers>,
+    pub(crate) machines: &'a [machine::Counts],
     pub(crate) allocated: u64,
     pub(crate) first_ns: Option<u64>,
     pub(crate) last_ns: u64,
 }
 
 pub(crate) fn of(parts: Parts<'_>) -> Report {
-    let Parts { settings, ledger, shards, connections, alarms, p2p, p2p_twin, .. } = parts;
+    let Parts { settings, ledger, shards, connections, alarms, peers, peers_audit, .. } = parts;
     let Parts { allocated, first_ns, last_ns, .. } = parts;
-    let suspects = p2p.suspects(p2p::LISTED);
     let mut new_sources: Vec<_> =
         shards.iter().flat_map(|shard| shard.sources.new_by_subnet()).collect();
     new_sources.sort_by_key(|&(subnet, hosts)| (std::cmp::Reverse(hosts), subnet));
@@ -99,9 +98,10 @@ pub(crate) fn of(parts: Parts<'_>) -> Report {
         stranger_rate: connections.stranger_rate(),
         audit: audits
             .reduce(|all, audit| all.with(&audit))
-            .map(|audit| audit.and_connections(connections.twin()).and_p2p(&suspects, p2p_twin)),
-        p2p: suspects,
-        machines: parts.machines.iter().map(Runner::counts).collect(),
+            .map(|audit| audit.and_connections(connections.twin()))
+            .map(|audit| Audit { p2p: peers_audit.unwrap_or_default(), ..audit }),
+        p2p: peers.to_vec(),
+        machines: parts.machines.to_vec(),
     }
 }
 
@@ -169,6 +169,7 @@ impl Report {
             "one_way": self.connections.one_way,
             "one_way_capture": self.connections.is_one_way(),
             "dont_know": dont_know,
+            "in_both": self.connections.in_both,
             "stranger_rate": self.stranger_rate,
         });
         if !self.ledger.source.is_empty() {

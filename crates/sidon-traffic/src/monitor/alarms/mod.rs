@@ -161,6 +161,36 @@ impl Alarms {
         })
     }
 
+    /// Alarms that were raised elsewhere, and no suspicion; `None` if they are more than are listed.
+    pub(crate) fn of(
+        alarms: Vec<Alarm>,
+        unlisted: u64,
+        seed: Seed,
+    ) -> Result<Option<Self>, Infeasible> {
+        let fits = alarms.len() <= LISTED;
+        let list = List { alarms, unlisted, news: Vec::new() };
+        Ok(fits.then_some(Alarms { list, ..Alarms::new(1, seed)? }))
+    }
+
+    /// Takes in the alarms of another, by the times when they were opened. What held at the end of
+    /// the one whose last packet came first is closed there.
+    pub(crate) fn absorb(&mut self, other: Alarms, [own_last, other_last]: [u64; 2]) {
+        let List { alarms: mut more, unlisted, .. } = other.list;
+        self.list.unlisted = self.list.unlisted.saturating_add(unlisted);
+        let end = own_last.max(other_last);
+        let List { alarms, unlisted, .. } = &mut self.list;
+        for (list, last) in [(&mut *alarms, own_last), (&mut more, other_last)] {
+            let open = list.iter_mut().filter(|alarm| alarm.closed.is_none() && last < end);
+            open.for_each(|alarm| alarm.closed = Some(last.max(alarm.opened)));
+        }
+        alarms.extend(more);
+        alarms.sort_by(|one, two| {
+            (one.opened, one.kind, one.subject).cmp(&(two.opened, two.kind, two.subject))
+        });
+        *unlisted += alarms.len().saturating_sub(LISTED) as u64;
+        alarms.truncate(LISTED);
+    }
+
     /// Takes in what packets did to handshakes.
     pub fn take(&mut self, packets: &[Packet], verdicts: &[Verdict]) {
         for verdict in verdicts {
