@@ -21,6 +21,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod chart;
 pub mod claim;
 pub mod experiment;
 pub mod interval;
