@@ -2,11 +2,14 @@
 
 use super::{Chart, Curve, HEIGHT, Undrawable, WIDTH, ticks};
 use plotters::{
-    coord::{Shift, combinators::BindKeyPoints},
+    coord::{
+        Shift,
+        ranged1d::{DefaultFormatting, KeyPointHint, Ranged},
+    },
     prelude::*,
     style::{FontTransform, register_font},
 };
-use std::{error::Error, sync::Once};
+use std::{error::Error, ops::Range, sync::Once};
 
 /// Told apart by those who see colours differently, and in print (Okabe and Ito).
 const COLOURS: [RGBColor; 8] = [
@@ -64,6 +67,25 @@ fn size(chart: &Chart) -> (u32, u32) {
     (WIDTH, HEIGHT + (entries(chart).len().div_ceil(2) as i32 * KEY_LINE + 12) as u32)
 }
 
+/// A scale is an axis of its own marks.
+impl Ranged for ticks::Scale {
+    type FormatOption = DefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, place: &f64, (from, to): (i32, i32)) -> i32 {
+        let share = (place - self.low) / (self.high - self.low);
+        from + (f64::from(to - from) * share).round() as i32
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, _: Hint) -> Vec<f64> {
+        self.marks.clone()
+    }
+
+    fn range(&self) -> Range<f64> {
+        self.low..self.high
+    }
+}
+
 /// What a line of the key shows.
 enum Sample {
     Line(RGBColor),
@@ -114,10 +136,7 @@ where
         .margin_right(28)
         .x_label_area_size(48)
         .y_label_area_size(86);
-    let mut plane = builder.build_cartesian_2d(
-        (x.low..x.high).with_key_points(x.marks.clone()),
-        (y.low..y.high).with_key_points(y.marks.clone()),
-    )?;
+    let mut plane = builder.build_cartesian_2d(x, y)?;
     plane
         .configure_mesh()
         .bold_line_style(RGBColor(224, 224, 224))

@@ -159,7 +159,7 @@ mod tests {
             assert!(svg.contains(text), "{text}");
         }
         assert!(svg.contains("printed in the paper") && svg.contains("measured here"));
-        assert!(svg.contains("1e-8") && svg.contains("0.1"));
+        assert!(svg.contains("1e-8") && svg.contains("0.01"));
         assert_eq!(svg, chart.svg().unwrap());
         // One circle on the curve and one in the key; zero and what is no number are left out: a
         // cross of two strokes is left, and one in the key.
