@@ -67,8 +67,16 @@ pub(super) fn member_rate(shape: &Shape, keys: u64, rate: f64) -> String {
             told(shape.counters, shape.hashes, &format!("increments {}", shape.increments))
         }
         Shape::DLeft(shape) => {
-            let (b, r) = (show::whole(shape.buckets), shape.remainder);
-            format!("1 - (1 - 1/(B 2^r))^n = 1 - (1 - 1/({b} * 2^{r}))^{n}")
+            let (b, r, d) = (show::whole(shape.buckets), shape.remainder, shape.subtables);
+            let used = format!("1 - (1 - 1/(B 2^r))^n = 1 - (1 - 1/({b} * 2^{r}))^{n}");
+            match shape.counter {
+                // Remainders that would look like an empty cell pass to the next.
+                0 => format!(
+                    "u (1 - q^2 (1 - u)) / (1 - q (1 - u))^2 with q = {d} / 2^{}\n    and u = {used}",
+                    r - shape.growths
+                ),
+                _ => used,
+            }
         }
         _ => format!("n / 2^64 = {n} / 2^64"),
     };

@@ -169,7 +169,7 @@ where
             Sample::Circle(colour) => key.draw(&Circle::new(centre, 6, colour.stroke_width(2)))?,
         }
         let font = (FONT, TEXT).into_font().transform(FontTransform::None);
-        key.draw(&Text::new(name, (left + SAMPLE + 8, middle - TEXT / 2), font))?;
+        key.draw(&Text::new(name, (left + SAMPLE + 8, middle - TEXT / 2 + 3), font))?;
     }
     root.present()?;
     Ok(())

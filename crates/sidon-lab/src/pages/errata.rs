@@ -3,7 +3,10 @@
 //! Claims that err for one reason stand together. Every claim whose printed number is wrong is
 //! here, and no other.
 
-use crate::row::Row;
+use crate::{
+    claim::{Value, short},
+    row::Row,
+};
 
 /// One mistake: the claims it touches, its name, and why it is one.
 #[derive(Debug)]
@@ -190,7 +193,10 @@ fn list(errata: &[Erratum], rows: &[Row]) -> String {
             let claim = row.claim;
             page.push_str(&format!(
                 "   - {}: printed {}, right {}, ours {}\n",
-                claim.id, claim.paper, claim.expected, row.measured
+                claim.id,
+                full(&claim.paper),
+                full(&claim.expected),
+                full(&row.measured)
             ));
         }
     }
@@ -198,6 +204,17 @@ fn list(errata: &[Erratum], rows: &[Row]) -> String {
         page.push_str("None among these claims.\n");
     }
     page
+}
+
+/// A value with all its numbers.
+fn full(value: &Value) -> String {
+    match value {
+        Value::Numbers(numbers) => {
+            let all: Vec<_> = numbers.iter().map(|&number| short(number)).collect();
+            all.join(", ")
+        }
+        _ => value.to_string(),
+    }
 }
 
 #[cfg(test)]

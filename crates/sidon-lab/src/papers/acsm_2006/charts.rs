@@ -29,15 +29,16 @@ pub static OF_000: [Figure; 5] = [
     Figure {
         name: "000-errors",
         about: "ours: all errors of the three structures against memory, one stream, well-behaved \
-                and with half of the steps for flows that are not there",
+                and with half of the steps for flows that are not there; where no error was seen \
+                there is no point",
         claims: &["000.fcf.most_settings"],
-        draw: |run, _| errors(run, "for strangers' flows", [0, 3]),
+        draw: |run, _| errors(run, "well-behaved and half spurious", [0, 3]),
     },
     Figure {
         name: "000-errors-endless",
         about: "ours: the same with a hundredth and with a tenth of flows that never end",
         claims: &["000.fcf.most_settings"],
-        draw: |run, _| errors(run, "and endless flows", [4, 5]),
+        draw: |run, _| errors(run, "with flows that never end", [4, 5]),
     },
     Figure {
         name: "000-wrong",
@@ -89,7 +90,7 @@ fn errors(run: &Run<'_>, kind: &str, two: [usize; 2]) -> Result<Chart, Infeasibl
         }
     }
     Ok(Chart {
-        title: format!("Errors of state maps, steps {kind} ({} flows)", compare::flows(run)),
+        title: format!("Errors of state maps, {kind} ({} flows)", compare::flows(run)),
         x: Axis::linear("bits a flow"),
         y: Axis::log("sum of the five error rates"),
         curves,

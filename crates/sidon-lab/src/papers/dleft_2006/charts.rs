@@ -45,7 +45,6 @@ fn table_1(_: &Run<'_>, rows: &[Row]) -> Result<Chart, Infeasible> {
 }
 
 fn rates(_: &Run<'_>, _: &[Row]) -> Result<Chart, Infeasible> {
-    let remainders = || 4..=20;
     let x = |r: u32| f64::from(SHAPE.cells * (r + SHAPE.counter)) / 6.0;
     let said = |id, bits: f64| printed(id).map(|rate| (bits, rate));
     Ok(Chart {
@@ -54,14 +53,14 @@ fn rates(_: &Run<'_>, _: &[Row]) -> Result<Chart, Infeasible> {
         y: Axis::log("strangers that pass"),
         curves: vec![
             Curve::new("d-left, three quarters full")
-                .line(remainders().map(|r| (x(r), 24.0 / 2f64.powi(r as i32))))
+                .line((5..=20).map(|r| (x(r), 24.0 / 2f64.powi(r as i32))))
                 .printed(
                     said("002.cmp.dl_r11", x(11))
                         .into_iter()
                         .chain(said("002.fpr.bound_r14", x(14))),
                 ),
             Curve::new("counters of four bits, best hashes")
-                .line(remainders().map(|r| (x(r), formulas::bits_to_rate(x(r) / 4.0))))
+                .line((4..=26).map(|r| (x(r), formulas::bits_to_rate(x(r) / 4.0))))
                 .printed(said("002.cmp.cbf9_k6", 36.0)),
         ],
     })

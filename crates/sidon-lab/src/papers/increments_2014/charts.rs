@@ -126,7 +126,7 @@ fn members() -> Result<Chart, Infeasible> {
         floor.push((-rate.log2(), rate));
     }
     let curves = names.into_iter().zip(points).map(|(name, points)| Curve::new(name).line(points));
-    let floor = Curve::new("floor: log2 of one in the rate").line(floor);
+    let floor = Curve::new("floor: log2(1 / rate)").line(floor);
     Ok(Chart {
         title: "What every set is planned at, a million keys".to_owned(),
         x: Axis::linear("bits a key"),
