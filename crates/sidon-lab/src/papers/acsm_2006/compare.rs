@@ -5,7 +5,8 @@
 //! structure has as many bits a flow as the others, ageing where the stream needs it, and goes by
 //! what it believes of a flow; an exact twin goes by the truth. A phase of the clock is five times
 //! the stream, so none ends in it: flows that never end pile up, and fill the fingerprint table
-//! where there are many of them.
+//! where there are many of them. A step on a "don't know" is not taken, so that a member can fall
+//! behind the truth and be answered a state that it has left.
 
 use crate::{claim::short, experiment::Experiment, interval::Interval, row::Row, trials::Run};
 use sidon::{
@@ -299,6 +300,10 @@ pub fn page(run: &Run<'_>) -> Result<String, Infeasible> {
          replaced by a new one. At\nthe end every member is asked for, and four strangers a flow. \
          A rate is a share of those asked; refused are the\nquestions, not the writes. No phase of \
          the clock ends in the stream.\n\n\
+         A map goes by what it believes: a step or an end that it does not know how to take is not \
+         taken, while the flow goes\non. That is where wrong states of members come from, on a \
+         well-behaved stream too; the paper's guarantee is for\ncallers who tell the map the state \
+         they come from.\n\n\
          The fingerprint table has the least sum of the five rates in {best} of {settings} \
          settings, so the paper's finding that it is\nbest in most {}. Where it is not, \
          another one is:\n\n",
