@@ -5,11 +5,13 @@ mod demo;
 mod generate;
 mod lab;
 mod machine;
+mod manual;
 mod plan;
+mod serve;
 mod show;
 mod watch;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
 
 /// Compact memory for network flows, with answers that carry their certainty.
@@ -22,22 +24,28 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Completions(manual::CompletionArgs),
     Demo(demo::Args),
     Generate(generate::Args),
     Lab(lab::Args),
     Machine(machine::Args),
+    Man(manual::ManArgs),
     Plan(plan::Args),
+    Serve(serve::Args),
     Watch(watch::Args),
 }
 
 fn main() -> ExitCode {
     let success = |()| ExitCode::SUCCESS;
     let done = match Cli::parse().command {
+        Command::Completions(args) => manual::completions(&args, Cli::command()).map(success),
         Command::Demo(args) => demo::run(&args).map(success),
         Command::Generate(args) => generate::run(&args).map(success),
         Command::Lab(args) => lab::run(&args).map(success),
         Command::Machine(args) => machine::run(&args).map(success),
+        Command::Man(args) => manual::man(&args, Cli::command()).map(success),
         Command::Plan(args) => plan::run(&args).map(success),
+        Command::Serve(args) => serve::run(&args).map(success),
         Command::Watch(args) => watch::run(&args),
     };
     match done {

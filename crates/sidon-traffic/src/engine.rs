@@ -15,6 +15,7 @@ use crate::{
     event::Event,
     ledger::Ledger,
     monitor::{alarms::Alarms, connections::Connections, sizes, subnet::Watched},
+    query::{self, Answer, Question},
     report::{self, Report},
     shard::Shard,
 };
@@ -271,28 +272,39 @@ impl Engine {
         self.budget.bytes().unwrap_or(u64::MAX)
     }
 
-    /// The report on everything so far, the shards as they are, and every source address.
+    /// The report on everything so far, while packets go on coming. Alarms are those that were
+    /// raised: what has not yet held long enough is not.
     ///
     /// # Panics
     /// If a worker panicked.
-    pub fn finish(mut self) -> (Report, Vec<Shard>) {
+    pub fn report(&mut self) -> Report {
         self.flush();
-        let mut shards = match self.crew {
-            Crew::Alone { shards, .. } => shards,
-            Crew::Many { workers, .. } => {
-                let parts = workers.into_iter().map(|worker| {
-                    drop(worker.batches);
-                    worker.thread.join().expect("a worker does not panic")
-                });
-                parts.flatten().collect()
-            }
+        self.recall();
+        self.connections.pass(self.last_ns);
+        let report = self.sum_up();
+        self.start();
+        report
+    }
+
+    /// What is known of a flow, an address or a service, of all packets so far.
+    ///
+    /// # Panics
+    /// If a worker panicked.
+    pub fn answer(&mut self, question: &Question) -> Answer {
+        self.flush();
+        self.recall();
+        self.connections.pass(self.last_ns);
+        let Crew::Alone { shards, .. } = &self.crew else {
+            unreachable!("the shards were called back");
         };
-        shards.sort_by_key(Shard::number);
-        for shard in &shards {
-            self.ledger.refused("sizes", shard.sizes.refused);
-            self.ledger.refused("sources_v4", shard.sources.refused[0]);
-            self.ledger.refused("sources_v6", shard.sources.refused[1]);
-        }
+        let answer = query::answer(question, shards, &self.connections, self.settings.seed);
+        self.start();
+        answer
+    }
+
+    /// No more packets come: alarms whose condition holds now are raised.
+    pub fn end(&mut self) {
+        self.flush();
         self.connections.pass(self.last_ns);
         self.alarms.end(self.last_ns);
         if let (Some(sink), Some(packet)) = (&self.settings.events, &self.last_packet)
@@ -300,20 +312,57 @@ impl Engine {
         {
             self.alarms.drain_events(packet, &mut *sink);
         }
+    }
+
+    /// The report on everything so far, the shards as they are, and every source address.
+    ///
+    /// # Panics
+    /// If a worker panicked.
+    pub fn finish(mut self) -> (Report, Vec<Shard>) {
+        self.end();
+        self.recall();
+        let report = self.sum_up();
+        match self.crew {
+            Crew::Alone { shards, .. } => (report, shards),
+            Crew::Many { .. } => unreachable!("the shards were called back"),
+        }
+    }
+
+    /// Takes the shards back from the threads.
+    fn recall(&mut self) {
+        let Crew::Many { workers, .. } = &mut self.crew else { return };
+        let parts = workers.drain(..).map(|worker| {
+            drop(worker.batches);
+            worker.thread.join().expect("a worker does not panic")
+        });
+        let mut shards: Vec<_> = parts.flatten().collect();
+        shards.sort_by_key(Shard::number);
+        self.crew = Crew::Alone { shards, batch: Box::default() };
+    }
+
+    fn sum_up(&self) -> Report {
+        let Crew::Alone { shards, .. } = &self.crew else {
+            unreachable!("the shards were called back");
+        };
+        let mut ledger = self.ledger.clone();
+        for shard in shards {
+            ledger.refused("sizes", shard.sizes.refused);
+            ledger.refused("sources_v4", shard.sources.refused[0]);
+            ledger.refused("sources_v6", shard.sources.refused[1]);
+        }
         let counts = self.connections.counts();
-        self.ledger.refused("connections", counts.refused);
-        self.ledger.dont_know("connections", counts.dont_know);
-        let report = report::of(report::Parts {
+        ledger.refused("connections", counts.refused);
+        ledger.dont_know("connections", counts.dont_know);
+        report::of(report::Parts {
             connections: &self.connections,
             alarms: &self.alarms,
             allocated: self.budget.bytes().unwrap_or(u64::MAX),
             settings: &self.settings,
-            ledger: self.ledger,
-            shards: &shards,
+            ledger,
+            shards,
             first_ns: self.first_ns,
             last_ns: self.last_ns,
-        });
-        (report, shards)
+        })
     }
 }
 

@@ -147,9 +147,16 @@ impl Report {
             "new_sources_total": self.new_sources_total,
         });
         let Counts { half_open, peak_half_open, open, dont_know, .. } = self.connections;
-        let by_state = OUTCOMES.iter().zip(self.connections.by_state);
+        let states = |counts: [u64; OUTCOMES.len()]| -> Value {
+            OUTCOMES
+                .iter()
+                .zip(counts)
+                .map(|(name, n)| (name.to_string(), Value::from(n)))
+                .collect()
+        };
         json["connections"] = json!({
-            "by_state": by_state.map(|(name, n)| (name.to_string(), Value::from(n))).collect::<Value>(),
+            "by_state": states(self.connections.by_state),
+            "present_by_state": states(self.connections.present),
             "half_open": half_open,
             "peak_half_open": peak_half_open,
             "open": open,
