@@ -102,6 +102,7 @@ impl Course {
         self.number += 1;
         let new_subnets = report.new_sources.len() as u64;
         report.new_sources.truncate(SUBNETS);
+        report.new_sources.shrink_to_fit();
         let made = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut snapshot = Snapshot {
             report,

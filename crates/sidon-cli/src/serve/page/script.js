@@ -163,7 +163,7 @@ function alarmList(list, alarms) {
 }
 
 const MEANINGS = {
-  S0: "asked, no answer", S1: "open", SF: "opened and closed", REJ: "refused",
+  S0: "asked, no answer", S1: "answered, no end seen", SF: "opened and closed", REJ: "refused",
   S2: "the opener has closed", S3: "the other end has closed", RSTO: "reset by the opener",
   RSTR: "reset by the other end", RSTOS0: "asked, then reset by the opener",
   RSTRH: "answered, then reset; no SYN seen", SH: "SYN, then FIN; no answer seen",
@@ -190,7 +190,7 @@ function show(all) {
   text($("t-bps"), bits(all.rates.bits_per_second));
   text($("t-memory"), bytes(report.memory.allocated));
   const resident = all.process.resident_bytes;
-  text($("t-budget"), `of ${bytes(report.memory.budget)}, fixed${resident ? `; process ${bytes(resident)}` : ""}`);
+  text($("t-budget"), `fixed${resident ? `; whole process ${bytes(resident)}` : ""}`);
   text($("t-half"), whole(tcp.half_open));
   text($("t-peak"), `${whole(tcp.peak_half_open)} at the most`);
   text($("t-open"), whole(tcp.open));
