@@ -5,8 +5,8 @@
 //! traffic --step--> engine --report--> snapshot --watch--> any number of readers
 //! questions --bounded channel--> answered between two steps
 //! ```
-//! Readers share a snapshot and never wait for the engine. A report takes no more than a twentieth
-//! of the time: with tables so large that it takes longer, it is made less often.
+//! Readers share a snapshot and never wait for the engine. A report takes no more than a tenth of
+//! the time: with tables so large that it takes longer, it is made less often.
 
 use super::{
     snapshot::{Course, Snapshot, Status},
@@ -29,7 +29,7 @@ const WAITING: usize = 64;
 /// Time between two reports, at the least.
 const EVERY: Duration = Duration::from_secs(1);
 /// A report takes one part of so many of the time, at the most.
-const PARTS: u32 = 20;
+const PARTS: u32 = 10;
 /// The longest sleep: after it the thread sees that it is to stop.
 const SLEEP: Duration = Duration::from_millis(100);
 

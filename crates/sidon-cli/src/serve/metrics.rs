@@ -23,9 +23,19 @@ pub(super) const OPEN: &str = "application/openmetrics-text; version=1.0.0; char
 const TOP: usize = 10;
 /// Alarms there are.
 const ALARMS: [&str; 3] = ["syn_flood", "address_scan", "port_scan"];
-/// Tables that can be full.
-const TABLES: [&str; 7] =
-    ["sizes", "sources_v4", "sources_v6", "connections", "known_sources", "subnet_counts", "p2p"];
+/// Tables that can be full; what is refused by any other is `other`.
+const TABLES: [&str; 8] = [
+    "sizes",
+    "sources_v4",
+    "sources_v6",
+    "connections",
+    "known_sources",
+    "subnet_counts",
+    "p2p_pairs",
+    "p2p_hosts",
+];
+/// Tables that can have no answer.
+const UNSURE: [&str; 2] = ["connections", "p2p_pairs"];
 
 /// The metrics of a snapshot, as OpenMetrics or as the older text.
 pub(super) fn encode(snapshot: Arc<Snapshot>, open: bool) -> Result<String, fmt::Error> {
@@ -92,12 +102,9 @@ impl Scrape {
         ];
         let about = "Frames by what became of them; their sum is sidon_packets_total";
         to.counters("ledger_packets", about, "fate", fates)?;
-        let times = |list: &[(&'static str, u64)], name| {
-            list.iter().find(|(known, _)| *known == name).map_or(0, |(_, times)| *times)
-        };
-        let refused = TABLES.map(|name| (name, times(&ledger.refused, name)));
+        let refused = by_table(&ledger.refused, &TABLES);
         to.counters("refused", "What a full table did not take in", "table", refused)?;
-        let unknown = [("connections", times(&ledger.dont_know, "connections"))];
+        let unknown = by_table(&ledger.dont_know, &UNSURE);
         to.counters("dont_know", "Questions that a table could not answer", "table", unknown)
     }
 
@@ -166,6 +173,16 @@ impl Scrape {
         let about = "Bytes of the heaviest flows by rank, at most; other is all else on the wire";
         to.gauges("top_flow", about, Some(Unit::Bytes), "rank", named(flows))
     }
+}
+
+/// The times of each of these, and of all others together.
+fn by_table(list: &[(&'static str, u64)], names: &[&'static str]) -> Vec<(&'static str, u64)> {
+    let mut times: Vec<_> = names.iter().map(|name| (*name, 0)).chain([("other", 0)]).collect();
+    for (name, n) in list {
+        let place = names.iter().position(|known| known == name).unwrap_or(names.len());
+        times[place].1 += n;
+    }
+    times
 }
 
 /// Families one after the other.

@@ -252,24 +252,11 @@ function showLedger(report) {
   rows($("limits"), [...list("refused, table full", ledger.refused), ...list("don't know", ledger.dont_know)]);
 }
 
-// Hosts that look like peers, whatever columns the report gives them.
+// Hosts that look like peers, if the report says so.
 function showPeers(p2p) {
-  const list = Array.isArray(p2p) ? p2p : (p2p && p2p.hosts) || [];
-  $("p2p-panel").hidden = p2p === undefined || p2p === null;
-  if (!list.length) { rows($("p2p"), []); return; }
-  const names = Object.keys(list[0]).filter((name) => typeof list[0][name] !== "object");
-  const head = $("p2p-head");
-  const address = (name) => ["host", "address", "key"].includes(name);
-  if (head.dataset.names !== names.join()) {
-    head.dataset.names = names.join();
-    head.replaceChildren(...names.map((name) => {
-      const cell = make("th", name.replaceAll("_", " "), address(name) ? "" : "n");
-      cell.scope = "col";
-      return cell;
-    }));
-  }
-  const figure = (value) => (typeof value === "number" ? (Number.isInteger(value) ? whole(value) : value.toFixed(2)) : String(value));
-  rows($("p2p"), list.map((one) => names.map((name) => (address(name) ? { key: String(one[name]) } : { n: figure(one[name]) }))));
+  $("p2p-panel").hidden = p2p === undefined;
+  const reasons = (host) => host.reasons.map((reason) => reason.text).join("; ");
+  rows($("p2p"), (p2p || []).slice(0, 20).map((one) => [{ key: one.host }, { n: one.score.toFixed(2) }, reasons(one)]));
 }
 
 // ---- charts, drawn by the server ----
