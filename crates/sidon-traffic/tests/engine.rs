@@ -88,25 +88,29 @@ fn answers_do_not_depend_on_the_number_of_threads() {
 fn reports_on_the_way_are_those_of_a_run_that_ends_there_and_change_nothing() {
     let (mix, half) = (flooded(60_000), 40_000);
     let question = "10.0.0.80".parse().unwrap();
-    let undisturbed = run(mix, settings());
+    let settings = Settings { audit: false, ..settings() };
+    let undisturbed = run(mix, settings.clone());
+    // What holds at the end is raised at the end, and not before it has held for long enough.
+    let but_alarms = |report: Report| Report { alarms: Vec::new(), ..report }.to_json();
     for threads in [1, 3] {
-        let settings = Settings { threads, ..settings() };
-        let (mut engine, mut other) = (engine(settings.clone()), engine(settings));
+        let settings = Settings { threads, ..settings.clone() };
+        let (mut engine, mut other) = (engine(settings.clone()), Some(engine(settings)));
         for (number, packet) in Generator::new(mix, 3).unwrap().enumerate() {
             if number == half {
-                let report = engine.report();
-                assert_eq!(report.to_json(), engine.report().to_json(), "asking twice");
-                let end = other.finish().0;
-                assert_eq!(report.to_json(), end.to_json());
-                other = self::engine(self::settings());
+                let report = but_alarms(engine.report());
+                assert!(report == but_alarms(engine.report()), "asked twice");
+                let ended = other.take().map(|other| but_alarms(other.finish().0));
+                assert!(Some(report) == ended, "a run that ends there");
             }
             if number % 10_007 == 0 {
                 let _ = engine.answer(&question);
             }
             engine.packet(&packet);
-            other.packet(&packet);
+            if let Some(other) = &mut other {
+                other.packet(&packet);
+            }
         }
-        assert_eq!(engine.finish().0.to_json(), undisturbed.to_json());
+        assert!(engine.finish().0.to_json() == undisturbed.to_json(), "asked on the way");
     }
 }
 
@@ -114,7 +118,7 @@ fn reports_on_the_way_are_those_of_a_run_that_ends_there_and_change_nothing() {
 fn answers_hold_the_truth_and_say_when_they_are_sure() {
     let mix = flooded(200_000);
     let mut exact: HashMap<_, u64> = HashMap::new();
-    let mut engine = engine(Settings { memory: 1 << 20, ..settings() });
+    let mut engine = engine(Settings { memory: 1 << 20, audit: false, ..settings() });
     for packet in Generator::new(mix, 3).unwrap() {
         *exact.entry(packet.flow.undirected()).or_default() += 1;
         engine.packet(&packet);
