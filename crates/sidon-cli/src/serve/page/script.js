@@ -190,7 +190,7 @@ function show(all) {
   text($("t-bps"), bits(all.rates.bits_per_second));
   text($("t-memory"), bytes(report.memory.allocated));
   const resident = all.process.resident_bytes;
-  text($("t-budget"), `fixed${resident ? `; whole process ${bytes(resident)}` : ""}`);
+  text($("t-budget"), `fixed${resident ? `; process ${bytes(resident)}` : ""}`);
   text($("t-half"), whole(tcp.half_open));
   text($("t-peak"), `${whole(tcp.peak_half_open)} at the most`);
   text($("t-open"), whole(tcp.open));
