@@ -40,10 +40,10 @@ impl<K: Stored> Column<K> {
     }
 
     #[inline]
-    fn push(&mut self, digest: Digest, key: K, bytes: u64) {
+    fn push(&mut self, digest: Digest, key: K, amounts: [u64; 2]) {
         self.digests.push(digest);
         self.keys.push(key);
-        self.amounts.push([bytes, 1]);
+        self.amounts.push(amounts);
     }
 
     fn clear(&mut self) {
@@ -64,6 +64,8 @@ pub struct Lane {
     pub ports: Column<Port>,
     /// Sources of this shard: the index of the packet in the batch, and the address.
     pub sources: Vec<(u16, IpAddr)>,
+    /// Addresses that are not new from here on.
+    pub known: Vec<IpAddr>,
 }
 
 impl Lane {
@@ -73,6 +75,7 @@ impl Lane {
             hosts: Column::with_room(2 * PACKETS),
             ports: Column::with_room(PACKETS),
             sources: Vec::with_capacity(PACKETS),
+            known: Vec::new(),
         }
     }
 }
@@ -84,7 +87,31 @@ pub struct Batch {
     pub packets: Vec<Packet>,
     /// One for each shard.
     pub lanes: Vec<Lane>,
+    /// What each packet stands for, bytes and packets, if one of them stands for more than itself.
+    weights: Vec<[u64; 2]>,
     scratch: Scratch,
+}
+
+/// What a packet counts for: bytes and packets.
+trait Weigh {
+    fn weigh(&self, index: usize, packet: &Packet) -> [u64; 2];
+}
+
+/// Every packet for itself.
+struct Itself;
+
+impl Weigh for Itself {
+    #[inline(always)]
+    fn weigh(&self, _: usize, packet: &Packet) -> [u64; 2] {
+        [packet.wire_len.into(), 1]
+    }
+}
+
+impl Weigh for &[[u64; 2]] {
+    #[inline(always)]
+    fn weigh(&self, index: usize, _: &Packet) -> [u64; 2] {
+        self[index]
+    }
 }
 
 /// Keys of a whole batch before they are sorted.
@@ -102,6 +129,7 @@ impl Batch {
         Batch {
             packets: Vec::with_capacity(PACKETS),
             lanes: (0..SHARDS).map(|_| Lane::new()).collect(),
+            weights: Vec::new(),
             scratch: Scratch {
                 flows: Vec::with_capacity(PACKETS),
                 hosts: Vec::with_capacity(2 * PACKETS),
@@ -117,20 +145,45 @@ impl Batch {
         self.packets.len() == PACKETS
     }
 
+    /// Adds a packet that stands for so many bytes and packets.
+    pub fn push_weighted(&mut self, packet: &Packet, amounts: [u64; 2]) {
+        self.even_out();
+        self.packets.push(*packet);
+        self.weights.push(amounts);
+    }
+
+    /// Packets without a weight have their own.
+    fn even_out(&mut self) {
+        let without = &self.packets[self.weights.len()..];
+        self.weights.extend(without.iter().map(|packet| Itself.weigh(0, packet)));
+    }
+
     /// Takes all packets out.
     pub fn clear(&mut self) {
         self.packets.clear();
+        self.weights.clear();
         for lane in &mut self.lanes {
             lane.flows.clear();
             lane.hosts.clear();
             lane.ports.clear();
             lane.sources.clear();
+            lane.known.clear();
         }
     }
 
     /// Hashes the keys of all packets, and sorts them to the lanes.
     pub fn sort(&mut self, seed: Seed) {
-        let Batch { packets, lanes, scratch } = self;
+        if self.weights.is_empty() {
+            return self.sort_by(seed, Itself);
+        }
+        self.even_out();
+        let weights = std::mem::take(&mut self.weights);
+        self.sort_by(seed, &weights[..]);
+        self.weights = weights;
+    }
+
+    fn sort_by(&mut self, seed: Seed, weights: impl Weigh) {
+        let Batch { packets, lanes, scratch, .. } = self;
         scratch.flows.clear();
         scratch.hosts.clear();
         scratch.subnets.clear();
@@ -142,20 +195,21 @@ impl Batch {
             scratch.hosts.push(sizes::host(packet.flow.destination()));
         }
         hash(seed, &scratch.flows, &mut scratch.digests);
-        for ((packet, &key), &digest) in packets.iter().zip(&scratch.flows).zip(&scratch.digests) {
-            let bytes = packet.wire_len.into();
-            lanes[shard(digest)].flows.push(digest, key, bytes);
+        let flows = packets.iter().zip(&scratch.flows).zip(&scratch.digests);
+        for (index, ((packet, &key), &digest)) in flows.enumerate() {
+            let amounts = weights.weigh(index, packet);
+            lanes[shard(digest)].flows.push(digest, key, amounts);
             if let Some(port) = sizes::port(packet) {
                 let digest = port.digest(seed);
-                lanes[shard(digest)].ports.push(digest, port, bytes);
+                lanes[shard(digest)].ports.push(digest, port, amounts);
             }
         }
         hash(seed, &scratch.hosts, &mut scratch.digests);
         let pairs = scratch.hosts.as_chunks::<2>().0.iter().zip(scratch.digests.as_chunks::<2>().0);
-        for (packet, (hosts, digests)) in packets.iter().zip(pairs) {
-            let bytes = packet.wire_len.into();
+        for (index, (packet, (hosts, digests))) in packets.iter().zip(pairs).enumerate() {
+            let amounts = weights.weigh(index, packet);
             for (&host, &digest) in hosts.iter().zip(digests) {
-                lanes[shard(digest)].hosts.push(digest, host, bytes);
+                lanes[shard(digest)].hosts.push(digest, host, amounts);
                 if hosts[0] == hosts[1] {
                     // Who speaks to itself is one host.
                     break;

@@ -13,6 +13,7 @@ use crate::{
     batch::{self, Batch},
     budget::{Budget, SHARDS},
     event::Event,
+    export::Record,
     ledger::Ledger,
     monitor::{alarms::Alarms, connections::Connections, sizes, subnet::Watched},
     query::{self, Answer, Question},
@@ -112,11 +113,21 @@ impl Engine {
         })
     }
 
-    /// Takes in source addresses that were known before the first packet, and says how many there
-    /// was no room for.
+    /// Takes in source addresses that are not new from here on, and says how many there was no room
+    /// for. Workers learn them with their next batch, and the ledger says at the end what they
+    /// refused.
     pub fn learn(&mut self, addresses: impl IntoIterator<Item = IpAddr>) -> u64 {
+        let seed = self.settings.seed;
         let Crew::Alone { shards, .. } = &mut self.crew else {
-            unreachable!("what was known before is learnt before the first packet");
+            for address in addresses {
+                let subnet = batch::subnet(&sizes::host(address));
+                let lane = &mut self.filling().lanes[batch::shard(subnet.digest(seed))];
+                lane.known.push(address);
+                if lane.known.len() >= batch::PACKETS {
+                    self.flush();
+                }
+            }
+            return 0;
         };
         let mut refused = 0;
         for address in addresses {
@@ -174,6 +185,51 @@ impl Engine {
         self.ledger.seen += 1;
         self.ledger.wire_bytes += u64::from(packet.wire_len);
         self.accept(packet);
+    }
+
+    /// Takes in a record of many packets of one flow, as routers export them.
+    ///
+    /// Sizes take its counts; sources take its source address. The states of connections take the
+    /// packets that its flags tell of, see [`Record::signs`], in the order in which they must have
+    /// been.
+    pub fn record(&mut self, record: &Record) {
+        let [bytes, packets] = [record.bytes, record.packets];
+        self.ledger.seen = self.ledger.seen.saturating_add(packets);
+        self.ledger.decoded = self.ledger.decoded.saturating_add(packets);
+        self.ledger.wire_bytes = self.ledger.wire_bytes.saturating_add(bytes);
+        self.first_ns.get_or_insert(record.time_ns);
+        self.last_ns = self.last_ns.max(record.time_ns);
+        for (index, packet) in record.signs().enumerate() {
+            if index == 0 {
+                for watched in &mut self.settings.subnets {
+                    if !watched.count_many(&packet, packets) {
+                        self.ledger.refused("subnet_counts", 1);
+                    }
+                }
+            }
+            let batch = self.filling();
+            batch.push_weighted(&packet, if index == 0 { [bytes, packets] } else { [0, 0] });
+            if batch.is_full() {
+                self.flush();
+            }
+        }
+    }
+
+    /// It is so late now, though no packet says so: attempts end, alarms are raised or closed.
+    pub fn pass(&mut self, now_ns: u64) {
+        self.flush();
+        self.connections.pass(now_ns);
+        self.alarms.pass(now_ns);
+        if let (Some(sink), Some(packet)) = (&self.settings.events, &self.last_packet)
+            && let Ok(mut sink) = sink.lock()
+        {
+            self.alarms.drain_events(packet, &mut *sink);
+        }
+    }
+
+    /// Notes what a source that is not a file says of itself, in place of what it said before.
+    pub fn note_source(&mut self, counts: Vec<(&'static str, u64)>) {
+        self.ledger.source = counts;
     }
 
     #[inline]
@@ -346,6 +402,7 @@ impl Engine {
         };
         let mut ledger = self.ledger.clone();
         for shard in shards {
+            ledger.refused("known_sources", shard.unlearnt);
             ledger.refused("sizes", shard.sizes.refused);
             ledger.refused("sources_v4", shard.sources.refused[0]);
             ledger.refused("sources_v6", shard.sources.refused[1]);

@@ -28,6 +28,9 @@ pub struct Ledger {
     pub dont_know: Vec<(&'static str, u64)>,
     /// Bytes on the wire of all frames seen.
     pub wire_bytes: u64,
+    /// What a source that is not a file says of itself, by name: what the kernel received and
+    /// dropped, datagrams that were not understood or did not come.
+    pub source: Vec<(&'static str, u64)>,
 }
 
 impl Ledger {

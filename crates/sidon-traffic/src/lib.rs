@@ -7,7 +7,8 @@
 //! 2. [`filter`]: a tcpdump expression that takes a frame or leaves it.
 //! 3. [`packet`]: a frame becomes a [`Packet`], or the one reason why not ([`Undecoded`]).
 //! 4. [`flow`]: the five-tuple of a packet as a [`sidon::Key`] of 13 or 37 bytes.
-//! 5. [`generate`]: traffic from a seed, as packets in memory or as a capture.
+//! 5. [`live`]: frames from an interface; [`export`]: records of flows from routers, in place of 1 to 3.
+//! 6. [`generate`]: traffic from a seed, as packets in memory or as a capture.
 //!
 //! Nothing here allocates per packet, and no bytes whatever make it panic.
 //!
@@ -35,11 +36,13 @@ pub mod batch;
 pub mod budget;
 pub mod engine;
 pub mod event;
+pub mod export;
 pub mod filter;
 pub mod flow;
 pub mod generate;
 pub mod ledger;
 pub mod link;
+pub mod live;
 pub mod monitor;
 pub mod packet;
 pub mod query;

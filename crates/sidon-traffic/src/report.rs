@@ -166,6 +166,9 @@ impl Report {
             "dont_know": dont_know,
             "stranger_rate": self.stranger_rate,
         });
+        if !self.ledger.source.is_empty() {
+            json["ledger"]["source"] = list(&self.ledger.source);
+        }
         json["alarms"] = self.alarms.iter().map(Alarm::to_json).collect();
         json["alarms_unlisted"] = self.alarms_unlisted.into();
         if !self.subnets.is_empty() {

@@ -19,6 +19,8 @@ pub struct Shard {
     /// Source addresses.
     pub sources: Sources,
     twin: Option<Twin>,
+    /// Addresses that were learnt while running and that there was no room for.
+    pub unlearnt: u64,
     /// What happened in the last batch, if anyone wants to know.
     events: Option<Vec<Event>>,
 }
@@ -37,6 +39,7 @@ impl Shard {
             sizes: Sizes::new(budget, seed)?,
             sources: Sources::new(budget, seed)?,
             twin: audit.then(Twin::default),
+            unlearnt: 0,
             events: events.then(Vec::new),
         })
     }
@@ -59,6 +62,10 @@ impl Shard {
     /// Takes in its part of a batch.
     pub fn take(&mut self, batch: &Batch) {
         let lane = &batch.lanes[self.number];
+        for &address in &lane.known {
+            let learnt = self.learn(address);
+            self.unlearnt += u64::from(!learnt);
+        }
         self.sizes.add(&lane.flows, &lane.hosts, &lane.ports);
         for &(index, address) in &lane.sources {
             let new = self.sources.observe(address);

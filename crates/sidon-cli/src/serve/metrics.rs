@@ -104,6 +104,14 @@ impl Scrape {
         to.counters("ledger_packets", about, "fate", fates)?;
         let refused = by_table(&ledger.refused, &TABLES);
         to.counters("refused", "What a full table did not take in", "table", refused)?;
+        let of_source = |name| {
+            let found = ledger.source.iter().find(|(known, _)| *known == name);
+            found.map_or(0, |(_, times)| *times)
+        };
+        let about = "Frames that the kernel saw on the interface";
+        to.counter("kernel_received_packets", about, None, of_source("kernel_received"))?;
+        let about = "Those of them that there was no room for in the ring";
+        to.counter("kernel_dropped_packets", about, None, of_source("kernel_dropped"))?;
         let unknown = by_table(&ledger.dont_know, &UNSURE);
         to.counters("dont_know", "Questions that a table could not answer", "table", unknown)
     }

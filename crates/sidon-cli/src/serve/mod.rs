@@ -15,9 +15,9 @@ use sidon::Seed;
 use sidon_traffic::{Decoder, Engine, Filter, Report, Settings, Tunnels};
 use std::{
     net::{SocketAddr, TcpListener},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
-use traffic::{Capture, Demo, Traffic};
+use traffic::{Capture, Demo, Interface, Traffic};
 
 /// Serves what `sidon watch` would report, while it happens: a page, JSON, and metrics
 ///
@@ -31,6 +31,7 @@ use traffic::{Capture, Demo, Traffic};
     after_long_help = "\
 EXAMPLES
   sidon serve --demo
+  sidon serve -i eth0
   sidon serve -r trace.pcapng --listen 127.0.0.1:8080
   SIDON_TOKEN=$(openssl rand -hex 16) sidon serve --demo --listen 0.0.0.0:7700
   curl -s 'http://127.0.0.1:7700/api/v1/query?q=443/tcp'"
@@ -42,6 +43,12 @@ pub(crate) struct Args {
     /// A capture: pcap or pcapng, plain or in gzip, zstd or lz4; - is standard input
     #[arg(short, long, value_name = "FILE", group = "source")]
     read: Option<PathBuf>,
+    /// An interface to read, with CAP_NET_RAW
+    #[arg(short, long, value_name = "NAME", group = "source")]
+    interface: Option<String>,
+    /// Memory that the kernel fills with packets of the interface
+    #[arg(long, value_name = "BYTES", default_value = "8MiB", value_parser = memory, requires = "interface")]
+    buffer: u64,
     /// A made-up office with a scan and a flood now and then, for ever
     #[arg(long, group = "source")]
     demo: bool,
@@ -112,6 +119,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     listener.set_nonblocking(true)?;
     show::print(&format!("http://{}/  {}", listener.local_addr()?, traffic.name()))?;
 
+    // Everything is open now. No thread that follows can do more than it must: of files, the
+    // process's own figures are read.
+    let confined = sidon_traffic::live::give_up([Path::new("/proc/self")]);
+    if args.interface.is_some() && !confined.powerless {
+        eprintln!("sidon: capabilities could not be given up");
+    }
     let (feed, feeding) = feed::start(engine, traffic);
     let app = web::App { feed, guard: Guard::new(token, &args.host) };
     let runtime =
@@ -140,6 +153,9 @@ fn token(args: &Args) -> anyhow::Result<Option<String>> {
 }
 
 fn traffic(args: &Args) -> anyhow::Result<Box<dyn Traffic>> {
+    if let Some(name) = &args.interface {
+        return Ok(Box::new(Interface::open(name, args.buffer)?));
+    }
     if let Some(path) = &args.read {
         return Ok(Box::new(Capture::open(path, args.speed)?));
     }

@@ -1,6 +1,10 @@
 //! Where the packets of a server come from: one step of any source, then the feed looks around.
 
-use sidon_traffic::{Engine, Generator, Mix, Packet, Source, generate::Flood, generate::Shares};
+use sidon_traffic::{
+    Engine, Generator, Mix, Packet, Source,
+    generate::{Flood, Shares},
+    live::{Live, Options},
+};
 use std::{
     net::SocketAddrV4,
     path::Path,
@@ -99,6 +103,65 @@ impl Traffic for Capture {
     }
 }
 
+/// An interface of this machine.
+pub(super) struct Interface {
+    live: Live,
+    name: String,
+    /// When the engine was last told what time it is.
+    told: Instant,
+}
+
+/// Time between two looks at the clock and the kernel's counters.
+const BEAT: Duration = Duration::from_millis(250);
+
+impl Interface {
+    pub(super) fn open(name: &str, ring: u64) -> anyhow::Result<Self> {
+        let live = Live::open(name, Options { ring, ..Options::default() })?;
+        Ok(Interface { live, name: name.to_owned(), told: Instant::now() })
+    }
+
+    fn beat(&mut self, engine: &mut Engine, idle: bool) {
+        if self.told.elapsed() < BEAT {
+            return;
+        }
+        self.told = Instant::now();
+        engine.note_source(self.live.counters().list());
+        // While there are frames in the ring it is as late as they say.
+        if idle {
+            engine.pass(now_ns());
+        }
+    }
+}
+
+impl Traffic for Interface {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn step(&mut self, engine: &mut Engine) -> Next {
+        for _ in 0..STRIDE {
+            match self.live.next(Duration::ZERO) {
+                Ok(Some(frame)) => engine.frame(&frame),
+                Ok(None) => {
+                    self.beat(engine, true);
+                    return Next::Wait(NAP);
+                }
+                Err(why) => {
+                    engine.note_source(self.live.counters().list());
+                    return Next::Over(format!("the interface is gone: {why}"));
+                }
+            }
+        }
+        self.beat(engine, false);
+        Next::More
+    }
+}
+
+/// Nanoseconds since 1970.
+fn now_ns() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64
+}
+
 /// A made-up office for ever: quiet, then a scan, then a flood, and again.
 pub(super) struct Demo {
     seed: u64,
@@ -116,8 +179,7 @@ const VICTIM: ([u8; 4], u16) = ([198, 18, 0, 7], 443);
 
 impl Demo {
     pub(super) fn new(seed: u64, speed: f64) -> anyhow::Result<Self> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let start_ns = now.as_nanos() as u64;
+        let start_ns = now_ns();
         let office = Generator::new(scene(0, start_ns), seed)?;
         Ok(Demo {
             seed,

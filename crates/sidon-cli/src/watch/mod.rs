@@ -1,28 +1,33 @@
 //! `sidon watch`: traffic in, answers with their certainty out, in fixed memory.
 
+mod beat;
 mod csv;
 mod known;
+mod live;
 mod screen;
+mod signals;
 
 use crate::{plan::count::memory, show};
 use anyhow::Context;
 use sidon::Seed;
 use sidon_traffic::{
-    Decoder, Engine, Filter, Report, Settings, Source, Tunnels, event::Event,
-    monitor::subnet::Watched, source::Broken,
+    Decoder, Engine, Filter, Report, Settings, Source, Tunnels,
+    event::Event,
+    live::{Confined, Live, Options},
+    monitor::subnet::Watched,
+    source::Broken,
 };
+use signals::Signals;
 use std::{
     fs::File,
     io::{BufWriter, IsTerminal, Write},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::ExitCode,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex},
+    time::Duration,
 };
 
-/// Reads a capture and reports what is on the wire, in memory that a flood cannot move
+/// Reads a capture or an interface and reports what is on the wire, in memory that a flood cannot move
 ///
 /// One screen: alarms, the heaviest flows, hosts and ports, the states of TCP connections, new
 /// source addresses by subnet, and what became of every packet. A figure marked = is exact; one marked <= is at most that, and the
@@ -31,20 +36,34 @@ use std::{
 #[command(after_long_help = "\
 EXIT STATUS
   0  the whole capture was read
-  1  something failed: no such file, not a capture
+  1  something failed: no such file, not a capture, no right to read an interface
   2  the command line or the filter expression is wrong
-  3  the capture is broken off or damaged: the report covers everything before that
+  3  the capture is broken off or damaged: the report covers everything before that;
+     or the interface went down
   4  an alarm was raised, with --exit-on-alarm
 
 EXAMPLES
   sidon watch -r trace.pcapng
   sidon watch -r trace.pcap.gz --json 'tcp port 443 and not net 10.0.0.0/8'
+  sidon watch -i eth0 --duration 10m
   sidon watch -r today.pcap --known sources.txt --events -
   tcpdump -w - | sidon watch -r - --memory 4MiB --audit")]
 pub(crate) struct Args {
     /// The capture: pcap or pcapng, plain or in gzip, zstd or lz4; - is standard input
-    #[arg(short, long, value_name = "FILE")]
-    read: PathBuf,
+    #[arg(short, long, value_name = "FILE", required_unless_present_any = ["interface", "list_interfaces"])]
+    read: Option<PathBuf>,
+    /// An interface to read, with CAP_NET_RAW, until SIGINT, -c or --duration
+    #[arg(short, long, value_name = "NAME", conflicts_with = "read")]
+    interface: Option<String>,
+    /// List the interfaces
+    #[arg(short = 'D', long)]
+    list_interfaces: bool,
+    /// Stop after so long: 90, 90s, 5m, 2h
+    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "read")]
+    duration: Option<Duration>,
+    /// Memory that the kernel fills with packets of the interface
+    #[arg(long, value_name = "BYTES", default_value = "8MiB", value_parser = memory)]
+    buffer: u64,
     /// What counts, as tcpdump takes it: host, net, port, tcp, vlan, and, or, not, ...
     #[arg(value_name = "EXPRESSION", trailing_var_arg = true)]
     expression: Vec<String>,
@@ -102,11 +121,47 @@ pub(crate) struct Args {
 enum End {
     Whole,
     Broken(Broken),
+    Down(std::io::Error),
     Interrupted,
     Enough,
 }
 
+/// Where packets come from.
+enum Input {
+    Capture(Box<Source>),
+    Interface(Live),
+}
+
+impl Input {
+    fn open(args: &Args) -> anyhow::Result<Self> {
+        if let Some(name) = &args.interface {
+            let options = Options { ring: args.buffer, ..Options::default() };
+            return Ok(Input::Interface(Live::open(name, options)?));
+        }
+        let path = args.read.as_deref().unwrap_or(Path::new("-"));
+        let source = Source::open(path).with_context(|| path.display().to_string())?;
+        Ok(Input::Capture(Box::new(source)))
+    }
+
+    /// What it is called, and what it is.
+    fn name(&self, args: &Args) -> [String; 2] {
+        match self {
+            Input::Capture(source) => {
+                let path = args.read.as_deref().unwrap_or(Path::new("-"));
+                [path.display().to_string(), format!("{:?}", source.format())]
+            }
+            Input::Interface(live) => {
+                [args.interface.clone().unwrap_or_default(), format!("live, {}", live.link())]
+            }
+        }
+    }
+}
+
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if args.list_interfaces {
+        live::list()?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let filter: Filter = match args.expression.join(" ").parse() {
         Ok(filter) => filter,
         Err(why) => {
@@ -118,7 +173,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Some(seed) => Seed(seed.into()),
         None => Seed::random().context("no random seed")?,
     };
-    let mut source = Source::open(&args.read).with_context(|| args.read.display().to_string())?;
+    let mut input = Input::open(args)?;
     let tunnels = if args.inner { Tunnels::Inner } else { Tunnels::Outer };
     let top = if args.verbose { args.top.max(30) } else { args.top };
     let events = args.events.as_ref().map(open_events).transpose()?;
@@ -131,12 +186,23 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         top: top.into(),
         ..Settings::new(seed)
     };
+    let signals = match input {
+        Input::Capture(_) => Signals::stopping()?,
+        Input::Interface(_) => {
+            // Everything is open now; what follows cannot do more than it must.
+            confine(args);
+            Signals::all()?
+        }
+    };
     let mut engine = Engine::new(settings, filter, Decoder { tunnels })?;
     if let Some(path) = &args.known {
         engine.learn(known::read(path)?);
     }
     engine.start();
-    let end = read(args, &mut source, &mut engine)?;
+    let end = match &mut input {
+        Input::Capture(source) => read(args, source, &mut engine, &signals)?,
+        Input::Interface(live) => live::watch(args, live, &mut engine, &signals)?,
+    };
     let (report, shards) = engine.finish();
     if let Some(path) = &args.known {
         known::write(path, shards.iter().flat_map(|shard| shard.sources.addresses()))?;
@@ -144,10 +210,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(directory) = &args.csv {
         csv::write(directory, &report)?;
     }
-    show_report(args, &source, &report, &end)?;
-    match end {
-        End::Broken(broken) => {
-            eprintln!("sidon: {}: {broken}", args.read.display());
+    let [name, kind] = input.name(args);
+    show_report(args, [&name, &kind], &report, &end)?;
+    let failed: Option<&dyn std::fmt::Display> = match &end {
+        End::Broken(broken) => Some(broken),
+        End::Down(why) => Some(why),
+        _ => None,
+    };
+    match failed {
+        Some(why) => {
+            eprintln!("sidon: {name}: {why}");
             Ok(ExitCode::from(3))
         }
         _ if args.exit_on_alarm && !report.alarms.is_empty() => Ok(ExitCode::from(4)),
@@ -155,16 +227,48 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn read(args: &Args, source: &mut Source, engine: &mut Engine) -> anyhow::Result<End> {
+/// Gives up all rights but to files in the folders of those that are read or written later.
+fn confine(args: &Args) {
+    let later = [&args.known, &args.csv];
+    let Confined { powerless, files } =
+        sidon_traffic::live::give_up(later.into_iter().flatten().map(PathBuf::as_path));
+    if !powerless {
+        eprintln!("sidon: capabilities could not be given up");
+    }
+    if args.verbose {
+        let files = match files {
+            Some(true) => "confined by Landlock",
+            Some(false) => "confined by Landlock, as far as this kernel has it",
+            None => "not confined: this kernel has no Landlock",
+        };
+        eprintln!("sidon: no capabilities left; files {files}");
+    }
+}
+
+/// `90`, `90s`, `5m`, `2h`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match &text[digits.len()..] {
+        "" | "s" => Some(1),
+        "m" => Some(60),
+        "h" => Some(3600),
+        _ => None,
+    };
+    let seconds =
+        digits.parse().ok().zip(unit).and_then(|(n, unit): (u64, u64)| n.checked_mul(unit));
+    seconds
+        .map(Duration::from_secs)
+        .ok_or_else(|| format!("{text:?} is not a time like 90s, 5m or 2h"))
+}
+
+fn read(
+    args: &Args,
+    source: &mut Source,
+    engine: &mut Engine,
+    signals: &Signals,
+) -> anyhow::Result<End> {
     /// Packets between two looks at the clock and the signals.
     const STRIDE: u64 = 1 << 14;
-    let interrupted = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        // The first asks for the report; a second one ends the program at once.
-        let flag = Arc::clone(&interrupted);
-        signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(&flag))?;
-        signal_hook::flag::register(signal, flag)?;
-    }
     let bar = match source.size() {
         Some(size) if !args.quiet => show::progress(size),
         _ => indicatif::ProgressBar::hidden(),
@@ -178,7 +282,7 @@ fn read(args: &Args, source: &mut Source, engine: &mut Engine) -> anyhow::Result
             break End::Enough;
         }
         if seen.is_multiple_of(STRIDE) {
-            if interrupted.load(Ordering::Relaxed) {
+            if signals.stop() {
                 break End::Interrupted;
             }
             let rate = seen as f64 / start.elapsed().as_secs_f64().max(1e-9) / 1e6;
@@ -211,12 +315,19 @@ fn open_events(path: &PathBuf) -> anyhow::Result<sidon_traffic::engine::Sink> {
     })))
 }
 
-fn show_report(args: &Args, source: &Source, report: &Report, end: &End) -> anyhow::Result<()> {
+fn show_report(
+    args: &Args,
+    [name, kind]: [&str; 2],
+    report: &Report,
+    end: &End,
+) -> anyhow::Result<()> {
     if args.json {
         let mut json = report.to_json();
-        json["partial"] = matches!(end, End::Broken(_)).into();
-        if let End::Broken(broken) = end {
-            json["broken"] = broken.to_string().into();
+        json["partial"] = matches!(end, End::Broken(_) | End::Down(_)).into();
+        match end {
+            End::Broken(broken) => json["broken"] = broken.to_string().into(),
+            End::Down(why) => json["broken"] = why.to_string().into(),
+            _ => {}
         }
         return show::print(&serde_json::to_string_pretty(&json)?);
     }
@@ -233,7 +344,8 @@ fn show_report(args: &Args, source: &Source, report: &Report, end: &End) -> anyh
         End::Enough => ", stopped as asked".to_owned(),
         End::Interrupted => ", interrupted".to_owned(),
         End::Broken(_) => ", broken off".to_owned(),
+        End::Down(_) => ", went down".to_owned(),
     };
-    let title = format!("{} ({:?}{ending})", args.read.display(), source.format());
+    let title = format!("{name} ({kind}{ending})");
     show::print(&screen::render(&title, report, style))
 }

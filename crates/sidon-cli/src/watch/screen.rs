@@ -275,9 +275,11 @@ impl Screen {
                 "  {tagged} of the filtered would match behind a VLAN tag: add \"vlan and ...\""
             ));
         }
-        for (title, list) in
-            [("refused, tables full", &ledger.refused), ("don't know", &ledger.dont_know)]
-        {
+        for (title, list) in [
+            ("refused, tables full", &ledger.refused),
+            ("don't know", &ledger.dont_know),
+            ("source", &ledger.source),
+        ] {
             if !list.is_empty() {
                 let list: Vec<_> =
                     list.iter().map(|(name, times)| format!("{} {name}", whole(*times))).collect();

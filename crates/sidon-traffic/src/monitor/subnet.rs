@@ -44,12 +44,18 @@ impl Watched {
     /// Counts a packet for its ends that are in the subnet; `false` if a count was at its ceiling.
     #[inline]
     pub fn count(&mut self, packet: &Packet) -> bool {
+        self.count_many(packet, 1)
+    }
+
+    /// Counts so many packets like this one.
+    #[inline]
+    pub fn count_many(&mut self, packet: &Packet, packets: u64) -> bool {
         let mut counted = true;
         if let Some(host) = self.host(packet.flow.source()) {
-            counted &= self.sent.add(&host, 1).is_ok();
+            counted &= self.sent.add(&host, packets).is_ok();
         }
         if let Some(host) = self.host(packet.flow.destination()) {
-            counted &= self.received.add(&host, 1).is_ok();
+            counted &= self.received.add(&host, packets).is_ok();
         }
         counted
     }

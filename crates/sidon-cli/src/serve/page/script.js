@@ -247,6 +247,7 @@ function showLedger(report) {
     ["filtered out by the expression", { n: whole(ledger.filtered) }],
     ...undecoded.map(([name, n]) => [`not decoded: ${name.replaceAll("_", " ")}`, { n: whole(n) }]),
     ["not accounted for", { n: whole(ledger.balance) }],
+    ...Object.entries(ledger.source || {}).map(([name, n]) => [`the source says: ${name.replaceAll("_", " ")}`, { n: whole(n) }]),
   ]);
   const list = (words, object) => Object.entries(object).map(([name, n]) => [`${words}: ${name.replaceAll("_", " ")}`, { n: whole(n) }]);
   rows($("limits"), [...list("refused, table full", ledger.refused), ...list("don't know", ledger.dont_know)]);

@@ -1,0 +1,71 @@
+//! `-i` and `-D`: an interface in place of a capture.
+
+use super::{
+    Args, End,
+    beat::{Beat, WAIT},
+    signals::Signals,
+};
+use crate::show;
+use sidon_traffic::{Engine, live};
+use std::{
+    fmt::Write,
+    time::{Duration, Instant},
+};
+
+/// Frames between two looks at clocks and signals, while there are frames.
+const STRIDE: u64 = 1 << 10;
+/// How long frames are still read that came before the end was asked for.
+const LAST: Duration = Duration::from_millis(250);
+
+/// The interfaces, one a line.
+pub(super) fn list() -> anyhow::Result<()> {
+    let mut text = String::new();
+    for interface in live::interfaces()? {
+        let link = interface.link.map_or("not decoded here".to_owned(), |link| link.to_string());
+        let state = if interface.up { "up" } else { "down" };
+        let _ = writeln!(text, "{}.{} {state}, {link}", interface.index, interface.name);
+    }
+    show::print(text.trim_end())
+}
+
+/// Reads an interface until something ends it.
+pub(super) fn watch(
+    args: &Args,
+    live: &mut live::Live,
+    engine: &mut Engine,
+    signals: &Signals,
+) -> anyhow::Result<End> {
+    let limit = args.count.unwrap_or(u64::MAX);
+    let mut beat = Beat::new(args, signals);
+    let end = loop {
+        let seen = engine.ledger().seen;
+        if seen >= limit {
+            break End::Enough;
+        }
+        let idle = match live.next(WAIT) {
+            Ok(Some(frame)) => {
+                engine.frame(&frame);
+                false
+            }
+            Ok(None) => true,
+            Err(why) => break End::Down(why),
+        };
+        if (idle || seen.is_multiple_of(STRIDE))
+            && let Some(end) = beat.beat(engine, || live.counters().list())?
+        {
+            break end;
+        }
+    };
+    beat.clear()?;
+    if matches!(end, End::Interrupted) {
+        let start = Instant::now();
+        while start.elapsed() < LAST && engine.ledger().seen < limit {
+            match live.next(WAIT) {
+                Ok(Some(frame)) => engine.frame(&frame),
+                _ => break,
+            }
+        }
+    }
+    engine.note_source(live.counters().list());
+    Ok(end)
+}

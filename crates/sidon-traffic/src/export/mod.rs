@@ -1,0 +1,3 @@
+//! x
+mod record;
+pub use record::Record;

@@ -1,0 +1,121 @@
+//! What a router tells of a flow: how much of it there was, and which flags it showed.
+
+use crate::{
+    FlowKey, Packet,
+    flow::protocol,
+    packet::{Fragment, Tcp, TcpFlags, Transport, Vlans},
+};
+
+/// A number of packets of one flow, in one direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Record {
+    /// When it arrived, in nanoseconds since 1970. The clocks of others are not relied upon.
+    pub time_ns: u64,
+    /// Who speaks to whom.
+    pub flow: FlowKey,
+    /// Packets, times the rate of sampling; 0 if the record does not say.
+    pub packets: u64,
+    /// Bytes from the IP header on, times the rate of sampling; 0 if the record does not say.
+    pub bytes: u64,
+    /// The flags of TCP of all these packets together, if the record has them.
+    pub flags: Option<TcpFlags>,
+    /// Type and code of ICMP, if the record has them.
+    pub icmp: Option<(u8, u8)>,
+}
+
+impl Record {
+    /// Packets that the record tells of, at least one, as far as a handshake goes.
+    ///
+    /// Flags are those of all packets together, so that their order is what TCP allows: a SYN alone
+    /// is an attempt; a SYN with an ACK is a handshake of which this end did its part, as the one
+    /// that opened it if its port is the higher; a RST or FIN comes last.
+    pub fn signs(&self) -> impl Iterator<Item = Packet> + '_ {
+        let mut signs = [None; 3];
+        let number = self.flow.protocol();
+        match self.flags.filter(|_| number == protocol::TCP) {
+            None => {
+                let transport = match self.icmp {
+                    Some((kind, code)) if matches!(number, protocol::ICMP | protocol::ICMPV6) => {
+                        Transport::Icmp { kind, code }
+                    }
+                    // The ports are known, and nothing else.
+                    _ if number == protocol::TCP => Transport::Cut,
+                    _ if protocol::has_ports(number) => Transport::Ports,
+                    _ => Transport::Other,
+                };
+                signs[0] = Some((transport, 0));
+            }
+            Some(flags) => {
+                let (ack, mut used) = (TcpFlags::ACK, 0);
+                let mut sign = |flags, payload_len| {
+                    let tcp = Tcp { sequence: 0, acknowledgement: 0, flags };
+                    signs[used] = Some((Transport::Tcp(tcp), payload_len));
+                    used += 1;
+                };
+                let answers = self.flow.source_port() < self.flow.destination_port();
+                let ends = flags.any(TcpFlags::RST.with(TcpFlags::FIN));
+                match (flags.has(TcpFlags::SYN), flags.has(ack)) {
+                    (true, true) if answers => sign(TcpFlags::SYN.with(ack), 0),
+                    (true, true) => {
+                        sign(TcpFlags::SYN, 0);
+                        sign(ack, 0);
+                    }
+                    (true, false) => sign(TcpFlags::SYN, 0),
+                    (false, _) if ends => {}
+                    (false, _) => sign(ack, 1),
+                }
+                if flags.has(TcpFlags::RST) {
+                    sign(TcpFlags::RST.with(ack), 0);
+                } else if ends {
+                    sign(TcpFlags::FIN.with(ack), 0);
+                }
+            }
+        }
+        let mean = self.bytes / self.packets.max(1);
+        let length = u32::try_from(mean).unwrap_or(u32::MAX);
+        signs.into_iter().flatten().map(move |(transport, payload_len)| Packet {
+            time_ns: self.time_ns,
+            flow: self.flow,
+            wire_len: length,
+            captured: 0,
+            payload_len,
+            transport,
+            fragment: Fragment::Whole,
+            ttl: 0,
+            vlans: Vlans::default(),
+            tunnels: 0,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn signs(ports: [u16; 2], flags: u8) -> Vec<String> {
+        let flow = FlowKey::v4([10, 0, 0, 1], [10, 0, 0, 2], ports, protocol::TCP);
+        let flags = Some(TcpFlags(flags));
+        let record = Record { time_ns: 0, flow, packets: 3, bytes: 120, flags, icmp: None };
+        record.signs().map(|packet| packet.tcp_flags().to_string()).collect()
+    }
+
+    #[test]
+    fn flags_together_are_told_apart_in_the_order_that_tcp_allows() {
+        assert_eq!(signs([40_000, 80], 0x02), ["S"]);
+        assert_eq!(signs([40_000, 80], 0x1b), ["S", ".", "F."]);
+        assert_eq!(signs([80, 40_000], 0x1b), ["S.", "F."]);
+        assert_eq!(signs([80, 40_000], 0x14), ["R."]);
+        assert_eq!(signs([40_000, 80], 0x18), ["."]);
+        assert_eq!(signs([40_000, 80], 0x00), ["."]);
+        assert_eq!(signs([40_000, 80], 0x06), ["S", "R."]);
+    }
+
+    #[test]
+    fn a_record_without_flags_says_nothing_of_handshakes() {
+        let flow = FlowKey::v4([10, 0, 0, 1], [10, 0, 0, 2], [1, 2], protocol::TCP);
+        let record = Record { time_ns: 0, flow, packets: 1, bytes: 40, flags: None, icmp: None };
+        let signs: Vec<_> = record.signs().collect();
+        assert_eq!(signs.len(), 1);
+        assert_eq!(signs[0].transport, Transport::Cut);
+    }
+}

@@ -1,0 +1,170 @@
+//! Frames from an interface, by a ring that the kernel fills and nobody copies.
+//!
+//! The kernel writes frames into blocks of memory that it shares with this process
+//! (`AF_PACKET`, `TPACKET_V3`); a frame is lent from there until the next one is asked for.
+//! ```text
+//! kernel -> | block 0 | block 1 | ... |  -> Frame<'_>     tags put back, copies on loopback skipped
+//!            full or 60 ms old: ours     -> given back when its last frame was read
+//! ```
+//! Every frame that the kernel saw is in [`Counters`]: given, skipped, dropped because the ring was
+//! full, or not read yet. One ring feeds the engine, whatever the number of threads: the shards own
+//! keys, not flows, so that every thread needs keys from every packet, and several rings would show
+//! the packets of one host in an order that differs from run to run. The answers would too.
+//!
+//! Opening needs `CAP_NET_RAW` and nothing else; [`give_up`] lets go of that and everything more.
+
+#[cfg(target_os = "linux")]
+mod ring;
+#[cfg(not(target_os = "linux"))]
+#[path = "none.rs"]
+mod ring;
+
+mod error;
+mod privilege;
+
+pub use error::LiveError;
+pub use privilege::{Confined, give_up};
+
+use crate::{Frame, LinkType};
+use ring::Ring;
+use std::{io, time::Duration};
+
+/// How an interface is to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// Bytes of the ring.
+    pub ring: u64,
+    /// Bytes of a frame that are kept.
+    pub snap: u32,
+    /// Whether frames for others are taken, too.
+    pub promiscuous: bool,
+}
+
+impl Default for Options {
+    /// 8 MiB, 512 bytes of each frame, frames for others too.
+    fn default() -> Self {
+        Options { ring: 8 << 20, snap: 512, promiscuous: true }
+    }
+}
+
+/// What became of the frames on the interface since it was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// Frames that the kernel saw.
+    pub received: u64,
+    /// Those of them that there was no room for in the ring.
+    pub dropped: u64,
+    /// Those that were given out.
+    pub given: u64,
+    /// Those that loopback shows twice, once as sent: skipped.
+    pub sent_copies: u64,
+}
+
+impl Counters {
+    /// Frames that are still in the ring.
+    pub fn unread(&self) -> u64 {
+        self.received.saturating_sub(self.dropped + self.given + self.sent_copies)
+    }
+
+    /// The same as a list for the ledger.
+    pub fn list(&self) -> Vec<(&'static str, u64)> {
+        vec![
+            ("kernel_received", self.received),
+            ("kernel_dropped", self.dropped),
+            ("sent_copies_skipped", self.sent_copies),
+            ("unread", self.unread()),
+        ]
+    }
+}
+
+/// An interface of this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Interface {
+    /// Its number.
+    pub index: u32,
+    /// Its name.
+    pub name: String,
+    /// What its frames begin with, `None` if that is not known here.
+    pub link: Option<LinkType>,
+    /// Whether it is up.
+    pub up: bool,
+}
+
+/// The interfaces of this machine, in the order of their numbers.
+pub fn interfaces() -> Result<Vec<Interface>, LiveError> {
+    let mut all = ring::interfaces()?;
+    all.sort_by_key(|interface| interface.index);
+    Ok(all)
+}
+
+/// An interface that is being read.
+#[derive(Debug)]
+pub struct Live {
+    ring: Ring,
+    link: LinkType,
+    loopback: bool,
+    given: u64,
+    sent_copies: u64,
+    kernel: [u64; 2],
+}
+
+impl Live {
+    /// Starts to read an interface.
+    pub fn open(name: &str, options: Options) -> Result<Self, LiveError> {
+        let (ring, hardware) = Ring::open(name, options)?;
+        let link = link(hardware).ok_or(LiveError::Link { name: name.to_owned(), hardware })?;
+        let loopback = hardware == LOOPBACK;
+        Ok(Live { ring, link, loopback, given: 0, sent_copies: 0, kernel: [0; 2] })
+    }
+
+    /// The next frame; `None` if none came in this time, or a signal did.
+    ///
+    /// # Errors
+    /// If the interface went away or down.
+    #[inline]
+    pub fn next(&mut self, wait: Duration) -> io::Result<Option<Frame<'_>>> {
+        let slot = loop {
+            let Some(slot) = self.ring.next(wait)? else { return Ok(None) };
+            if self.loopback && slot.outgoing {
+                self.sent_copies += 1;
+                continue;
+            }
+            break slot;
+        };
+        self.given += 1;
+        let (time_ns, wire_len) = (slot.time_ns, slot.wire_len);
+        Ok(Some(Frame { time_ns, wire_len, link: self.link, bytes: self.ring.bytes(&slot) }))
+    }
+
+    /// What its frames begin with.
+    pub fn link(&self) -> LinkType {
+        self.link
+    }
+
+    /// What became of all frames so far.
+    pub fn counters(&mut self) -> Counters {
+        // The kernel begins again at zero whenever it is asked, and its packets include its drops.
+        if let Ok(since) = self.ring.statistics() {
+            for (sum, more) in self.kernel.iter_mut().zip(since) {
+                *sum += u64::from(more);
+            }
+        }
+        let [received, dropped] = self.kernel;
+        Counters { received, dropped, given: self.given, sent_copies: self.sent_copies }
+    }
+}
+
+/// The hardware type of loopback, by the kernel's number.
+const LOOPBACK: u16 = 772;
+
+/// What frames of a hardware type begin with.
+fn link(hardware: u16) -> Option<LinkType> {
+    Some(match hardware {
+        1 | LOOPBACK => LinkType::ETHERNET,
+        // Raw IP, tunnels of IP in IP, and none at all: WireGuard, tun.
+        519 | 768 | 769 | 776 | 0xfffe => LinkType::RAW,
+        801 => LinkType::IEEE802_11,
+        803 => LinkType::RADIOTAP,
+        _ => return None,
+    })
+}
