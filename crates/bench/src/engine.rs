@@ -1,24 +1,28 @@
-//! Packets a second through the engine, all monitors on, beside exact hash maps that do the same.
+//! Packets a second through the engine, beside exact hash maps that do the same.
 //!
-//! Packets are generated block by block, and only looking at them is timed. The maps keep bytes
-//! and packets for each flow, host and port, and the set of source addresses: what the engine
-//! answers, in memory that grows. Afterwards the engine's list of the heaviest flows is compared
-//! with the maps': every bound, and whether a flow is missing.
+//! Packets are generated block by block, and only looking at them is timed: by the monitors of sizes
+//! and sources, and by all. Maps never let anything go, where the engine also ages what it holds.
+//! Afterwards the engine's list of the heaviest flows is compared with the maps': every bound, and
+//! whether a flow is missing.
 
 use crate::{
     clock::ns_each,
+    maps::Maps,
     report::{Row, Size},
     stats::Summary,
 };
 use anyhow::Result;
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashSet;
 use sidon::Seed;
 use sidon_traffic::{
-    Decoder, Engine, Filter, FlowKey, Generator, Mix, Packet, Settings,
+    Decoder, Engine, Filter, Generator, Mix, Packet, Settings,
+    batch::Batch,
+    budget::{Budget, SHARDS},
+    flow::FlowKey,
     generate::Shares,
-    monitor::sizes::{self, Host, Port},
+    shard::Shard,
 };
-use std::{collections::BTreeMap, net::IpAddr};
+use std::collections::BTreeMap;
 
 /// Packets generated, then looked at, at a time.
 const BLOCK: usize = 1 << 16;
@@ -26,33 +30,28 @@ const BLOCK: usize = 1 << 16;
 const LISTED: usize = 20;
 /// The engine's memory.
 const MEMORY: u64 = 16 << 20;
+const SEED: Seed = Seed(3);
 
-/// What the engine answers, exactly.
-#[derive(Default)]
-struct Maps {
-    flows: HashMap<FlowKey, [u64; 2]>,
-    hosts: HashMap<Host, [u64; 2]>,
-    ports: HashMap<Port, [u64; 2]>,
-    sources: HashSet<IpAddr>,
+/// The monitors of sizes and sources alone.
+struct Shards {
+    batch: Batch,
+    shards: Vec<Shard>,
 }
 
-impl Maps {
+impl Shards {
+    fn new() -> Result<Self> {
+        let budget = Budget::of(MEMORY, 0)?;
+        let shards = (0..SHARDS).map(|number| Shard::new(number, &budget, SEED, false, false));
+        Ok(Shards { batch: Batch::new(), shards: shards.collect::<Result<_, _>>()? })
+    }
+
     fn packet(&mut self, packet: &Packet) {
-        let bytes = u64::from(packet.wire_len);
-        let add = |counts: &mut [u64; 2]| {
-            counts[0] += bytes;
-            counts[1] += 1;
-        };
-        add(self.flows.entry(packet.flow.undirected()).or_default());
-        let (source, destination) = (packet.flow.source(), packet.flow.destination());
-        add(self.hosts.entry(sizes::host(source)).or_default());
-        if source != destination {
-            add(self.hosts.entry(sizes::host(destination)).or_default());
+        self.batch.packets.push(*packet);
+        if self.batch.is_full() {
+            self.batch.sort(SEED);
+            self.shards.iter_mut().for_each(|shard| shard.take(&self.batch));
+            self.batch.clear();
         }
-        if let Some(port) = sizes::port(packet) {
-            add(self.ports.entry(port).or_default());
-        }
-        self.sources.insert(source);
     }
 }
 
@@ -62,21 +61,29 @@ pub(crate) fn run(quick: bool, notes: &mut Vec<String>) -> Result<Vec<Row>> {
     let shares = Shares { web: 30, dns: 60, peers: 8, ping: 2, scan: 0 };
     let mix =
         Mix { packets, zipf: 0.5, clients: 60_000, active: 100_000, shares, ..Mix::default() };
-    let settings = Settings { memory: MEMORY, top: LISTED, ..Settings::new(Seed(3)) };
+    let settings = Settings { memory: MEMORY, top: LISTED, ..Settings::new(SEED) };
     let mut engine = Engine::new(settings, Filter::default(), Decoder::default())?;
     engine.start();
+    let mut shards = Shards::new()?;
     let mut maps = Maps::default();
     let mut generator = Generator::new(mix, 4)?;
     let mut block: Vec<Packet> = Vec::with_capacity(BLOCK);
-    let (mut ours, mut exact) = (Vec::new(), Vec::new());
+    let mut times: [Vec<f64>; 4] = Default::default();
+    let [part, exact_part, all, exact_all] = &mut times;
     loop {
         block.clear();
         block.extend(generator.by_ref().take(BLOCK));
         if block.is_empty() {
             break;
         }
-        ours.push(ns_each(block.len(), || block.iter().for_each(|packet| engine.packet(packet))));
-        exact.push(ns_each(block.len(), || block.iter().for_each(|packet| maps.packet(packet))));
+        let each =
+            |act: &mut dyn FnMut(&Packet)| ns_each(block.len(), || block.iter().for_each(act));
+        part.push(each(&mut |packet| shards.packet(packet)));
+        all.push(each(&mut |packet| engine.packet(packet)));
+        let sizes = each(&mut |packet| maps.sizes(packet));
+        let others = each(&mut |packet| maps.states(packet));
+        exact_part.push(sizes);
+        exact_all.push(sizes + others);
     }
     let (report, _) = engine.finish();
     let mut heaviest: Vec<_> = maps.flows.iter().collect();
@@ -91,19 +98,22 @@ pub(crate) fn run(quick: bool, notes: &mut Vec<String>) -> Result<Vec<Row>> {
     let wrong = wrong.count() as u64;
     notes.push(format!(
         "engine: {packets} packets of {} flows in {} KiB: {found} of the true top {LISTED} listed, {} \
-         leading, {wrong} bounds violated, ledger balance {}; the maps' flows alone take about {} MiB",
+         leading, {wrong} bounds violated, ledger balance {}, {} half open and {} in the maps, whose \
+         flows alone take about {} MiB",
         maps.flows.len(),
         MEMORY >> 10,
         report.flows.leading,
         report.ledger.balance(),
+        report.connections.half_open,
+        maps.half_open(),
         (maps.flows.capacity() * (size_of::<(FlowKey, [u64; 2])>() + 1)) >> 20,
     ));
-    let row = |structure: &str, ours, times: &[f64]| Row {
+    let row = |structure: &str, op, ours, times: &[f64]| Row {
         section: "engine",
         structure: structure.to_owned(),
         ours,
         removes: false,
-        op: "packet",
+        op,
         size: Size::Keys(maps.flows.len() as u64),
         ns: Summary::of(times),
         bits_per_key: None,
@@ -112,5 +122,11 @@ pub(crate) fn run(quick: bool, notes: &mut Vec<String>) -> Result<Vec<Row>> {
         overestimate: None,
         ratio: BTreeMap::new(),
     };
-    Ok(vec![row("sidon_engine", true, &ours), row("hash_maps", false, &exact)])
+    let [part, exact_part, all, exact_all] = &times;
+    Ok(vec![
+        row("sidon_sizes_sources", "sizes and sources", true, part),
+        row("hash_maps", "sizes and sources", false, exact_part),
+        row("sidon_engine", "all monitors", true, all),
+        row("hash_maps", "all monitors", false, exact_all),
+    ])
 }

@@ -17,6 +17,7 @@ mod filter;
 mod hash;
 mod host;
 mod limits;
+mod maps;
 mod member;
 mod ours;
 mod peers;

@@ -9,6 +9,7 @@ use crate::{
     batch::{Column, Lane},
     monitor::{
         connections,
+        p2p::{self, P2p, Suspect},
         sizes::{Host, Port, Sizes},
         sources::Sources,
     },
@@ -62,6 +63,20 @@ pub struct Audit {
     pub connections: Finding,
     /// What the states of connections were answered.
     pub states: States,
+    /// Hosts that are like peers.
+    pub p2p: Peers,
+}
+
+/// Hosts that the monitor lists, beside those that it would with exact maps. Scores are estimates,
+/// and none of this is a violation.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Peers {
+    /// Hosts that exact maps list.
+    pub exact: u64,
+    /// Of those, the ones that the monitor does not.
+    pub missing: u64,
+    /// Hosts that the monitor alone lists.
+    pub extra: u64,
 }
 
 /// Answers about the states of connections, before every packet.
@@ -115,6 +130,20 @@ impl Audit {
         };
         let connections::Twin { answers, dont_knows, mistaken, .. } = *twin;
         Audit { connections, states: States { answers, dont_knows, mistaken }, ..self }
+    }
+}
+
+impl Audit {
+    /// The same with how the hosts that were listed differ from those of exact maps.
+    pub fn and_p2p(self, listed: &[Suspect], twin: Option<&P2p<p2p::All>>) -> Audit {
+        let Some(twin) = twin else { return self };
+        let hosts = |suspects: &[Suspect]| -> HashSet<IpAddr> {
+            suspects.iter().map(|suspect| suspect.host).collect()
+        };
+        let (ours, theirs) = (hosts(listed), hosts(&twin.suspects(p2p::LISTED)));
+        let missing = theirs.difference(&ours).count() as u64;
+        let extra = ours.difference(&theirs).count() as u64;
+        Audit { p2p: Peers { exact: theirs.len() as u64, missing, extra }, ..self }
     }
 }
 

@@ -85,6 +85,8 @@ impl Lane {
 pub struct Batch {
     /// The packets, in the order in which they came.
     pub packets: Vec<Packet>,
+    /// The digests of their undirected flows under the engine's seed, once sorted.
+    pub flows: Vec<Digest>,
     /// One for each shard.
     pub lanes: Vec<Lane>,
     /// What each packet stands for, bytes and packets, if one of them stands for more than itself.
@@ -128,6 +130,7 @@ impl Batch {
     pub fn new() -> Self {
         Batch {
             packets: Vec::with_capacity(PACKETS),
+            flows: vec![Digest(0); PACKETS],
             lanes: (0..SHARDS).map(|_| Lane::new()).collect(),
             weights: Vec::new(),
             scratch: Scratch {
@@ -183,7 +186,7 @@ impl Batch {
     }
 
     fn sort_by(&mut self, seed: Seed, weights: impl Weigh) {
-        let Batch { packets, lanes, scratch, .. } = self;
+        let Batch { packets, flows, lanes, scratch, .. } = self;
         scratch.flows.clear();
         scratch.hosts.clear();
         scratch.subnets.clear();
@@ -194,9 +197,9 @@ impl Batch {
             scratch.hosts.push(source);
             scratch.hosts.push(sizes::host(packet.flow.destination()));
         }
-        hash(seed, &scratch.flows, &mut scratch.digests);
-        let flows = packets.iter().zip(&scratch.flows).zip(&scratch.digests);
-        for (index, ((packet, &key), &digest)) in flows.enumerate() {
+        hash(seed, &scratch.flows, flows);
+        let all = packets.iter().zip(&scratch.flows).zip(&*flows);
+        for (index, ((packet, &key), &digest)) in all.enumerate() {
             let amounts = weights.weigh(index, packet);
             lanes[shard(digest)].flows.push(digest, key, amounts);
             if let Some(port) = sizes::port(packet) {

@@ -7,7 +7,7 @@
 use crate::{
     FlowKey,
     monitor::{
-        alarms, connections,
+        alarms, connections, p2p,
         sizes::{Host, Port},
     },
 };
@@ -26,14 +26,19 @@ pub const SHARDS: usize = 8;
 pub const LEAST: u64 = 256 << 10;
 
 /// Shares of the memory, of [`WHOLE`].
-const FLOWS: u64 = 40;
+const FLOWS: u64 = 36;
 const HOSTS: u64 = 14;
 const PORTS: u64 = 2;
 const SOURCES_V4: u64 = 14;
 const SOURCES_V6: u64 = 6;
-const CONNECTIONS: u64 = 21;
+const CONNECTIONS: u64 = 20;
+const P2P: u64 = 5;
 const ALARMS: u64 = 3;
 const WHOLE: u64 = 100;
+/// What each machine of a user takes of the flows.
+const MACHINE: u64 = 4;
+/// The most machines.
+pub const MACHINES_MOST: usize = 4;
 
 /// The shapes of one shard's tables, and of those that are whole.
 #[derive(Debug, Clone, Copy)]
@@ -52,24 +57,35 @@ pub struct Budget {
     pub connections: fingerprint::Shape,
     /// Subjects of alarms of each kind.
     pub alarms: u64,
+    /// Pairs of hosts, and hosts that are like peers.
+    pub p2p: p2p::Shape,
+    /// Machines of users, and the bytes of each.
+    pub machines: (u64, u64),
 }
 
 impl Budget {
-    /// The division of so many bytes.
-    pub fn of(memory: u64) -> Result<Self, Infeasible> {
+    /// The division of so many bytes, with so many machines of users.
+    pub fn of(memory: u64, machines: usize) -> Result<Self, Infeasible> {
+        if machines > MACHINES_MOST {
+            let (got, most) = (machines as f64, MACHINES_MOST as f64);
+            return Err(Infeasible::Parameter { name: "machines", got, least: 0.0, most });
+        }
+        let machines = machines as u64;
         if memory < LEAST {
             let (got, least) = (memory as f64, LEAST as f64);
             return Err(Infeasible::Parameter { name: "memory", got, least, most: f64::MAX });
         }
         let share = |share: u64| memory / WHOLE * share / SHARDS as u64;
         Ok(Budget {
-            flows: plan::top(share(FLOWS), FlowKey::BYTES, 2)?,
+            flows: plan::top(share(FLOWS - MACHINE * machines), FlowKey::BYTES, 2)?,
             hosts: plan::top(share(HOSTS), Host::BYTES, 2)?,
             ports: plan::top(share(PORTS), Port::BYTES, 2)?,
             sources_v4: subnets::Shape::within(share(SOURCES_V4), 24)?,
             sources_v6: share(SOURCES_V6) / 16,
             connections: connections::shape(memory / WHOLE * CONNECTIONS)?,
             alarms: alarms::subjects(memory / WHOLE * ALARMS),
+            p2p: p2p::Shape::within(memory / WHOLE * P2P),
+            machines: (machines, memory / WHOLE * MACHINE),
         })
     }
 
@@ -80,7 +96,8 @@ impl Budget {
             + self.ports.bytes(Port::BYTES, 2)?
             + self.sources_v4.bytes()
             + self.sources_v6 * 16;
-        Ok(one * SHARDS as u64 + self.connections.bytes() + alarms::bytes(self.alarms))
+        let whole = self.connections.bytes() + alarms::bytes(self.alarms) + self.p2p.bytes();
+        Ok(one * SHARDS as u64 + whole + self.machines.0 * self.machines.1)
     }
 }
 
@@ -91,10 +108,13 @@ mod tests {
     #[test]
     fn what_is_divided_is_no_more_than_what_there_is() {
         for memory in [LEAST, 1 << 20, 16 << 20, 1 << 30] {
-            let bytes = Budget::of(memory).unwrap().bytes().unwrap();
-            assert!(bytes <= memory, "{bytes} of {memory}");
-            assert!(bytes >= memory / 2, "{bytes} of {memory}");
+            for machines in [0, 1, MACHINES_MOST] {
+                let bytes = Budget::of(memory, machines).unwrap().bytes().unwrap();
+                assert!(bytes <= memory, "{bytes} of {memory}");
+                assert!(bytes >= memory / 2, "{bytes} of {memory}");
+            }
         }
-        assert!(Budget::of(LEAST - 1).is_err());
+        assert!(Budget::of(LEAST - 1, 0).is_err());
+        assert!(Budget::of(LEAST, MACHINES_MOST + 1).is_err());
     }
 }

@@ -5,8 +5,8 @@
 //!                 \-> ledger                                            (one thread or many)
 //! ```
 //! The thread that feeds the engine filters, decodes and hashes, and keeps the states of
-//! connections; the shards are its own or belong to workers. Every shard sees its keys in the order of the packets, so that answers are the same
-//! for any number of threads. All memory is there before the first packet.
+//! connections and of pairs of hosts; the shards are its own or belong to workers. Every shard sees
+//! its keys in the order of the packets, so that answers are the same for any number of threads. All memory is there before the first packet.
 
 use crate::{
     Decoder, Filter, Frame, Packet, Verdict,
@@ -15,7 +15,14 @@ use crate::{
     event::Event,
     export::Record,
     ledger::Ledger,
-    monitor::{alarms::Alarms, connections::Connections, sizes, subnet::Watched},
+    monitor::{
+        alarms::Alarms,
+        connections::Connections,
+        machine::{Definition, Runner},
+        p2p::{All, Keeping, P2p},
+        sizes,
+        subnet::Watched,
+    },
     query::{self, Answer, Question},
     report::{self, Report},
     shard::Shard,
@@ -45,6 +52,8 @@ pub struct Settings {
     pub events: Option<Sink>,
     /// Subnets whose hosts are counted exactly.
     pub subnets: Vec<Watched>,
+    /// Machines of users, up to [`MACHINES_MOST`](crate::budget::MACHINES_MOST).
+    pub machines: Vec<Arc<Definition>>,
     /// How many of the heaviest are reported.
     pub top: usize,
 }
@@ -53,8 +62,17 @@ impl Settings {
     /// 16 MiB, one thread, the ten heaviest, nothing else.
     pub fn new(seed: Seed) -> Self {
         let memory = 16 << 20;
-        let subnets = Vec::new();
-        Settings { memory, threads: 1, seed, audit: false, events: None, subnets, top: 10 }
+        let (subnets, machines) = (Vec::new(), Vec::new());
+        Settings {
+            memory,
+            threads: 1,
+            seed,
+            audit: false,
+            events: None,
+            subnets,
+            machines,
+            top: 10,
+        }
     }
 }
 
@@ -68,6 +86,9 @@ pub struct Engine {
     crew: Crew,
     connections: Connections,
     alarms: Alarms,
+    p2p: P2p,
+    p2p_twin: Option<P2p<All>>,
+    machines: Vec<Runner>,
     first_ns: Option<u64>,
     last_ns: u64,
     last_packet: Option<Packet>,
@@ -92,15 +113,20 @@ const RING: usize = QUEUE + 2;
 impl Engine {
     /// An engine with all its memory.
     pub fn new(settings: Settings, filter: Filter, decoder: Decoder) -> Result<Self, Infeasible> {
-        let budget = Budget::of(settings.memory)?;
+        let budget = Budget::of(settings.memory, settings.machines.len())?;
         let Settings { seed, audit, .. } = settings;
         let events = settings.events.is_some();
         let shards = (0..SHARDS).map(|number| Shard::new(number, &budget, seed, audit, events));
         let shards: Vec<_> = shards.collect::<Result<_, _>>()?;
         let connections = Connections::new(budget.connections, seed, audit)?;
+        let machines = settings.machines.iter();
+        let machines = machines.map(|one| Runner::new(Arc::clone(one), budget.machines.1, seed));
         Ok(Engine {
+            machines: machines.collect::<Result<_, _>>()?,
             connections,
             alarms: Alarms::new(budget.alarms, seed)?,
+            p2p: P2p::new(budget.p2p, seed)?,
+            p2p_twin: audit.then(|| P2p::exact(Keeping::Exact, seed)).transpose()?,
             crew: Crew::Alone { shards, batch: Box::default() },
             settings,
             budget,
@@ -292,12 +318,19 @@ impl Engine {
     /// Shows the batch to the monitors of the feeding thread.
     fn connect(&mut self) {
         // Nobody else has the batch that is being filled.
-        let packets = match &self.crew {
-            Crew::Alone { batch, .. } => &batch.packets,
-            Crew::Many { ring, next, .. } => &ring[*next].packets,
+        let Batch { packets, flows, .. } = match &self.crew {
+            Crew::Alone { batch, .. } => &**batch,
+            Crew::Many { ring, next, .. } => &*ring[*next],
         };
-        let verdicts = self.connections.take(packets);
+        let verdicts = self.connections.take(packets, flows);
         self.alarms.take(packets, verdicts);
+        self.p2p.take(packets);
+        if let Some(twin) = &mut self.p2p_twin {
+            twin.take(packets);
+        }
+        for machine in &mut self.machines {
+            machine.take(packets);
+        }
         if let (Some(sink), Some(packet)) = (&self.settings.events, packets.last())
             && let Ok(mut sink) = sink.lock()
         {
@@ -311,6 +344,11 @@ impl Engine {
     /// The alarms so far.
     pub fn alarms(&self) -> &Alarms {
         &self.alarms
+    }
+
+    /// Hosts that are like peers.
+    pub fn p2p(&self) -> &P2p {
+        &self.p2p
     }
 
     /// The states of connections.
@@ -336,7 +374,7 @@ impl Engine {
     pub fn report(&mut self) -> Report {
         self.flush();
         self.recall();
-        self.connections.pass(self.last_ns);
+        self.age();
         let report = self.sum_up();
         self.start();
         report
@@ -349,7 +387,7 @@ impl Engine {
     pub fn answer(&mut self, question: &Question) -> Answer {
         self.flush();
         self.recall();
-        self.connections.pass(self.last_ns);
+        self.age();
         let Crew::Alone { shards, .. } = &self.crew else {
             unreachable!("the shards were called back");
         };
@@ -361,7 +399,7 @@ impl Engine {
     /// No more packets come: alarms whose condition holds now are raised.
     pub fn end(&mut self) {
         self.flush();
-        self.connections.pass(self.last_ns);
+        self.age();
         self.alarms.end(self.last_ns);
         if let (Some(sink), Some(packet)) = (&self.settings.events, &self.last_packet)
             && let Ok(mut sink) = sink.lock()
@@ -381,6 +419,14 @@ impl Engine {
         match self.crew {
             Crew::Alone { shards, .. } => (report, shards),
             Crew::Many { .. } => unreachable!("the shards were called back"),
+        }
+    }
+
+    /// It is as late as the last packet says: what is too old goes.
+    fn age(&mut self) {
+        self.connections.pass(self.last_ns);
+        for machine in &mut self.machines {
+            machine.pass(self.last_ns);
         }
     }
 
@@ -410,9 +456,19 @@ impl Engine {
         let counts = self.connections.counts();
         ledger.refused("connections", counts.refused);
         ledger.dont_know("connections", counts.dont_know);
+        ledger.refused("p2p_pairs", self.p2p.refused());
+        ledger.refused("p2p_hosts", self.p2p.displaced());
+        ledger.dont_know("p2p_pairs", self.p2p.dont_know());
+        for machine in &self.machines {
+            ledger.refused("machines", machine.counts().refused);
+            ledger.dont_know("machines", machine.counts().dont_know);
+        }
         report::of(report::Parts {
             connections: &self.connections,
             alarms: &self.alarms,
+            p2p: &self.p2p,
+            p2p_twin: self.p2p_twin.as_ref(),
+            machines: &self.machines,
             allocated: self.budget.bytes().unwrap_or(u64::MAX),
             settings: &self.settings,
             ledger,

@@ -2,12 +2,14 @@
 
 use crate::{
     FlowKey,
-    audit::Audit,
+    audit::{Audit, Peers},
     engine::Settings,
     ledger::Ledger,
     monitor::{
         alarms::{Alarm, Alarms},
         connections::{Connections, Counts, OUTCOMES},
+        machine::{self, Runner},
+        p2p::{self, P2p, Suspect},
         sizes::{self, Host, Port},
         sources::Subnet,
         subnet::HostPackets,
@@ -49,6 +51,10 @@ pub struct Report {
     pub alarms: Vec<Alarm>,
     /// How many more alarms there were.
     pub alarms_unlisted: u64,
+    /// Hosts that are like peers, the highest score first.
+    pub p2p: Vec<Suspect>,
+    /// Machines of users.
+    pub machines: Vec<machine::Counts>,
     /// What the exact twins say, if they ran.
     pub audit: Option<Audit>,
 }
@@ -60,14 +66,18 @@ pub(crate) struct Parts<'a> {
     pub(crate) shards: &'a [Shard],
     pub(crate) connections: &'a Connections,
     pub(crate) alarms: &'a Alarms,
+    pub(crate) p2p: &'a P2p,
+    pub(crate) p2p_twin: Option<&'a P2p<p2p::All>>,
+    pub(crate) machines: &'a [Runner],
     pub(crate) allocated: u64,
     pub(crate) first_ns: Option<u64>,
     pub(crate) last_ns: u64,
 }
 
 pub(crate) fn of(parts: Parts<'_>) -> Report {
-    let Parts { settings, ledger, shards, connections, alarms, allocated, first_ns, last_ns } =
-        parts;
+    let Parts { settings, ledger, shards, connections, alarms, p2p, p2p_twin, .. } = parts;
+    let Parts { allocated, first_ns, last_ns, .. } = parts;
+    let suspects = p2p.suspects(p2p::LISTED);
     let mut new_sources: Vec<_> =
         shards.iter().flat_map(|shard| shard.sources.new_by_subnet()).collect();
     new_sources.sort_by_key(|&(subnet, hosts)| (std::cmp::Reverse(hosts), subnet));
@@ -89,7 +99,9 @@ pub(crate) fn of(parts: Parts<'_>) -> Report {
         stranger_rate: connections.stranger_rate(),
         audit: audits
             .reduce(|all, audit| all.with(&audit))
-            .map(|audit| audit.and_connections(connections.twin())),
+            .map(|audit| audit.and_connections(connections.twin()).and_p2p(&suspects, p2p_twin)),
+        p2p: suspects,
+        machines: parts.machines.iter().map(Runner::counts).collect(),
     }
 }
 
@@ -171,6 +183,11 @@ impl Report {
         }
         json["alarms"] = self.alarms.iter().map(Alarm::to_json).collect();
         json["alarms_unlisted"] = self.alarms_unlisted.into();
+        json["machines"] = json!({});
+        for counts in &self.machines {
+            json["machines"][&counts.name] = counts.to_json();
+        }
+        json["p2p"] = self.p2p.iter().map(Suspect::to_json).collect();
         if !self.subnets.is_empty() {
             json["subnets"] = self.subnets.iter().map(|(subnet, hosts)| {
                 let host = |(address, sent, received): &HostPackets| {
@@ -195,6 +212,8 @@ impl Report {
             connections["answers"] = states.answers.into();
             connections["dont_knows"] = states.dont_knows.into();
             connections["mistaken"] = states.mistaken.into();
+            let Peers { exact, missing, extra } = audit.p2p;
+            json["audit"]["p2p"] = json!({ "exact": exact, "missing": missing, "extra": extra });
         }
         json
     }

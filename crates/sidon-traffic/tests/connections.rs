@@ -1,6 +1,6 @@
 //! The states of connections: against Zeek's own logs, against an exact twin, and as they age.
 
-use sidon::Seed;
+use sidon::{Key, Seed};
 use sidon_traffic::{
     Decoder, Engine, Filter, FlowKey, Generator, Mix, Packet, Settings, Source, Tunnels,
     flow::protocol,
@@ -13,8 +13,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
+const SEED: Seed = Seed(3);
+
 fn monitor() -> Connections {
-    Connections::new(connections::shape(1 << 18).unwrap(), Seed(3), true).unwrap()
+    Connections::new(connections::shape(1 << 18).unwrap(), SEED, true).unwrap()
+}
+
+/// Shows the monitor some packets.
+fn take(monitor: &mut Connections, packets: &[Packet]) {
+    let flows: Vec<_> =
+        packets.iter().map(|packet| packet.flow.undirected().digest(SEED)).collect();
+    let _ = monitor.take(packets, &flows);
 }
 
 fn flood(packets: u64, answered: u32) -> Mix {
@@ -29,7 +38,7 @@ fn what_is_counted_is_what_the_map_holds() {
     let mut monitor = monitor();
     let packets: Vec<_> = Generator::new(flood(150_000, 20), 5).unwrap().collect();
     for batch in packets.chunks(512) {
-        monitor.take(batch);
+        take(&mut monitor, batch);
     }
     let counts = monitor.counts();
     let twin = monitor.twin().unwrap();
@@ -54,7 +63,7 @@ fn attempts_end_within_five_seconds_and_silence_ends_the_rest() {
     // Twenty seconds of flood, then silence, told by packets of a ping.
     let packets: Vec<_> = Generator::new(flood(60_000, 0), 6).unwrap().collect();
     for batch in packets.chunks(512) {
-        monitor.take(batch);
+        take(&mut monitor, batch);
     }
     let end = packets.last().unwrap().time_ns;
     let before = monitor.counts();
@@ -74,10 +83,10 @@ fn attempts_end_within_five_seconds_and_silence_ends_the_rest() {
 #[test]
 fn a_full_map_refuses_and_stays_right() {
     let shape = connections::shape(1 << 14).unwrap();
-    let mut monitor = Connections::new(shape, Seed(3), true).unwrap();
+    let mut monitor = Connections::new(shape, SEED, true).unwrap();
     let packets: Vec<_> = Generator::new(flood(100_000, 10), 7).unwrap().collect();
     for batch in packets.chunks(512) {
-        monitor.take(batch);
+        take(&mut monitor, batch);
     }
     let counts = monitor.counts();
     assert!(counts.refused > 1_000, "{counts:?}");
@@ -128,7 +137,7 @@ fn logged(path: &Path) -> BTreeMap<FlowKey, Outcomes> {
 fn outcomes(packets: &[Packet]) -> Outcomes {
     let mut monitor = monitor();
     for batch in packets.chunks(512) {
-        monitor.take(batch);
+        take(&mut monitor, batch);
     }
     assert_eq!(monitor.twin().unwrap().violations, 0);
     let counts = monitor.counts().by_state;

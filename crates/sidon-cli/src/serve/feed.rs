@@ -62,7 +62,8 @@ pub(super) fn start(mut engine: Engine, mut traffic: Box<dyn Traffic>) -> (Feed,
     let stop = Arc::new(AtomicBool::new(false));
     let (questions, asked) = mpsc::sync_channel(WAITING);
     let mut course = Course::new(traffic.name());
-    let (publish, snapshots) = watch::channel(Arc::new(course.publish(engine.report(), EVERY)));
+    let (publish, snapshots) =
+        watch::channel(Arc::new(course.publish(engine.report(), Duration::ZERO, None)));
     let stopped = Arc::clone(&stop);
     let thread = thread::spawn(move || {
         let mut due = Instant::now() + EVERY;
@@ -89,7 +90,9 @@ pub(super) fn start(mut engine: Engine, mut traffic: Box<dyn Traffic>) -> (Feed,
             }
             if Instant::now() >= due {
                 let begun = Instant::now();
-                publish.send_replace(Arc::new(course.publish(engine.report(), begun.elapsed())));
+                let report = engine.report();
+                let snapshot = course.publish(report, begun.elapsed(), traffic.exporters());
+                publish.send_replace(Arc::new(snapshot));
                 let rest = (begun.elapsed() * PARTS).max(EVERY);
                 // Nothing changes any more when the packets are over.
                 due = match course.status {

@@ -24,7 +24,7 @@ const TOP: usize = 10;
 /// Alarms there are.
 const ALARMS: [&str; 3] = ["syn_flood", "address_scan", "port_scan"];
 /// Tables that can be full; what is refused by any other is `other`.
-const TABLES: [&str; 8] = [
+const TABLES: [&str; 9] = [
     "sizes",
     "sources_v4",
     "sources_v6",
@@ -33,9 +33,10 @@ const TABLES: [&str; 8] = [
     "subnet_counts",
     "p2p_pairs",
     "p2p_hosts",
+    "machines",
 ];
 /// Tables that can have no answer.
-const UNSURE: [&str; 2] = ["connections", "p2p_pairs"];
+const UNSURE: [&str; 3] = ["connections", "p2p_pairs", "machines"];
 
 /// The metrics of a snapshot, as OpenMetrics or as the older text.
 pub(super) fn encode(snapshot: Arc<Snapshot>, open: bool) -> Result<String, fmt::Error> {

@@ -17,7 +17,7 @@ use std::{
     net::{SocketAddr, TcpListener},
     path::{Path, PathBuf},
 };
-use traffic::{Capture, Demo, Interface, Traffic};
+use traffic::{Capture, Demo, Interface, Records, Traffic};
 
 /// Serves what `sidon watch` would report, while it happens: a page, JSON, and metrics
 ///
@@ -32,6 +32,7 @@ use traffic::{Capture, Demo, Interface, Traffic};
 EXAMPLES
   sidon serve --demo
   sidon serve -i eth0
+  sidon serve --netflow 0.0.0.0:2055 --templates templates.txt
   sidon serve -r trace.pcapng --listen 127.0.0.1:8080
   SIDON_TOKEN=$(openssl rand -hex 16) sidon serve --demo --listen 0.0.0.0:7700
   curl -s 'http://127.0.0.1:7700/api/v1/query?q=443/tcp'"
@@ -49,6 +50,12 @@ pub(crate) struct Args {
     /// Memory that the kernel fills with packets of the interface
     #[arg(long, value_name = "BYTES", default_value = "8MiB", value_parser = memory, requires = "interface")]
     buffer: u64,
+    /// Where routers send NetFlow 5, 9 or IPFIX (repeatable)
+    #[arg(long, value_name = "ADDR:PORT", group = "source")]
+    netflow: Vec<String>,
+    /// Templates of flow records; read if it exists, and written with those learnt
+    #[arg(long, value_name = "FILE", requires = "netflow")]
+    templates: Option<PathBuf>,
     /// A made-up office with a scan and a flood now and then, for ever
     #[arg(long, group = "source")]
     demo: bool,
@@ -120,8 +127,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     show::print(&format!("http://{}/  {}", listener.local_addr()?, traffic.name()))?;
 
     // Everything is open now. No thread that follows can do more than it must: of files, the
-    // process's own figures are read.
-    let confined = sidon_traffic::live::give_up([Path::new("/proc/self")]);
+    // process's own figures are read, and templates written.
+    let files = [Some(Path::new("/proc/self")), args.templates.as_deref()];
+    let confined = sidon_traffic::live::give_up(files.into_iter().flatten());
     if args.interface.is_some() && !confined.powerless {
         eprintln!("sidon: capabilities could not be given up");
     }
@@ -153,6 +161,9 @@ fn token(args: &Args) -> anyhow::Result<Option<String>> {
 }
 
 fn traffic(args: &Args) -> anyhow::Result<Box<dyn Traffic>> {
+    if !args.netflow.is_empty() {
+        return Ok(Box::new(Records::bind(&args.netflow, args.templates.clone())?));
+    }
     if let Some(name) = &args.interface {
         return Ok(Box::new(Interface::open(name, args.buffer)?));
     }

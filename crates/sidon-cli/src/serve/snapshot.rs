@@ -48,6 +48,8 @@ pub(super) struct Snapshot {
     pub(super) took: Duration,
     pub(super) uptime: Duration,
     pub(super) source: String,
+    /// What exporters of flow records sent, if there are any.
+    pub(super) exporters: Option<Value>,
     pub(super) number: u64,
     pub(super) history: Vec<Moment>,
     /// The answer to `/api/v1/report`.
@@ -79,7 +81,12 @@ impl Course {
     }
 
     /// The next snapshot.
-    pub(super) fn publish(&mut self, mut report: Report, took: Duration) -> Snapshot {
+    pub(super) fn publish(
+        &mut self,
+        mut report: Report,
+        took: Duration,
+        exporters: Option<Value>,
+    ) -> Snapshot {
         let (now, ledger) = (Instant::now(), &report.ledger);
         let (before, packets, bytes) =
             std::mem::replace(&mut self.last, (now, ledger.seen, ledger.wire_bytes));
@@ -112,6 +119,7 @@ impl Course {
             took,
             uptime: self.started.elapsed(),
             source: self.source.clone(),
+            exporters,
             number: self.number,
             history: self.history.iter().copied().collect(),
             text: String::new(),
@@ -135,7 +143,7 @@ impl Snapshot {
         };
         let mut report = self.report.to_json();
         report["new_sources_subnets"] = self.new_subnets.into();
-        json!({
+        let mut json = json!({
             "version": 1,
             "number": self.number,
             "time": time::iso8601(self.made_ns),
@@ -148,7 +156,11 @@ impl Snapshot {
             "process": { "resident_bytes": now.resident },
             "report_seconds": self.took.as_secs_f64(),
             "report": report,
-        })
+        });
+        if let Some(exporters) = &self.exporters {
+            json["source"]["exporters"] = exporters.clone();
+        }
+        json
     }
 
     /// The last five minutes, an array a figure.

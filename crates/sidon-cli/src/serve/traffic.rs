@@ -1,13 +1,16 @@
 //! Where the packets of a server come from: one step of any source, then the feed looks around.
 
+use anyhow::Context;
+use serde_json::Value;
 use sidon_traffic::{
     Engine, Generator, Mix, Packet, Source,
+    export::{Collector, Limits, Listener, Record, Templates},
     generate::{Flood, Shares},
     live::{Live, Options},
 };
 use std::{
     net::SocketAddrV4,
-    path::Path,
+    path::{Path, PathBuf},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
@@ -17,6 +20,10 @@ pub(super) trait Traffic: Send {
     fn name(&self) -> String;
     /// Shows the engine what there is now, for some milliseconds at the most.
     fn step(&mut self, engine: &mut Engine) -> Next;
+    /// What exporters of flow records sent, one object each, if it is them that it hears.
+    fn exporters(&self) -> Option<Value> {
+        None
+    }
 }
 
 /// How it goes on after a step.
@@ -71,7 +78,6 @@ pub(super) struct Capture {
 
 impl Capture {
     pub(super) fn open(path: &Path, speed: Option<f64>) -> anyhow::Result<Self> {
-        use anyhow::Context;
         let source = Source::open(path).with_context(|| path.display().to_string())?;
         let name = path.display().to_string();
         Ok(Capture { source, name, pace: Pace::new(speed), waits: None })
@@ -154,6 +160,73 @@ impl Traffic for Interface {
         }
         self.beat(engine, false);
         Next::More
+    }
+}
+
+/// Records of flows that routers send.
+pub(super) struct Records {
+    listener: Listener,
+    collector: Collector,
+    name: String,
+    templates: Option<PathBuf>,
+    started: bool,
+    told: Instant,
+}
+
+impl Records {
+    pub(super) fn bind(addresses: &[String], templates: Option<PathBuf>) -> anyhow::Result<Self> {
+        let listener = Listener::bind(addresses).with_context(|| addresses.join(", "))?;
+        let known = match &templates {
+            Some(path) => Templates::read(path).with_context(|| path.display().to_string())?,
+            None => Templates::default(),
+        };
+        let bound: Vec<_> = listener.addresses().iter().map(|one| one.to_string()).collect();
+        let name = format!("flow records at {}", bound.join(", "));
+        let collector = Collector::new(Limits::default(), known);
+        let (started, told) = (false, Instant::now());
+        Ok(Records { listener, collector, name, templates, started, told })
+    }
+
+    fn beat(&mut self, engine: &mut Engine) {
+        if self.told.elapsed() < BEAT {
+            return;
+        }
+        self.told = Instant::now();
+        engine.note_source(self.collector.list());
+        engine.pass(now_ns());
+        if let Some(path) = &self.templates
+            && let Err(why) = self.collector.templates().write(path)
+        {
+            eprintln!("sidon: {}: {why}", path.display());
+        }
+    }
+}
+
+impl Traffic for Records {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn step(&mut self, engine: &mut Engine) -> Next {
+        if !self.started {
+            self.started = true;
+            self.listener.start();
+        }
+        // A datagram holds some dozens of records.
+        for _ in 0..STRIDE / 32 {
+            let Some(datagram) = self.listener.next(Duration::ZERO) else {
+                self.beat(engine);
+                return Next::Wait(NAP);
+            };
+            let record = |record: &Record| engine.record(record);
+            self.collector.datagram(datagram.from, &datagram.bytes, now_ns(), record);
+        }
+        self.beat(engine);
+        Next::More
+    }
+
+    fn exporters(&self) -> Option<Value> {
+        Some(self.collector.to_json())
     }
 }
 

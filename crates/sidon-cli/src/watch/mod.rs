@@ -2,13 +2,15 @@
 
 mod beat;
 mod csv;
+mod export;
 mod known;
 mod live;
 mod screen;
 mod signals;
 
-use crate::{plan::count::memory, show};
+use crate::{machine, plan::count::memory, show};
 use anyhow::Context;
+use export::Export;
 use sidon::Seed;
 use sidon_traffic::{
     Decoder, Engine, Filter, Report, Settings, Source, Tunnels,
@@ -27,7 +29,7 @@ use std::{
     time::Duration,
 };
 
-/// Reads a capture or an interface and reports what is on the wire, in memory that a flood cannot move
+/// Reads a capture, an interface or flow records and reports what is on the wire, in memory that a flood cannot move
 ///
 /// One screen: alarms, the heaviest flows, hosts and ports, the states of TCP connections, new
 /// source addresses by subnet, and what became of every packet. A figure marked = is exact; one marked <= is at most that, and the
@@ -37,7 +39,7 @@ use std::{
 EXIT STATUS
   0  the whole capture was read
   1  something failed: no such file, not a capture, no right to read an interface
-  2  the command line or the filter expression is wrong
+  2  the command line, the filter expression or a machine is wrong
   3  the capture is broken off or damaged: the report covers everything before that;
      or the interface went down
   4  an alarm was raised, with --exit-on-alarm
@@ -45,16 +47,24 @@ EXIT STATUS
 EXAMPLES
   sidon watch -r trace.pcapng
   sidon watch -r trace.pcap.gz --json 'tcp port 443 and not net 10.0.0.0/8'
+  sidon watch -r trace.pcap --machine examples/machines/tcp-handshake.toml
   sidon watch -i eth0 --duration 10m
+  sidon watch --netflow 0.0.0.0:2055 --templates templates.txt
   sidon watch -r today.pcap --known sources.txt --events -
   tcpdump -w - | sidon watch -r - --memory 4MiB --audit")]
 pub(crate) struct Args {
     /// The capture: pcap or pcapng, plain or in gzip, zstd or lz4; - is standard input
-    #[arg(short, long, value_name = "FILE", required_unless_present_any = ["interface", "list_interfaces"])]
+    #[arg(short, long, value_name = "FILE", required_unless_present_any = ["interface", "netflow", "list_interfaces"])]
     read: Option<PathBuf>,
     /// An interface to read, with CAP_NET_RAW, until SIGINT, -c or --duration
     #[arg(short, long, value_name = "NAME", conflicts_with = "read")]
     interface: Option<String>,
+    /// Take in NetFlow 5, 9 and IPFIX at this address and port instead (repeatable)
+    #[arg(long, value_name = "ADDR:PORT", conflicts_with_all = ["read", "interface", "expression"])]
+    netflow: Vec<String>,
+    /// Templates of flow records that were learnt; read if it exists, and written
+    #[arg(long, value_name = "FILE", requires = "netflow")]
+    templates: Option<PathBuf>,
     /// List the interfaces
     #[arg(short = 'D', long)]
     list_interfaces: bool,
@@ -85,6 +95,9 @@ pub(crate) struct Args {
     /// Count the packets of every host of this subnet exactly (/16 or smaller, repeatable)
     #[arg(long, value_name = "SUBNET")]
     subnet: Vec<Watched>,
+    /// Run the state machine in this TOML file over the packets (see sidon machine; up to 4)
+    #[arg(long, value_name = "FILE")]
+    machine: Vec<PathBuf>,
     /// Source addresses that are not new; read if it exists, and written with those seen
     #[arg(long, value_name = "FILE")]
     known: Option<PathBuf>,
@@ -130,6 +143,7 @@ enum End {
 enum Input {
     Capture(Box<Source>),
     Interface(Live),
+    Export(Box<Export>),
 }
 
 impl Input {
@@ -137,6 +151,9 @@ impl Input {
         if let Some(name) = &args.interface {
             let options = Options { ring: args.buffer, ..Options::default() };
             return Ok(Input::Interface(Live::open(name, options)?));
+        }
+        if !args.netflow.is_empty() {
+            return Ok(Input::Export(Box::new(Export::open(args)?)));
         }
         let path = args.read.as_deref().unwrap_or(Path::new("-"));
         let source = Source::open(path).with_context(|| path.display().to_string())?;
@@ -153,6 +170,7 @@ impl Input {
             Input::Interface(live) => {
                 [args.interface.clone().unwrap_or_default(), format!("live, {}", live.link())]
             }
+            Input::Export(export) => [export.name(args), "live".to_owned()],
         }
     }
 }
@@ -173,6 +191,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Some(seed) => Seed(seed.into()),
         None => Seed::random().context("no random seed")?,
     };
+    let machines = args.machine.iter().map(|file| machine::definition(file));
+    let machines = match machines.collect::<anyhow::Result<Vec<_>>>() {
+        Ok(machines) => machines,
+        Err(why) => {
+            eprintln!("sidon: {why}");
+            return Ok(ExitCode::from(2));
+        }
+    };
     let mut input = Input::open(args)?;
     let tunnels = if args.inner { Tunnels::Inner } else { Tunnels::Outer };
     let top = if args.verbose { args.top.max(30) } else { args.top };
@@ -183,12 +209,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         audit: args.audit,
         events: events.clone(),
         subnets: args.subnet.clone(),
+        machines,
         top: top.into(),
         ..Settings::new(seed)
     };
     let signals = match input {
         Input::Capture(_) => Signals::stopping()?,
-        Input::Interface(_) => {
+        Input::Interface(_) | Input::Export(_) => {
             // Everything is open now; what follows cannot do more than it must.
             confine(args);
             Signals::all()?
@@ -202,6 +229,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let end = match &mut input {
         Input::Capture(source) => read(args, source, &mut engine, &signals)?,
         Input::Interface(live) => live::watch(args, live, &mut engine, &signals)?,
+        Input::Export(export) => export.watch(args, &mut engine, &signals)?,
     };
     let (report, shards) = engine.finish();
     if let Some(path) = &args.known {
@@ -211,7 +239,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         csv::write(directory, &report)?;
     }
     let [name, kind] = input.name(args);
-    show_report(args, [&name, &kind], &report, &end)?;
+    let exporters = match &input {
+        Input::Export(export) => Some(&**export),
+        _ => None,
+    };
+    show_report(args, [&name, &kind], &report, &end, exporters)?;
     let failed: Option<&dyn std::fmt::Display> = match &end {
         End::Broken(broken) => Some(broken),
         End::Down(why) => Some(why),
@@ -229,7 +261,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 /// Gives up all rights but to files in the folders of those that are read or written later.
 fn confine(args: &Args) {
-    let later = [&args.known, &args.csv];
+    let later = [&args.known, &args.csv, &args.templates];
     let Confined { powerless, files } =
         sidon_traffic::live::give_up(later.into_iter().flatten().map(PathBuf::as_path));
     if !powerless {
@@ -320,6 +352,7 @@ fn show_report(
     [name, kind]: [&str; 2],
     report: &Report,
     end: &End,
+    exporters: Option<&Export>,
 ) -> anyhow::Result<()> {
     if args.json {
         let mut json = report.to_json();
@@ -328,6 +361,9 @@ fn show_report(
             End::Broken(broken) => json["broken"] = broken.to_string().into(),
             End::Down(why) => json["broken"] = why.to_string().into(),
             _ => {}
+        }
+        if let Some(export) = exporters {
+            json["exporters"] = export.to_json();
         }
         return show::print(&serde_json::to_string_pretty(&json)?);
     }
@@ -347,5 +383,10 @@ fn show_report(
         End::Down(_) => ", went down".to_owned(),
     };
     let title = format!("{name} ({kind}{ending})");
-    show::print(&screen::render(&title, report, style))
+    let mut screen = screen::render(&title, report, style);
+    if let Some(export) = exporters {
+        screen.push('\n');
+        screen.push_str(&export.render());
+    }
+    show::print(&screen)
 }

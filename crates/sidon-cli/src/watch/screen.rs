@@ -28,23 +28,43 @@ const WIDTH: usize = 100;
 const ALARMS: usize = 2;
 /// Subnets on the screen, unless all are asked for.
 const SUBNETS: usize = 5;
+/// Hosts like peers on the screen, unless all are asked for.
+const PEERS: usize = 2;
+
+/// Lines of the screen.
+const HEIGHT: usize = 40;
+/// Flows, and hosts and ports each, that are listed: whatever else there is to say, it is one screen,
+/// and the lists give way.
+const ROWS: [(usize, usize); 9] =
+    [(10, 4), (10, 3), (8, 3), (6, 3), (4, 3), (4, 2), (3, 2), (3, 1), (2, 1)];
 
 /// The whole screen.
 pub(super) fn render(title: &str, report: &Report, style: Style) -> String {
+    if style.detail == Detail::Much {
+        return with_rows(title, report, style, (30, 20));
+    }
+    let mut text = String::new();
+    for rows in ROWS {
+        text = with_rows(title, report, style, rows);
+        if text.lines().count() <= HEIGHT {
+            break;
+        }
+    }
+    text
+}
+
+fn with_rows(title: &str, report: &Report, style: Style, (rows, few): (usize, usize)) -> String {
     let mut screen = Screen { text: String::new(), style };
     screen.head(title, report);
     screen.alarms(report);
-    let much = style.detail == Detail::Much;
     let flow = |key: &sidon_traffic::FlowKey| key.two_way().to_string();
-    // Whatever else there is to say, it is one screen: the lists give way.
-    let crowd = 7 * usize::from(report.audit.is_some()) + 2 * report.alarms.len().min(ALARMS + 1);
-    let rows = if much { 30 } else { 10usize.saturating_sub(crowd).max(4) };
     screen.ranking("FLOW", &report.flows, rows, flow);
     if style.detail != Detail::Little {
-        let few = if much { 20 } else { 4 - usize::from(crowd > 0) };
         screen.ranking("HOST", &report.hosts, few, |key| sizes::address(*key).to_string());
         screen.ranking("PORT", &report.ports, few, |key| sizes::port_name(*key).to_string());
         screen.connections(report);
+        screen.peers(report);
+        screen.machines(report);
         screen.sources(report);
         screen.subnets(report);
     }
@@ -180,6 +200,40 @@ impl Screen {
         self.wrapped(&items);
     }
 
+    fn peers(&mut self, report: &Report) {
+        if report.p2p.is_empty() {
+            return;
+        }
+        self.line("");
+        let head = format!("LIKE PEERS  {} hosts, score of 100", whole(report.p2p.len() as u64));
+        self.line(&self.bold(&head));
+        let shown = if self.style.detail == Detail::Much { usize::MAX } else { PEERS };
+        for suspect in report.p2p.iter().take(shown) {
+            let reasons: Vec<_> = suspect.reasons.iter().map(ToString::to_string).collect();
+            let line = format!("  {:>3}  {}  {}", suspect.score, suspect.host, reasons.join("; "));
+            let cut: String = line.chars().take(WIDTH).collect();
+            self.line(&cut);
+        }
+    }
+
+    fn machines(&mut self, report: &Report) {
+        for counts in &report.machines {
+            self.line("");
+            let refused = match counts.refused {
+                0 => String::new(),
+                refused => format!(", {} refused", whole(refused)),
+            };
+            let flows = whole(counts.flows);
+            let head = format!("MACHINE {}  {flows} flows{refused}", short(&counts.name));
+            self.line(&self.bold(&head));
+            let states = counts.states.iter().map(|(name, stay)| {
+                let (now, expired) = (whole(stay.now), whole(stay.expired));
+                format!("{name} {now} now, {expired} expired")
+            });
+            self.wrapped(&states.collect::<Vec<_>>());
+        }
+    }
+
     /// Items side by side, in as many lines as they need.
     fn wrapped(&mut self, items: &[String]) {
         let mut line = String::from(" ");
@@ -252,6 +306,13 @@ impl Screen {
             whole(states.answers),
             whole(states.dont_knows),
             whole(states.mistaken),
+        ));
+        let p2p = &audit.p2p;
+        self.line(&format!(
+            "  peers   {:>12} hosts by exact maps, {} missing here, {} here alone",
+            whole(p2p.exact),
+            whole(p2p.missing),
+            whole(p2p.extra),
         ));
     }
 

@@ -1,3 +1,202 @@
-//! x
+//! Records of flows from routers, in place of packets: NetFlow 5 and 9, and IPFIX.
+//!
+//! A router counts the packets of a flow and sends the sums. How a record is laid out, a template
+//! says that the router sends now and then; records that come before it wait, in bounded room.
+//! ```text
+//! datagram -> Exporter (address, version, domain) -> fields -> Record -> Engine::record
+//!             templates, waiting sets,               addresses, counts,
+//!             sequence, sampling                     flags
+//! ```
+//! Nothing that is sent makes memory grow: exporters, templates, fields and waiting sets each have a
+//! most ([`Limits`]). Every datagram and every record is accounted for ([`Collector::list`]): counted,
+//! or why not. What was sampled is multiplied, and the exporter's view says by what and on whose word.
+//!
+//! A record tells sizes and sources. It tells handshakes where it has the flags of TCP, and not
+//! when their packets came: what needs times, as how long attempts stay open, is as of the arrival of the
+//! records.
+
+mod exporter;
+mod fields;
+mod listen;
 mod record;
+mod templates;
+
+pub use exporter::{Counts, Exporter, Sampling};
+pub use listen::{Datagram, Listener};
 pub use record::Record;
+pub use templates::{Templates, TemplatesError};
+
+use serde_json::Value;
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
+
+/// The most there may be of what datagrams make.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Exporters.
+    pub exporters: usize,
+    /// Templates of each kind, of each exporter.
+    pub templates: usize,
+    /// Fields of a template.
+    pub fields: usize,
+    /// Bytes of an exporter's sets that wait for their templates.
+    pub waiting: usize,
+}
+
+impl Default for Limits {
+    /// 32 exporters with 64 templates of 256 fields and 512 KiB of waiting sets each.
+    fn default() -> Self {
+        Limits { exporters: 32, templates: 64, fields: 256, waiting: 512 << 10 }
+    }
+}
+
+/// Nanoseconds of silence after which an exporter may make room for another.
+const SILENT: u64 = 600_000_000_000;
+
+/// Who sends records, and in which numbering of templates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Origin {
+    /// The address that the datagrams come from. The port may change, and the exporter is the same.
+    pub address: IpAddr,
+    /// 5, 9 or, for IPFIX, 10.
+    pub version: u16,
+    /// The part of the exporter: source id, observation domain, or engine.
+    pub domain: u32,
+}
+
+/// Why a datagram is none of an exporter's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Foreign {
+    Sflow,
+    Other,
+}
+
+impl Origin {
+    fn of(from: SocketAddr, bytes: &[u8]) -> Result<Self, Foreign> {
+        let half = |at: usize| {
+            let part = bytes.get(at..).and_then(<[u8]>::first_chunk);
+            part.map(|part| u16::from_be_bytes(*part)).ok_or(Foreign::Other)
+        };
+        let word = |at: usize| Ok(u32::from(half(at)?) << 16 | u32::from(half(at + 2)?));
+        let version = half(0)?;
+        let domain = match version {
+            5 => half(20)?.into(),
+            9 => word(16)?,
+            10 => word(12)?,
+            // A version in four bytes.
+            0 if half(2)? == 5 => return Err(Foreign::Sflow),
+            _ => return Err(Foreign::Other),
+        };
+        let address = from.ip().to_canonical();
+        Ok(Origin { address, version, domain })
+    }
+}
+
+/// Everything that is known of the exporters.
+#[derive(Debug)]
+pub struct Collector {
+    limits: Limits,
+    templates: Arc<Templates>,
+    exporters: Vec<Exporter>,
+    /// Of exporters that made room for others.
+    gone: Counts,
+    datagrams: u64,
+    sflow: u64,
+    foreign: u64,
+    refused: u64,
+}
+
+impl Collector {
+    /// No exporter yet; the templates may be those of an earlier run.
+    pub fn new(limits: Limits, templates: Templates) -> Self {
+        Collector {
+            limits,
+            templates: Arc::new(templates),
+            exporters: Vec::new(),
+            gone: Counts::default(),
+            datagrams: 0,
+            sflow: 0,
+            foreign: 0,
+            refused: 0,
+        }
+    }
+
+    /// Takes in what came from there at that time, and hands out its records.
+    pub fn datagram(
+        &mut self,
+        from: SocketAddr,
+        bytes: &[u8],
+        now_ns: u64,
+        mut to: impl FnMut(&Record),
+    ) {
+        self.datagrams += 1;
+        match Origin::of(from, bytes) {
+            Err(Foreign::Sflow) => self.sflow += 1,
+            Err(Foreign::Other) => self.foreign += 1,
+            Ok(origin) => match self.exporter(origin, now_ns) {
+                Some(exporter) => exporter.take(bytes, now_ns, &mut to),
+                None => self.refused += 1,
+            },
+        }
+    }
+
+    /// The exporter of that origin, old or new; `None` if there is no room for a new one.
+    fn exporter(&mut self, origin: Origin, now_ns: u64) -> Option<&mut Exporter> {
+        let place = self.exporters.iter().position(|exporter| exporter.origin() == origin);
+        let place = match place {
+            Some(place) => place,
+            None => {
+                let new = Exporter::new(origin, self.limits, &self.templates)?;
+                if self.exporters.len() < self.limits.exporters {
+                    self.exporters.push(new);
+                    self.exporters.len() - 1
+                } else {
+                    // Who never sent a record or has long been silent makes room; an address is
+                    // easily forged, so that nobody else does.
+                    let all = self.exporters.iter().enumerate();
+                    let (place, _) = all
+                        .filter(|(_, exporter)| exporter.is_spare(now_ns))
+                        .min_by_key(|(_, exporter)| exporter.last_ns())?;
+                    let old = std::mem::replace(&mut self.exporters[place], new);
+                    self.gone.add(&old.counts());
+                    place
+                }
+            }
+        };
+        Some(&mut self.exporters[place])
+    }
+
+    /// The exporters, in the order in which they were first heard.
+    pub fn exporters(&self) -> &[Exporter] {
+        &self.exporters
+    }
+
+    /// The templates, to be written to a file.
+    pub fn templates(&self) -> &Templates {
+        &self.templates
+    }
+
+    /// What became of datagrams and records, for the ledger.
+    pub fn list(&self) -> Vec<(&'static str, u64)> {
+        let mut sum = self.gone;
+        for exporter in &self.exporters {
+            sum.add(&exporter.counts());
+        }
+        let mut list = vec![
+            ("datagrams", self.datagrams),
+            ("datagrams_sflow", self.sflow),
+            ("datagrams_not_flow_export", self.foreign),
+            ("datagrams_of_refused_exporters", self.refused),
+        ];
+        list.extend(sum.list());
+        list.retain(|&(name, times)| times > 0 || name == "datagrams" || name == "records");
+        list
+    }
+
+    /// One object for each exporter.
+    pub fn to_json(&self) -> Value {
+        self.exporters.iter().map(Exporter::to_json).collect()
+    }
+}

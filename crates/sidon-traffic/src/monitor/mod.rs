@@ -1,9 +1,11 @@
-//! What is kept of the packets, each in memory of its own: sizes, sources, connections and
-//! alarms.
+//! What is kept of the packets, each in memory of its own: sizes, sources, connections, alarms, hosts
+//! that are like peers, and the states of users' own machines.
 
 pub mod addresses;
 pub mod alarms;
 pub mod connections;
+pub mod machine;
+pub mod p2p;
 pub mod sizes;
 pub mod sources;
 pub mod subnet;

@@ -10,8 +10,8 @@ pub(crate) const CHUNK: usize = 32;
 /// more than it saves.
 pub(crate) const NEAR: usize = 512 << 10;
 
-/// What is done with each key in two steps: finding its cells and asking for them, and acting on
-/// them once they have come. A trait and not closures, so that both are inlined into the loop and
+/// What is done with each key in two steps or three: finding its cells and asking for them, asking
+/// for more where the first to come tell what is needed, and acting on them once they have come. A trait and not closures, so that both are inlined into the loop and
 /// compiled for its instruction set.
 pub(crate) trait Steps {
     /// Where the cells of a key are.
@@ -20,6 +20,9 @@ pub(crate) trait Steps {
     const NOWHERE: Self::Place;
     /// Finds the cells of a key and asks for them.
     fn approach(&mut self, digest: Digest, place: &mut Self::Place);
+    /// Looks at what has come, and asks for what else is needed.
+    #[inline(always)]
+    fn draw_near(&mut self, _place: &Self::Place) {}
     /// Acts on the key of this index.
     fn act(&mut self, key: usize, place: &Self::Place);
 }
@@ -28,7 +31,7 @@ pub(crate) trait Steps {
 /// busy all the time. Smaller ones are best taken a chunk at a time.
 const DEEP: usize = 16 << 20;
 
-/// Takes the two steps for every key, in order, in the way that suits a table of so many bytes.
+/// Takes the steps for every key, in order, in the way that suits a table of so many bytes.
 #[inline(always)]
 pub(crate) fn each_key<I: Isa, K: Key, S: Steps>(
     isa: I,
@@ -44,7 +47,7 @@ pub(crate) fn each_key<I: Isa, K: Key, S: Steps>(
     }
 }
 
-/// The first step for a chunk of keys, then the second.
+/// The first step for a chunk of keys, then the next.
 #[inline(always)]
 fn by_chunks<I: Isa, K: Key, S: Steps>(isa: I, seed: Seed, keys: &[K], mut steps: S) {
     let mut places = [S::NOWHERE; CHUNK];
@@ -53,6 +56,9 @@ fn by_chunks<I: Isa, K: Key, S: Steps>(isa: I, seed: Seed, keys: &[K], mut steps
         let digests = chunk(isa, seed, keys, &mut digests);
         for (&digest, place) in digests.iter().zip(&mut places) {
             steps.approach(digest, place);
+        }
+        for place in &places[..digests.len()] {
+            steps.draw_near(place);
         }
         for (place, key) in places[..digests.len()].iter().zip(i * CHUNK..) {
             steps.act(key, place);
@@ -67,13 +73,13 @@ const LAG: usize = 16;
 /// Places remembered, a power of two.
 const RING: usize = (LAG + GROUP).next_power_of_two();
 
-/// The second step some keys behind the first: while the memory works for one group of keys the
+/// Each step some keys behind the one before: while the memory works for one group of keys the
 /// next is hashed, and an earlier one acted on.
 #[inline(always)]
 fn staggered<I: Isa, K: Key, S: Steps>(isa: I, seed: Seed, keys: &[K], mut steps: S) {
     let mut places = [S::NOWHERE; RING];
     let mut digests = [Digest(0); GROUP];
-    let (mut asked, mut acted) = (0, 0);
+    let (mut asked, mut near, mut acted) = (0, 0, 0);
     for group in keys.chunks(GROUP) {
         let digests = &mut digests[..group.len()];
         K::digests(isa, seed, group, digests);
@@ -81,10 +87,18 @@ fn staggered<I: Isa, K: Key, S: Steps>(isa: I, seed: Seed, keys: &[K], mut steps
             steps.approach(digest, &mut places[asked % RING]);
             asked += 1;
         }
+        while near + LAG / 2 < asked {
+            steps.draw_near(&places[near % RING]);
+            near += 1;
+        }
         while acted + LAG < asked {
             steps.act(acted, &places[acted % RING]);
             acted += 1;
         }
+    }
+    while near < asked {
+        steps.draw_near(&places[near % RING]);
+        near += 1;
     }
     while acted < asked {
         steps.act(acted, &places[acted % RING]);

@@ -232,6 +232,7 @@ function show(all) {
   text($("c-sources"), report.new_sources_subnets > 20 ? `the first 20 of ${whole(report.new_sources_subnets)}` : "");
 
   showLedger(report);
+  showExporters(all.source.exporters);
 }
 
 function showLedger(report) {
@@ -251,6 +252,18 @@ function showLedger(report) {
   ]);
   const list = (words, object) => Object.entries(object).map(([name, n]) => [`${words}: ${name.replaceAll("_", " ")}`, { n: whole(n) }]);
   rows($("limits"), [...list("refused, table full", ledger.refused), ...list("don't know", ledger.dont_know)]);
+}
+
+// Routers that send records of flows, if it is them that the server hears.
+function showExporters(exporters) {
+  $("exporters-panel").hidden = exporters === undefined;
+  rows($("exporters"), (exporters || []).map((one) => {
+    const troubles = Object.entries(one.ledger).filter(([name, n]) => n > 0 && name !== "records");
+    const words = [...troubles.map(([name, n]) => `${whole(n)} ${name.replaceAll("_", " ")}`), ...one.not_known.map((what) => `not known: ${what}`)];
+    const version = one.version === 10 ? "IPFIX" : `NetFlow ${one.version}`;
+    const sampling = one.sampling ? `estimated x${whole(one.sampling.rate)}, from ${one.sampling.from}` : "none";
+    return [`${one.exporter}, domain ${one.domain}`, version, { n: whole(one.counted) }, { n: whole(one.packets) }, sampling, words.join("; ")];
+  }));
 }
 
 // Hosts that look like peers, if the report says so.

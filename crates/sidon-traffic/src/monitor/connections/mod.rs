@@ -23,7 +23,7 @@ pub use twin::Twin;
 use crate::{FlowKey, Packet, batch::PACKETS};
 use life::{Ageing, Life, Lives};
 use sidon::{
-    Infeasible, Lookup, Seed,
+    Digest, Infeasible, Lookup, Seed,
     ops::{Next, StateMap},
     state::{
         Clock, Fingerprint, Period, State, Sweep,
@@ -121,7 +121,7 @@ pub struct Connections {
     hands: [Clock; 3],
     /// When the hands last moved.
     swept: Option<u64>,
-    keys: Vec<FlowKey>,
+    digests: Vec<Digest>,
     events: Vec<(u16, u16)>,
     refused: Vec<u16>,
     answers: Vec<Lookup<State>>,
@@ -165,7 +165,7 @@ impl Connections {
                 hand(patience.long),
             ],
             swept: None,
-            keys: Vec::with_capacity(PACKETS),
+            digests: Vec::with_capacity(PACKETS),
             events: Vec::with_capacity(PACKETS),
             refused: Vec::with_capacity(PACKETS),
             answers: Vec::with_capacity(PACKETS),
@@ -174,8 +174,9 @@ impl Connections {
         })
     }
 
-    /// Takes in packets, no more than a batch holds, and says what they did to handshakes.
-    pub fn take(&mut self, packets: &[Packet]) -> &[Verdict] {
+    /// Takes in packets, no more than a batch holds, with the digests of their undirected flows
+    /// under the map's seed, and says what they did to handshakes.
+    pub fn take(&mut self, packets: &[Packet], flows: &[Digest]) -> &[Verdict] {
         self.verdicts.clear();
         let mut from = 0;
         while from < packets.len() {
@@ -184,22 +185,23 @@ impl Connections {
             let until = self.swept.unwrap_or(now).saturating_add(GRAIN);
             let length = packets[from..].iter().take_while(|packet| packet.time_ns < until).count();
             let to = from + length.max(1);
-            self.stretch(packets, from, to);
+            self.stretch(packets, flows, from, to);
             from = to;
         }
         &self.verdicts
     }
 
     /// Packets `from..to`, between which no hand moves.
-    fn stretch(&mut self, packets: &[Packet], from: usize, to: usize) {
-        let Connections { map, lives, counts, keys, events, refused, answers, verdicts, .. } = self;
-        keys.clear();
+    fn stretch(&mut self, packets: &[Packet], flows: &[Digest], from: usize, to: usize) {
+        let Connections { map, lives, counts, digests, events, refused, answers, verdicts, .. } =
+            self;
+        digests.clear();
         events.clear();
         refused.clear();
         answers.clear();
         for (index, packet) in packets[from..to].iter().enumerate() {
             if let Some(event) = life::event(packet) {
-                keys.push(packet.flow.undirected());
+                digests.push(flows[from + index]);
                 events.push(((from + index) as u16, event));
             }
         }
@@ -213,7 +215,7 @@ impl Connections {
             }
             next
         };
-        map.transition_batch(keys, change, &mut |key, _| refused.push(key as u16));
+        map.transition_batch(digests, change, &mut |key, _| refused.push(key as u16));
         for &key in &*refused {
             // Nothing but a newcomer is ever refused.
             let (_, event) = events[usize::from(key)];
@@ -221,7 +223,8 @@ impl Connections {
         }
         if let Some(twin) = &mut self.twin {
             let mut refused = refused.iter().peekable();
-            for (key, (flow, &(index, event))) in keys.iter().zip(&*events).enumerate() {
+            for (key, &(index, event)) in events.iter().enumerate() {
+                let flow = &packets[usize::from(index)].flow.undirected();
                 let refused = refused.next_if_eq(&&(key as u16)).is_some();
                 let time = packets[usize::from(index)].time_ns;
                 let fingerprint = map.fingerprint(flow);

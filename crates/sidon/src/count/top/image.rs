@@ -71,15 +71,15 @@ impl<K: Stored, const A: usize> Top<K, A> {
             }
             seen.push(key);
             again[2 * entry..2 * entry + 2].copy_from_slice(&place.tag.to_le_bytes());
-            key.write(&mut again[Self::BUCKET.keys() + entry * K::BYTES..][..K::BYTES]);
+            key.write(&mut again[Self::BUCKET.key(entry)..][..K::BYTES]);
             for (amount, total) in self.total.into_iter().enumerate() {
-                let places = [Self::BUCKET.most(amount), Self::BUCKET.missed(amount)];
-                let [most, missed] = places.map(|at| super::word(bytes, at + 8 * entry));
+                let places = [Self::BUCKET.most(amount, entry), Self::BUCKET.missed(amount, entry)];
+                let [most, missed] = places.map(|at| super::word(bytes, at));
                 if missed > most || most > total {
                     return false;
                 }
                 for (at, count) in places.into_iter().zip([most, missed]) {
-                    super::set_word(&mut again, at + 8 * entry, count);
+                    super::set_word(&mut again, at, count);
                 }
             }
         }

@@ -6,9 +6,9 @@
 //! bucket, the two change places: the newcomer's entry starts with the filter's count, and the
 //! filter is raised to what the evicted entry had.
 //! ```text
-//! bucket  | 8 tags | turned away at most | 8 x at most | 8 x of that missed at most | 8 keys |
-//!                        ^ |                                            ^
-//! filter  | . . 7 . 3 . .  v . . |    counts of keys without an entry --+
+//! bucket  | 8 tags | turned away at most | 8 x at most | 8 x (more amounts, missed at most, key) |
+//!                        ^ |                                               ^
+//! filter  | . . 7 . 3 . .  v . . |    counts of keys without an entry ------+
 //! ```
 //! A count is never below the truth, and what was counted while a key had its entry never above.
 //! An entry that was made while nobody had been turned away from its bucket, or whose counters in
@@ -16,7 +16,8 @@
 //! remembers the most that anyone without an entry may have, so the table knows which keys cannot
 //! be missing: see [`Ranking`].
 //!
-//! An addition to a key with an entry reads one bucket, any other two or three lines more. A key
+//! An addition to a key with an entry reads the bucket's head and the entry, two or three lines; any
+//! other the head and the filter, three or four. A key
 //! may have several amounts, bytes and packets for example; the first decides who stays. Metwally,
 //! Agrawal and El Abbadi's Space-Saving, ICDT 2005, in buckets; the filter in front of it by Homem
 //! and Carvalho, 2010.
@@ -35,7 +36,7 @@ use crate::{
     Digest, Infeasible, Key, Refused, Seed,
     cells::Memory,
     hash::spread,
-    member::batch::{self, NEAR, Steps},
+    member::batch::{self, Steps},
     probe::{self, Isa, Kernel, LINE},
 };
 use std::marker::PhantomData;
@@ -205,7 +206,9 @@ impl<K: Stored, const A: usize> Top<K, A> {
     }
 }
 
-/// Where a bucket's parts lie: tags, what was turned away, counts, keys; then up to the next line.
+/// Where a bucket's parts lie: tags, what was turned away and first amounts, by which it is found
+/// who stays; then entry by entry the other amounts, what was missed and the key; then up to the
+/// next line.
 #[derive(Debug, Clone, Copy)]
 struct Bucket {
     key: usize,
@@ -213,17 +216,37 @@ struct Bucket {
 }
 
 impl Bucket {
-    const fn most(self, amount: usize) -> usize {
-        TAGS + 8 * self.amounts + 2 * amount * COUNTS
+    const fn first(self) -> usize {
+        TAGS + 8 * self.amounts
     }
-    const fn missed(self, amount: usize) -> usize {
-        self.most(amount) + COUNTS
+    const fn head(self) -> usize {
+        self.first() + COUNTS
     }
-    const fn keys(self) -> usize {
-        self.most(self.amounts)
+    /// Bytes from one entry to the next: a line if that is nearly what it needs.
+    const fn stride(self) -> usize {
+        let needed = 8 * (2 * self.amounts - 1) + self.key;
+        let lines = needed.next_multiple_of(LINE);
+        if lines - needed <= LINE / 16 { lines } else { needed }
+    }
+    const fn entry(self, entry: usize) -> usize {
+        let start = if self.stride().is_multiple_of(LINE) {
+            self.head().next_multiple_of(LINE)
+        } else {
+            self.head()
+        };
+        start + entry * self.stride()
+    }
+    const fn most(self, amount: usize, entry: usize) -> usize {
+        if amount == 0 { self.first() + 8 * entry } else { self.entry(entry) + 8 * (amount - 1) }
+    }
+    const fn missed(self, amount: usize, entry: usize) -> usize {
+        self.entry(entry) + 8 * (self.amounts - 1 + amount)
+    }
+    const fn key(self, entry: usize) -> usize {
+        self.missed(self.amounts, entry)
     }
     const fn bytes(self) -> usize {
-        (self.keys() + ENTRIES * self.key).next_multiple_of(LINE)
+        self.entry(ENTRIES).next_multiple_of(LINE)
     }
 }
 
@@ -292,7 +315,7 @@ impl<K: Stored, const A: usize> Top<K, A> {
 
     #[inline(always)]
     fn key(&self, bucket: usize, entry: usize) -> &[u8] {
-        &self.buckets.bytes()[bucket + Self::BUCKET.keys() + entry * K::BYTES..][..K::BYTES]
+        &self.buckets.bytes()[bucket + Self::BUCKET.key(entry)..][..K::BYTES]
     }
 
     /// The key's entry in its bucket.
@@ -301,7 +324,7 @@ impl<K: Stored, const A: usize> Top<K, A> {
         let mut tagged = self.tagged(isa, place.bucket, place.tag);
         while tagged != 0 {
             let entry = tagged.trailing_zeros() as usize;
-            if K::read(self.key(place.bucket, entry)) == *key {
+            if key.is(self.key(place.bucket, entry)) {
                 return Some(entry);
             }
             tagged &= tagged - 1;
@@ -312,8 +335,8 @@ impl<K: Stored, const A: usize> Top<K, A> {
     fn entry_bounds(&self, bucket: usize, entry: usize) -> [Bounds; A] {
         let bytes = self.buckets.bytes();
         std::array::from_fn(|amount| {
-            let most = word(bytes, bucket + Self::BUCKET.most(amount) + 8 * entry);
-            let missed = word(bytes, bucket + Self::BUCKET.missed(amount) + 8 * entry);
+            let most = word(bytes, bucket + Self::BUCKET.most(amount, entry));
+            let missed = word(bytes, bucket + Self::BUCKET.missed(amount, entry));
             Bounds { least: most - missed, most }
         })
     }
@@ -396,7 +419,7 @@ impl<K: Stored, const A: usize> Top<K, A> {
         if let Some(entry) = self.find(isa, place, key) {
             let bytes = self.buckets.bytes_mut();
             for (amount, add) in amounts.into_iter().enumerate() {
-                let at = bucket + Self::BUCKET.most(amount) + 8 * entry;
+                let at = bucket + Self::BUCKET.most(amount, entry);
                 set_word(bytes, at, word(bytes, at) + add);
             }
             return Ok(());
@@ -434,7 +457,7 @@ impl<K: Stored, const A: usize> Top<K, A> {
     /// The entry with the smallest first amount, and that.
     #[inline(always)]
     fn lightest(&self, bucket: usize) -> (usize, u64) {
-        let counts = &self.buckets.bytes()[bucket + Self::BUCKET.most(0)..][..COUNTS];
+        let counts = &self.buckets.bytes()[bucket + Self::BUCKET.first()..][..COUNTS];
         let (mut lightest, mut least) = (0, u64::MAX);
         for (entry, count) in counts.as_chunks::<8>().0.iter().enumerate() {
             let count = u64::from_le_bytes(*count);
@@ -458,10 +481,10 @@ impl<K: Stored, const A: usize> Top<K, A> {
         let bytes = &mut self.buckets.bytes_mut()[bucket..][..Self::BUCKET.bytes()];
         bytes[2 * entry..2 * entry + 2].copy_from_slice(&tag.to_le_bytes());
         for amount in 0..A {
-            set_word(bytes, Self::BUCKET.most(amount) + 8 * entry, most[amount]);
-            set_word(bytes, Self::BUCKET.missed(amount) + 8 * entry, missed[amount]);
+            set_word(bytes, Self::BUCKET.most(amount, entry), most[amount]);
+            set_word(bytes, Self::BUCKET.missed(amount, entry), missed[amount]);
         }
-        key.write(&mut bytes[Self::BUCKET.keys() + entry * K::BYTES..][..K::BYTES]);
+        key.write(&mut bytes[Self::BUCKET.key(entry)..][..K::BYTES]);
     }
 
     fn each<H: Key>(
@@ -483,9 +506,7 @@ impl<K: Stored, const A: usize> Top<K, A> {
         assert_eq!(keys.len(), amounts.len(), "one amount a key");
         assert_eq!(keys.len(), hashed.len(), "one digest a key");
         let bytes = self.buckets.bytes().len() + self.filter.bytes().len();
-        let far = bytes > NEAR;
-        let steps = Enter { table: self, keys, amounts, refused, far };
-        probe::dispatch(Loop(seed, hashed, bytes, steps));
+        probe::dispatch(Loop(seed, hashed, bytes, Enter { table: self, keys, amounts, refused }));
     }
 }
 
@@ -495,7 +516,6 @@ struct Enter<'a, K, const A: usize> {
     keys: &'a [K],
     amounts: &'a [[u64; A]],
     refused: &'a mut dyn FnMut(usize, Refused),
-    far: bool,
 }
 
 impl<K: Stored, const A: usize> Steps for Enter<'_, K, A> {
@@ -505,13 +525,24 @@ impl<K: Stored, const A: usize> Steps for Enter<'_, K, A> {
     #[inline(always)]
     fn approach(&mut self, digest: Digest, place: &mut Place) {
         *place = self.table.place(digest);
-        if self.far {
-            let buckets = self.table.buckets.bytes();
-            for line in (0..Top::<K, A>::BUCKET.bytes()).step_by(LINE) {
-                probe::prefetch(buckets, place.bucket + line);
+        for line in (0..Top::<K, A>::BUCKET.head()).step_by(LINE) {
+            probe::prefetch(self.table.buckets.bytes(), place.bucket + line);
+        }
+    }
+
+    /// The head of the bucket tells whether an entry is needed next, or the filter.
+    #[inline(always)]
+    fn draw_near(&mut self, place: &Place) {
+        let table = &*self.table;
+        let tagged = table.tagged(probe::BASE, place.bucket, place.tag);
+        if tagged != 0 {
+            let at = Top::<K, A>::BUCKET.entry(tagged.trailing_zeros() as usize);
+            for line in (0..Top::<K, A>::BUCKET.stride()).step_by(LINE) {
+                probe::prefetch(table.buckets.bytes(), place.bucket + at + line);
             }
-            for &at in &place.filter[..self.table.shape.rows as usize] {
-                probe::prefetch(self.table.filter.bytes(), at);
+        } else {
+            for &at in &place.filter[..table.shape.rows as usize] {
+                probe::prefetch(table.filter.bytes(), at);
             }
         }
     }

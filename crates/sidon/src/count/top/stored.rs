@@ -13,6 +13,12 @@ pub trait Stored: Key + Copy + Eq {
 
     /// The key of exactly [`Self::BYTES`] bytes. Bytes that no key writes give any key.
     fn read(bytes: &[u8]) -> Self;
+
+    /// Whether these bytes are the key's.
+    #[inline(always)]
+    fn is(&self, bytes: &[u8]) -> bool {
+        Self::read(bytes) == *self
+    }
 }
 
 impl<const N: usize> Stored for [u8; N] {

@@ -1,16 +1,25 @@
-//! `sidon machine`: a state machine in a TOML file, read, checked and shown as a table.
+//! `sidon machine`: a state machine in a TOML file, read, checked, shown as a table and drawn.
 //!
 //! ```toml
 //! states = ["opening", "open", "closed"]
 //! terminal = ["closed"]
 //!
+//! [timeouts]
+//! opening = 5                             # seconds of silence; 300 unless said
+//!
 //! [events]
-//! syn = { open = "opening" }              # an absent flow enters
-//! ack = { if = { opening = "open" } }     # from the first state to the second
-//! rst = { go = "closed" }                 # from any state
+//! syn = { when = { protocol = "tcp", flags = "S", without = "A" }, open = "opening" }
+//! ack = { when = { flags = "A", direction = "opener" }, if = { opening = "open" } }
+//! rst = { when = { flags = "R" }, go = "closed" }
 //! ```
-//! The other forms are `open_new = "state"`, an event known to be the first of its flow, and
-//! `add = 1`, from a state to the one so many further on. One event may have several.
+//! `open` is for a flow that is not there, `if` goes from the first state to the second, `go` from
+//! any. The other forms are `open_new = "state"`, an event known to be the first of its flow, and
+//! `add = 1`, from a state to the one so many further on. One event may have several. Which packets an
+//! event is says [`when`]; `sidon watch --machine` needs it of every event, and takes the first that
+//! fits, in the order of the file.
+
+mod dot;
+mod when;
 
 use crate::show;
 use anyhow::Context;
@@ -23,15 +32,43 @@ use sidon::{
         machine::{Faulty, Rule},
     },
 };
-use std::{ops::Range, path::PathBuf};
+use sidon_traffic::monitor::machine::{Definition, STATES_MOST, TIMEOUT, When};
+use std::{
+    ops::Range,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 use toml::{
     Spanned,
     de::{DeTable, DeValue},
 };
 
-/// Check a state machine in a TOML file, and show what every event does in every state
+/// Check a state machine in a TOML file, show what every event does in every state, or draw it
+///
+/// A machine whose events all say which packets they are runs in `sidon watch --machine FILE`.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    table: Option<Table>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Say what is wrong with the file, and where; or show the machine as a table
+    Check(Table),
+    /// Write the machine for Graphviz: `sidon machine dot FILE | dot -Tsvg`
+    Dot {
+        /// The file
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+struct Table {
     /// The file
     #[arg(value_name = "FILE")]
     file: PathBuf,
@@ -41,10 +78,35 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let path = args.file.display();
-    let text =
-        std::fs::read_to_string(&args.file).with_context(|| format!("cannot read {path}"))?;
-    let machine = read(&text).map_err(|why| anyhow::anyhow!("{path}:{}", why.at(&text)))?;
+    match (&args.command, &args.table) {
+        (Some(Command::Check(table)), _) | (None, Some(table)) => show_table(table),
+        (Some(Command::Dot { file }), _) => {
+            let text = text_of(file)?;
+            show::print(&dot::draw(&read(&text).map_err(|why| at_file(file, &text, &why))?))
+        }
+        (None, None) => anyhow::bail!("which file? See sidon machine --help"),
+    }
+}
+
+/// The definition of a machine over packets in a file, called as the file is.
+pub(crate) fn definition(file: &Path) -> anyhow::Result<Arc<Definition>> {
+    let text = text_of(file)?;
+    let name = file.file_stem().unwrap_or(file.as_os_str()).to_string_lossy().into_owned();
+    let definition = read(&text).and_then(|read| read.definition(name));
+    definition.map(Arc::new).map_err(|why| at_file(file, &text, &why))
+}
+
+fn text_of(file: &Path) -> anyhow::Result<String> {
+    std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))
+}
+
+fn at_file(file: &Path, text: &str, why: &Wrong) -> anyhow::Error {
+    anyhow::anyhow!("{}:{}", file.display(), why.at(text))
+}
+
+fn show_table(args: &Table) -> anyhow::Result<()> {
+    let text = text_of(&args.file)?;
+    let machine = read(&text).map_err(|why| at_file(&args.file, &text, &why))?.machine;
     let mut columns: Vec<(String, Lookup<State>)> = (0..)
         .zip(machine.states())
         .filter(|&(number, _)| !machine.is_terminal(number))
@@ -104,15 +166,48 @@ impl Wrong {
     }
 }
 
+/// What a file says.
+#[derive(Debug)]
+pub(crate) struct Read {
+    machine: Machine,
+    /// The packets of each event, where it says, and where its name is.
+    events: Vec<(Option<When>, Range<usize>)>,
+    /// Seconds, by state.
+    timeouts: Vec<u64>,
+    /// Where the states are.
+    states: Range<usize>,
+}
+
+impl Read {
+    fn definition(self, name: String) -> Result<Definition, Wrong> {
+        let Read { machine, events, timeouts, states } = self;
+        if machine.states().len() > STATES_MOST {
+            let got = machine.states().len();
+            let what = format!("{got} states: over packets there are {STATES_MOST} at the most");
+            return Err(Wrong::new(what, states));
+        }
+        let mut own = Vec::new();
+        for (number, (when, span)) in (0..).zip(events) {
+            let Some(when) = when else {
+                let what = "which packets is it? Expected when = { protocol = \"tcp\", .. }";
+                return Err(Wrong::new(what, span));
+            };
+            own.push((when, number));
+        }
+        Ok(Definition { name, machine, events: own, timeouts })
+    }
+}
+
 /// The machine of a TOML text.
-pub(crate) fn read(text: &str) -> Result<Machine, Wrong> {
+pub(crate) fn read(text: &str) -> Result<Read, Wrong> {
     let table = DeTable::parse(text)
         .map_err(|why| Wrong::new(why.message(), why.span().unwrap_or(0..0)))?;
     let whole = table.span();
     let table = table.get_ref();
     for key in table.keys() {
-        if !["states", "terminal", "events"].contains(&&**key.get_ref()) {
-            let what = format!("{:?} is not one of states, terminal and events", key.get_ref());
+        if !["states", "terminal", "timeouts", "events"].contains(&&**key.get_ref()) {
+            let key_name = key.get_ref();
+            let what = format!("{key_name:?} is not one of states, terminal, timeouts and events");
             return Err(Wrong::new(what, key.span()));
         }
     }
@@ -122,6 +217,7 @@ pub(crate) fn read(text: &str) -> Result<Machine, Wrong> {
     let Some(events) = table.get("events") else {
         return Err(Wrong::new("there are no events", whole));
     };
+    let states_span = states.span();
     let names = strings(states)?;
     let states: Vec<&str> = names.iter().map(|&(name, _)| name).collect();
     let state = |value: &Spanned<DeValue<'_>>| {
@@ -145,19 +241,40 @@ pub(crate) fn read(text: &str) -> Result<Machine, Wrong> {
             terminal.push(state(value)?);
         }
     }
+    let mut timeouts = vec![TIMEOUT; states.len()];
+    if let Some(list) = table.get("timeouts") {
+        let Some(list) = list.get_ref().as_table() else {
+            return Err(Wrong::new("expected a table of states and seconds", list.span()));
+        };
+        for (name, value) in list {
+            let Some(number) = states.iter().position(|&state| state == &**name.get_ref()) else {
+                let what = format!("there is no state {:?}", name.get_ref());
+                return Err(Wrong::new(what, name.span()));
+            };
+            timeouts[number] = match when::number(value) {
+                Some(seconds @ 1..=86_400) => seconds,
+                _ => return Err(Wrong::new("expected seconds, from 1 to 86400", value.span())),
+            };
+        }
+    }
     let event_span = events.span();
     let Some(events) = events.get_ref().as_table() else {
         return Err(Wrong::new("expected a table of events", event_span));
     };
+    let mut in_order: Vec<_> = events.iter().collect();
+    in_order.sort_by_key(|(name, _)| name.span().start);
+    let mut whens = Vec::new();
     let mut rules: Vec<(&str, Vec<Rule<'_>>, Range<usize>)> = Vec::new();
-    for (name, value) in events {
+    for (name, value) in in_order {
         let Some(forms) = value.get_ref().as_table() else {
             let what = "expected what the event does, such as { go = \"state\" }";
             return Err(Wrong::new(what, value.span()));
         };
         let mut own = Vec::new();
+        let mut packets = None;
         for (form, value) in forms {
             match &**form.get_ref() {
+                "when" => packets = Some(when::read(value)?),
                 "open" => own.push(Rule::Open(state(value)?)),
                 "open_new" => own.push(Rule::OpenNew(state(value)?)),
                 "go" => own.push(Rule::Go(state(value)?)),
@@ -185,16 +302,18 @@ pub(crate) fn read(text: &str) -> Result<Machine, Wrong> {
                     }
                 }
                 other => {
-                    let what = format!("{other:?} is not one of open, open_new, go, if and add");
+                    let what =
+                        format!("{other:?} is not one of when, open, open_new, go, if and add");
                     return Err(Wrong::new(what, form.span()));
                 }
             }
         }
+        whens.push((packets, name.span()));
         rules.push((&**name.get_ref(), own, name.span()));
     }
     let all: Vec<(&str, &[Rule<'_>])> =
         rules.iter().map(|(name, rules, _)| (*name, rules.as_slice())).collect();
-    Machine::new(&states, &terminal, &all).map_err(|why| {
+    let machine = Machine::new(&states, &terminal, &all).map_err(|why| {
         let span = match &why {
             Faulty::Conflict { event, .. } => {
                 rules.iter().find(|(name, ..)| name == event).map(|(.., span)| span.clone())
@@ -205,7 +324,8 @@ pub(crate) fn read(text: &str) -> Result<Machine, Wrong> {
             _ => None,
         };
         Wrong::new(why.to_string(), span.unwrap_or(event_span))
-    })
+    })?;
+    Ok(Read { machine, events: whens, timeouts, states: states_span })
 }
 
 /// The strings of a list, and where they are.
@@ -236,7 +356,7 @@ rst = { go = "closed" }
 
     #[test]
     fn a_file_is_a_machine() {
-        let machine = read(TCP).unwrap();
+        let machine = read(TCP).unwrap().machine;
         assert_eq!(machine.states(), ["opening", "open", "closed"]);
         let [syn, ack, rst] = ["syn", "ack", "rst"].map(|name| machine.event(name).unwrap());
         assert_eq!(machine.next(Lookup::Absent, syn), Next::Insert(0));
@@ -248,7 +368,7 @@ rst = { go = "closed" }
     fn mistakes_are_shown_where_they_are() {
         for (from, to, message) in [
             ("\"open\" } }", "\"opne\" } }", "7:26: there is no state \"opne\", only opening"),
-            ("go =", "goto =", "8:9: \"goto\" is not one of open"),
+            ("go =", "goto =", "8:9: \"goto\" is not one of when, open"),
             ("[\"closed\"]", "[\"close\"]", "3:13: there is no state \"close\""),
             ("[events]", "[event]", "5:2: \"event\" is not one of states"),
             ("{ opening =", "{ start =", "7:16: there is no state \"start\""),
@@ -267,5 +387,59 @@ rst = { go = "closed" }
             let why = read(&text).unwrap_err().at(&text);
             assert!(why.contains(message), "{from}: {why}");
         }
+    }
+
+    const UDP: &str = include_str!("../../../../examples/machines/udp-without-reply.toml");
+    const HANDSHAKE: &str = include_str!("../../../../examples/machines/tcp-handshake.toml");
+
+    #[test]
+    fn the_shipped_machines_run_over_packets() {
+        for text in [UDP, HANDSHAKE] {
+            let definition = read(text).and_then(|read| read.definition("shipped".to_owned()));
+            let definition = definition.map_err(|why| why.at(text)).unwrap();
+            assert_eq!(definition.timeouts[0], 5);
+        }
+        let events = read(HANDSHAKE).unwrap().definition(String::new()).unwrap().events;
+        let numbers: Vec<_> = events.iter().map(|(_, number)| *number).collect();
+        assert_eq!(numbers, [0, 1, 2, 3, 4], "in the order of the file");
+        let machine = read(HANDSHAKE).unwrap().machine;
+        assert_eq!(machine.events()[..2], ["refused", "syn"]);
+    }
+
+    #[test]
+    fn mistakes_about_packets_are_shown_where_they_are() {
+        for (from, to, message) in [
+            ("\"opener\"", "\"sender\"", "expected \"opener\" or \"responder\""),
+            ("protocol = \"udp\"", "protocol = \"upd\"", "there is no protocol \"upd\""),
+            ("protocol =", "proto =", "\"proto\" is not one of protocol, port"),
+            ("asked = 5", "asked = 0", "expected seconds, from 1 to 86400"),
+            ("asked = 5", "aksed = 5", "there is no state \"aksed\""),
+            ("protocol = \"udp\", ", "port = 70000, ", "expected a port"),
+            ("protocol = \"udp\", ", "flags = \"SX\", ", "expected flags of TCP"),
+            ("protocol = \"udp\", ", "size = \"9-3\", ", "expected bytes"),
+        ] {
+            let text = UDP.replacen(from, to, 1);
+            assert_ne!(text, UDP, "{from}");
+            let why = read(&text).unwrap_err().at(&text);
+            assert!(why.contains(message), "{from}: {why}");
+            assert!(why.lines().nth(2).is_some_and(|marks| marks.contains('^')), "{why}");
+        }
+        let why = read(TCP).unwrap().definition(String::new()).unwrap_err().at(TCP);
+        assert!(why.starts_with("6:1: which packets is it?"), "{why}");
+    }
+
+    #[test]
+    fn a_drawing_has_every_state_and_every_step() {
+        let drawing = dot::draw(&read(TCP).unwrap());
+        for part in [
+            "\"opening\" -> \"open\" [label=\"ack\"]",
+            "absent -> \"opening\" [label=\"syn\"]",
+            "\"open\" -> \"closed\" [label=\"rst\"]",
+            "\"closed\" [shape=doublecircle]",
+        ] {
+            assert!(drawing.contains(part), "{part} in {drawing}");
+        }
+        let timed = dot::draw(&read(UDP).unwrap());
+        assert!(timed.contains("5 s"), "{timed}");
     }
 }

@@ -1,0 +1,249 @@
+//! The fields of a record, by the numbers that NetFlow 9 and IPFIX share.
+
+use super::Record;
+use crate::{FlowKey, flow::protocol, packet::TcpFlags};
+use netflow_parser::{
+    FieldValue, V9Field,
+    variable_versions::ipfix::lookup::{
+        IANAIPFixField as Iana, IPFixField, ReverseInformationElement,
+    },
+};
+use std::net::{IpAddr, SocketAddr};
+
+/// What is read of a record or of options; nothing of what is not there.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Fields {
+    pub(super) ends: [Option<IpAddr>; 2],
+    pub(super) ports: [u16; 2],
+    pub(super) protocol: u8,
+    /// There and, if both directions are in one record, back.
+    pub(super) ways: [Way; 2],
+    pub(super) icmp: [Option<u8>; 2],
+    /// Which sampler looked at the packets.
+    pub(super) sampler: Option<u64>,
+    /// One packet of so many.
+    pub(super) interval: Option<u64>,
+    /// So many packets taken, then so many left.
+    pub(super) taken: Option<u64>,
+    pub(super) left: Option<u64>,
+    /// So many of so many.
+    pub(super) size: Option<u64>,
+    pub(super) population: Option<u64>,
+}
+
+/// What is told of one direction.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Way {
+    pub(super) bytes: Option<u64>,
+    pub(super) packets: Option<u64>,
+    pub(super) flags: Option<u8>,
+}
+
+fn number(value: &FieldValue) -> Option<u64> {
+    match value {
+        FieldValue::DataNumber(number) => number.as_u64(),
+        FieldValue::ProtocolType(number) => Some(u8::from(*number).into()),
+        FieldValue::TcpControlBits(bits, _) => Some(u16::from(*bits).into()),
+        FieldValue::Vec(bytes) if bytes.len() <= 8 => {
+            Some(bytes.iter().fold(0, |number, &byte| number << 8 | u64::from(byte)))
+        }
+        _ => None,
+    }
+}
+
+fn address(value: &FieldValue) -> Option<IpAddr> {
+    match value {
+        FieldValue::Ip4Addr(address) => Some((*address).into()),
+        FieldValue::Ip6Addr(address) => Some((*address).into()),
+        _ => None,
+    }
+}
+
+impl Fields {
+    /// Takes in a field of NetFlow 9.
+    pub(super) fn v9(&mut self, field: V9Field, value: &FieldValue) {
+        self.take(u16::from(field), value);
+    }
+
+    /// Takes in a field of IPFIX.
+    pub(super) fn ipfix(&mut self, field: IPFixField, value: &FieldValue) {
+        let id = match field {
+            IPFixField::IANA(field) => match iana(field) {
+                Some(id) => id,
+                None => return,
+            },
+            IPFixField::ReverseInformationElement(field) => {
+                use ReverseInformationElement as Reverse;
+                let back = &mut self.ways[1];
+                match field {
+                    Reverse::ReverseOctetDeltaCount | Reverse::ReverseOctetTotalCount => {
+                        back.bytes = number(value);
+                    }
+                    Reverse::ReversePacketDeltaCount | Reverse::ReversePacketTotalCount => {
+                        back.packets = number(value);
+                    }
+                    Reverse::ReverseTcpControlBits => {
+                        back.flags = number(value).map(|bits| bits as u8);
+                    }
+                    _ => {}
+                }
+                return;
+            }
+            _ => return,
+        };
+        self.take(id, value);
+    }
+
+    fn take(&mut self, id: u16, value: &FieldValue) {
+        let narrow = || number(value).map(|number| number as u8);
+        let port = || number(value).and_then(|number| u16::try_from(number).ok()).unwrap_or(0);
+        let [there, back] = &mut self.ways;
+        match id {
+            1 => there.bytes = number(value),
+            2 => there.packets = number(value),
+            // Sent on, or since the flow began: where there is nothing better.
+            23 | 85 | 231 => there.bytes = there.bytes.or(number(value)),
+            24 | 86 | 298 => there.packets = there.packets.or(number(value)),
+            232 => back.bytes = number(value),
+            299 => back.packets = number(value),
+            6 => there.flags = narrow(),
+            4 => self.protocol = narrow().unwrap_or(0),
+            7 => self.ports[0] = port(),
+            11 => self.ports[1] = port(),
+            8 | 27 => self.ends[0] = address(value).or(self.ends[0]),
+            12 | 28 => self.ends[1] = address(value).or(self.ends[1]),
+            32 | 139 => {
+                if let Some(both) = number(value) {
+                    self.icmp = [Some((both >> 8) as u8), Some(both as u8)];
+                }
+            }
+            176 | 178 => self.icmp[0] = narrow(),
+            177 | 179 => self.icmp[1] = narrow(),
+            34 | 50 => self.interval = number(value),
+            48 | 302 => self.sampler = number(value),
+            305 => self.taken = number(value),
+            306 => self.left = number(value),
+            309 => self.size = number(value),
+            310 => self.population = number(value),
+            _ => {}
+        }
+    }
+
+    /// How many packets one that was counted stands for, if that is told.
+    pub(super) fn rate(&self) -> Option<u64> {
+        let about = |whole: u64, part: u64| (whole + part / 2).checked_div(part);
+        let spaced = self
+            .taken
+            .zip(self.left)
+            .and_then(|(taken, left)| about(left.checked_add(taken)?.min(1 << 62), taken));
+        let chosen = self.size.zip(self.population);
+        let chosen = chosen.and_then(|(size, population)| about(population.min(1 << 62), size));
+        spaced.or(chosen).or(self.interval).filter(|&rate| rate > 0)
+    }
+
+    /// The records, one or two, at a rate of sampling; `None` if it is not known who spoke to whom.
+    pub(super) fn records(&self, time_ns: u64, rate: u64) -> Option<[Option<Record>; 2]> {
+        let [source, destination] = self.ends;
+        let [source, destination] = [source?, destination?];
+        let icmp = matches!(self.protocol, protocol::ICMP | protocol::ICMPV6);
+        let ports = if protocol::has_ports(self.protocol) { self.ports } else { [0; 2] };
+        let flow = FlowKey::between(
+            SocketAddr::new(source, ports[0]),
+            SocketAddr::new(destination, ports[1]),
+            self.protocol,
+        )?;
+        // Where there is no field for it, type and code of ICMP are in place of a port.
+        let [kind, code] = [self.icmp[0], self.icmp[1]];
+        let in_port = (self.ports[1] >> 8) as u8;
+        let icmp = icmp.then(|| (kind.unwrap_or(in_port), code.unwrap_or(self.ports[1] as u8)));
+        let record = |flow, way: Way| Record {
+            time_ns,
+            flow,
+            packets: way.packets.unwrap_or(0).saturating_mul(rate),
+            bytes: way.bytes.unwrap_or(0).saturating_mul(rate),
+            flags: way.flags.map(TcpFlags),
+            icmp,
+        };
+        let [there, back] = self.ways;
+        let answered = back.packets.or(back.bytes).is_some_and(|amount| amount > 0);
+        let back = answered.then(|| record(flow.reversed(), back));
+        Some([Some(record(flow, there)), back])
+    }
+}
+
+/// The number of a field that is read here.
+fn iana(field: Iana) -> Option<u16> {
+    Some(match field {
+        Iana::OctetDeltaCount => 1,
+        Iana::PacketDeltaCount => 2,
+        Iana::ProtocolIdentifier => 4,
+        Iana::TcpControlBits => 6,
+        Iana::SourceTransportPort => 7,
+        Iana::SourceIpv4address => 8,
+        Iana::DestinationTransportPort => 11,
+        Iana::DestinationIpv4address => 12,
+        Iana::PostOctetDeltaCount => 23,
+        Iana::PostPacketDeltaCount => 24,
+        Iana::SourceIpv6address => 27,
+        Iana::DestinationIpv6address => 28,
+        Iana::IcmpTypeCodeIpv4 => 32,
+        Iana::SamplingInterval => 34,
+        Iana::SamplerId => 48,
+        Iana::SamplerRandomInterval => 50,
+        Iana::OctetTotalCount => 85,
+        Iana::PacketTotalCount => 86,
+        Iana::IcmpTypeCodeIpv6 => 139,
+        Iana::IcmpTypeIpv4 => 176,
+        Iana::IcmpCodeIpv4 => 177,
+        Iana::IcmpTypeIpv6 => 178,
+        Iana::IcmpCodeIpv6 => 179,
+        Iana::InitiatorOctets => 231,
+        Iana::ResponderOctets => 232,
+        Iana::InitiatorPackets => 298,
+        Iana::ResponderPackets => 299,
+        Iana::SelectorId => 302,
+        Iana::SamplingPacketInterval => 305,
+        Iana::SamplingPacketSpace => 306,
+        Iana::SamplingSize => 309,
+        Iana::SamplingPopulation => 310,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_told_in_three_ways() {
+        let told = |set: fn(&mut Fields)| {
+            let mut fields = Fields::default();
+            set(&mut fields);
+            fields.rate()
+        };
+        assert_eq!(told(|_| {}), None);
+        assert_eq!(told(|fields| fields.interval = Some(1000)), Some(1000));
+        assert_eq!(told(|fields| fields.interval = Some(0)), None);
+        assert_eq!(told(|fields| (fields.taken, fields.left) = (Some(1), Some(99))), Some(100));
+        assert_eq!(told(|fields| (fields.taken, fields.left) = (Some(0), Some(99))), None);
+        assert_eq!(
+            told(|fields| (fields.size, fields.population) = (Some(2), Some(256))),
+            Some(128)
+        );
+        assert_eq!(
+            told(|fields| (fields.taken, fields.left) = (Some(1), Some(u64::MAX))),
+            None,
+            "what cannot be added is not told"
+        );
+    }
+
+    #[test]
+    fn amounts_that_would_pass_64_bits_stay_at_the_most() {
+        let mut fields = Fields { protocol: 17, ports: [53, 4000], ..Fields::default() };
+        fields.ends = [Some([10, 0, 0, 1].into()), Some([10, 0, 0, 2].into())];
+        fields.ways[0] = Way { bytes: Some(u64::MAX), packets: Some(3), flags: None };
+        let [record, back] = fields.records(0, 1000).unwrap();
+        let record = record.unwrap();
+        assert_eq!((record.packets, record.bytes, back), (3000, u64::MAX, None));
+    }
+}

@@ -1,0 +1,493 @@
+//! A user's own state machine over packets: how many flows are in which state, and where they end.
+//!
+//! A [`Definition`] says which packets each event is ([`When`]) and how long a flow may be silent in
+//! each state. Its flows, five-tuples in both directions, have their states in a
+//! [`Fingerprint`] map of fixed size, with who opened the flow in the lowest bit:
+//! ```text
+//! packet -> flow key -> map: state, opener -> which event? -> machine: next   -> counts by state and event
+//!                                   hands, by packet time -> silent too long -> expired, by state
+//! ```
+//! The first event that a packet fits is taken, in the order of the definition. A flow that has been
+//! silent in a state for its time, and for no more than twice that, expires.
+
+use crate::{FlowKey, Packet, TcpFlags, Transport, batch::PACKETS};
+use serde_json::{Value, json};
+use sidon::{
+    Infeasible, Lookup, Seed,
+    ops::Next,
+    state::{
+        Clock, Event, Fingerprint, Machine, Period, State, Sweep,
+        fingerprint::{Fate, Moves, Placing, Shape, Visited},
+    },
+};
+use std::{ops::RangeInclusive, sync::Arc};
+
+/// The most states of a machine over packets: a cell of four bytes has room for these and 22 bits of
+/// fingerprint.
+pub const STATES_MOST: usize = 120;
+/// How long a flow may be silent, in seconds, unless a state says otherwise.
+pub const TIMEOUT: u64 = 300;
+/// Bits of a cell, and cells of a bucket: a line.
+const WIDTH: u32 = 32;
+const CELLS: u32 = 16;
+/// Flows that a shared cell counts.
+const SHARED: u32 = 12;
+const SECOND: u64 = 1_000_000_000;
+/// Time that may pass before the hands move.
+const GRAIN: u64 = SECOND / 4;
+
+/// Who sends a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// The one whose packet opened the flow, or would open it.
+    Opener,
+    /// The other one.
+    Responder,
+}
+
+/// Which packets an event is: those that fit everything that is said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct When {
+    /// The number of the protocol.
+    pub protocol: Option<u8>,
+    /// Ports of which one must be in, of source or destination; none is any.
+    pub ports: Vec<RangeInclusive<u16>>,
+    /// Ports that the source's must be in; none is any.
+    pub source_ports: Vec<RangeInclusive<u16>>,
+    /// Ports that the destination's must be in; none is any.
+    pub destination_ports: Vec<RangeInclusive<u16>>,
+    /// Flags of TCP that must be set.
+    pub flags: TcpFlags,
+    /// Flags of TCP that must not be set.
+    pub without: TcpFlags,
+    /// Who sends.
+    pub direction: Option<Direction>,
+    /// Bytes of payload.
+    pub payload: RangeInclusive<u32>,
+}
+
+impl Default for When {
+    /// Any packet.
+    fn default() -> Self {
+        When {
+            protocol: None,
+            ports: Vec::new(),
+            source_ports: Vec::new(),
+            destination_ports: Vec::new(),
+            flags: TcpFlags::default(),
+            without: TcpFlags::default(),
+            direction: None,
+            payload: 0..=u32::MAX,
+        }
+    }
+}
+
+impl When {
+    /// Whether a packet fits.
+    #[inline]
+    pub fn fits(&self, packet: &Packet, by_opener: bool) -> bool {
+        let flow = &packet.flow;
+        let within = |ranges: &[RangeInclusive<u16>], port: u16| {
+            ranges.is_empty() || ranges.iter().any(|range| range.contains(&port))
+        };
+        let flags = match packet.transport {
+            Transport::Tcp(tcp) => tcp.flags.has(self.flags) && !tcp.flags.any(self.without),
+            _ => self.flags.0 == 0 && self.without.0 == 0,
+        };
+        let direction = match self.direction {
+            None => true,
+            Some(Direction::Opener) => by_opener,
+            Some(Direction::Responder) => !by_opener,
+        };
+        let (from, to) = (flow.source_port(), flow.destination_port());
+        self.protocol.is_none_or(|protocol| protocol == flow.protocol())
+            && flags
+            && direction
+            && (within(&self.ports, from) || within(&self.ports, to))
+            && within(&self.source_ports, from)
+            && within(&self.destination_ports, to)
+            && self.payload.contains(&packet.payload_len)
+    }
+}
+
+/// A machine, the packets that its events are, and its patience.
+#[derive(Debug, Clone)]
+pub struct Definition {
+    /// What it is called.
+    pub name: String,
+    /// The machine.
+    pub machine: Machine,
+    /// The packets of each event, and its number: the first that fits is taken.
+    pub events: Vec<(When, Event)>,
+    /// How long a flow may be silent, in seconds, by state.
+    pub timeouts: Vec<u64>,
+}
+
+/// What is counted of a state.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Stay {
+    /// How often it was entered.
+    pub entered: u64,
+    /// Flows that are in it now.
+    pub now: u64,
+    /// Flows that were silent in it for too long.
+    pub expired: u64,
+}
+
+/// What is counted of a machine.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// The name of the machine.
+    pub name: String,
+    /// Flows that were opened.
+    pub flows: u64,
+    /// By state, in the order of the machine's.
+    pub states: Vec<(String, Stay)>,
+    /// Packets that were each event, in the order of the machine's.
+    pub events: Vec<(String, u64)>,
+    /// Flows that there was no room for.
+    pub refused: u64,
+    /// Packets of flows that could not be told apart.
+    pub dont_know: u64,
+}
+
+impl Counts {
+    /// One object.
+    pub fn to_json(&self) -> Value {
+        let states = self.states.iter().map(|(name, stay)| {
+            let Stay { entered, now, expired } = stay;
+            (name.clone(), json!({ "entered": entered, "now": now, "expired": expired }))
+        });
+        let events = self.events.iter().map(|(name, times)| (name.clone(), Value::from(*times)));
+        json!({
+            "flows": self.flows,
+            "states": states.collect::<Value>(),
+            "events": events.collect::<Value>(),
+            "refused": self.refused,
+            "dont_know": self.dont_know,
+        })
+    }
+}
+
+/// The shape of the map of a machine of so many states, in so many bytes.
+pub fn shape(bytes: u64, states: usize) -> Result<Shape, Infeasible> {
+    if states == 0 || states > STATES_MOST {
+        let (got, most) = (states as f64, STATES_MOST as f64);
+        return Err(Infeasible::Parameter { name: "states", got, least: 1.0, most });
+    }
+    let bucket = u64::from(CELLS * WIDTH / 8);
+    let shape = Shape {
+        subtables: 2,
+        buckets: (bytes / (2 * bucket)).max(1),
+        cells: CELLS,
+        width: WIDTH,
+        remainder: 1,
+        // Each with the lower end as the opener, and with the higher.
+        states: 2 * states as u32,
+        shared: SHARED,
+        placing: Placing::Permuted,
+        moves: Moves::Search(64),
+        reinsert: false,
+        stash: 0,
+        growths: 0,
+        grows: false,
+    };
+    Ok(Shape { remainder: WIDTH - shape.low_bits(), ..shape })
+}
+
+/// A machine at work.
+#[derive(Debug)]
+pub struct Runner {
+    definition: Arc<Definition>,
+    map: Fingerprint,
+    counts: Counts,
+    /// A hand for each length of patience, in nanoseconds.
+    hands: Vec<(u64, Clock)>,
+    swept: Option<u64>,
+    keys: Vec<FlowKey>,
+}
+
+impl Runner {
+    /// No flow yet.
+    pub fn new(definition: Arc<Definition>, bytes: u64, seed: Seed) -> Result<Self, Infeasible> {
+        let machine = &definition.machine;
+        let shape = shape(bytes, machine.states().len())?;
+        let states = machine.states().iter().map(|name| (name.clone(), Stay::default()));
+        let events = machine.events().iter().map(|name| (name.clone(), 0));
+        let counts = Counts {
+            name: definition.name.clone(),
+            states: states.collect(),
+            events: events.collect(),
+            ..Counts::default()
+        };
+        let mut lengths = definition.timeouts.clone();
+        lengths.sort_unstable();
+        lengths.dedup();
+        let hand = |seconds: u64| {
+            let period = seconds.saturating_mul(SECOND);
+            (seconds, Clock::new(Period::Nanos(period)).at_most(u64::MAX))
+        };
+        Ok(Runner {
+            map: Fingerprint::new(shape, seed)?,
+            counts,
+            hands: lengths.into_iter().map(hand).collect(),
+            swept: None,
+            keys: Vec::with_capacity(PACKETS),
+            definition,
+        })
+    }
+
+    /// Takes in packets, no more than a batch holds.
+    pub fn take(&mut self, packets: &[Packet]) {
+        let mut from = 0;
+        while from < packets.len() {
+            let now = packets[from].time_ns;
+            self.pass(now);
+            let until = self.swept.unwrap_or(now).saturating_add(GRAIN);
+            let length = packets[from..].iter().take_while(|packet| packet.time_ns < until).count();
+            let to = from + length.max(1);
+            self.stretch(&packets[from..to]);
+            from = to;
+        }
+    }
+
+    /// Packets between which no hand moves.
+    fn stretch(&mut self, packets: &[Packet]) {
+        let Runner { definition, map, counts, keys, .. } = self;
+        keys.clear();
+        keys.extend(packets.iter().map(|packet| packet.flow.undirected()));
+        let change = |index: usize, now: Lookup<State>| {
+            let packet = &packets[index];
+            let high = State::from(!packet.flow.is_ordered());
+            let (opener, now) = match now {
+                Lookup::State(state) => (state & 1, Lookup::State(state >> 1)),
+                other => (high, other),
+            };
+            let fits = |(when, _): &&(When, Event)| when.fits(packet, opener == high);
+            let Some(&(_, event)) = definition.events.iter().find(fits) else {
+                return Next::Stay;
+            };
+            if let Some((_, times)) = counts.events.get_mut(usize::from(event)) {
+                *times += 1;
+            }
+            counts.dont_know += u64::from(now == Lookup::DontKnow);
+            let next = definition.machine.next(now, event);
+            counts.follow(now, next);
+            match next {
+                Next::Insert(to) => Next::Insert(to << 1 | opener),
+                Next::Modify(to) => Next::Modify(to << 1 | opener),
+                Next::Set(to) => Next::Set(to << 1 | opener),
+                Next::Stay => Next::Stay,
+                Next::Forget => Next::Forget,
+            }
+        };
+        let mut refused = Vec::new();
+        map.transition_batch(keys, change, &mut |index, _| refused.push(index));
+        for index in refused {
+            // Nothing but a newcomer is ever refused: its sender would have opened the flow.
+            let packet = &packets[index];
+            let fits = |(when, _): &&(When, Event)| when.fits(packet, true);
+            if let Some(&(_, event)) = definition.events.iter().find(fits)
+                && let Next::Insert(state) = definition.machine.next(Lookup::Absent, event)
+            {
+                counts.flows -= 1;
+                counts.refused += 1;
+                counts.states[usize::from(state)].1.entered -= 1;
+            }
+        }
+    }
+
+    /// It is so late now: flows that have been silent for too long go.
+    pub fn pass(&mut self, now: u64) {
+        if self.swept.is_some_and(|swept| now < swept.saturating_add(GRAIN)) {
+            return;
+        }
+        self.swept = Some(now);
+        let Runner { definition, map, counts, hands, .. } = self;
+        let last = hands.len();
+        for (number, (seconds, hand)) in hands.iter_mut().enumerate() {
+            let timeouts = definition.timeouts.as_slice();
+            let longest = number + 1 == last;
+            hand.at(&mut Round { map, counts, timeouts, seconds: *seconds, longest }, 1, now);
+        }
+    }
+
+    /// What is counted so far.
+    pub fn counts(&self) -> Counts {
+        let mut counts = self.counts.clone();
+        for (number, cells) in self.map.census().into_iter().enumerate() {
+            if let Some((_, stay)) = counts.states.get_mut(number / 2) {
+                stay.now += cells;
+            }
+        }
+        counts
+    }
+
+    /// The map.
+    pub fn map(&self) -> &Fingerprint {
+        &self.map
+    }
+}
+
+impl Counts {
+    fn follow(&mut self, now: Lookup<State>, next: Next<State>) {
+        let entered = match next {
+            Next::Insert(state) => {
+                self.flows += 1;
+                Some(state)
+            }
+            Next::Modify(state) | Next::Set(state) if now != Lookup::State(state) => Some(state),
+            _ => None,
+        };
+        if let Some((_, stay)) = entered.and_then(|state| self.states.get_mut(usize::from(state))) {
+            stay.entered += 1;
+        }
+    }
+}
+
+/// One hand on the map, for the states of one patience.
+struct Round<'a> {
+    map: &'a mut Fingerprint,
+    counts: &'a mut Counts,
+    timeouts: &'a [u64],
+    seconds: u64,
+    /// Whether there is no longer patience: flows that are not told apart have this one.
+    longest: bool,
+}
+
+impl Sweep for Round<'_> {
+    fn units(&self) -> u64 {
+        self.map.units()
+    }
+
+    fn sweep(&mut self, from: u64, to: u64) -> u64 {
+        if self.map.flows() == 0 {
+            return 0;
+        }
+        let Round { map, counts, timeouts, seconds, longest } = self;
+        map.sweep_by(from, to, &mut |cell: Visited| {
+            let state = match cell.answer {
+                Lookup::State(state) => Some(usize::from(state >> 1)),
+                _ => None,
+            };
+            let own = match state {
+                Some(state) => timeouts.get(state) == Some(seconds),
+                None => *longest,
+            };
+            match (own, cell.touched) {
+                (false, _) => Fate::Keep,
+                (true, true) => Fate::Untouch,
+                (true, false) => {
+                    if let Some((_, stay)) = state.and_then(|state| counts.states.get_mut(state)) {
+                        stay.expired += 1;
+                    }
+                    Fate::Clear
+                }
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Generator, Mix, flow::protocol, generate::Flood};
+    use sidon::state::machine::Rule;
+    use std::collections::HashMap;
+
+    /// A handshake that is asked for, answered, and confirmed.
+    fn handshake() -> Arc<Definition> {
+        let rules: [(&str, &[Rule<'_>]); 3] = [
+            ("syn", &[Rule::Open("asked")]),
+            ("answer", &[Rule::If("asked", "answered")]),
+            ("confirmed", &[Rule::If("answered", "done")]),
+        ];
+        let machine = Machine::new(&["asked", "answered", "done"], &["done"], &rules).unwrap();
+        let tcp = When { protocol: Some(protocol::TCP), ..When::default() };
+        let syn = When { flags: TcpFlags::SYN, without: TcpFlags::ACK, ..tcp.clone() };
+        let flags = TcpFlags::SYN.with(TcpFlags::ACK);
+        let answer = When { flags, direction: Some(Direction::Responder), ..tcp.clone() };
+        let direction = Some(Direction::Opener);
+        let confirmed = When { flags: TcpFlags::ACK, without: TcpFlags::RST, direction, ..tcp };
+        let events = vec![(syn, 0), (answer, 1), (confirmed, 2)];
+        let (name, timeouts) = ("handshake".to_owned(), vec![5, 5, TIMEOUT]);
+        Arc::new(Definition { name, machine, events, timeouts })
+    }
+
+    fn packets() -> Vec<Packet> {
+        let victim = "198.18.0.0:443".parse().unwrap();
+        let flood = Flood { sources: 10_000, victim, after: 20_000, share: 60, answered: 20 };
+        let mix =
+            Mix { packets: 60_000, rate: 2_000, active: 200, flood: Some(flood), ..Mix::default() };
+        Generator::new(mix, 9).unwrap().collect()
+    }
+
+    #[test]
+    fn the_map_counts_what_a_hash_map_counts() {
+        let (definition, packets) = (handshake(), packets());
+        let mut runner = Runner::new(Arc::clone(&definition), 1 << 20, Seed(1)).unwrap();
+        packets.chunks(PACKETS).for_each(|batch| runner.take(batch));
+        // The same without ageing: flows do not come back within the capture.
+        let mut exact: HashMap<FlowKey, (State, bool)> = HashMap::new();
+        let (mut opened, mut ended, mut events) = (0u64, 0u64, [0u64; 3]);
+        for packet in &packets {
+            let (key, high) = (packet.flow.undirected(), !packet.flow.is_ordered());
+            let now = exact.get(&key).copied();
+            let by_opener = now.is_none_or(|(_, opener)| opener == high);
+            let event = definition.events.iter().find(|(when, _)| when.fits(packet, by_opener));
+            let Some(&(_, event)) = event else { continue };
+            events[usize::from(event)] += 1;
+            let known = now.map_or(Lookup::Absent, |(state, _)| Lookup::State(state));
+            match definition.machine.next(known, event) {
+                Next::Insert(state) => {
+                    opened += 1;
+                    exact.insert(key, (state, high));
+                }
+                Next::Modify(state) => {
+                    let opener = now.map_or(high, |(_, opener)| opener);
+                    exact.insert(key, (state, opener));
+                }
+                Next::Forget => {
+                    ended += 1;
+                    exact.remove(&key);
+                }
+                _ => {}
+            }
+        }
+        let counts = runner.counts();
+        let events: Vec<_> = ["syn", "answer", "confirmed"].into_iter().zip(events).collect();
+        let own: Vec<_> = counts.events.iter().map(|(name, n)| (name.as_str(), *n)).collect();
+        assert_eq!(own, events);
+        assert_eq!((counts.flows, counts.refused, counts.dont_know), (opened, 0, 0));
+        let left: u64 = counts.states.iter().map(|(_, stay)| stay.now + stay.expired).sum();
+        assert_eq!(left, opened - ended);
+        assert!(ended > 1_000 && counts.states[0].1.expired > 1_000, "{counts:?}");
+        assert_eq!(counts.states[0].1.entered, opened);
+    }
+
+    #[test]
+    fn silence_expires_a_flow_after_its_time_and_before_twice_that() {
+        let mut runner = Runner::new(handshake(), 1 << 16, Seed(1)).unwrap();
+        let packets = packets();
+        let syn = packets.iter().find(|packet| packet.tcp_flags() == TcpFlags::SYN).unwrap();
+        runner.take(std::slice::from_ref(syn));
+        let at = |runner: &mut Runner, seconds: f64| {
+            runner.pass(syn.time_ns + (seconds * 1e9) as u64);
+            runner.counts().states[0].1
+        };
+        assert_eq!(at(&mut runner, 4.9), Stay { entered: 1, now: 1, expired: 0 });
+        at(&mut runner, 7.5);
+        assert_eq!(at(&mut runner, 10.1), Stay { entered: 1, now: 0, expired: 1 });
+    }
+
+    #[test]
+    fn a_full_map_refuses_newcomers_and_counts_none_of_them() {
+        let mut runner = Runner::new(handshake(), 1 << 10, Seed(1)).unwrap();
+        packets().chunks(PACKETS).for_each(|batch| runner.take(batch));
+        let counts = runner.counts();
+        assert!(counts.refused > 1_000, "{counts:?}");
+        assert_eq!(counts.states[0].1.entered, counts.flows);
+        let stay: u64 = counts.states.iter().map(|(_, stay)| stay.now).sum();
+        assert!(stay <= runner.map().shape().all_cells());
+    }
+}

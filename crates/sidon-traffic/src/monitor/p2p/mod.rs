@@ -1,0 +1,314 @@
+//! Hosts that behave like peers among peers: a score with its reasons, and no look at payload.
+//!
+//! Karagiannis et al., "Transport layer identification of P2P traffic", IMC 2004. Peers speak to
+//! each other over TCP and UDP; and a peer has as many partners as these have ports, because each
+//! comes with a port of its own, where the clients of a server come with several.
+//! ```text
+//! packet -> ports that say nothing? -> pair of hosts: now -> next      | nothing new: done
+//!           one test of two bits       ACSM, three bytes a pair        v
+//!                                      host: peers by TCP and UDP, peers that answered, their ports
+//!                                      host and port: peers, their ports
+//! ```
+//! The state of a pair ([`pairs`]) is all that most packets ask for, one lookup; what is held of
+//! hosts changes with the state, and counts what is different in a few bits ([`evidence`]), so that
+//! what comes twice counts once. Left out, as the paper's false positives, are conversations with a
+//! port of a service ([`ports`]: mail, DNS, games), refused and unanswered ones where only answers
+//! count (scans), ports whose packets are of a few sizes (games, programs that look for victims), and
+//! ports at which others alone begin (servers).
+//!
+//! All of it belongs to the thread that feeds the engine: answers do not depend on how many others
+//! there are.
+
+pub mod evidence;
+pub mod pairs;
+pub mod ports;
+mod table;
+
+pub use evidence::{All, Distinct, Few, Reason, Suspect};
+pub use pairs::Keeping;
+
+use super::sizes;
+use crate::{FlowKey, Packet, TcpFlags, batch::PACKETS, flow::protocol};
+use pairs::{Pairs, Step};
+use sidon::{Infeasible, Key, Seed};
+use std::{collections::HashMap, net::IpAddr};
+use table::{Subject, Table};
+
+/// From this score on, a host is listed.
+pub const LISTED: u8 = 50;
+/// Time that may pass before the hands move.
+const GRAIN: u64 = 1_000_000_000;
+
+/// The integers that fix the memory.
+#[derive(Debug, Clone, Copy)]
+pub struct Shape {
+    /// Where the states of pairs are.
+    pub pairs: Keeping,
+    /// Hosts of which something is held.
+    pub hosts: u64,
+    /// Ports of hosts of which something is held.
+    pub ends: u64,
+}
+
+impl Shape {
+    /// The division of so many bytes: a half for pairs, and a quarter each for hosts and their ports.
+    pub fn within(bytes: u64) -> Self {
+        let whole = |bytes: u64, each: u64| (bytes / each / 8).max(1) * 8;
+        Shape {
+            pairs: Keeping::within(bytes / 2),
+            hosts: whole(bytes / 4, Table::<evidence::Host<Few>>::BYTES),
+            ends: whole(bytes / 4, Table::<evidence::End<Few>>::BYTES),
+        }
+    }
+
+    /// The bytes of it.
+    pub fn bytes(&self) -> u64 {
+        let hosts = self.hosts.saturating_mul(Table::<evidence::Host<Few>>::BYTES);
+        let ends = self.ends.saturating_mul(Table::<evidence::End<Few>>::BYTES);
+        self.pairs.bytes().saturating_add(hosts).saturating_add(ends)
+    }
+}
+
+/// The monitor, counting what is different in the way of `D`.
+#[derive(Debug)]
+pub struct P2p<D = Few> {
+    seed: Seed,
+    pairs: Pairs,
+    hosts: Table<evidence::Host<D>>,
+    ends: Table<evidence::End<D>>,
+    swept: Option<u64>,
+    keys: Vec<FlowKey>,
+    events: Vec<u16>,
+    indices: Vec<u16>,
+    steps: Vec<(u16, Step)>,
+}
+
+impl P2p<Few> {
+    /// No packet yet, in memory that does not grow.
+    pub fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
+        let (hosts, ends) = (Table::fixed(shape.hosts, seed)?, Table::fixed(shape.ends, seed)?);
+        P2p::of(Pairs::new(shape.pairs, seed)?, hosts, ends, seed)
+    }
+}
+
+impl P2p<All> {
+    /// No packet yet; hosts and their ports in memory that grows, and pairs in any way.
+    pub fn exact(pairs: Keeping, seed: Seed) -> Result<Self, Infeasible> {
+        P2p::of(Pairs::new(pairs, seed)?, Table::exact(), Table::exact(), seed)
+    }
+}
+
+impl<D: Distinct> P2p<D> {
+    fn of(
+        pairs: Pairs,
+        hosts: Table<evidence::Host<D>>,
+        ends: Table<evidence::End<D>>,
+        seed: Seed,
+    ) -> Result<Self, Infeasible> {
+        Ok(P2p {
+            seed,
+            pairs,
+            hosts,
+            ends,
+            swept: None,
+            keys: Vec::with_capacity(PACKETS),
+            events: Vec::with_capacity(PACKETS),
+            indices: Vec::with_capacity(PACKETS),
+            steps: Vec::with_capacity(PACKETS),
+        })
+    }
+
+    /// Takes in packets, no more than a batch holds.
+    pub fn take(&mut self, packets: &[Packet]) {
+        let Some(last) = packets.last() else { return };
+        self.keys.clear();
+        self.events.clear();
+        self.indices.clear();
+        for (index, packet) in packets.iter().enumerate() {
+            let flow = &packet.flow;
+            if !says_nothing(flow) || packet.tcp_flags().has(TcpFlags::RST) {
+                continue;
+            }
+            let udp = flow.protocol() == protocol::UDP;
+            let hosts = flow.hosts();
+            let lower = hosts.is_ordered();
+            self.keys.push(if lower { hosts } else { hosts.reversed() });
+            self.events.push(pairs::event(udp, lower));
+            self.indices.push(index as u16);
+        }
+        if !self.keys.is_empty() {
+            self.steps.clear();
+            let P2p { pairs, keys, events, indices, steps, .. } = self;
+            pairs.follow(keys, events, |at, step| steps.push((indices[at], step)));
+            self.learn(packets);
+        }
+        self.pass(last.time_ns);
+    }
+
+    /// It is so late now: pairs that have been silent for too long go.
+    pub fn pass(&mut self, now: u64) {
+        if self.swept.is_none_or(|swept| now >= swept.saturating_add(GRAIN)) {
+            self.swept = Some(now);
+            self.pairs.pass(now);
+        }
+    }
+
+    /// Holds what is new of the hosts: what changed the states of pairs, and every SYN.
+    fn learn(&mut self, packets: &[Packet]) {
+        let mut steps = std::mem::take(&mut self.steps);
+        for &(index, step) in &steps {
+            self.step(&packets[usize::from(index)], step);
+        }
+        steps.clear();
+        self.steps = steps;
+        let mut indices = std::mem::take(&mut self.indices);
+        for &index in &indices {
+            let packet = &packets[usize::from(index)];
+            let flags = packet.tcp_flags();
+            if flags.has(TcpFlags::SYN) && !flags.has(TcpFlags::ACK) {
+                let flow = &packet.flow;
+                let seen = self.hashes(flow);
+                self.end(flow.destination(), flow.destination_port(), packet, seen[0], false);
+            }
+        }
+        indices.clear();
+        self.indices = indices;
+    }
+
+    fn step(&mut self, packet: &Packet, step: Step) {
+        let flow = &packet.flow;
+        let (source, destination) = (flow.source(), flow.destination());
+        let [by_source, by_destination] = self.hashes(flow);
+        let udp = flow.protocol() == protocol::UDP;
+        let more = step.protocols[0] != step.protocols[1];
+        if more && udp {
+            // Over TCP the one who begins has a port for each connection.
+            self.end(source, flow.source_port(), packet, by_destination, true);
+            self.end(destination, flow.destination_port(), packet, by_source, false);
+        }
+        if more && step.protocols[1] == 3 {
+            self.host(source).both.see(by_destination.0);
+            self.host(destination).both.see(by_source.0);
+        }
+        if step.ways[0] == 0 && ports::is_peers(flow.destination_port()) {
+            self.host(source).known.see(by_destination.0);
+        }
+        if step.ways[0] != 0 && step.ways[0] != 3 && step.ways[1] == 3 {
+            // The other had begun.
+            let host = self.host(destination);
+            host.opened.see(by_source.0);
+            host.ports.see(by_source.1);
+            if ports::is_peers(flow.source_port()) {
+                host.known.see(by_source.0);
+            }
+        }
+    }
+
+    fn host(&mut self, address: IpAddr) -> &mut evidence::Host<D> {
+        self.hosts.enter(&subject(address, 0))
+    }
+
+    /// A packet between a port of a host and a peer, given by its hashes.
+    fn end(&mut self, host: IpAddr, port: u16, packet: &Packet, peer: (u32, u32), first: bool) {
+        let end = self.ends.enter(&subject(host, port));
+        end.peers.see(peer.0);
+        end.ports.see(peer.1);
+        end.first = end.first.saturating_add(u16::from(first));
+        // Odd and large: lengths that are near to each other are far apart.
+        end.sizes |= 1 << (packet.payload_len.wrapping_mul(0x9e37_79b1) >> 26);
+    }
+
+    /// The hashes of source and destination, each of the address and of the port.
+    fn hashes(&self, flow: &FlowKey) -> [(u32, u32); 2] {
+        let upper = |digest: sidon::Digest| (digest.0 >> 32) as u32;
+        let both =
+            [(flow.source(), flow.source_port()), (flow.destination(), flow.destination_port())];
+        both.map(|(address, port)| {
+            let port = u64::from(port).digest(self.seed);
+            (upper(sizes::host(address).digest(self.seed)), upper(port))
+        })
+    }
+
+    /// Hosts of at least this score, the highest first.
+    pub fn suspects(&self, least: u8) -> Vec<Suspect> {
+        let mut reasons: HashMap<IpAddr, Vec<Reason>> = HashMap::new();
+        for (subject, host) in self.hosts.entries() {
+            reasons.entry(parts(subject).0).or_default().extend(evidence::of_host(host));
+        }
+        for (subject, end) in self.ends.entries() {
+            let (host, port) = parts(subject);
+            if let Some(reason) = evidence::of_end(port, end) {
+                reasons.entry(host).or_default().push(reason);
+            }
+        }
+        let all = reasons.into_iter().map(|(host, reasons)| {
+            let (score, reasons) = evidence::judge(reasons);
+            Suspect { host, score, reasons }
+        });
+        let mut all: Vec<_> = all.filter(|suspect| suspect.score >= least.max(1)).collect();
+        all.sort_by_key(|suspect| (std::cmp::Reverse(suspect.score), suspect.host));
+        all
+    }
+
+    /// Pairs of hosts that there are now, if that is known.
+    pub fn pairs(&self) -> u64 {
+        self.pairs.count()
+    }
+
+    /// Pairs that there was no room for, a packet each.
+    pub fn refused(&self) -> u64 {
+        self.pairs.refused
+    }
+
+    /// Packets of pairs that could not be told apart.
+    pub fn dont_know(&self) -> u64 {
+        self.pairs.dont_know
+    }
+
+    /// Hosts, and ports of hosts, of more than one peer that made room for others.
+    pub fn displaced(&self) -> u64 {
+        self.hosts.displaced + self.ends.displaced
+    }
+
+    /// The chance that a new pair is taken for another.
+    pub fn stranger_rate(&self) -> f64 {
+        self.pairs.stranger_rate()
+    }
+}
+
+/// Whether it is TCP or UDP between two hosts, at ports that do not say what it is.
+#[inline]
+fn says_nothing(flow: &FlowKey) -> bool {
+    let known = matches!(flow.protocol(), protocol::TCP | protocol::UDP);
+    let [one, other] = [flow.source_port(), flow.destination_port()];
+    known
+        && !ports::is_service(one)
+        && !ports::is_service(other)
+        && is_host(flow.destination())
+        && is_host(flow.source())
+}
+
+/// Whether it is the address of one host. Networks are not known here: who ends in 255 is taken for
+/// all of one.
+#[inline]
+fn is_host(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => {
+            let [first, .., last] = address.octets();
+            first < 224 && first != 0 && last != 255
+        }
+        IpAddr::V6(address) => !address.is_multicast() && !address.is_unspecified(),
+    }
+}
+
+fn subject(address: IpAddr, port: u16) -> Subject {
+    let mut subject = [0; 19];
+    subject[..17].copy_from_slice(&sizes::host(address));
+    subject[17..].copy_from_slice(&port.to_be_bytes());
+    subject
+}
+
+fn parts(subject: &Subject) -> (IpAddr, u16) {
+    let host = std::array::from_fn(|i| subject[i]);
+    (sizes::address(host), u16::from_be_bytes([subject[17], subject[18]]))
+}

@@ -1,0 +1,391 @@
+//! What two hosts have spoken so far: over TCP, over UDP, one of them or both.
+//!
+//! ```text
+//!             lower end sends     higher end sends     either, then the other
+//!   TCP          tcp >               tcp <               tcp
+//!   UDP          udp >               udp <               udp
+//!   both         both >              both <              both       <- the last state: nothing is left to learn
+//! ```
+//! Nine states, four events: a [`Machine`] whose present states are in one of the maps of
+//! [`sidon::state`], or in a hash map to compare with. The maps of the paper that the machine is for
+//! are Bonomi et al., SIGCOMM 2006, which names the tracking of peer-to-peer flows as their use.
+
+use crate::FlowKey;
+use sidon::{
+    Infeasible, Lookup, Seed,
+    ops::{Next, StateMap},
+    state::{
+        Clock, Direct, Fingerprint, Period, State, Stateful, Sweep, direct,
+        fingerprint::{self, Fate, Moves, Placing, Visited},
+        machine::{Machine, Rule},
+        stateful,
+    },
+};
+use std::collections::HashMap;
+
+/// States of a pair.
+pub const STATES: u32 = 9;
+/// Bits of a cell unless told otherwise, and cells of a bucket: a line.
+const WIDTH: u32 = 24;
+const CELLS: u32 = 21;
+/// Pairs that a shared cell counts.
+const SHARED: u32 = 5;
+
+const SECOND: u64 = 1_000_000_000;
+/// How long a pair of which one end has spoken is kept in silence at the least, and any other.
+const SHORT: u64 = 150 * SECOND;
+const LONG: u64 = 300 * SECOND;
+
+/// What a pair was, and what it has become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Step {
+    /// The protocols that were spoken: 1 for TCP, 2 for UDP, 3 for both, 0 if none was.
+    pub(super) protocols: [u8; 2],
+    /// Who had spoken: 1 for the lower end, 2 for the higher, 3 for both.
+    pub(super) ways: [u8; 2],
+}
+
+/// Protocols and ways of a state.
+fn parts(state: State) -> (u8, u8) {
+    (state as u8 / 3 + 1, state as u8 % 3 + 1)
+}
+
+fn state(protocols: u8, ways: u8) -> State {
+    State::from((protocols - 1) * 3 + ways - 1)
+}
+
+/// The event of a packet, by protocol and by whether the lower end sends it.
+#[inline]
+pub(super) fn event(udp: bool, lower: bool) -> u16 {
+    u16::from(udp) * 2 + u16::from(!lower)
+}
+
+/// The machine of pairs.
+fn machine() -> Machine {
+    let names: Vec<String> = (0..STATES as State)
+        .map(|number| {
+            let (protocols, ways) = parts(number);
+            let protocol = ["tcp", "udp", "both"][usize::from(protocols - 1)];
+            format!("{protocol}{}", [" >", " <", ""][usize::from(ways - 1)])
+        })
+        .collect();
+    let mut events = Vec::new();
+    for number in 0..4u8 {
+        let (protocol, way) = (number / 2 + 1, number % 2 + 1);
+        let mut rules = vec![Rule::Open(&names[usize::from(state(protocol, way))])];
+        for from in 0..STATES as State {
+            let (protocols, ways) = parts(from);
+            let to = state(protocols | protocol, ways | way);
+            if to != from {
+                rules.push(Rule::If(&names[usize::from(from)], &names[usize::from(to)]));
+            }
+        }
+        events.push((["tcp >", "tcp <", "udp >", "udp <"][usize::from(number)], rules));
+    }
+    let events: Vec<(&str, &[Rule<'_>])> =
+        events.iter().map(|(name, rules)| (*name, rules.as_slice())).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    Machine::new(&names, &[], &events).expect("nine states, and one rule for each and each event")
+}
+
+/// Where the states are kept.
+#[derive(Debug, Clone, Copy)]
+pub enum Keeping {
+    /// In a hash map that grows: the truth.
+    Exact,
+    /// As pairs of a key and its state in a counting Bloom filter.
+    Direct(direct::Shape),
+    /// In the cells of a Bloom filter.
+    Stateful(stateful::Shape),
+    /// In cells with fingerprints. This one ages.
+    Fingerprint(fingerprint::Shape),
+}
+
+impl Keeping {
+    /// The usual one, in so many bytes: three bytes a pair.
+    pub fn within(bytes: u64) -> Self {
+        let bucket = u64::from(CELLS * WIDTH).div_ceil(64) * 8;
+        Keeping::fingerprint((bytes / (2 * bucket)).max(1), CELLS, WIDTH)
+    }
+
+    /// Fingerprints for so many pairs in so many bits each, 8 or more: cells are three quarters of
+    /// that, if they can be.
+    pub fn fingerprints(pairs: u64, bits: u32) -> Self {
+        let width = (bits * 3 / 4).max(8);
+        let cells = pairs.saturating_mul(bits.into()) / u64::from(width);
+        Keeping::fingerprint((cells / 32).max(1), 16, width)
+    }
+
+    /// A filter of states for so many pairs in so many bits each.
+    pub fn stateful(pairs: u64, bits: u32) -> Self {
+        let mut shape = stateful::Shape {
+            cells: 1,
+            hashes: 1,
+            states: STATES,
+            keeping: stateful::Keeping::Counted(3),
+        };
+        shape.cells = (pairs.saturating_mul(bits.into()) / u64::from(shape.width())).max(1);
+        shape.hashes = hashes(shape.cells, pairs);
+        Keeping::Stateful(shape)
+    }
+
+    /// A filter of pairs and their states for so many pairs in so many bits each.
+    pub fn direct(pairs: u64, bits: u32) -> Self {
+        let (hashes_one, counter, timed) = (1, 4, false);
+        let mut shape =
+            direct::Shape { cells: 1, hashes: hashes_one, states: STATES, counter, timed };
+        shape.cells = (pairs.saturating_mul(bits.into()) / u64::from(shape.width())).max(1);
+        shape.hashes = hashes(shape.cells, pairs);
+        Keeping::Direct(shape)
+    }
+
+    fn fingerprint(buckets: u64, cells: u32, width: u32) -> Self {
+        let low = fingerprint::Shape { states: STATES, shared: SHARED, ..SHAPE }.low_bits();
+        Keeping::Fingerprint(fingerprint::Shape {
+            buckets,
+            cells,
+            width,
+            remainder: width - low,
+            ..SHAPE
+        })
+    }
+
+    /// The bytes it takes, none for the one that grows.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Keeping::Exact => 0,
+            Keeping::Direct(shape) => shape.bytes(),
+            Keeping::Stateful(shape) => shape.bytes(),
+            Keeping::Fingerprint(shape) => shape.bytes(),
+        }
+    }
+}
+
+const SHAPE: fingerprint::Shape = fingerprint::Shape {
+    subtables: 2,
+    buckets: 1,
+    cells: CELLS,
+    width: WIDTH,
+    remainder: 1,
+    states: STATES,
+    shared: SHARED,
+    placing: Placing::Permuted,
+    moves: Moves::Search(32),
+    reinsert: false,
+    stash: 0,
+    growths: 0,
+    grows: false,
+};
+
+/// The best number of cells a key, as for a Bloom filter.
+fn hashes(cells: u64, keys: u64) -> u32 {
+    ((cells as f64 / keys.max(1) as f64 * std::f64::consts::LN_2).round() as u32).clamp(1, 32)
+}
+
+/// The states of all pairs.
+#[derive(Debug)]
+pub(super) struct Pairs {
+    machine: Machine,
+    map: Map,
+    hands: [Clock; 2],
+    /// Newcomers that there was no room for.
+    pub(super) refused: u64,
+    /// Packets of pairs whose state the map did not know.
+    pub(super) dont_know: u64,
+}
+
+#[derive(Debug)]
+enum Map {
+    Exact(HashMap<FlowKey, State>),
+    Direct(Direct),
+    Stateful(Stateful),
+    Fingerprint(Box<Fingerprint>),
+}
+
+impl Pairs {
+    pub(super) fn new(keeping: Keeping, seed: Seed) -> Result<Self, Infeasible> {
+        let map = match keeping {
+            Keeping::Exact => Map::Exact(HashMap::new()),
+            Keeping::Direct(shape) => Map::Direct(Direct::new(shape, seed)?),
+            Keeping::Stateful(shape) => Map::Stateful(Stateful::new(shape, seed)?),
+            Keeping::Fingerprint(shape) => {
+                Map::Fingerprint(Box::new(Fingerprint::new(shape, seed)?))
+            }
+        };
+        let hand = |period| Clock::new(Period::Nanos(period)).at_most(u64::MAX);
+        let hands = [hand(SHORT), hand(LONG)];
+        Ok(Pairs { machine: machine(), map, hands, refused: 0, dont_know: 0 })
+    }
+
+    /// Follows events of pairs, in order, and says of each that changed its pair what it did.
+    pub(super) fn follow(
+        &mut self,
+        keys: &[FlowKey],
+        events: &[u16],
+        mut changed: impl FnMut(usize, Step),
+    ) {
+        let Pairs { machine, map, refused, dont_know, .. } = self;
+        let mut change = |index: usize, now: Lookup<State>| {
+            let next = machine.next(now, events[index]);
+            match (now, next) {
+                (Lookup::State(from), Next::Modify(to)) => {
+                    let ((protocols, ways), (to_protocols, to_ways)) = (parts(from), parts(to));
+                    let (protocols, ways) = ([protocols, to_protocols], [ways, to_ways]);
+                    changed(index, Step { protocols, ways });
+                }
+                (Lookup::Absent, Next::Insert(to)) => {
+                    let (protocols, ways) = parts(to);
+                    changed(index, Step { protocols: [0, protocols], ways: [0, ways] });
+                }
+                (Lookup::DontKnow, _) => *dont_know += 1,
+                _ => {}
+            }
+            next
+        };
+        match map {
+            Map::Fingerprint(map) => {
+                map.transition_batch(keys, change, &mut |_, _| *refused += 1);
+            }
+            Map::Exact(map) => {
+                for (index, key) in keys.iter().enumerate() {
+                    let now = map.get(key).map_or(Lookup::Absent, |&state| Lookup::State(state));
+                    if let Next::Insert(to) | Next::Modify(to) = change(index, now) {
+                        map.insert(*key, to);
+                    }
+                }
+            }
+            Map::Direct(map) => one_by_one(map, keys, &mut change, refused),
+            Map::Stateful(map) => one_by_one(map, keys, &mut change, refused),
+        }
+    }
+
+    /// It is so late now: pairs that have been silent for too long go, where the map ages.
+    pub(super) fn pass(&mut self, now: u64) {
+        let Map::Fingerprint(map) = &mut self.map else { return };
+        for (hand, short) in self.hands.iter_mut().zip([true, false]) {
+            hand.at(&mut Round { map, short }, 1, now);
+        }
+    }
+
+    /// Pairs that there are.
+    pub(super) fn count(&self) -> u64 {
+        match &self.map {
+            Map::Exact(map) => map.len() as u64,
+            Map::Fingerprint(map) => map.flows(),
+            Map::Direct(_) | Map::Stateful(_) => 0,
+        }
+    }
+
+    /// The chance that a new pair is taken for another.
+    pub(super) fn stranger_rate(&self) -> f64 {
+        match &self.map {
+            Map::Fingerprint(map) => map.stranger_rate(),
+            _ => 0.0,
+        }
+    }
+}
+
+fn one_by_one<M: StateMap<FlowKey, State = State>>(
+    map: &mut M,
+    keys: &[FlowKey],
+    change: &mut dyn FnMut(usize, Lookup<State>) -> Next<State>,
+    refused: &mut u64,
+) {
+    for (index, key) in keys.iter().enumerate() {
+        *refused += u64::from(map.transition(key, &mut |now| change(index, now)).is_err());
+    }
+}
+
+/// One hand on the map.
+struct Round<'a> {
+    map: &'a mut Fingerprint,
+    short: bool,
+}
+
+impl Sweep for Round<'_> {
+    fn units(&self) -> u64 {
+        self.map.units()
+    }
+
+    fn sweep(&mut self, from: u64, to: u64) -> u64 {
+        if self.map.flows() == 0 {
+            return 0;
+        }
+        let short = self.short;
+        self.map.sweep_by(from, to, &mut |cell: Visited| {
+            let one_way = matches!(cell.answer, Lookup::State(state) if parts(state).1 != 3);
+            match (one_way == short, cell.touched) {
+                (false, _) => Fate::Keep,
+                (true, true) => Fate::Untouch,
+                (true, false) => Fate::Clear,
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(number: u8) -> FlowKey {
+        FlowKey::v4([10, 0, 0, 1], [10, 0, 1, number], [0, 0], 0)
+    }
+
+    #[test]
+    fn a_pair_tells_its_news_once() {
+        for keeping in [
+            Keeping::Exact,
+            Keeping::direct(100, 64),
+            Keeping::stateful(100, 64),
+            Keeping::fingerprints(100, 32),
+            Keeping::within(1 << 12),
+        ] {
+            let mut pairs = Pairs::new(keeping, Seed(1)).unwrap();
+            let mut steps = Vec::new();
+            for (udp, lower) in [(true, true), (true, true), (false, true), (false, false)] {
+                for _ in 0..2 {
+                    let events = [event(udp, lower)];
+                    pairs.follow(&[key(7)], &events, |_, Step { protocols, ways }| {
+                        steps.push((protocols, ways));
+                    });
+                }
+            }
+            assert_eq!(
+                steps,
+                [([0, 2], [0, 1]), ([2, 3], [1, 1]), ([3, 3], [1, 3])],
+                "{keeping:?}"
+            );
+            assert_eq!((pairs.refused, pairs.dont_know), (0, 0), "{keeping:?}");
+        }
+    }
+
+    #[test]
+    fn one_sided_pairs_go_after_half_the_silence_that_others_may_keep() {
+        let mut pairs = Pairs::new(Keeping::within(1 << 12), Seed(1)).unwrap();
+        pairs.pass(0);
+        pairs.follow(&[key(1), key(2), key(2)], &[0, 2, 3], |_, _| {});
+        let at = |pairs: &mut Pairs, seconds: u64| {
+            pairs.pass(seconds * SECOND);
+            pairs.count()
+        };
+        assert_eq!(at(&mut pairs, 149), 2);
+        assert_eq!(at(&mut pairs, 299), 1);
+        at(&mut pairs, 450);
+        assert_eq!(at(&mut pairs, 601), 0);
+    }
+
+    #[test]
+    fn a_keeping_takes_the_bits_that_it_was_given() {
+        for bits in [8, 16, 32] {
+            for keeping in [
+                Keeping::fingerprints(10_000, bits),
+                Keeping::stateful(10_000, bits),
+                Keeping::direct(10_000, bits),
+            ] {
+                let each = keeping.bytes() as f64 * 8.0 / 10_000.0;
+                assert!(each <= f64::from(bits) * 1.02 && each > f64::from(bits) * 0.9, "{each}");
+            }
+        }
+        assert!(Keeping::within(1 << 20).bytes() <= 1 << 20);
+    }
+}

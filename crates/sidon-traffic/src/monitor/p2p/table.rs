@@ -1,0 +1,121 @@
+//! A few subjects with what is held of each, in memory that does not grow: the lightest makes room.
+
+use sidon::{Infeasible, Key, Seed, hash::spread};
+use std::collections::HashMap;
+
+/// A host and a port, zero for the host alone.
+pub(super) type Subject = [u8; 19];
+
+/// Entries that a subject may be in.
+const WAYS: usize = 8;
+
+/// Something held of a subject has a weight.
+pub(super) trait Weigh: Default + Clone {
+    /// How much is held.
+    fn weight(&self) -> u64;
+}
+
+/// Subjects and what is held of each.
+#[derive(Debug)]
+pub(super) struct Table<E> {
+    seed: Seed,
+    room: Room<E>,
+    /// How many of more than one peer made room for others.
+    pub(super) displaced: u64,
+}
+
+#[derive(Debug)]
+enum Room<E> {
+    Fixed(Vec<Option<(Subject, E)>>),
+    Grows(HashMap<Subject, E>),
+}
+
+impl<E: Weigh> Table<E> {
+    /// The bytes of one subject.
+    pub(super) const BYTES: u64 = size_of::<Option<(Subject, E)>>() as u64;
+
+    /// An empty table for about so many.
+    pub(super) fn fixed(entries: u64, seed: Seed) -> Result<Self, Infeasible> {
+        let entries = (entries / WAYS as u64).max(1) * WAYS as u64;
+        let bytes = entries.saturating_mul(Self::BYTES);
+        let length = usize::try_from(entries).map_err(|_| Infeasible::Memory { bytes })?;
+        let mut sets = Vec::new();
+        sets.try_reserve_exact(length).map_err(|_| Infeasible::Memory { bytes })?;
+        sets.resize(length, None);
+        Ok(Table { seed, room: Room::Fixed(sets), displaced: 0 })
+    }
+
+    /// One that grows.
+    pub(super) fn exact() -> Self {
+        Table { seed: Seed(0), room: Room::Grows(HashMap::new()), displaced: 0 }
+    }
+
+    /// What is held of a subject, which is entered if need be. A newcomer takes the place of the
+    /// lightest that it meets; one of as many peers as it can have at once stays.
+    pub(super) fn enter(&mut self, subject: &Subject) -> &mut E {
+        let sets = match &mut self.room {
+            Room::Grows(map) => return map.entry(*subject).or_default(),
+            Room::Fixed(sets) => sets,
+        };
+        let set = spread::position(subject.digest(self.seed), 0, (sets.len() / WAYS) as u64);
+        let set = &mut sets[set as usize * WAYS..][..WAYS];
+        let known = set.iter().position(|entry| matches!(entry, Some((own, _)) if own == subject));
+        let way = known.unwrap_or_else(|| {
+            let weight = |entry: &Option<(Subject, E)>| entry.as_ref().map(|(_, e)| e.weight());
+            let (mut least, mut way) = (weight(&set[0]), 0);
+            for (other, entry) in set.iter().enumerate().skip(1) {
+                if weight(entry) < least {
+                    (least, way) = (weight(entry), other);
+                }
+            }
+            self.displaced += u64::from(least > Some(1));
+            set[way] = Some((*subject, E::default()));
+            way
+        });
+        &mut set[way].get_or_insert_with(|| (*subject, E::default())).1
+    }
+
+    /// All subjects, in no order.
+    pub(super) fn entries(&self) -> Box<dyn Iterator<Item = (&Subject, &E)> + '_> {
+        match &self.room {
+            Room::Fixed(sets) => Box::new(sets.iter().flatten().map(|(subject, e)| (subject, e))),
+            Room::Grows(map) => Box::new(map.iter()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Clone, Default)]
+    struct Times(u64);
+
+    impl Weigh for Times {
+        fn weight(&self) -> u64 {
+            self.0
+        }
+    }
+
+    #[test]
+    fn the_lightest_makes_room() {
+        let mut table = Table::<Times>::fixed(8, Seed(1)).unwrap();
+        let subject = |number: u8| -> Subject { std::array::from_fn(|_| number) };
+        for number in 0..8 {
+            table.enter(&subject(number)).0 += 10 + u64::from(number);
+        }
+        table.enter(&subject(9)).0 += 1;
+        table.enter(&subject(10)).0 += 1;
+        let mut held: Vec<_> =
+            table.entries().map(|(subject, times)| (subject[0], times.0)).collect();
+        held.sort_unstable();
+        assert_eq!(held[0], (1, 11), "the first had ten");
+        assert_eq!(held.last(), Some(&(10, 1)), "the last of the light ones");
+        assert_eq!((held.len(), table.displaced), (8, 1));
+        let mut grows = Table::<Times>::exact();
+        for number in 0..100 {
+            grows.enter(&subject(number)).0 += 1;
+        }
+        assert_eq!((grows.entries().count(), grows.displaced), (100, 0));
+    }
+}

@@ -1,0 +1,289 @@
+//! Hosts that are like peers: in generated traffic, beside exact maps, and against the labels of nDPI.
+
+use sidon::Seed;
+use sidon_traffic::{
+    Decoder, Engine, Filter, Generator, Mix, Packet, Report, Settings, Source,
+    generate::{Flood, Shares},
+    monitor::p2p::{All, Keeping, LISTED, P2p, Shape, Suspect},
+};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::{IpAddr, SocketAddr},
+    path::{Path, PathBuf},
+};
+
+/// Peers of every label that nDPI gives to programs that are peers.
+const LABELS: [&str; 7] =
+    ["BitTorrent", "eDonkey", "ETHEREUM", "Gnutella", "Skype", "Syncthing", "Zattoo"];
+
+fn office(shares: Shares, flood: Option<Flood>) -> Vec<Packet> {
+    let mix = Mix { packets: 120_000, shares, flood, ..Mix::default() };
+    Generator::new(mix, 5).unwrap().collect()
+}
+
+fn with_peers() -> Vec<Packet> {
+    office(Mix::default().shares, None)
+}
+
+fn run(packets: &[Packet], settings: Settings) -> Report {
+    let mut engine = Engine::new(settings, Filter::default(), Decoder::default()).unwrap();
+    engine.start();
+    packets.iter().for_each(|packet| engine.packet(packet));
+    engine.finish().0
+}
+
+fn exactly(packets: &[Packet], keeping: Keeping) -> P2p<All> {
+    let mut monitor = P2p::exact(keeping, Seed(7)).unwrap();
+    packets.chunks(512).for_each(|batch| monitor.take(batch));
+    monitor
+}
+
+fn hosts(suspects: &[Suspect]) -> BTreeSet<IpAddr> {
+    suspects.iter().map(|suspect| suspect.host).collect()
+}
+
+/// Whether the generator has this host speak to strangers: one in fifty clients.
+fn is_peer(host: IpAddr) -> bool {
+    match host {
+        IpAddr::V4(address) => {
+            let [a, b, c, d] = address.octets();
+            [a, b, c] == [10, 0, 0] && (1..=20).contains(&d)
+        }
+        IpAddr::V6(address) => {
+            let own = 0x2001_0db8u128 << 96 | 1 << 64;
+            (own + 1..=own + 20).contains(&address.to_bits())
+        }
+    }
+}
+
+#[test]
+fn the_hosts_that_speak_to_strangers_are_listed_and_no_others() {
+    let report = run(&with_peers(), Settings { audit: true, ..Settings::new(Seed(1)) });
+    let listed = hosts(&report.p2p);
+    assert!(listed.iter().all(|host| is_peer(*host)), "{listed:?}");
+    let v4 = listed.iter().filter(|host| host.is_ipv4()).count();
+    assert_eq!(v4, 20, "{listed:?}");
+    for suspect in &report.p2p {
+        assert!((LISTED..=100).contains(&suspect.score) && !suspect.reasons.is_empty());
+    }
+    let p2p = report.audit.unwrap().p2p;
+    assert!(p2p.exact >= 20 && p2p.missing <= 1 && p2p.extra <= 1, "{p2p:?}");
+    let json = report.to_json();
+    assert!(json["p2p"][0]["score"].as_u64().unwrap() > 90);
+    assert!(json["p2p"][0]["reasons"][0]["peers"].as_u64().unwrap() > 10);
+    assert!(report.ledger.refused.iter().all(|(name, _)| !name.starts_with("p2p")));
+}
+
+#[test]
+fn nobody_is_listed_without_peers_whatever_scans_or_floods() {
+    let shares = Shares { web: 40, dns: 30, peers: 0, ping: 2, scan: 28 };
+    let victim = "198.18.0.7:9999".parse().unwrap();
+    let flood = Flood { sources: 60_000, victim, after: 10_000, share: 70, answered: 30 };
+    let report = run(&office(shares, Some(flood)), Settings::new(Seed(1)));
+    assert_eq!(report.p2p, []);
+}
+
+#[test]
+fn a_flood_does_not_hide_the_peers() {
+    let victim = "198.18.0.7:9999".parse().unwrap();
+    let flood = Flood { sources: 80_000, victim, after: 10_000, share: 60, answered: 30 };
+    let mix = Mix { packets: 200_000, flood: Some(flood), ..Mix::default() };
+    let packets: Vec<_> = Generator::new(mix, 6).unwrap().collect();
+    let report = run(&packets, Settings { memory: 2 << 20, ..Settings::new(Seed(2)) });
+    let listed = hosts(&report.p2p);
+    assert!(listed.iter().all(|host| is_peer(*host)), "{listed:?}");
+    assert!(listed.iter().filter(|host| host.is_ipv4()).count() >= 18, "{listed:?}");
+    let refused = report.ledger.refused.iter().find(|(name, _)| *name == "p2p_pairs");
+    assert!(refused.is_some(), "more pairs than there is room for: {:?}", report.ledger);
+}
+
+#[test]
+fn threads_change_no_score() {
+    let packets = with_peers();
+    let packets = &packets[..40_000];
+    let one = run(packets, Settings::new(Seed(3)));
+    assert!(!one.p2p.is_empty());
+    for threads in [2, 8] {
+        assert_eq!(one.p2p, run(packets, Settings { threads, ..Settings::new(Seed(3)) }).p2p);
+    }
+}
+
+/// Hosts listed in place of, or not listed unlike, those of exact maps: `[missing, extra]`.
+fn difference(exact: &P2p<All>, other: &P2p<All>) -> [usize; 2] {
+    let (exact, other) = (hosts(&exact.suspects(LISTED)), hosts(&other.suspects(LISTED)));
+    [exact.difference(&other).count(), other.difference(&exact).count()]
+}
+
+/// By bits a pair, 8, 16, 32, and by map, direct, stateful, fingerprint: hosts missing, and extra.
+type Differences = [[[usize; 2]; 3]; 3];
+
+fn differences(packets: &[Packet]) -> Differences {
+    let exact = exactly(packets, Keeping::Exact);
+    let pairs = exact.pairs();
+    [8, 16, 32].map(|bits| {
+        [
+            Keeping::direct(pairs, bits),
+            Keeping::stateful(pairs, bits),
+            Keeping::fingerprints(pairs, bits),
+        ]
+        .map(|keeping| difference(&exact, &exactly(packets, keeping)))
+    })
+}
+
+fn print_differences(rows: &[(String, usize, Differences)]) {
+    println!("\nhosts missing + extra against exact maps, by bits a pair");
+    println!(
+        "{:34}{:>6}  {:>5}{:>10}{:>10}{:>14}",
+        "", "hosts", "bits", "direct", "stateful", "fingerprint"
+    );
+    for (name, listed, rows) in rows {
+        for (bits, row) in [8, 16, 32].iter().zip(rows) {
+            let [direct, stateful, fingerprint] =
+                row.map(|[missing, extra]| format!("{missing} + {extra}"));
+            println!("{name:34}{listed:>6}  {bits:>5}{direct:>10}{stateful:>10}{fingerprint:>14}");
+        }
+    }
+}
+
+#[test]
+fn fingerprints_of_32_bits_a_pair_list_the_hosts_of_exact_maps() {
+    let packets = with_peers();
+    let listed = exactly(&packets, Keeping::Exact).suspects(LISTED).len();
+    let all = differences(&packets);
+    print_differences(&[("generated".to_owned(), listed, all)]);
+    let of = |[missing, extra]: [usize; 2]| missing + extra;
+    let [eight, sixteen, all_32] = all.map(|row| row.map(of));
+    assert_eq!(all_32[2], 0, "{all:?}");
+    assert!(sixteen[2] <= eight[2], "{all:?}");
+}
+
+fn capture(path: &Path) -> Vec<Packet> {
+    let mut source = Source::open(path).unwrap();
+    let (decoder, mut packets) = (Decoder::default(), Vec::new());
+    while let Ok(Some(frame)) = source.next() {
+        packets.extend(decoder.decode(&frame));
+    }
+    packets
+}
+
+/// For each host of a capture: other hosts of flows that nDPI labels as peers', and flows with any
+/// other label. What it calls Unknown is left out.
+type Labels = BTreeMap<IpAddr, (BTreeSet<IpAddr>, u64)>;
+
+fn labels(path: &Path) -> Option<Labels> {
+    let mut labels = Labels::new();
+    for line in std::fs::read_to_string(format!("{}.out", path.display())).ok()?.lines() {
+        let words: Vec<_> = line.split_whitespace().collect();
+        let Some(name) =
+            line.split("[proto: ").nth(1).and_then(|rest| rest.split([']', '[']).next())
+        else {
+            continue;
+        };
+        let name = name.split_once('/').map_or(name, |(_, name)| name);
+        let end = |at: usize| words.get(at)?.parse::<SocketAddr>().ok();
+        let (Some(one), Some(other)) = (end(2), end(4)) else { continue };
+        if !line.starts_with('\t') || name == "Unknown" {
+            continue;
+        }
+        // A question for a name is no peer's.
+        let peers = !name.starts_with("DNS") && LABELS.iter().any(|label| name.contains(label));
+        for (own, other) in [(one.ip(), other.ip()), (other.ip(), one.ip())] {
+            let own = labels.entry(own).or_default();
+            if peers {
+                own.0.insert(other);
+            } else {
+                own.1 += 1;
+            }
+        }
+    }
+    Some(labels)
+}
+
+fn captures(folder: &Path) -> Vec<(String, PathBuf)> {
+    let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+    let is_capture = |path: &PathBuf| {
+        matches!(path.extension().and_then(|name| name.to_str()), Some("pcap" | "pcapng"))
+    };
+    let mut files: Vec<_> = files.filter(is_capture).collect();
+    files.sort();
+    let name = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().into_owned();
+    files.into_iter().map(|path| (name(&path), path)).collect()
+}
+
+#[test]
+fn clients_of_peers_are_listed_as_the_labels_of_ndpi_say() {
+    let Some(folder) = std::env::var_os("SIDON_CORPUS").map(PathBuf::from) else {
+        eprintln!("SKIPPED: SIDON_CORPUS is not set, no host was compared with nDPI's labels");
+        return;
+    };
+    // By how many peers a host must have to count: hosts with so many, and those of them listed.
+    const LEAST: [usize; 3] = [1, 3, 10];
+    let mut found = [[0usize; 2]; 3];
+    let (mut right, mut wrong, mut negatives) = (0, 0, 0);
+    let mut flagged: BTreeMap<String, Vec<Suspect>> = BTreeMap::new();
+    let mut compared = Vec::new();
+    for (part, is_p2p) in [("p2p", true), ("nonp2p", false)] {
+        for (name, path) in captures(&folder.join(part)) {
+            let packets = capture(&path);
+            let mut monitor = P2p::new(Shape::within((16 << 20) / 20), Seed(8)).unwrap();
+            packets.chunks(512).for_each(|batch| monitor.take(batch));
+            let suspects = monitor.suspects(LISTED);
+            let listed = hosts(&suspects);
+            let exact = exactly(&packets, Keeping::Exact);
+            if exact.pairs() >= 50 {
+                let all = exact.suspects(LISTED).len();
+                compared.push((name.clone(), all, differences(&packets)));
+            }
+            if let Some(labels) = labels(&path) {
+                for (host, (peers, others)) in &labels {
+                    let peers = if is_p2p { peers.len() } else { 0 };
+                    for (least, [all, hits]) in LEAST.iter().zip(&mut found) {
+                        if peers >= *least {
+                            *all += 1;
+                            *hits += usize::from(listed.contains(host));
+                        }
+                    }
+                    negatives += usize::from(peers == 0 && *others > 0);
+                    match (listed.contains(host), peers > 0) {
+                        (true, true) => right += 1,
+                        (true, false) => wrong += 1,
+                        _ => {}
+                    }
+                }
+            }
+            for suspect in &suspects {
+                println!("{part}/{name}: {} scores {}", suspect.host, suspect.score);
+                suspect.reasons.iter().for_each(|reason| println!("    {reason}"));
+            }
+            flagged.insert(format!("{part}/{name}"), suspects);
+        }
+    }
+    println!("\nprecision: {right} of {} listed hosts with labels are peers'", right + wrong);
+    println!("negatives: {wrong} listed of {negatives} hosts with other labels only");
+    println!("{:>30}{:>8}{:>8}", "hosts with labelled peers", "all", "listed");
+    for (least, [all, hits]) in LEAST.iter().zip(found) {
+        println!("{:>30}{all:>8}{hits:>8}", format!("{least} or more"));
+    }
+    print_differences(&compared);
+    for (name, host) in [
+        ("p2p/bittorrent_transmission.pcapng", "192.168.1.128"),
+        ("p2p/skype.pcap", "192.168.1.34"),
+        ("p2p/gnutella.pcap", "10.1.4.176"),
+        ("p2p/ethereum.pcap", "192.168.1.184"),
+    ] {
+        let host: IpAddr = host.parse().unwrap();
+        assert!(flagged[name].iter().any(|suspect| suspect.host == host), "{name}");
+    }
+    let false_ones: usize = flagged
+        .iter()
+        .filter(|(name, _)| name.starts_with("nonp2p"))
+        .map(|(_, suspects)| suspects.len())
+        .sum();
+    assert!(false_ones <= 2, "{false_ones} hosts listed where there are no peers");
+    assert_eq!(wrong, 0, "listed hosts have other labels only");
+    let [all, hits] = found[2];
+    assert!(all >= 4 && hits == all, "{hits} of {all} hosts of ten peers or more");
+    for (name, _, [_, _, [_, _, fingerprint]]) in &compared {
+        assert_eq!(*fingerprint, [0, 0], "{name} at 32 bits a pair");
+    }
+}
