@@ -5,12 +5,14 @@ mod demo;
 mod generate;
 mod lab;
 mod machine;
+mod manual;
 mod plan;
 mod saved;
+mod serve;
 mod show;
 mod watch;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
 
 /// Compact memory for network flows, with answers that carry their certainty.
@@ -23,12 +25,15 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Completions(manual::CompletionArgs),
     Demo(demo::Args),
     Generate(generate::Args),
     Lab(lab::Args),
     Machine(machine::Args),
+    Man(manual::ManArgs),
     Merge(saved::merge::Args),
     Plan(plan::Args),
+    Serve(serve::Args),
     Show(saved::show::Args),
     Watch(watch::Args),
 }
@@ -36,12 +41,15 @@ enum Command {
 fn main() -> ExitCode {
     let success = |()| ExitCode::SUCCESS;
     let done = match Cli::parse().command {
+        Command::Completions(args) => manual::completions(&args, Cli::command()).map(success),
         Command::Demo(args) => demo::run(&args).map(success),
         Command::Generate(args) => generate::run(&args).map(success),
         Command::Lab(args) => lab::run(&args).map(success),
         Command::Machine(args) => machine::run(&args).map(success),
+        Command::Man(args) => manual::man(&args, Cli::command()).map(success),
         Command::Merge(args) => saved::merge::run(&args),
         Command::Plan(args) => plan::run(&args).map(success),
+        Command::Serve(args) => serve::run(&args).map(success),
         Command::Show(args) => saved::show::run(&args),
         Command::Watch(args) => watch::run(&args),
     };

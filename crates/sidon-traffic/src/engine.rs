@@ -10,7 +10,7 @@
 
 use crate::{
     Decoder, Filter, Frame, Packet, Verdict,
-    audit::Audit,
+    audit::{Audit, Peers},
     batch::{self, Batch},
     budget::{self, Budget, SHARDS},
     event::Event,
@@ -19,12 +19,13 @@ use crate::{
     monitor::{
         alarms::Alarms,
         connections::Connections,
-        machine::{Definition, Runner},
+        machine::{self, Definition, Runner},
         p2p::{self, All, Keeping, P2p},
         sizes,
         subnet::Watched,
     },
-    report::Report,
+    query::{self, Answer, Question},
+    report::{self, Report},
     shard::Shard,
     snapshot::Snapshot,
 };
@@ -375,6 +376,64 @@ impl Engine {
         self.budget.bytes().unwrap_or(u64::MAX)
     }
 
+    /// The report on everything so far, while packets go on coming. Alarms are those that were
+    /// raised: what has not yet held long enough is not.
+    ///
+    /// # Panics
+    /// If a worker panicked.
+    pub fn report(&mut self) -> Report {
+        self.flush();
+        self.recall();
+        self.age();
+        let Crew::Alone { shards, .. } = &self.crew else {
+            unreachable!("the shards were called back");
+        };
+        let (peers, peers_audit) = self.peers();
+        let report = report::of(report::Parts {
+            connections: &self.connections,
+            alarms: &self.alarms,
+            peers: &peers,
+            peers_audit,
+            machines: &self.machine_counts(),
+            allocated: self.allocated(),
+            settings: &self.settings,
+            ledger: self.settled(),
+            shards,
+            first_ns: self.first_ns,
+            last_ns: self.last_ns,
+        });
+        self.start();
+        report
+    }
+
+    /// What is known of a flow, an address or a service, of all packets so far.
+    ///
+    /// # Panics
+    /// If a worker panicked.
+    pub fn answer(&mut self, question: &Question) -> Answer {
+        self.flush();
+        self.recall();
+        self.age();
+        let Crew::Alone { shards, .. } = &self.crew else {
+            unreachable!("the shards were called back");
+        };
+        let answer = query::answer(question, shards, &self.connections, self.settings.seed);
+        self.start();
+        answer
+    }
+
+    /// No more packets come: alarms whose condition holds now are raised.
+    pub fn end(&mut self) {
+        self.flush();
+        self.age();
+        self.alarms.end(self.last_ns);
+        if let (Some(sink), Some(packet)) = (&self.settings.events, &self.last_packet)
+            && let Ok(mut sink) = sink.lock()
+        {
+            self.alarms.drain_events(packet, &mut *sink);
+        }
+    }
+
     /// The report on everything so far, the shards as they are, and every source address.
     ///
     /// # Panics
@@ -384,49 +443,28 @@ impl Engine {
         (snapshot.report(), snapshot.into_shards())
     }
 
-    /// Everything that is known so far.
+    /// Everything that is known, after the last packet.
     ///
     /// # Panics
     /// If a worker panicked.
     pub fn snapshot(mut self) -> Snapshot {
-        self.flush();
-        let mut shards = match self.crew {
-            Crew::Alone { shards, .. } => shards,
-            Crew::Many { workers, .. } => {
-                let parts = workers.into_iter().map(|worker| {
-                    drop(worker.batches);
-                    worker.thread.join().expect("a worker does not panic")
-                });
-                parts.flatten().collect()
-            }
+        self.end();
+        self.recall();
+        let (peers, peers_audit) = self.peers();
+        let (ledger, machines, allocated) =
+            (self.settled(), self.machine_counts(), self.allocated());
+        let Crew::Alone { shards, .. } = self.crew else {
+            unreachable!("the shards were called back");
         };
-        shards.sort_by_key(Shard::number);
-        self.connections.pass(self.last_ns);
-        for machine in &mut self.machines {
-            machine.pass(self.last_ns);
-            self.ledger.refused("machines", machine.counts().refused);
-            self.ledger.dont_know("machines", machine.counts().dont_know);
-        }
-        self.alarms.end(self.last_ns);
-        if let (Some(sink), Some(packet)) = (&self.settings.events, &self.last_packet)
-            && let Ok(mut sink) = sink.lock()
-        {
-            self.alarms.drain_events(packet, &mut *sink);
-        }
-        self.ledger.refused("p2p_pairs", self.p2p.refused());
-        self.ledger.refused("p2p_hosts", self.p2p.displaced());
-        self.ledger.dont_know("p2p_pairs", self.p2p.dont_know());
-        let peers = self.p2p.suspects(p2p::LISTED);
-        let twin = self.p2p_twin.as_ref();
         Snapshot {
-            peers_audit: twin.map(|twin| Audit::default().and_p2p(&peers, Some(twin)).p2p),
+            peers_audit,
             peers,
-            machines: self.machines.iter().map(Runner::counts).collect(),
-            allocated: self.budget.bytes().unwrap_or(u64::MAX),
+            machines,
+            allocated,
             settings: self.settings,
             expression: self.filter.text().to_owned(),
             tunnels: self.decoder.tunnels,
-            ledger: self.ledger,
+            ledger,
             shards,
             connections: self.connections,
             alarms: self.alarms,
@@ -461,6 +499,51 @@ impl Engine {
         *self = Engine { source_before, ..Engine::new(settings, filter, decoder)? };
         self.start();
         Ok(done)
+    }
+
+    /// It is as late as the last packet says: what is too old goes.
+    fn age(&mut self) {
+        self.connections.pass(self.last_ns);
+        for machine in &mut self.machines {
+            machine.pass(self.last_ns);
+        }
+    }
+
+    /// Takes the shards back from the threads.
+    fn recall(&mut self) {
+        let Crew::Many { workers, .. } = &mut self.crew else { return };
+        let parts = workers.drain(..).map(|worker| {
+            drop(worker.batches);
+            worker.thread.join().expect("a worker does not panic")
+        });
+        let mut shards: Vec<_> = parts.flatten().collect();
+        shards.sort_by_key(Shard::number);
+        self.crew = Crew::Alone { shards, batch: Box::default() };
+    }
+
+    /// The ledger with what the tables of hosts and machines refused; the shards' is with them.
+    fn settled(&self) -> Ledger {
+        let mut ledger = self.ledger.clone();
+        for machine in &self.machines {
+            ledger.refused("machines", machine.counts().refused);
+            ledger.dont_know("machines", machine.counts().dont_know);
+        }
+        ledger.refused("p2p_pairs", self.p2p.refused());
+        ledger.refused("p2p_hosts", self.p2p.displaced());
+        ledger.dont_know("p2p_pairs", self.p2p.dont_know());
+        ledger
+    }
+
+    /// Hosts like peers, and what exact maps say of them, if they run.
+    fn peers(&self) -> (Vec<p2p::Suspect>, Option<Peers>) {
+        let peers = self.p2p.suspects(p2p::LISTED);
+        let twin = self.p2p_twin.as_ref();
+        let audit = twin.map(|twin| Audit::default().and_p2p(&peers, Some(twin)).p2p);
+        (peers, audit)
+    }
+
+    fn machine_counts(&self) -> Vec<machine::Counts> {
+        self.machines.iter().map(Runner::counts).collect()
     }
 }
 

@@ -62,6 +62,7 @@ pub struct Report {
 /// What a report is made of.
 pub(crate) struct Parts<'a> {
     pub(crate) settings: &'a Settings,
+    /// Without what shards and connections refused, which is with them.
     pub(crate) ledger: Ledger,
     pub(crate) shards: &'a [Shard],
     pub(crate) connections: &'a Connections,
@@ -75,8 +76,17 @@ pub(crate) struct Parts<'a> {
 }
 
 pub(crate) fn of(parts: Parts<'_>) -> Report {
-    let Parts { settings, ledger, shards, connections, alarms, peers, peers_audit, .. } = parts;
+    let Parts { settings, mut ledger, shards, connections, alarms, peers, peers_audit, .. } = parts;
     let Parts { allocated, first_ns, last_ns, .. } = parts;
+    for shard in shards {
+        ledger.refused("known_sources", shard.unlearnt);
+        ledger.refused("sizes", shard.sizes.refused);
+        ledger.refused("sources_v4", shard.sources.refused[0]);
+        ledger.refused("sources_v6", shard.sources.refused[1]);
+    }
+    let counts = connections.counts();
+    ledger.refused("connections", counts.refused);
+    ledger.dont_know("connections", counts.dont_know);
     let mut new_sources: Vec<_> =
         shards.iter().flat_map(|shard| shard.sources.new_by_subnet()).collect();
     new_sources.sort_by_key(|&(subnet, hosts)| (std::cmp::Reverse(hosts), subnet));
@@ -94,7 +104,7 @@ pub(crate) fn of(parts: Parts<'_>) -> Report {
         subnets: settings.subnets.iter().map(|one| (one.to_string(), one.list())).collect(),
         alarms: alarms.alarms().to_vec(),
         alarms_unlisted: alarms.unlisted(),
-        connections: connections.counts(),
+        connections: counts,
         stranger_rate: connections.stranger_rate(),
         audit: audits
             .reduce(|all, audit| all.with(&audit))
@@ -159,9 +169,16 @@ impl Report {
             "new_sources_total": self.new_sources_total,
         });
         let Counts { half_open, peak_half_open, open, dont_know, .. } = self.connections;
-        let by_state = OUTCOMES.iter().zip(self.connections.by_state);
+        let states = |counts: [u64; OUTCOMES.len()]| -> Value {
+            OUTCOMES
+                .iter()
+                .zip(counts)
+                .map(|(name, n)| (name.to_string(), Value::from(n)))
+                .collect()
+        };
         json["connections"] = json!({
-            "by_state": by_state.map(|(name, n)| (name.to_string(), Value::from(n))).collect::<Value>(),
+            "by_state": states(self.connections.by_state),
+            "present_by_state": states(self.connections.present),
             "half_open": half_open,
             "peak_half_open": peak_half_open,
             "open": open,

@@ -2,7 +2,7 @@
 
 use sidon::Seed;
 use sidon_traffic::{
-    Decoder, Engine, Filter, Generator, Mix, Report, Settings, Source, generate::Flood,
+    Decoder, Engine, Filter, Generator, Mix, Question, Report, Settings, Source, generate::Flood,
 };
 use std::{
     collections::HashMap,
@@ -82,6 +82,71 @@ fn answers_do_not_depend_on_the_number_of_threads() {
     assert_eq!(one, answer(2));
     assert_eq!(one, answer(3));
     assert_eq!(one, answer(8));
+}
+
+#[test]
+fn reports_on_the_way_are_those_of_a_run_that_ends_there_and_change_nothing() {
+    let (mix, half) = (flooded(60_000), 40_000);
+    let question = "10.0.0.80".parse().unwrap();
+    let settings = Settings { audit: false, ..settings() };
+    let undisturbed = run(mix, settings.clone());
+    // What holds at the end is raised at the end, and not before it has held for long enough.
+    let but_alarms = |report: Report| Report { alarms: Vec::new(), ..report }.to_json();
+    for threads in [1, 3] {
+        let settings = Settings { threads, ..settings.clone() };
+        let (mut engine, mut other) = (engine(settings.clone()), Some(engine(settings)));
+        for (number, packet) in Generator::new(mix, 3).unwrap().enumerate() {
+            if number == half {
+                let report = but_alarms(engine.report());
+                assert!(report == but_alarms(engine.report()), "asked twice");
+                let ended = other.take().map(|other| but_alarms(other.finish().0));
+                assert!(Some(report) == ended, "a run that ends there");
+            }
+            if number % 10_007 == 0 {
+                let _ = engine.answer(&question);
+            }
+            engine.packet(&packet);
+            if let Some(other) = &mut other {
+                other.packet(&packet);
+            }
+        }
+        assert!(engine.finish().0.to_json() == undisturbed.to_json(), "asked on the way");
+    }
+}
+
+#[test]
+fn answers_hold_the_truth_and_say_when_they_are_sure() {
+    let mix = flooded(200_000);
+    let mut exact: HashMap<_, u64> = HashMap::new();
+    let mut engine = engine(Settings { memory: 1 << 20, audit: false, ..settings() });
+    for packet in Generator::new(mix, 3).unwrap() {
+        *exact.entry(packet.flow.undirected()).or_default() += 1;
+        engine.packet(&packet);
+    }
+    let (mut sure, mut unsure) = (0, 0);
+    for (flow, &truth) in exact.iter().take(5_000) {
+        let answer = engine.answer(&Question::Flow(flow.reversed()));
+        let [_, packets] = answer.amounts;
+        assert!(packets.least <= truth && truth <= packets.most, "{flow} {truth} {packets:?}");
+        match answer.is_seen() {
+            Some(seen) => {
+                assert!(seen, "{flow} was seen");
+                sure += 1;
+            }
+            None => unsure += 1,
+        }
+    }
+    assert!(sure > 100 && unsure > 100, "{sure} {unsure}");
+    // Flows that never were: no answer says that they were seen, and none has a certain state.
+    for port in 1..2_000 {
+        let flow = sidon_traffic::FlowKey::v4([192, 0, 2, 1], [192, 0, 2, 2], [port, 9], 6);
+        let answer = engine.answer(&Question::Flow(flow));
+        assert_ne!(answer.is_seen(), Some(true));
+        let connection = answer.connection.unwrap();
+        if connection.certainty == sidon::Certainty::Certain {
+            assert!(!matches!(connection.state, sidon::Lookup::State(_)));
+        }
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `sidon demo`: a minute in which a newcomer sees what the tool does.
 
-mod live;
+pub(crate) mod live;
 mod recount;
 
 use crate::{plan::count::memory, show};

@@ -149,8 +149,13 @@ pub struct Exporter {
     origin: Origin,
     parser: NetflowParser,
     counts: Counts,
-    /// The number that the next datagram should have; `None` if that cannot be known.
+    /// The number of the last datagram, and that which the next should have; `None` if that
+    /// cannot be known.
+    last: Option<u32>,
     expected: Option<u32>,
+    /// Whether the numbers of IPFIX include the records of their own datagram, as some exporters
+    /// have it against the standard; `None` while nobody knows.
+    includes: Option<bool>,
     last_ns: u64,
     /// The rate for all, and the rates of samplers.
     rate: Option<Sampling>,
@@ -180,7 +185,9 @@ impl Exporter {
             origin,
             parser,
             counts: Counts::default(),
+            last: None,
             expected: None,
+            includes: None,
             last_ns: 0,
             rate: None,
             samplers: Vec::new(),
@@ -264,9 +271,10 @@ impl Exporter {
                     // Of a set that waits nobody knows how many records it has, and one that
                     // waited belongs to an earlier datagram.
                     let untold = untold || self.counts.not_understood != before;
-                    let records = self.counts.records - flows + self.counts.options - options;
-                    let records = u32::try_from(records).ok().filter(|_| !untold);
-                    self.sequence(packet.header.sequence_number, records, Unit::Records);
+                    let known = |n: u64| u32::try_from(n).ok().filter(|_| !untold);
+                    let flows = known(self.counts.records - flows);
+                    let options = known(self.counts.options - options);
+                    self.records(packet.header.sequence_number, flows.zip(options));
                 }
                 _ => self.counts.malformed += 1,
             }
@@ -427,6 +435,25 @@ impl Exporter {
         }
     }
 
+    /// The number of a datagram of IPFIX with so many records of flows and of options. By the
+    /// standard it counts the records of all kinds before it; some count those of flows with its own.
+    fn records(&mut self, number: u32, here: Option<(u32, u32)>) {
+        let own = self.last.zip(here).map(|(last, (flows, _))| last.wrapping_add(flows));
+        if self.includes.is_none() && self.expected.is_some() && self.expected != own {
+            let matches = [self.expected, own].map(|should| should == Some(number));
+            self.includes = match matches {
+                [true, false] => Some(false),
+                [false, true] => Some(true),
+                _ => None,
+            };
+        }
+        if self.includes == Some(true) {
+            self.expected = own;
+        }
+        let next = here.map(|(flows, options)| flows.saturating_add(options));
+        self.sequence(number, next, Unit::Records);
+    }
+
     /// Compares the number of a datagram with what it should be, and says what the next should be:
     /// this one and so many more, `None` if nobody knows.
     fn sequence(&mut self, number: u32, next: Option<u32>, unit: Unit) {
@@ -446,6 +473,7 @@ impl Exporter {
                 }
             }
         }
+        self.last = Some(number);
         self.expected = next.map(|next| number.wrapping_add(next));
     }
 

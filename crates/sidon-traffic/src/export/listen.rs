@@ -14,6 +14,8 @@ use std::{
 
 /// Datagrams that may wait to be looked at; more wait in the kernel, and are dropped there.
 const QUEUE: usize = 256;
+/// Bytes that the kernel is asked to keep for a socket: exporters send in bursts.
+const ROOM: u32 = 8 << 20;
 /// How often a thread looks whether it is to end.
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -41,6 +43,7 @@ impl Listener {
         let mut listener = Listener::default();
         for address in addresses {
             let socket = UdpSocket::bind(address)?;
+            crate::live::widen(&socket, ROOM);
             socket.set_read_timeout(Some(PAUSE))?;
             listener.sockets.push(socket);
         }

@@ -27,6 +27,7 @@ pub use privilege::{Confined, give_up};
 
 use crate::{Frame, LinkType};
 use ring::Ring;
+pub(crate) use ring::widen;
 use std::{io, time::Duration};
 
 /// How an interface is to be read.

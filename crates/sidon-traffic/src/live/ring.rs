@@ -6,7 +6,7 @@ use std::{
     ffi::{CStr, CString, c_int, c_void},
     io,
     mem::{offset_of, size_of, zeroed},
-    os::fd::{AsRawFd, FromRawFd, OwnedFd},
+    os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
     ptr::{self, NonNull},
     sync::atomic::{AtomicU32, Ordering},
     time::Duration,
@@ -59,13 +59,29 @@ fn failed(what: &'static str) -> LiveError {
     LiveError::System { what, why }
 }
 
-fn set<T>(socket: &OwnedFd, level: c_int, name: c_int, value: &T) -> io::Result<()> {
+fn set<T>(socket: &impl AsFd, level: c_int, name: c_int, value: &T) -> io::Result<()> {
     let length = size_of::<T>() as libc::socklen_t;
     // SAFETY: the kernel reads `length` bytes of `value`, which lives through the call.
     let done = unsafe {
-        libc::setsockopt(socket.as_raw_fd(), level, name, ptr::from_ref(value).cast(), length)
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            level,
+            name,
+            ptr::from_ref(value).cast(),
+            length,
+        )
     };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Has the kernel keep so many bytes for a socket, or as many as it allows.
+pub(crate) fn widen(socket: &impl AsFd, bytes: u32) {
+    for name in [libc::SO_RCVBUFFORCE, libc::SO_RCVBUF] {
+        // The first may pass the system's limit, and takes a capability.
+        if set(socket, libc::SOL_SOCKET, name, &(bytes as c_int)).is_ok() {
+            return;
+        }
+    }
 }
 
 /// A socket to ask about interfaces: any will do, and this kind is free to all.

@@ -353,7 +353,7 @@ fn read_counts(
 }
 
 fn states(counts: &Counts) -> Vec<u8> {
-    // What is half open or open now is in the map.
+    // What is present, half open or open now is in the map.
     let Counts { by_state, half_open: _, open: _, peak_half_open, dont_know, refused, .. } =
         *counts;
     let Counts { one_way, came_about, in_both, .. } = *counts;
@@ -368,6 +368,7 @@ fn read_states(mut bytes: In<'_>) -> Result<Counts, Malformed> {
     let [peak_half_open, dont_know, refused, one_way, came_about, in_both] = bytes.counts()?;
     bytes.end()?;
     Ok(Counts {
+        present: [0; _],
         by_state,
         half_open: 0,
         peak_half_open,

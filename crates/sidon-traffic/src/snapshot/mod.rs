@@ -63,16 +63,6 @@ pub struct Snapshot {
 impl Snapshot {
     /// The report.
     pub fn report(&self) -> Report {
-        let mut ledger = self.ledger.clone();
-        for shard in &self.shards {
-            ledger.refused("known_sources", shard.unlearnt);
-            ledger.refused("sizes", shard.sizes.refused);
-            ledger.refused("sources_v4", shard.sources.refused[0]);
-            ledger.refused("sources_v6", shard.sources.refused[1]);
-        }
-        let counts = self.connections.counts();
-        ledger.refused("connections", counts.refused);
-        ledger.dont_know("connections", counts.dont_know);
         report::of(report::Parts {
             connections: &self.connections,
             alarms: &self.alarms,
@@ -81,7 +71,7 @@ impl Snapshot {
             machines: &self.machines,
             allocated: self.allocated,
             settings: &self.settings,
-            ledger,
+            ledger: self.ledger.clone(),
             shards: &self.shards,
             first_ns: self.first_ns,
             last_ns: self.last_ns,

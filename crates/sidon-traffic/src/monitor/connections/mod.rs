@@ -21,11 +21,11 @@ mod twin;
 pub use life::OUTCOMES;
 pub use twin::Twin;
 
-use crate::{Packet, batch::PACKETS};
+use crate::{FlowKey, Packet, batch::PACKETS};
 use life::{Ageing, Life, Lives};
 use sidon::{
     Digest, Infeasible, Lookup, Seed,
-    ops::Next,
+    ops::{Next, StateMap},
     state::{
         Clock, Fingerprint, Period, State, Sweep,
         fingerprint::{Fate, Moves, Placing, Shape, Visited},
@@ -94,6 +94,8 @@ pub struct Counts {
     /// Connections by outcome, in the order of [`OUTCOMES`]: those that ended, and those still there
     /// by what they would be if nothing more came.
     pub by_state: [u64; OUTCOMES.len()],
+    /// Of those, the ones still there.
+    pub present: [u64; OUTCOMES.len()],
     /// Connections whose handshake is not complete, now.
     pub half_open: u64,
     /// The most of them there were at a time.
@@ -264,6 +266,7 @@ impl Connections {
         let census = self.map.census();
         for (life, cells) in self.lives.lives.iter().zip(&census) {
             counts.by_state[life.outcome()] += cells;
+            counts.present[life.outcome()] += cells;
         }
         counts
     }
@@ -276,6 +279,22 @@ impl Connections {
     /// Connections whose handshake is not complete, now.
     pub fn half_open(&self) -> u64 {
         self.counts.half_open
+    }
+
+    /// The state of a connection now, of either direction's key. What is over is forgotten after
+    /// seconds. Only a flow that is not in may be answered another's, see
+    /// [`stranger_rate`](Self::stranger_rate).
+    pub fn lookup(&self, flow: &FlowKey) -> Lookup<Life> {
+        match self.map.lookup(&flow.undirected()) {
+            Lookup::State(state) => Lookup::State(*self.lives.of(state)),
+            Lookup::Absent => Lookup::Absent,
+            Lookup::DontKnow => Lookup::DontKnow,
+        }
+    }
+
+    /// Connections that there was no room for.
+    pub fn refused(&self) -> u64 {
+        self.counts.refused
     }
 
     /// The map.

@@ -1,0 +1,38 @@
+//! `sidon man` and `sidon completions`: what the binary knows of its own command line.
+
+use anyhow::Context;
+use clap_complete::Shell;
+use std::{fs, path::PathBuf};
+
+/// Write the manual pages, one for each command, to a directory
+#[derive(Debug, clap::Args)]
+pub(crate) struct ManArgs {
+    /// The directory, which is made if need be
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+}
+
+/// Print a script that completes the command line in a shell
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  sidon completions bash > ~/.local/share/bash-completion/completions/sidon
+  sidon completions fish > ~/.config/fish/completions/sidon.fish")]
+pub(crate) struct CompletionArgs {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    shell: Shell,
+}
+
+pub(crate) fn man(args: &ManArgs, command: clap::Command) -> anyhow::Result<()> {
+    let place = || args.directory.display().to_string();
+    fs::create_dir_all(&args.directory).with_context(place)?;
+    clap_mangen::generate_to(command, &args.directory).with_context(place)
+}
+
+pub(crate) fn completions(args: &CompletionArgs, mut command: clap::Command) -> anyhow::Result<()> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut command, "sidon", &mut script);
+    std::io::Write::write_all(&mut std::io::stdout().lock(), &script)?;
+    Ok(())
+}

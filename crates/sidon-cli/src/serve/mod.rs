@@ -1,0 +1,198 @@
+//! `sidon serve`: the engine behind a page, an interface for programs, and metrics.
+
+mod chart;
+mod feed;
+mod guard;
+mod metrics;
+mod snapshot;
+mod traffic;
+mod web;
+
+use crate::{plan::count::memory, show};
+use anyhow::{Context, bail};
+use guard::Guard;
+use sidon::Seed;
+use sidon_traffic::{Decoder, Engine, Filter, Report, Settings, Tunnels};
+use std::{
+    net::{SocketAddr, TcpListener},
+    path::{Path, PathBuf},
+};
+use traffic::{Capture, Demo, Interface, Records, Traffic};
+
+/// Serves what `sidon watch` would report, while it happens: a page, JSON, and metrics
+///
+/// The page is at the address that is printed, and needs no internet. /api/v1/report is the report
+/// as JSON, /api/v1/query?q=... says what is known of one flow, address or service and how surely,
+/// /metrics is for Prometheus; docs/SERVE.md describes them. Bound to anything but the loopback
+/// interface, the server wants a token, which is also read from SIDON_TOKEN.
+#[derive(Debug, clap::Args)]
+#[command(
+    group = clap::ArgGroup::new("source").required(true),
+    after_long_help = "\
+EXAMPLES
+  sidon serve --demo
+  sidon serve -i eth0
+  sidon serve --netflow 0.0.0.0:2055 --templates templates.txt
+  sidon serve -r trace.pcapng --listen 127.0.0.1:8080
+  SIDON_TOKEN=$(openssl rand -hex 16) sidon serve --demo --listen 0.0.0.0:7700
+  curl -s 'http://127.0.0.1:7700/api/v1/query?q=443/tcp'"
+)]
+pub(crate) struct Args {
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:7700")]
+    listen: SocketAddr,
+    /// A capture: pcap or pcapng, plain or in gzip, zstd or lz4; - is standard input
+    #[arg(short, long, value_name = "FILE", group = "source")]
+    read: Option<PathBuf>,
+    /// An interface to read, with CAP_NET_RAW
+    #[arg(short, long, value_name = "NAME", group = "source")]
+    interface: Option<String>,
+    /// Memory that the kernel fills with packets of the interface
+    #[arg(long, value_name = "BYTES", default_value = "8MiB", value_parser = memory, requires = "interface")]
+    buffer: u64,
+    /// Where routers send NetFlow 5, 9 or IPFIX (repeatable)
+    #[arg(long, value_name = "ADDR:PORT", group = "source")]
+    netflow: Vec<String>,
+    /// Templates of flow records; read if it exists, and written with those learnt
+    #[arg(long, value_name = "FILE", requires = "netflow")]
+    templates: Option<PathBuf>,
+    /// A made-up office with a scan and a flood now and then, for ever
+    #[arg(long, group = "source")]
+    demo: bool,
+    /// What counts, as tcpdump takes it
+    #[arg(value_name = "EXPRESSION", trailing_var_arg = true)]
+    expression: Vec<String>,
+    /// Seconds of packet time to a second; a capture is read as fast as it goes without it
+    #[arg(long, value_name = "FACTOR", value_parser = speed)]
+    speed: Option<f64>,
+    /// What clients have to give, as a bearer token
+    #[arg(long, value_name = "TOKEN", conflicts_with = "token_file")]
+    token: Option<String>,
+    /// A file with the token
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// A name under which the server may be asked for, besides addresses and localhost (repeatable)
+    #[arg(long, value_name = "NAME")]
+    host: Vec<String>,
+    /// Memory for all tables
+    #[arg(short, long, value_name = "BYTES", default_value = "16MiB", value_parser = memory)]
+    memory: u64,
+    /// Threads that own tables; the answers are the same for any number
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=8))]
+    threads: u8,
+    /// How many of the heaviest to list
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    top: u16,
+    /// Look into GRE, VXLAN, Geneve and IP in IP: the innermost packet counts
+    #[arg(long)]
+    inner: bool,
+    /// The tables' secret, and the traffic's of a demo; without it new ones are drawn
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<u64>,
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(speed) if (1e-3..=1e6).contains(&speed) => Ok(speed),
+        _ => Err("expected a number from 0.001 to 1000000".to_owned()),
+    }
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let token = token(args)?;
+    if token.is_none() && !args.listen.ip().is_loopback() {
+        bail!(
+            "{} is not the loopback interface: a token is needed, by --token, --token-file or \
+             SIDON_TOKEN",
+            args.listen
+        );
+    }
+    let filter: Filter = args.expression.join(" ").parse().context("the expression")?;
+    let seed = match args.seed {
+        Some(seed) => Seed(seed.into()),
+        None => Seed::random().context("no random seed")?,
+    };
+    let settings = Settings {
+        memory: args.memory,
+        threads: args.threads.into(),
+        top: args.top.into(),
+        ..Settings::new(seed)
+    };
+    let tunnels = if args.inner { Tunnels::Inner } else { Tunnels::Outer };
+    let traffic = traffic(args)?;
+    let engine = Engine::new(settings, filter, Decoder { tunnels })?;
+    let listener = TcpListener::bind(args.listen)
+        .with_context(|| format!("cannot listen at {}", args.listen))?;
+    listener.set_nonblocking(true)?;
+    show::print(&format!("http://{}/  {}", listener.local_addr()?, traffic.name()))?;
+
+    // Everything is open now. No thread that follows can do more than it must: of files, the
+    // process's own figures are read, and templates written.
+    let files = [Some(Path::new("/proc/self")), args.templates.as_deref()];
+    let confined = sidon_traffic::live::give_up(files.into_iter().flatten());
+    if args.interface.is_some() && !confined.powerless {
+        eprintln!("sidon: capabilities could not be given up");
+    }
+    let (feed, feeding) = feed::start(engine, traffic);
+    let app = web::App { feed, guard: Guard::new(token, &args.host) };
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let served = runtime.block_on(serve(listener, app));
+    runtime.shutdown_background();
+    let report = feeding.stop()?;
+    served?;
+    last_words(&report)
+}
+
+/// The token, if there is one: it is not empty.
+fn token(args: &Args) -> anyhow::Result<Option<String>> {
+    let token = match (&args.token, &args.token_file) {
+        (Some(token), _) => Some(token.clone()),
+        (None, Some(path)) => {
+            let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+            Some(text.trim().to_owned())
+        }
+        (None, None) => std::env::var("SIDON_TOKEN").ok(),
+    };
+    match token {
+        Some(token) if token.is_empty() => bail!("the token is empty"),
+        token => Ok(token),
+    }
+}
+
+fn traffic(args: &Args) -> anyhow::Result<Box<dyn Traffic>> {
+    if !args.netflow.is_empty() {
+        return Ok(Box::new(Records::bind(&args.netflow, args.templates.clone())?));
+    }
+    if let Some(name) = &args.interface {
+        return Ok(Box::new(Interface::open(name, args.buffer)?));
+    }
+    if let Some(path) = &args.read {
+        return Ok(Box::new(Capture::open(path, args.speed)?));
+    }
+    Ok(Box::new(Demo::new(args.seed.unwrap_or(1), args.speed.unwrap_or(1.0))?))
+}
+
+/// Serves until a signal comes.
+async fn serve(listener: TcpListener, app: web::App) -> anyhow::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        served = axum::serve(listener, web::router(app)) => Ok(served?),
+        _ = interrupt.recv() => Ok(()),
+        _ = terminate.recv() => Ok(()),
+    }
+}
+
+fn last_words(report: &Report) -> anyhow::Result<()> {
+    let ledger = &report.ledger;
+    show::print(&format!(
+        "{} packets seen, {} not accounted for; {} alarms; tables {}",
+        show::whole(ledger.seen),
+        ledger.balance(),
+        show::whole(report.alarms.len() as u64 + report.alarms_unlisted),
+        show::bytes(report.allocated)
+    ))
+}

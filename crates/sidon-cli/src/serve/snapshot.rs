@@ -1,0 +1,186 @@
+//! What is known at one moment, and how the last five minutes went.
+
+use serde_json::{Value, json};
+use sidon_traffic::{Report, monitor::connections::OUTCOMES, time};
+use std::{
+    collections::VecDeque,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+/// Moments that are kept.
+pub(super) const KEPT: usize = 300;
+/// Subnets that a snapshot lists.
+const SUBNETS: usize = 50;
+
+/// Whether packets come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Status {
+    Running,
+    /// No more come, and why.
+    Over(String),
+}
+
+/// Figures of one moment.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Moment {
+    /// Seconds since the start.
+    pub(super) at: f64,
+    pub(super) packets_per_second: f64,
+    pub(super) bits_per_second: f64,
+    pub(super) tables: u64,
+    pub(super) resident: Option<u64>,
+    pub(super) half_open: u64,
+    pub(super) open: u64,
+    /// Connections that are there, in the order of [`OUTCOMES`].
+    pub(super) present: [u64; OUTCOMES.len()],
+}
+
+/// Everything that is served, of one moment.
+#[derive(Debug)]
+pub(super) struct Snapshot {
+    pub(super) report: Report,
+    /// Subnets with new addresses; the report lists the first of them.
+    pub(super) new_subnets: u64,
+    pub(super) status: Status,
+    /// Nanoseconds since 1970.
+    pub(super) made_ns: u64,
+    /// How long the report took.
+    pub(super) took: Duration,
+    pub(super) uptime: Duration,
+    pub(super) source: String,
+    /// What exporters of flow records sent, if there are any.
+    pub(super) exporters: Option<Value>,
+    pub(super) number: u64,
+    pub(super) history: Vec<Moment>,
+    /// The answer to `/api/v1/report`.
+    pub(super) text: String,
+}
+
+/// What goes from one snapshot to the next.
+pub(super) struct Course {
+    pub(super) status: Status,
+    source: String,
+    started: Instant,
+    number: u64,
+    /// When the last snapshot was made, and the packets and bytes until then.
+    last: (Instant, u64, u64),
+    history: VecDeque<Moment>,
+}
+
+impl Course {
+    pub(super) fn new(source: String) -> Self {
+        let (now, history) = (Instant::now(), VecDeque::with_capacity(KEPT));
+        Course {
+            status: Status::Running,
+            source,
+            started: now,
+            number: 0,
+            last: (now, 0, 0),
+            history,
+        }
+    }
+
+    /// The next snapshot.
+    pub(super) fn publish(
+        &mut self,
+        mut report: Report,
+        took: Duration,
+        exporters: Option<Value>,
+    ) -> Snapshot {
+        let (now, ledger) = (Instant::now(), &report.ledger);
+        let (before, packets, bytes) =
+            std::mem::replace(&mut self.last, (now, ledger.seen, ledger.wire_bytes));
+        let seconds = now.duration_since(before).as_secs_f64();
+        let per_second = |more: u64| if seconds > 0.0 { more as f64 / seconds } else { 0.0 };
+        let moment = Moment {
+            at: now.duration_since(self.started).as_secs_f64(),
+            packets_per_second: per_second(ledger.seen.saturating_sub(packets)),
+            bits_per_second: 8.0 * per_second(ledger.wire_bytes.saturating_sub(bytes)),
+            tables: report.allocated,
+            resident: crate::demo::live::resident(),
+            half_open: report.connections.half_open,
+            open: report.connections.open,
+            present: report.connections.present,
+        };
+        if self.history.len() == KEPT {
+            self.history.pop_front();
+        }
+        self.history.push_back(moment);
+        self.number += 1;
+        let new_subnets = report.new_sources.len() as u64;
+        report.new_sources.truncate(SUBNETS);
+        report.new_sources.shrink_to_fit();
+        let made = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let mut snapshot = Snapshot {
+            report,
+            new_subnets,
+            status: self.status.clone(),
+            made_ns: made.as_nanos() as u64,
+            took,
+            uptime: self.started.elapsed(),
+            source: self.source.clone(),
+            exporters,
+            number: self.number,
+            history: self.history.iter().copied().collect(),
+            text: String::new(),
+        };
+        snapshot.text = snapshot.to_json().to_string();
+        snapshot
+    }
+}
+
+impl Snapshot {
+    /// The latest moment.
+    pub(super) fn now(&self) -> Moment {
+        self.history.last().copied().unwrap_or_default()
+    }
+
+    fn to_json(&self) -> Value {
+        let now = self.now();
+        let (status, detail) = match &self.status {
+            Status::Running => ("running", None),
+            Status::Over(why) => ("over", Some(why)),
+        };
+        let mut report = self.report.to_json();
+        report["new_sources_subnets"] = self.new_subnets.into();
+        let mut json = json!({
+            "version": 1,
+            "number": self.number,
+            "time": time::iso8601(self.made_ns),
+            "uptime_seconds": self.uptime.as_secs_f64(),
+            "source": { "name": self.source, "status": status, "detail": detail },
+            "rates": {
+                "packets_per_second": now.packets_per_second,
+                "bits_per_second": now.bits_per_second,
+            },
+            "process": { "resident_bytes": now.resident },
+            "report_seconds": self.took.as_secs_f64(),
+            "report": report,
+        });
+        if let Some(exporters) = &self.exporters {
+            json["source"]["exporters"] = exporters.clone();
+        }
+        json
+    }
+
+    /// The last five minutes, an array a figure.
+    pub(super) fn history_json(&self) -> Value {
+        let column = |figure: &dyn Fn(&Moment) -> Value| -> Value {
+            self.history.iter().map(figure).collect()
+        };
+        let states = OUTCOMES.iter().enumerate();
+        let states =
+            states.map(|(i, name)| (name.to_string(), column(&|moment| moment.present[i].into())));
+        json!({
+            "version": 1,
+            "seconds": column(&|moment| moment.at.into()),
+            "packets_per_second": column(&|moment| moment.packets_per_second.into()),
+            "bits_per_second": column(&|moment| moment.bits_per_second.into()),
+            "tables_bytes": column(&|moment| moment.tables.into()),
+            "resident_bytes": column(&|moment| moment.resident.into()),
+            "half_open": column(&|moment| moment.half_open.into()),
+            "open": column(&|moment| moment.open.into()),
+            "present_by_state": states.collect::<Value>(),
+        })
+    }
+}

@@ -1,0 +1,288 @@
+//! Questions about one key, answered from the tables with how far each answer can be trusted.
+//!
+//! ```text
+//! "10.0.0.1:443 -> 10.0.0.2:5555 tcp"   seen? how big? in which state?
+//! "10.0.0.1"                            seen? how big? a source?
+//! "443/tcp"                             seen? how big?
+//! ```
+//! *Yes* is a fact when the key has an entry, *no* when nobody was turned away from its place, and
+//! between the two there is *unknown*, with the most that it may be. Asking changes nothing.
+
+use crate::{
+    FlowKey, batch,
+    flow::protocol,
+    monitor::{
+        connections::{Connections, OUTCOMES, life::Life},
+        sizes::{self, Port},
+    },
+    report::certainty,
+    shard::Shard,
+};
+use serde_json::{Value, json};
+use sidon::{Certainty, Key, Lookup, Seed, count::Bounds};
+use std::{fmt, net::IpAddr, str::FromStr};
+
+/// What is asked about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Question {
+    /// A five-tuple, in both directions.
+    Flow(FlowKey),
+    /// An address.
+    Address(IpAddr),
+    /// A service.
+    Port(Port),
+}
+
+/// Why a text is not a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NotAQuestion;
+
+impl fmt::Display for NotAQuestion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "expected a flow such as \"10.0.0.1:443 10.0.0.2:5555 tcp\", an address such as \
+             \"10.0.0.1\" or a service such as \"443/tcp\""
+        )
+    }
+}
+
+impl std::error::Error for NotAQuestion {}
+
+/// A flow is written as [`FlowKey`] displays it, with or without its arrow, the protocol first or
+/// last.
+impl FromStr for Question {
+    type Err = NotAQuestion;
+
+    fn from_str(text: &str) -> Result<Self, NotAQuestion> {
+        let words = text.split_whitespace().filter(|word| !matches!(*word, "->" | "<->" | "-"));
+        let words: Vec<String> = words.map(str::to_ascii_lowercase).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        match words[..] {
+            [word] => one(word),
+            [a, b, name] if protocol::number(name).is_some() => flow(a, b, name),
+            [name, a, b] => flow(a, b, name),
+            [a, b, "proto", number] | ["proto", number, a, b] => {
+                flow(a, b, &format!("proto {number}"))
+            }
+            _ => Err(NotAQuestion),
+        }
+    }
+}
+
+fn one(word: &str) -> Result<Question, NotAQuestion> {
+    if let Ok(address) = word.parse() {
+        return Ok(Question::Address(address));
+    }
+    let (port, name) = word.split_once('/').ok_or(NotAQuestion)?;
+    let port: u16 = port.parse().map_err(|_| NotAQuestion)?;
+    let number = protocol::number(name).filter(|&number| protocol::has_ports(number));
+    let [high, low] = port.to_be_bytes();
+    Ok(Question::Port([number.ok_or(NotAQuestion)?, high, low]))
+}
+
+fn flow(a: &str, b: &str, protocol: &str) -> Result<Question, NotAQuestion> {
+    let key = format!("{a} -> {b} {protocol}").parse();
+    key.map(Question::Flow).map_err(|_| NotAQuestion)
+}
+
+impl fmt::Display for Question {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Question::Flow(key) => write!(f, "{key}"),
+            Question::Address(address) => write!(f, "{address}"),
+            Question::Port(port) => write!(f, "{}", sizes::port_name(*port)),
+        }
+    }
+}
+
+/// What the tables say.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// What was asked about.
+    pub question: Question,
+    /// Bytes and packets: of a flow in both directions, of an address sent and received.
+    pub amounts: [Bounds; 2],
+    /// The connection of a TCP flow.
+    pub connection: Option<Connection>,
+    /// Whether an address has been seen as a source, or was known as one; `None` if the table had
+    /// no room for some address or if it was not asked about one.
+    pub is_source: Option<bool>,
+}
+
+/// What is known of a connection.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Connection {
+    /// Its state now.
+    pub state: Lookup<Life>,
+    /// How far that can be trusted.
+    pub certainty: Certainty,
+    /// Connections that there was no room for, any of which may be this one.
+    pub refused: u64,
+}
+
+impl Answer {
+    /// Whether it was ever seen; `None` if that is not known.
+    pub fn is_seen(&self) -> Option<bool> {
+        let [_, packets] = self.amounts;
+        match packets {
+            Bounds { least: 1.., .. } => Some(true),
+            Bounds { most: 0, .. } => Some(false),
+            _ => None,
+        }
+    }
+
+    /// One object; `docs/SERVE.md` describes it.
+    pub fn to_json(&self) -> Value {
+        let [bytes, packets] = self.amounts;
+        let kind = match self.question {
+            Question::Flow(_) => "flow",
+            Question::Address(_) => "address",
+            Question::Port(_) => "port",
+        };
+        let mut json = json!({
+            "kind": kind,
+            "key": self.question.to_string(),
+            "seen": word(self.is_seen()),
+            "bytes": amount(&bytes),
+            "packets": amount(&packets),
+        });
+        if let Question::Flow(key) = self.question {
+            json["community_id"] = key.community_id(0, None).into();
+            if let Some(connection) = &self.connection {
+                json["connection"] = connection.to_json(&key);
+            }
+        }
+        if let Question::Address(_) = self.question {
+            json["source"] = word(self.is_source).into();
+        }
+        json
+    }
+}
+
+impl Connection {
+    fn to_json(self, key: &FlowKey) -> Value {
+        let wrong = self.certainty.error();
+        let mut json = match self.state {
+            Lookup::Absent => json!({ "answer": "absent" }),
+            Lookup::DontKnow => json!({ "answer": "dont_know" }),
+            Lookup::State(life) => {
+                let phase = match () {
+                    () if life.is_half_open() => "half_open",
+                    () if life.is_open() => "open",
+                    () if life.is_over() => "over",
+                    () => "other",
+                };
+                let key = key.undirected();
+                let opener = if life.is_turned() { key.reversed() } else { key };
+                let opener = std::net::SocketAddr::new(opener.source(), opener.source_port());
+                json!({
+                    "answer": "state",
+                    "outcome": OUTCOMES[life.outcome()],
+                    "phase": phase,
+                    "opened_by": opener.to_string(),
+                })
+            }
+        };
+        json["certainty"] = if wrong == 0.0 { "exact" } else { "wrong_at_most" }.into();
+        json["wrong_at_most"] = wrong.into();
+        json["refused_for_lack_of_room"] = self.refused.into();
+        json
+    }
+}
+
+fn word(answer: Option<bool>) -> &'static str {
+    match answer {
+        Some(true) => "yes",
+        Some(false) => "no",
+        None => "unknown",
+    }
+}
+
+fn amount(bounds: &Bounds) -> Value {
+    json!({ "most": bounds.most, "least": bounds.least, "certainty": certainty(bounds) })
+}
+
+/// The answer of shards in the order of their numbers.
+pub(crate) fn answer(
+    question: &Question,
+    shards: &[Shard],
+    connections: &Connections,
+    seed: Seed,
+) -> Answer {
+    let mut answer = Answer {
+        question: *question,
+        amounts: [Bounds::default(); 2],
+        connection: None,
+        is_source: None,
+    };
+    match question {
+        Question::Flow(key) => {
+            let both = key.undirected();
+            let shard = &shards[batch::shard(both.digest(seed))];
+            answer.amounts = shard.sizes.flows.bounds(&both);
+            answer.connection = (key.protocol() == protocol::TCP)
+                .then(|| connection(&both, answer.is_seen(), connections));
+        }
+        Question::Address(address) => {
+            let host = sizes::host(*address);
+            let shard = &shards[batch::shard(host.digest(seed))];
+            answer.amounts = shard.sizes.hosts.bounds(&host);
+            let sources = &shards[batch::shard(batch::subnet(&host).digest(seed))].sources;
+            // The address `::` stands for none, and the table does not hold it.
+            let told = *address != IpAddr::from([0; 16])
+                && sources.refused[usize::from(address.is_ipv6())] == 0;
+            let contains = sources.contains(*address);
+            answer.is_source = (contains || told).then_some(contains);
+        }
+        Question::Port(port) => {
+            let shard = &shards[batch::shard(port.digest(seed))];
+            answer.amounts = shard.sizes.ports.bounds(port);
+        }
+    }
+    answer
+}
+
+fn connection(key: &FlowKey, seen: Option<bool>, connections: &Connections) -> Connection {
+    let refused = connections.refused();
+    let state = connections.lookup(key);
+    match (state, seen) {
+        // A flow without a packet has no connection, whatever its cell says: that is another's.
+        (_, Some(false)) => {
+            Connection { state: Lookup::Absent, certainty: Certainty::Certain, refused: 0 }
+        }
+        (Lookup::State(_), _) => {
+            let certainty = Certainty::from_rate(connections.stranger_rate());
+            Connection { state, certainty, refused: 0 }
+        }
+        _ => Connection { state, certainty: Certainty::Certain, refused },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn questions_are_read_in_any_usual_order() {
+        let tcp = "10.0.0.1:443 -> 10.0.0.2:5555 tcp".parse().map(Question::Flow).unwrap();
+        for text in [
+            "10.0.0.1:443 -> 10.0.0.2:5555 tcp",
+            "10.0.0.1:443 <-> 10.0.0.2:5555 TCP",
+            " tcp 10.0.0.1:443  10.0.0.2:5555 ",
+        ] {
+            assert_eq!(text.parse(), Ok(tcp), "{text}");
+        }
+        let ping = "10.0.0.1 -> 10.0.0.2 icmp".parse().map(Question::Flow).unwrap();
+        assert_eq!("10.0.0.1 10.0.0.2 icmp".parse(), Ok(ping));
+        let other = "10.0.0.1 -> 10.0.0.2 proto 200".parse().map(Question::Flow).unwrap();
+        assert_eq!("proto 200 10.0.0.1 10.0.0.2".parse(), Ok(other));
+        assert_eq!("::1".parse(), Ok(Question::Address([0, 0, 0, 0, 0, 0, 0, 1].into())));
+        assert_eq!("443/tcp".parse(), Ok(Question::Port([6, 1, 187])));
+        for text in
+            ["", "tcp", "443", "443/icmp", "70000/tcp", "10.0.0.1 tcp", "a b c", "1 2 3 4 5"]
+        {
+            assert_eq!(text.parse::<Question>(), Err(NotAQuestion), "{text}");
+        }
+    }
+}
