@@ -30,7 +30,7 @@ enum Command {
     Merge(saved::merge::Args),
     Plan(plan::Args),
     Show(saved::show::Args),
-    Watch(watch::Args),
+    Watch(Box<watch::Args>),
 }
 
 fn main() -> ExitCode {
