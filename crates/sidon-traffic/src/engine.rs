@@ -116,7 +116,7 @@ const RING: usize = QUEUE + 2;
 impl Engine {
     /// An engine with all its memory.
     pub fn new(settings: Settings, filter: Filter, decoder: Decoder) -> Result<Self, Infeasible> {
-        let budget = Budget::of(settings.memory, settings.machines.len())?;
+        let budget = Budget::with_machines(settings.memory, settings.machines.len())?;
         let Settings { seed, audit, .. } = settings;
         let events = settings.events.is_some();
         let shards = (0..SHARDS).map(|number| Shard::new(number, &budget, seed, audit, events));

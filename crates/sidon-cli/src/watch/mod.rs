@@ -34,8 +34,8 @@ use rotate::Rotation;
 
 /// Reads a capture, an interface or flow records and reports what is on the wire, in memory that a flood cannot move
 ///
-/// One screen: alarms, the heaviest flows, hosts and ports, the states of TCP connections, new
-/// source addresses by subnet, and what became of every packet. A figure marked = is exact; one marked <= is at most that, and the
+/// One screen: alarms, the heaviest flows, hosts and ports, the states of TCP connections, hosts that
+/// behave like peers, new source addresses by subnet, and what became of every packet. A figure marked = is exact; one marked <= is at most that, and the
 /// least it can be stands beside it. All tables are made before the first packet and never grow.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\

@@ -48,8 +48,8 @@ const PEERS: usize = 2;
 const HEIGHT: usize = 40;
 /// Flows, and hosts and ports each, that are listed: whatever else there is to say, it is one screen,
 /// and the lists give way.
-const ROWS: [(usize, usize); 9] =
-    [(10, 4), (10, 3), (8, 3), (6, 3), (4, 3), (4, 2), (3, 2), (3, 1), (2, 1)];
+const ROWS: [(usize, usize); 11] =
+    [(10, 4), (10, 3), (8, 3), (6, 3), (4, 3), (4, 2), (3, 2), (3, 1), (2, 1), (3, 0), (1, 0)];
 
 /// The whole screen.
 pub(crate) fn render(title: &str, report: &Report, style: Style) -> String {
@@ -161,7 +161,7 @@ impl Screen {
         rows: usize,
         name: impl Fn(&K) -> String,
     ) {
-        if ranking.entries.is_empty() {
+        if ranking.entries.is_empty() || rows == 0 {
             return;
         }
         let shown = ranking.entries.len().min(rows);
@@ -238,8 +238,10 @@ impl Screen {
     }
 
     fn machines(&mut self, report: &Report) {
-        for counts in &report.machines {
+        if !report.machines.is_empty() {
             self.line("");
+        }
+        for counts in &report.machines {
             let refused = match counts.refused {
                 0 => String::new(),
                 refused => format!(", {} refused", whole(refused)),
