@@ -35,7 +35,7 @@ enum Command {
     Plan(plan::Args),
     Serve(serve::Args),
     Show(saved::show::Args),
-    Watch(watch::Args),
+    Watch(Box<watch::Args>),
 }
 
 fn main() -> ExitCode {
