@@ -11,7 +11,7 @@ use std::{
 
 fn sidon(arguments: &[&str]) -> Command {
     let mut command = Command::cargo_bin("sidon").unwrap();
-    command.arg("watch").args(arguments);
+    command.arg("watch").args(arguments).timeout(Duration::from_secs(30));
     command
 }
 
