@@ -230,16 +230,20 @@ impl Engine {
         self.ledger.wire_bytes = self.ledger.wire_bytes.saturating_add(bytes);
         self.first_ns.get_or_insert(record.time_ns);
         self.last_ns = self.last_ns.max(record.time_ns);
-        for (index, packet) in record.signs().enumerate() {
-            if index == 0 {
-                for watched in &mut self.settings.subnets {
-                    if !watched.count_many(&packet, packets) {
-                        self.ledger.refused("subnet_counts", 1);
-                    }
+        // The first of its own direction stands for all, the others for nothing but themselves.
+        let mut amounts = [bytes, packets];
+        for packet in record.signs() {
+            let mut weight = [0, 0];
+            if packet.flow == record.flow {
+                weight = std::mem::take(&mut amounts);
+            }
+            for watched in &mut self.settings.subnets {
+                if !watched.count_many(&packet, weight[1]) {
+                    self.ledger.refused("subnet_counts", 1);
                 }
             }
             let batch = self.filling();
-            batch.push_weighted(&packet, if index == 0 { [bytes, packets] } else { [0, 0] });
+            batch.push_weighted(&packet, weight);
             if batch.is_full() {
                 self.flush();
             }

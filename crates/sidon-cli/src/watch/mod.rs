@@ -68,7 +68,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ADDR:PORT", conflicts_with_all = ["read", "interface", "expression"])]
     netflow: Vec<String>,
     /// Templates of flow records that were learnt; read if it exists, and written
-    #[arg(long, value_name = "FILE", requires = "netflow")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["read", "interface"])]
     templates: Option<PathBuf>,
     /// List the interfaces
     #[arg(short = 'D', long)]
