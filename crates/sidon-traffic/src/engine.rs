@@ -149,6 +149,8 @@ impl Engine {
     /// refused.
     pub fn learn(&mut self, addresses: impl IntoIterator<Item = IpAddr>) -> u64 {
         let seed = self.settings.seed;
+        // What came before does not know them.
+        self.flush();
         let Crew::Alone { shards, .. } = &mut self.crew else {
             for address in addresses {
                 let subnet = batch::subnet(&sizes::host(address));

@@ -26,7 +26,6 @@ fn addresses_learnt_while_running_are_not_new_for_any_number_of_threads() {
         let settings = Settings { threads, audit: true, ..Settings::new(Seed(7)) };
         let mut engine = engine(settings);
         first.iter().for_each(|packet| engine.packet(packet));
-        engine.flush();
         engine.learn(all.iter().copied());
         second.iter().for_each(|packet| engine.packet(packet));
         let (report, shards) = engine.finish();
