@@ -40,7 +40,7 @@ struct Shards {
 
 impl Shards {
     fn new() -> Result<Self> {
-        let budget = Budget::of(MEMORY, 0)?;
+        let budget = Budget::of(MEMORY)?;
         let shards = (0..SHARDS).map(|number| Shard::new(number, &budget, SEED, false, false));
         Ok(Shards { batch: Batch::new(), shards: shards.collect::<Result<_, _>>()? })
     }

@@ -144,11 +144,13 @@ impl Maps {
         }
         if syn || (udp && was & 3 != is & 3) {
             let end = self.ends.entry((destination, to)).or_default();
-            (end.0.insert(source), end.1.insert(from));
+            end.0.insert(source);
+            end.1.insert(from);
         }
         if udp && was & 3 != is & 3 {
             let end = self.ends.entry((source, from)).or_default();
-            (end.0.insert(destination), end.1.insert(to));
+            end.0.insert(destination);
+            end.1.insert(to);
         }
         if was & 3 != 3 && is & 3 == 3 {
             self.both.entry(source).or_default().insert(destination);
@@ -159,7 +161,8 @@ impl Maps {
         }
         if was != 0 && was >> 2 != 3 && is >> 2 == 3 {
             let opened = self.opened.entry(destination).or_default();
-            (opened.0.insert(source), opened.1.insert(from));
+            opened.0.insert(source);
+            opened.1.insert(from);
         }
     }
 }

@@ -5,8 +5,16 @@ use anyhow::{Context, bail};
 use clap::Subcommand;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
-use sidon_lab::{Cost, Row, Run, papers, report, select};
-use std::{fs, path::PathBuf, thread};
+use sidon_lab::{
+    Chosen, Cost, Row, Run, pages,
+    papers::{self, acsm_2006::compare},
+    report, select,
+};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    thread,
+};
 
 /// Re-run the papers: what they print, what is right, what Sidon measures
 ///
@@ -60,10 +68,14 @@ struct RunArgs {
     /// Trials side by side [default: one a processor]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
+    /// Concurrent flows where state maps are compared [default: 20,000; 2,000 with --quick]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(100..=10_000_000))]
+    flows: Option<u64>,
     /// Write JSON: {"rows": [{"id", "paper", "expected", "measured", "interval", "verdict", "note"}]}
     #[arg(long)]
     json: bool,
-    /// Write the results of each paper to DIR, as 002.json and 002.md
+    /// Write PAPERS.md to DIR, the results of each paper to DIR/papers, as 002.json and 002.md, and
+    /// figures to DIR/papers/charts, as SVG and PNG
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -125,29 +137,14 @@ fn check(args: &RunArgs) -> anyhow::Result<()> {
     }
     let progress = |millis| bar.inc(millis);
     let (seed, quick, trials) = (args.seed, args.quick, args.trials);
-    let run = Run { seed, quick, trials, threads, progress: &progress };
+    let run = Run { seed, quick, trials, threads, flows: args.flows, progress: &progress };
     bar.set_length(chosen.millis(&run));
     let rows = chosen.run(&run);
     bar.finish_and_clear();
     let rows = rows?;
 
     if let Some(dir) = &args.out {
-        fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
-        for paper in papers::ALL {
-            let of_paper = |row: &&Row| row.claim.id.starts_with(paper.id);
-            let rows: Vec<_> = rows.iter().filter(of_paper).cloned().collect();
-            if rows.is_empty() {
-                continue;
-            }
-            let json = json!({ "rows": rows.iter().map(report::json).collect::<Vec<_>>() });
-            let json = serde_json::to_string_pretty(&json)? + "\n";
-            let page = report::markdown(paper, &run, &args.ids, &rows);
-            for (ending, text) in [("json", json), ("md", page)] {
-                let path = dir.join(format!("{}.{ending}", paper.id));
-                fs::write(&path, text)
-                    .with_context(|| format!("cannot write {}", path.display()))?;
-            }
-        }
+        write_all(dir, args, &chosen, &run, &rows)?;
     }
     if args.json {
         show::json_rows(rows.iter().map(report::json).collect())?;
@@ -157,6 +154,43 @@ fn check(args: &RunArgs) -> anyhow::Result<()> {
         show::print(&format!("\n{}", report::tally(&rows)))?;
     }
     all_hold(&rows)
+}
+
+/// Everything a run has to show, in files: the same for the same run.
+fn write_all(
+    dir: &Path,
+    args: &RunArgs,
+    chosen: &Chosen,
+    run: &Run<'_>,
+    rows: &[Row],
+) -> anyhow::Result<()> {
+    let papers = dir.join("papers");
+    let charts = papers.join("charts");
+    fs::create_dir_all(&charts).with_context(|| format!("cannot make {}", charts.display()))?;
+    let write = |path: PathBuf, bytes: &[u8]| {
+        fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))
+    };
+    for paper in papers::ALL {
+        let of_paper = |row: &&Row| row.claim.id.starts_with(paper.id);
+        let rows: Vec<_> = rows.iter().filter(of_paper).cloned().collect();
+        if rows.is_empty() {
+            continue;
+        }
+        let json = json!({ "rows": rows.iter().map(report::json).collect::<Vec<_>>() });
+        let json = serde_json::to_string_pretty(&json)? + "\n";
+        write(papers.join(format!("{}.json", paper.id)), json.as_bytes())?;
+        let page = report::markdown(paper, run, &args.ids, &rows);
+        write(papers.join(format!("{}.md", paper.id)), page.as_bytes())?;
+    }
+    if rows.iter().any(|row| row.claim.id == compare::CLAIM) {
+        write(papers.join("state_errors.md"), compare::page(run)?.as_bytes())?;
+    }
+    for figure in chosen.figures() {
+        let chart = (figure.draw)(run, rows)?;
+        write(charts.join(format!("{}.svg", figure.name)), chart.svg()?.as_bytes())?;
+        write(charts.join(format!("{}.png", figure.name)), &chart.png()?)?;
+    }
+    write(dir.join("PAPERS.md"), pages::papers(run, &args.ids, rows).as_bytes())
 }
 
 /// An error that names the claims that fail.

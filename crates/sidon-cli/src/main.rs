@@ -7,6 +7,7 @@ mod lab;
 mod machine;
 mod manual;
 mod plan;
+mod saved;
 mod serve;
 mod show;
 mod watch;
@@ -30,9 +31,11 @@ enum Command {
     Lab(lab::Args),
     Machine(machine::Args),
     Man(manual::ManArgs),
+    Merge(saved::merge::Args),
     Plan(plan::Args),
     Serve(serve::Args),
-    Watch(watch::Args),
+    Show(saved::show::Args),
+    Watch(Box<watch::Args>),
 }
 
 fn main() -> ExitCode {
@@ -44,8 +47,10 @@ fn main() -> ExitCode {
         Command::Lab(args) => lab::run(&args).map(success),
         Command::Machine(args) => machine::run(&args).map(success),
         Command::Man(args) => manual::man(&args, Cli::command()).map(success),
+        Command::Merge(args) => saved::merge::run(&args),
         Command::Plan(args) => plan::run(&args).map(success),
         Command::Serve(args) => serve::run(&args).map(success),
+        Command::Show(args) => saved::show::run(&args),
         Command::Watch(args) => watch::run(&args),
     };
     match done {

@@ -98,6 +98,96 @@ fn bad_targets_are_explained() {
 }
 
 #[test]
+fn a_plan_tells_the_floor_the_lines_and_what_each_can_do() {
+    let all = rows(&["plan", "member", "--keys", "1e6", "--fpr", "0.0009765625", "--json"]);
+    for row in &all {
+        assert_eq!(row["floor_bits"], 10.0);
+        let bits = row["bits_per_key"].as_f64().unwrap();
+        assert!(
+            (row["excess"].as_f64().unwrap() - (bits / 10.0 - 1.0)).abs() < 1e-9 && bits > 10.0
+        );
+        assert!(
+            row["lines"].as_u64().unwrap() >= 1 && row["merges"] == true && row["ages"] == false
+        );
+    }
+    let row = |name: &str| all.iter().find(|row| row["structure"] == name).unwrap();
+    assert_eq!(row("blocked")["lines"], 1);
+    assert_eq!(row("bloom")["lines"], row("bloom")["shape"]["hashes"]);
+    assert_eq!((&row("dleft")["grows"], &row("bloom")["grows"]), (&true.into(), &false.into()));
+    let zones = rows(&["plan", "zone", "--universe", "256", "--members", "3", "--json"]);
+    // 1 + 256 + 32640 + 2763520 sets.
+    assert!(zones.iter().all(|row| (row["floor_bits"].as_f64().unwrap() - 21.4151).abs() < 1e-3));
+    let counts = ["plan", "count", "--memory", "1MiB", "--keys", "1e6", "--json"];
+    assert!(rows(&counts)[0]["excess"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn a_plan_is_explained_with_the_numbers_put_in() {
+    for (args, parts) in [
+        (
+            &["member", "--keys", "1000000", "--fpr", "0.01"][..],
+            &["log2(1/0.01) = 6.644", "(1 - (1 - 1/9,5", "* 1,000,000))^7", "2^", "n / 2^64"][..],
+        ),
+        (
+            &["state", "--flows", "1e6", "--states", "8", "--error", "1e-4"],
+            &["+ log2(8) = 16.288", "s f (1 - f)^(s-1)", "1,000,000"],
+        ),
+        (
+            &["zone", "--universe", "256", "--members", "3"],
+            &["C(256, i)", "7 * 7, t = 3", "4 * 16"],
+        ),
+        (&["count", "--epsilon", "0.01", "--delta", "0.01"], &["e / 272", "e^-5"]),
+    ] {
+        let (success, out, err) = sidon(&[&["plan", "explain"], args].concat());
+        assert!(success, "{err}");
+        for part in parts {
+            assert!(out.contains(part), "{part} in {out}");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_had_says_what_to_relax() {
+    for (args, part) in [
+        (&["member", "--keys", "10", "--fpr", "1e-13"][..], "relax --fpr to 1e-12, 10 times"),
+        (&["member", "--keys", "1e12", "--fpr", "1e-8"], "or --keys to 11529215046"),
+        (&["zone", "--universe", "256", "--members", "300"], "lower --members to 256"),
+        (&["state", "--flows", "9", "--states", "1000000", "--error", "0.1"], "lower --states to"),
+        (&["count", "--epsilon", "2"], "lower --epsilon to 1, 2 times less"),
+    ] {
+        let (success, out, err) = sidon(&[&["plan"], args].concat());
+        assert!(!success && out.is_empty() && err.contains(part), "{args:?}: {err}");
+    }
+}
+
+#[test]
+fn flows_that_end_unheard_and_overflow_odds_take_room() {
+    let line = ["plan", "state", "--flows", "1e6", "--states", "8", "--error", "1e-4", "--json"];
+    let plain = rows(&line);
+    let timeout = ["--timeout", "30", "--silent", "10000"];
+    let aged = rows(&[&line[..], &timeout].concat());
+    // 600,000 more; what does not age is left out.
+    assert!(aged.iter().all(|row| row["ages"] == true && row["structure"] != "hash_map"));
+    let bytes = |rows: &[Value], name: &str| {
+        let row = rows.iter().find(|row| row["structure"] == name).unwrap();
+        row["bytes"].as_f64().unwrap()
+    };
+    let ratio = bytes(&aged, "fingerprint") / bytes(&plain, "fingerprint");
+    assert!((1.5..1.7).contains(&ratio), "{ratio}");
+    for odds in ["1e-3", "1e-9"] {
+        let roomy = rows(&[&line[..], &["--overflow", odds]].concat());
+        assert_eq!(roomy.len(), plain.len() + 1);
+        let most: f64 = odds.parse().unwrap();
+        let meets = |row: &&Value| row["overflow"].as_f64().is_some_and(|o| o <= most);
+        let row = roomy.iter().find(meets).unwrap();
+        // No larger than it must be.
+        assert!(row["overflow"].as_f64().unwrap() > most * 0.9, "{row}");
+    }
+    let (success, _, err) = sidon(&[&line[..], &["--timeout", "30"]].concat());
+    assert!(!success && err.contains("--silent"), "{err}");
+}
+
+#[test]
 fn plan_state_lists_maps_cheapest_first() {
     let line = ["plan", "state", "--flows", "1e6", "--states", "8", "--error", "0.0001"];
     let rows = rows(&[&line[..], &["--json"]].concat());

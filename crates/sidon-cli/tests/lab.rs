@@ -15,11 +15,64 @@ fn rows(json: &str) -> Vec<Value> {
     json["rows"].as_array().unwrap().clone()
 }
 
+/// Whether two results are the same but for the last digits, in which machines may differ.
+fn same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => {
+            let (a, b) = (a.as_f64().unwrap(), b.as_f64().unwrap());
+            (a - b).abs() <= 1e-8 * a.abs().max(b.abs())
+        }
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
+        }
+        _ => a == b,
+    }
+}
+
+/// Holds the rows of a quick run against the results in docs/papers: all numbers against those of a
+/// quick run, and what needs no trials against the full run too. What changes is committed anew:
+/// `sidon lab run --all --quick --json > docs/papers/quick.json`, and the command that
+/// docs/PAPERS.md names, with `--out docs`.
+fn unchanged(paper: &str, rows: &[Value]) {
+    let read = |name: &str| {
+        let path = format!("{}/../../docs/papers/{name}.json", env!("CARGO_MANIFEST_DIR"));
+        self::rows(&fs::read_to_string(path).unwrap())
+    };
+    let of = |all: Vec<Value>| -> Vec<Value> {
+        all.into_iter().filter(|row| row["id"].as_str().unwrap().starts_with(paper)).collect()
+    };
+    let (quick, full) = (of(read("quick")), read(paper));
+    let (_, listed, _) = sidon(&["lab", "list", paper, "--json"]);
+    let listed = self::rows(&listed);
+    assert_eq!((quick.len(), full.len(), listed.len()), (rows.len(), rows.len(), rows.len()));
+    for (((now, quick), full), listed) in rows.iter().zip(&quick).zip(&full).zip(&listed) {
+        let id = &now["id"];
+        assert_eq!([&quick["id"], &full["id"], &listed["id"]], [id; 3]);
+        for field in ["paper", "expected", "measured", "interval", "verdict"] {
+            assert!(same(&now[field], &quick[field]), "{id}: {field} was {}", quick[field]);
+            if listed["trials"] == 0 {
+                assert!(same(&now[field], &full[field]), "{id}: {field} was {}", full[field]);
+            }
+        }
+        assert_eq!(now["verdict"], full["verdict"], "{id}");
+    }
+}
+
+#[test]
+fn every_claim_of_000_and_001_holds() {
+    for paper in ["000", "001"] {
+        let (success, out, err) = sidon(&["lab", "run", paper, "--quick", "--json"]);
+        assert!(success, "{err}");
+        unchanged(paper, &rows(&out));
+    }
+}
+
 #[test]
 fn every_claim_of_002_holds() {
     let (success, out, err) = sidon(&["lab", "run", "002", "--quick", "--json"]);
     assert!(success, "{err}");
     let rows = rows(&out);
+    unchanged("002", &rows);
     let mut ids = HashSet::new();
     for row in &rows {
         let id = row["id"].as_str().unwrap();
@@ -54,6 +107,7 @@ fn every_claim_of_003_holds() {
     let (success, out, err) = sidon(&["lab", "run", "003", "--quick", "--json"]);
     assert!(success, "{err}");
     let rows = rows(&out);
+    unchanged("003", &rows);
     assert!(rows.len() >= 104);
     let row = |id: &str| rows.iter().find(|row| row["id"] == id).unwrap();
     // Where the paper errs, its number stands beside the right one.
@@ -71,6 +125,7 @@ fn every_claim_of_004_holds() {
     let (success, out, err) = sidon(&["lab", "run", "004", "--quick", "--json"]);
     assert!(success, "{err}");
     let rows = rows(&out);
+    unchanged("004", &rows);
     assert_eq!(rows.len(), 83);
     let row = |id: &str| rows.iter().find(|row| row["id"] == id).unwrap();
     // The five schemes in the paper's order, by formula and simulated.
@@ -110,16 +165,41 @@ fn threads_change_nothing_and_seeds_do() {
 #[test]
 fn results_are_written_to_a_folder() {
     let dir = std::env::temp_dir().join(format!("sidon-lab-{}", std::process::id()));
-    let (success, out, err) =
-        sidon(&["lab", "run", "002.cmp", "000", "--json", "--out", dir.to_str().unwrap()]);
+    let (success, out, err) = sidon(&[
+        "lab",
+        "run",
+        "002.cmp",
+        "000",
+        "--quick",
+        "--flows",
+        "500",
+        "--json",
+        "--out",
+        dir.to_str().unwrap(),
+    ]);
     assert!(success, "{err}");
     let read = |name: &str| fs::read_to_string(dir.join(name)).unwrap();
-    let mut written = rows(&read("000.json"));
-    written.extend(rows(&read("002.json")));
+    let mut written = rows(&read("papers/000.json"));
+    written.extend(rows(&read("papers/002.json")));
     assert_eq!(written, rows(&out));
-    let page = read("002.md");
-    assert!(page.contains("sidon lab run 002.cmp 000 --seed 1"), "{page}");
+    let page = read("papers/002.md");
+    assert!(page.contains("sidon lab run 002.cmp 000 --quick --flows 500 --seed 1"), "{page}");
     assert!(page.contains("| over 100 | 52.646 | 52.646 |"), "{page}");
+    // Every chart that the page shows is there, twice; so is the table of the state maps.
+    let page = read("PAPERS.md");
+    let shown: HashSet<_> = page
+        .split("(papers/charts/")
+        .skip(1)
+        .filter_map(|rest| rest.split(".svg").next())
+        .collect();
+    assert_eq!(shown.len(), 6, "{shown:?}");
+    for name in shown {
+        assert!(read(&format!("papers/charts/{name}.svg")).starts_with("<svg"), "{name}");
+        let png = fs::read(dir.join(format!("papers/charts/{name}.png"))).unwrap();
+        assert!(png.starts_with(b"\x89PNG"), "{name}");
+    }
+    assert!(read("papers/state_errors.md").starts_with("# State maps"));
+    assert!(page.contains("## Errata") && page.contains("000.sbf.member_dk.limit: printed"));
     fs::remove_dir_all(dir).unwrap();
 }
 

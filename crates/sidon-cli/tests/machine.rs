@@ -2,7 +2,10 @@
 
 use assert_cmd::Command;
 use serde_json::Value;
-use sidon_traffic::{Generator, Mix, generate::Flood, generate::write_pcap};
+use sidon_traffic::{
+    Generator, Mix,
+    generate::{Flood, Shares, write_pcap},
+};
 use std::{fs, path::PathBuf};
 
 fn sidon(arguments: &[&str]) -> Command {
@@ -15,11 +18,22 @@ fn shipped(name: &str) -> String {
     format!("{}/../../examples/machines/{name}.toml", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A file of this test's own.
-fn scratch(name: &str) -> PathBuf {
-    let folder = std::env::temp_dir().join(format!("sidon-machine-{}", std::process::id()));
-    fs::create_dir_all(&folder).unwrap();
-    folder.join(name)
+/// A folder of its own for each test, gone afterwards.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let folder = format!("sidon-machine-{name}-{}", std::process::id());
+        let path = std::env::temp_dir().join(folder);
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
 }
 
 #[test]
@@ -39,11 +53,13 @@ fn a_machine_is_checked_and_drawn() {
 
 #[test]
 fn a_flood_is_handshakes_that_expire_when_they_were_answered_and_when_not() {
-    let path = scratch("flood.pcap");
+    let folder = Folder::new("flood");
+    let path = folder.0.join("flood.pcap");
     let victim = "198.18.0.9:443".parse().unwrap();
     let flood = Flood { sources: 8_000, victim, after: 5_000, share: 80, answered: 50 };
-    let mix =
-        Mix { packets: 40_000, rate: 1_000, active: 100, flood: Some(flood), ..Mix::default() };
+    let shares = Shares { peers: 40, ..Mix::default().shares };
+    let (rate, active, flood) = (1_000, 100, Some(flood));
+    let mix = Mix { packets: 40_000, clients: 100, rate, active, shares, flood, ..Mix::default() };
     let file = std::io::BufWriter::new(fs::File::create(&path).unwrap());
     write_pcap(Generator::new(mix, 5).unwrap(), 65_535, file).unwrap();
     let (tcp, udp) = (shipped("tcp-handshake"), shipped("udp-without-reply"));
@@ -74,7 +90,8 @@ fn a_flood_is_handshakes_that_expire_when_they_were_answered_and_when_not() {
 
 #[test]
 fn what_is_wrong_with_a_machine_is_shown_where_it_is() {
-    let path = scratch("wrong.toml");
+    let folder = Folder::new("wrong");
+    let path = folder.0.join("wrong.toml");
     let text = fs::read_to_string(shipped("udp-without-reply")).unwrap();
     fs::write(&path, text.replace("\"responder\"", "\"server\"")).unwrap();
     let file = path.to_str().unwrap();

@@ -1,6 +1,6 @@
 //! Experiments, and choosing among them by the ids of their claims.
 
-use crate::{claim::Claim, papers, row::Row, trials::Run};
+use crate::{claim::Claim, figure::Figure, papers, row::Row, trials::Run};
 use sidon::Infeasible;
 use std::{error, fmt};
 
@@ -17,6 +17,8 @@ pub struct Paper {
     pub source: &'static str,
     /// What is run for it.
     pub experiments: &'static [Experiment],
+    /// What is drawn for it.
+    pub figures: &'static [Figure],
 }
 
 /// A table, a figure or a simulation: one function that checks some claims.
@@ -103,6 +105,13 @@ impl Chosen {
     /// What has to be run for them.
     pub fn experiments(&self) -> &[&'static Experiment] {
         &self.experiments
+    }
+
+    /// The figures that show one of them.
+    pub fn figures(&self) -> impl Iterator<Item = &'static Figure> {
+        let claims = || self.experiments.iter().flat_map(|e| e.claims).filter(|c| self.has(c));
+        let all = papers::ALL.iter().flat_map(|paper| paper.figures);
+        all.filter(move |figure| claims().any(|claim| figure.shows(claim)))
     }
 
     /// About how long that takes on one core, in milliseconds: what [`Run::progress`] adds up to.

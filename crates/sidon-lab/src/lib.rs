@@ -9,28 +9,35 @@
 //!    threads.
 //! 4. [`interval`]: where a measurement must fall, sized from the number of trials.
 //! 5. [`row`]: a claim beside its measurement, and the verdict. A row can fail.
-//! 6. [`report`]: rows as JSON and as a Markdown table.
+//! 6. [`report`]: rows as JSON and as a Markdown table; [`pages`]: all papers on one page, with
+//!    what is wrong in them.
+//! 7. [`chart`]: axes and curves as SVG and PNG; [`figure`]: the papers' figures, drawn with it.
 //!
 //! ```
 //! use sidon_lab::{Run, select};
 //!
 //! let chosen = select(&["002.bf".to_owned()])?;
-//! let run = Run { seed: 1, quick: true, trials: None, threads: 1, progress: &|_| {} };
+//! let run = Run { seed: 1, quick: true, trials: None, threads: 1, flows: None, progress: &|_| {} };
 //! let rows = chosen.run(&run)?;
 //! assert!(rows.iter().all(|row| row.holds));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod chart;
 pub mod claim;
 pub mod experiment;
+pub mod figure;
 pub mod interval;
+pub mod pages;
 pub mod papers;
 pub mod report;
 pub mod row;
 pub mod trials;
 
+pub use chart::Chart;
 pub use claim::{Claim, Said, Tolerance, Value};
 pub use experiment::{Chosen, Cost, Experiment, Paper, Unknown, select};
+pub use figure::Figure;
 pub use interval::Interval;
 pub use row::Row;
 pub use trials::Run;

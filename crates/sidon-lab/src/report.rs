@@ -45,14 +45,12 @@ pub fn line(row: &Row) -> [String; 6] {
 /// The rows of one paper as a Markdown page, the same for the same run. `ids` is what was chosen;
 /// nothing means all.
 pub fn markdown(paper: &Paper, run: &Run<'_>, ids: &[String], rows: &[Row]) -> String {
-    let chosen = if ids.is_empty() { "--all".to_owned() } else { ids.join(" ") };
-    let quick = if run.quick { " --quick" } else { "" };
-    let trials = run.trials.map_or(String::new(), |trials| format!(" --trials {trials}"));
+    let command = command(run, ids);
     let mut page = format!(
-        "# {}: {}\n\n{}.\n\nMade by `sidon lab run {chosen}{quick}{trials} --seed {}`. \
+        "# {}: {}\n\n{}.\n\nMade by `{command}`. \
          What ours must be is six standard deviations around the\nright value for the trials made, \
          or the tails of the same chance, or the record's own tolerance.\n\n",
-        paper.id, paper.title, paper.source, run.seed,
+        paper.id, paper.title, paper.source,
     );
     let mut add = |cells: &[String]| page.push_str(&format!("| {} |\n", cells.join(" | ")));
     let head = [&HEAD[..1], &["claim"], &HEAD[1..], &["note"]].concat();
@@ -68,6 +66,20 @@ pub fn markdown(paper: &Paper, run: &Run<'_>, ids: &[String], rows: &[Row]) -> S
     }
     page.push_str(&format!("\n{}\n", tally(rows)));
     page
+}
+
+/// What was typed for such a run, without what changes no number. `ids` is what was chosen; nothing
+/// means all.
+pub fn command(run: &Run<'_>, ids: &[String]) -> String {
+    let mut command = "sidon lab run ".to_owned();
+    command += &if ids.is_empty() { "--all".to_owned() } else { ids.join(" ") };
+    if run.quick {
+        command += " --quick";
+    }
+    for (flag, number) in [("trials", run.trials), ("flows", run.flows)] {
+        command += &number.map_or(String::new(), |number| format!(" --{flag} {number}"));
+    }
+    command + &format!(" --seed {}", run.seed)
 }
 
 /// How many claims agree, and how many do not.

@@ -26,14 +26,22 @@ pub struct Run<'a> {
     pub trials: Option<u64>,
     /// How many trials at a time; zero is taken for one.
     pub threads: usize,
+    /// This many concurrent flows where state maps are compared, in place of a number that suits.
+    pub flows: Option<u64>,
     /// Called after each trial with what it costs, in milliseconds of one core, as foreseen.
     pub progress: &'a (dyn Fn(u64) + Sync),
 }
 
 impl fmt::Debug for Run<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Run { seed, quick, trials, threads, .. } = self;
-        write!(f, "Run {{ seed: {seed}, quick: {quick}, trials: {trials:?}, threads: {threads} }}")
+        let Run { seed, quick, trials, threads, flows, .. } = self;
+        f.debug_struct("Run")
+            .field("seed", seed)
+            .field("quick", quick)
+            .field("trials", trials)
+            .field("threads", threads)
+            .field("flows", flows)
+            .finish_non_exhaustive()
     }
 }
 
@@ -46,6 +54,16 @@ impl Run<'_> {
         millis: u64,
         trial: impl Fn(Rng) -> Result<T, E> + Sync,
     ) -> Result<Vec<T>, E> {
+        self.numbered(trials, millis, |number| trial(self.rng(experiment, number)))
+    }
+
+    /// What each number below `trials` gives, in their order, or the first refusal met.
+    pub fn numbered<T: Send, E: Send>(
+        &self,
+        trials: u64,
+        millis: u64,
+        trial: impl Fn(u64) -> Result<T, E> + Sync,
+    ) -> Result<Vec<T>, E> {
         let (next, stop) = (AtomicU64::new(0), AtomicBool::new(false));
         let done = Mutex::new(Vec::new());
         let work = || {
@@ -54,7 +72,7 @@ impl Run<'_> {
                 if number >= trials {
                     return;
                 }
-                let result = trial(self.rng(experiment, number));
+                let result = trial(number);
                 stop.fetch_or(result.is_err(), Relaxed);
                 done.lock().unwrap_or_else(PoisonError::into_inner).push((number, result));
                 (self.progress)(millis);
@@ -84,7 +102,7 @@ mod tests {
     use super::*;
 
     fn draw(seed: u64, experiment: &str, trials: u64, threads: usize) -> Vec<u64> {
-        let run = Run { seed, quick: true, trials: None, threads, progress: &|_| {} };
+        let run = Run { seed, quick: true, trials: None, threads, flows: None, progress: &|_| {} };
         run.each(experiment, trials, 1, |mut rng| Ok::<_, ()>(rng.next_u64())).unwrap()
     }
 
@@ -101,7 +119,8 @@ mod tests {
 
     #[test]
     fn a_refusal_ends_the_run() {
-        let run = Run { seed: 1, quick: true, trials: None, threads: 2, progress: &|_| {} };
+        let run =
+            Run { seed: 1, quick: true, trials: None, threads: 2, flows: None, progress: &|_| {} };
         let count = AtomicU64::new(0);
         let result = run.each("a", 1_000_000, 1, |_| {
             if count.fetch_add(1, Relaxed) == 3 { Err("no") } else { Ok(()) }

@@ -221,6 +221,10 @@ impl Batch {
         }
         hash(seed, &scratch.subnets, &mut scratch.digests);
         for ((index, packet), &digest) in packets.iter().enumerate().zip(&scratch.digests) {
+            if weights.weigh(index, packet) == [0, 0] {
+                // A packet that must have been, and that nobody counted, shows no source.
+                continue;
+            }
             lanes[shard(digest)].sources.push((index as u16, packet.flow.source()));
         }
     }

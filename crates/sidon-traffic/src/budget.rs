@@ -64,8 +64,13 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// The division of so many bytes, with so many machines of users.
-    pub fn of(memory: u64, machines: usize) -> Result<Self, Infeasible> {
+    /// The division of so many bytes.
+    pub fn of(memory: u64) -> Result<Self, Infeasible> {
+        Budget::with_machines(memory, 0)
+    }
+
+    /// The same with so many machines of users.
+    pub fn with_machines(memory: u64, machines: usize) -> Result<Self, Infeasible> {
         if machines > MACHINES_MOST {
             let (got, most) = (machines as f64, MACHINES_MOST as f64);
             return Err(Infeasible::Parameter { name: "machines", got, least: 0.0, most });
@@ -109,12 +114,12 @@ mod tests {
     fn what_is_divided_is_no_more_than_what_there_is() {
         for memory in [LEAST, 1 << 20, 16 << 20, 1 << 30] {
             for machines in [0, 1, MACHINES_MOST] {
-                let bytes = Budget::of(memory, machines).unwrap().bytes().unwrap();
+                let bytes = Budget::with_machines(memory, machines).unwrap().bytes().unwrap();
                 assert!(bytes <= memory, "{bytes} of {memory}");
                 assert!(bytes >= memory / 2, "{bytes} of {memory}");
             }
         }
-        assert!(Budget::of(LEAST - 1, 0).is_err());
-        assert!(Budget::of(LEAST, MACHINES_MOST + 1).is_err());
+        assert!(Budget::of(LEAST - 1).is_err());
+        assert!(Budget::with_machines(LEAST, MACHINES_MOST + 1).is_err());
     }
 }

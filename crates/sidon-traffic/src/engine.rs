@@ -10,22 +10,24 @@
 
 use crate::{
     Decoder, Filter, Frame, Packet, Verdict,
+    audit::{Audit, Peers},
     batch::{self, Batch},
-    budget::{Budget, SHARDS},
+    budget::{self, Budget, SHARDS},
     event::Event,
     export::Record,
     ledger::Ledger,
     monitor::{
         alarms::Alarms,
         connections::Connections,
-        machine::{Definition, Runner},
-        p2p::{All, Keeping, P2p},
+        machine::{self, Definition, Runner},
+        p2p::{self, All, Keeping, P2p},
         sizes,
         subnet::Watched,
     },
     query::{self, Answer, Question},
     report::{self, Report},
     shard::Shard,
+    snapshot::Snapshot,
 };
 use sidon::{Infeasible, Key, Seed};
 use std::{
@@ -92,6 +94,8 @@ pub struct Engine {
     first_ns: Option<u64>,
     last_ns: u64,
     last_packet: Option<Packet>,
+    /// What the source had said of itself when this period began.
+    source_before: Vec<(&'static str, u64)>,
 }
 
 /// Who owns the shards.
@@ -113,7 +117,7 @@ const RING: usize = QUEUE + 2;
 impl Engine {
     /// An engine with all its memory.
     pub fn new(settings: Settings, filter: Filter, decoder: Decoder) -> Result<Self, Infeasible> {
-        let budget = Budget::of(settings.memory, settings.machines.len())?;
+        let budget = Budget::with_machines(settings.memory, settings.machines.len())?;
         let Settings { seed, audit, .. } = settings;
         let events = settings.events.is_some();
         let shards = (0..SHARDS).map(|number| Shard::new(number, &budget, seed, audit, events));
@@ -136,6 +140,7 @@ impl Engine {
             first_ns: None,
             last_ns: 0,
             last_packet: None,
+            source_before: Vec::new(),
         })
     }
 
@@ -225,16 +230,20 @@ impl Engine {
         self.ledger.wire_bytes = self.ledger.wire_bytes.saturating_add(bytes);
         self.first_ns.get_or_insert(record.time_ns);
         self.last_ns = self.last_ns.max(record.time_ns);
-        for (index, packet) in record.signs().enumerate() {
-            if index == 0 {
-                for watched in &mut self.settings.subnets {
-                    if !watched.count_many(&packet, packets) {
-                        self.ledger.refused("subnet_counts", 1);
-                    }
+        // The first of its own direction stands for all, the others for nothing but themselves.
+        let mut amounts = [bytes, packets];
+        for packet in record.signs() {
+            let mut weight = [0, 0];
+            if packet.flow == record.flow {
+                weight = std::mem::take(&mut amounts);
+            }
+            for watched in &mut self.settings.subnets {
+                if !watched.count_many(&packet, weight[1]) {
+                    self.ledger.refused("subnet_counts", 1);
                 }
             }
             let batch = self.filling();
-            batch.push_weighted(&packet, if index == 0 { [bytes, packets] } else { [0, 0] });
+            batch.push_weighted(&packet, weight);
             if batch.is_full() {
                 self.flush();
             }
@@ -253,9 +262,14 @@ impl Engine {
         }
     }
 
-    /// Notes what a source that is not a file says of itself, in place of what it said before.
+    /// Notes what a source that is not a file says of itself, in place of what it said before. Of
+    /// what it said before a [rotation](Self::rotate), nothing is counted again.
     pub fn note_source(&mut self, counts: Vec<(&'static str, u64)>) {
-        self.ledger.source = counts;
+        let since = |(name, times): (&'static str, u64)| {
+            let before = self.source_before.iter().find(|(known, _)| *known == name);
+            (name, times.saturating_sub(before.map_or(0, |(_, before)| *before)))
+        };
+        self.ledger.source = counts.into_iter().map(since).collect();
     }
 
     #[inline]
@@ -375,7 +389,23 @@ impl Engine {
         self.flush();
         self.recall();
         self.age();
-        let report = self.sum_up();
+        let Crew::Alone { shards, .. } = &self.crew else {
+            unreachable!("the shards were called back");
+        };
+        let (peers, peers_audit) = self.peers();
+        let report = report::of(report::Parts {
+            connections: &self.connections,
+            alarms: &self.alarms,
+            peers: &peers,
+            peers_audit,
+            machines: &self.machine_counts(),
+            allocated: self.allocated(),
+            settings: &self.settings,
+            ledger: self.settled(),
+            shards,
+            first_ns: self.first_ns,
+            last_ns: self.last_ns,
+        });
         self.start();
         report
     }
@@ -412,14 +442,67 @@ impl Engine {
     ///
     /// # Panics
     /// If a worker panicked.
-    pub fn finish(mut self) -> (Report, Vec<Shard>) {
+    pub fn finish(self) -> (Report, Vec<Shard>) {
+        let snapshot = self.snapshot();
+        (snapshot.report(), snapshot.into_shards())
+    }
+
+    /// Everything that is known, after the last packet.
+    ///
+    /// # Panics
+    /// If a worker panicked.
+    pub fn snapshot(mut self) -> Snapshot {
         self.end();
         self.recall();
-        let report = self.sum_up();
-        match self.crew {
-            Crew::Alone { shards, .. } => (report, shards),
-            Crew::Many { .. } => unreachable!("the shards were called back"),
+        let (peers, peers_audit) = self.peers();
+        let (ledger, machines, allocated) =
+            (self.settled(), self.machine_counts(), self.allocated());
+        let Crew::Alone { shards, .. } = self.crew else {
+            unreachable!("the shards were called back");
+        };
+        Snapshot {
+            peers_audit,
+            peers,
+            machines,
+            allocated,
+            settings: self.settings,
+            expression: self.filter.text().to_owned(),
+            tunnels: self.decoder.tunnels,
+            ledger,
+            shards,
+            connections: self.connections,
+            alarms: self.alarms,
+            first_ns: self.first_ns,
+            last_ns: self.last_ns,
+            partial: false,
+            engines: 1,
         }
+    }
+
+    /// Hands over everything that is known so far, and starts anew with nothing, not even what was
+    /// learnt: the next packet is the first. While `act` has the old tables there are no new ones, so
+    /// that there is never memory for both.
+    ///
+    /// # Panics
+    /// If a worker panicked.
+    pub fn rotate<R>(&mut self, act: impl FnOnce(Snapshot) -> R) -> Result<R, Infeasible> {
+        let subnets = self.settings.subnets.iter().map(Watched::emptied).collect();
+        let settings = Settings { subnets, ..self.settings.clone() };
+        let (filter, decoder) = (self.filter.clone(), self.decoder);
+        let small = Settings { memory: budget::LEAST, audit: false, ..settings.clone() };
+        let small = Engine::new(small, Filter::default(), decoder)?;
+        let mut old = std::mem::replace(self, small);
+        let mut source_before = std::mem::take(&mut old.source_before);
+        for &(name, times) in &old.ledger.source {
+            match source_before.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, before)) => *before = before.saturating_add(times),
+                None => source_before.push((name, times)),
+            }
+        }
+        let done = act(old.snapshot());
+        *self = Engine { source_before, ..Engine::new(settings, filter, decoder)? };
+        self.start();
+        Ok(done)
     }
 
     /// It is as late as the last packet says: what is too old goes.
@@ -442,40 +525,29 @@ impl Engine {
         self.crew = Crew::Alone { shards, batch: Box::default() };
     }
 
-    fn sum_up(&self) -> Report {
-        let Crew::Alone { shards, .. } = &self.crew else {
-            unreachable!("the shards were called back");
-        };
+    /// The ledger with what the tables of hosts and machines refused; the shards' is with them.
+    fn settled(&self) -> Ledger {
         let mut ledger = self.ledger.clone();
-        for shard in shards {
-            ledger.refused("known_sources", shard.unlearnt);
-            ledger.refused("sizes", shard.sizes.refused);
-            ledger.refused("sources_v4", shard.sources.refused[0]);
-            ledger.refused("sources_v6", shard.sources.refused[1]);
-        }
-        let counts = self.connections.counts();
-        ledger.refused("connections", counts.refused);
-        ledger.dont_know("connections", counts.dont_know);
-        ledger.refused("p2p_pairs", self.p2p.refused());
-        ledger.refused("p2p_hosts", self.p2p.displaced());
-        ledger.dont_know("p2p_pairs", self.p2p.dont_know());
         for machine in &self.machines {
             ledger.refused("machines", machine.counts().refused);
             ledger.dont_know("machines", machine.counts().dont_know);
         }
-        report::of(report::Parts {
-            connections: &self.connections,
-            alarms: &self.alarms,
-            p2p: &self.p2p,
-            p2p_twin: self.p2p_twin.as_ref(),
-            machines: &self.machines,
-            allocated: self.budget.bytes().unwrap_or(u64::MAX),
-            settings: &self.settings,
-            ledger,
-            shards,
-            first_ns: self.first_ns,
-            last_ns: self.last_ns,
-        })
+        ledger.refused("p2p_pairs", self.p2p.refused());
+        ledger.refused("p2p_hosts", self.p2p.displaced());
+        ledger.dont_know("p2p_pairs", self.p2p.dont_know());
+        ledger
+    }
+
+    /// Hosts like peers, and what exact maps say of them, if they run.
+    fn peers(&self) -> (Vec<p2p::Suspect>, Option<Peers>) {
+        let peers = self.p2p.suspects(p2p::LISTED);
+        let twin = self.p2p_twin.as_ref();
+        let audit = twin.map(|twin| Audit::default().and_p2p(&peers, Some(twin)).p2p);
+        (peers, audit)
+    }
+
+    fn machine_counts(&self) -> Vec<machine::Counts> {
+        self.machines.iter().map(Runner::counts).collect()
     }
 }
 

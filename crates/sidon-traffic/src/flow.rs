@@ -481,6 +481,22 @@ mod tests {
     }
 
     #[test]
+    fn the_key_of_two_hosts_has_neither_ports_nor_protocol() {
+        for (one, other) in [
+            ("10.0.0.9:443 -> 10.0.0.2:5555 tcp", "10.0.0.9:53 -> 10.0.0.2:7 udp"),
+            ("[::9]:443 -> [::2]:5555 tcp", "[::9]:53 -> [::2]:7 udp"),
+        ] {
+            let (one, other) = (key(one), key(other));
+            assert_eq!(one.hosts(), other.hosts());
+            assert_eq!(one.hosts().reversed(), other.reversed().hosts());
+            let hosts = one.hosts();
+            assert_eq!((hosts.source(), hosts.destination()), (one.source(), one.destination()));
+            let rest = (hosts.source_port(), hosts.destination_port(), hosts.protocol());
+            assert_eq!(rest, (0, 0, 0));
+        }
+    }
+
+    #[test]
     fn a_batch_of_mixed_families_hashes_as_one_by_one() {
         let mut rng = Rng::seeded(2);
         for n in [0, 1, 63, 64, 65, 300] {

@@ -39,6 +39,16 @@ impl Ledger {
         note(&mut self.undecoded, why.name(), 1);
     }
 
+    /// Notes so many frames that could not be decoded for a reason of this name.
+    pub(crate) fn undecoded_as(&mut self, why: &'static str, times: u64) {
+        note(&mut self.undecoded, why, times);
+    }
+
+    /// Adds to what a source says of itself.
+    pub(crate) fn source_as(&mut self, what: &'static str, times: u64) {
+        note(&mut self.source, what, times);
+    }
+
     /// Notes so many refusals of a structure.
     pub fn refused(&mut self, what: &'static str, times: u64) {
         note(&mut self.refused, what, times);
@@ -66,7 +76,7 @@ fn note(list: &mut Vec<(&'static str, u64)>, name: &'static str, times: u64) {
         return;
     }
     match list.iter_mut().find(|(known, _)| *known == name) {
-        Some((_, count)) => *count += times,
+        Some((_, count)) => *count = count.saturating_add(times),
         None => list.push((name, times)),
     }
 }

@@ -44,10 +44,12 @@ pub mod ledger;
 pub mod link;
 pub mod live;
 pub mod monitor;
+mod names;
 pub mod packet;
 pub mod query;
 pub mod report;
 pub mod shard;
+pub mod snapshot;
 pub mod source;
 pub mod time;
 
@@ -61,4 +63,5 @@ pub use link::LinkType;
 pub use packet::{Decoder, Packet, TcpFlags, Transport, Tunnels, Undecoded};
 pub use query::{Answer, Question};
 pub use report::Report;
+pub use snapshot::Snapshot;
 pub use source::{Broken, Frame, Source, SourceError};

@@ -8,8 +8,8 @@ use crate::{
     monitor::{
         alarms::{Alarm, Alarms},
         connections::{Connections, Counts, OUTCOMES},
-        machine::{self, Runner},
-        p2p::{self, P2p, Suspect},
+        machine,
+        p2p::Suspect,
         sizes::{self, Host, Port},
         sources::Subnet,
         subnet::HostPackets,
@@ -62,22 +62,31 @@ pub struct Report {
 /// What a report is made of.
 pub(crate) struct Parts<'a> {
     pub(crate) settings: &'a Settings,
+    /// Without what shards and connections refused, which is with them.
     pub(crate) ledger: Ledger,
     pub(crate) shards: &'a [Shard],
     pub(crate) connections: &'a Connections,
     pub(crate) alarms: &'a Alarms,
-    pub(crate) p2p: &'a P2p,
-    pub(crate) p2p_twin: Option<&'a P2p<p2p::All>>,
-    pub(crate) machines: &'a [Runner],
+    pub(crate) peers: &'a [Suspect],
+    pub(crate) peers_audit: Option<Peers>,
+    pub(crate) machines: &'a [machine::Counts],
     pub(crate) allocated: u64,
     pub(crate) first_ns: Option<u64>,
     pub(crate) last_ns: u64,
 }
 
 pub(crate) fn of(parts: Parts<'_>) -> Report {
-    let Parts { settings, ledger, shards, connections, alarms, p2p, p2p_twin, .. } = parts;
+    let Parts { settings, mut ledger, shards, connections, alarms, peers, peers_audit, .. } = parts;
     let Parts { allocated, first_ns, last_ns, .. } = parts;
-    let suspects = p2p.suspects(p2p::LISTED);
+    for shard in shards {
+        ledger.refused("known_sources", shard.unlearnt);
+        ledger.refused("sizes", shard.sizes.refused);
+        ledger.refused("sources_v4", shard.sources.refused[0]);
+        ledger.refused("sources_v6", shard.sources.refused[1]);
+    }
+    let counts = connections.counts();
+    ledger.refused("connections", counts.refused);
+    ledger.dont_know("connections", counts.dont_know);
     let mut new_sources: Vec<_> =
         shards.iter().flat_map(|shard| shard.sources.new_by_subnet()).collect();
     new_sources.sort_by_key(|&(subnet, hosts)| (std::cmp::Reverse(hosts), subnet));
@@ -95,13 +104,14 @@ pub(crate) fn of(parts: Parts<'_>) -> Report {
         subnets: settings.subnets.iter().map(|one| (one.to_string(), one.list())).collect(),
         alarms: alarms.alarms().to_vec(),
         alarms_unlisted: alarms.unlisted(),
-        connections: connections.counts(),
+        connections: counts,
         stranger_rate: connections.stranger_rate(),
         audit: audits
             .reduce(|all, audit| all.with(&audit))
-            .map(|audit| audit.and_connections(connections.twin()).and_p2p(&suspects, p2p_twin)),
-        p2p: suspects,
-        machines: parts.machines.iter().map(Runner::counts).collect(),
+            .map(|audit| audit.and_connections(connections.twin()))
+            .map(|audit| Audit { p2p: peers_audit.unwrap_or_default(), ..audit }),
+        p2p: peers.to_vec(),
+        machines: parts.machines.to_vec(),
     }
 }
 
@@ -176,6 +186,7 @@ impl Report {
             "one_way": self.connections.one_way,
             "one_way_capture": self.connections.is_one_way(),
             "dont_know": dont_know,
+            "in_both": self.connections.in_both,
             "stranger_rate": self.stranger_rate,
         });
         if !self.ledger.source.is_empty() {

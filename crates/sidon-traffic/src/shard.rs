@@ -3,12 +3,19 @@
 use crate::{
     Packet,
     audit::{Audit, Twin},
-    batch::Batch,
+    batch::{self, Batch},
     budget::Budget,
     event::Event,
-    monitor::{sizes::Sizes, sources::Sources},
+    monitor::{
+        sizes::{self, Sizes},
+        sources::Sources,
+    },
 };
-use sidon::{Infeasible, Seed};
+use sidon::{
+    Infeasible, Key, Seed,
+    count::{Stored, Top, top},
+    zone::subnets,
+};
 
 /// The monitors' tables for the keys of one shard.
 #[derive(Debug)]
@@ -42,6 +49,33 @@ impl Shard {
             unlearnt: 0,
             events: events.then(Vec::new),
         })
+    }
+
+    /// The shard of these tables, which nothing is added to.
+    pub(crate) fn of(number: usize, sizes: Sizes, sources: Sources, unlearnt: u64) -> Self {
+        Shard { number, sizes, sources, twin: None, unlearnt, events: None }
+    }
+
+    /// Whether every key in its tables is one of its own.
+    pub(crate) fn owns_all(&self, seed: Seed) -> bool {
+        fn owns<K: Stored>(number: usize, table: &Top<K, 2>, seed: Seed) -> bool {
+            let entries = table.heaviest(usize::MAX).entries;
+            entries.iter().all(|entry| batch::shard(entry.key.digest(seed)) == number)
+        }
+        let (number, sizes) = (self.number, &self.sizes);
+        owns(number, &sizes.flows, seed)
+            && owns(number, &sizes.hosts, seed)
+            && owns(number, &sizes.ports, seed)
+            && self.sources.addresses().into_iter().all(|address| {
+                let subnet = batch::subnet(&sizes::host(address));
+                batch::shard(subnet.digest(seed)) == number
+            })
+    }
+
+    /// The integers that fix its memory.
+    pub(crate) fn shapes(&self) -> ([top::Shape; 3], (subnets::Shape, u64)) {
+        let Sizes { flows, hosts, ports, .. } = &self.sizes;
+        ([flows.shape(), hosts.shape(), ports.shape()], self.sources.shapes())
     }
 
     /// Which shard it is.

@@ -16,6 +16,14 @@ use std::{
 const LABELS: [&str; 7] =
     ["BitTorrent", "eDonkey", "ETHEREUM", "Gnutella", "Skype", "Syncthing", "Zattoo"];
 
+/// The large captures of peers, and the client in each.
+const CLIENTS: [(&str, &str); 4] = [
+    ("bittorrent_transmission.pcapng", "192.168.1.128"),
+    ("skype.pcap", "192.168.1.34"),
+    ("gnutella.pcap", "10.1.4.176"),
+    ("ethereum.pcap", "192.168.1.184"),
+];
+
 fn office(shares: Shares, flood: Option<Flood>) -> Vec<Packet> {
     let mix = Mix { packets: 120_000, shares, flood, ..Mix::default() };
     Generator::new(mix, 5).unwrap().collect()
@@ -36,6 +44,13 @@ fn exactly(packets: &[Packet], keeping: Keeping) -> P2p<All> {
     let mut monitor = P2p::exact(keeping, Seed(7)).unwrap();
     packets.chunks(512).for_each(|batch| monitor.take(batch));
     monitor
+}
+
+/// Hosts listed in the share of 16 MiB that they have.
+fn listed(packets: &[Packet], seed: u128) -> Vec<Suspect> {
+    let mut monitor = P2p::new(Shape::within((16 << 20) / 20), Seed(seed)).unwrap();
+    packets.chunks(512).for_each(|batch| monitor.take(batch));
+    monitor.suspects(LISTED)
 }
 
 fn hosts(suspects: &[Suspect]) -> BTreeSet<IpAddr> {
@@ -220,15 +235,23 @@ fn clients_of_peers_are_listed_as_the_labels_of_ndpi_say() {
     const LEAST: [usize; 3] = [1, 3, 10];
     let mut found = [[0usize; 2]; 3];
     let (mut right, mut wrong, mut negatives) = (0, 0, 0);
+    // Under other seeds: hosts listed where there are no peers.
+    let mut otherwise = [0; 10];
     let mut flagged: BTreeMap<String, Vec<Suspect>> = BTreeMap::new();
     let mut compared = Vec::new();
     for (part, is_p2p) in [("p2p", true), ("nonp2p", false)] {
         for (name, path) in captures(&folder.join(part)) {
             let packets = capture(&path);
-            let mut monitor = P2p::new(Shape::within((16 << 20) / 20), Seed(8)).unwrap();
-            packets.chunks(512).for_each(|batch| monitor.take(batch));
-            let suspects = monitor.suspects(LISTED);
-            let listed = hosts(&suspects);
+            let suspects = listed(&packets, 8);
+            let listed_hosts = hosts(&suspects);
+            for (seed, count) in (100..).zip(&mut otherwise) {
+                let others = hosts(&listed(&packets, seed));
+                *count += if is_p2p { 0 } else { others.len() };
+                if let Some((_, client)) = CLIENTS.iter().find(|(large, _)| *large == name) {
+                    let client: IpAddr = client.parse().unwrap();
+                    assert!(others.contains(&client), "{name} under seed {seed}");
+                }
+            }
             let exact = exactly(&packets, Keeping::Exact);
             if exact.pairs() >= 50 {
                 let all = exact.suspects(LISTED).len();
@@ -240,11 +263,11 @@ fn clients_of_peers_are_listed_as_the_labels_of_ndpi_say() {
                     for (least, [all, hits]) in LEAST.iter().zip(&mut found) {
                         if peers >= *least {
                             *all += 1;
-                            *hits += usize::from(listed.contains(host));
+                            *hits += usize::from(listed_hosts.contains(host));
                         }
                     }
                     negatives += usize::from(peers == 0 && *others > 0);
-                    match (listed.contains(host), peers > 0) {
+                    match (listed_hosts.contains(host), peers > 0) {
                         (true, true) => right += 1,
                         (true, false) => wrong += 1,
                         _ => {}
@@ -265,14 +288,10 @@ fn clients_of_peers_are_listed_as_the_labels_of_ndpi_say() {
         println!("{:>30}{all:>8}{hits:>8}", format!("{least} or more"));
     }
     print_differences(&compared);
-    for (name, host) in [
-        ("p2p/bittorrent_transmission.pcapng", "192.168.1.128"),
-        ("p2p/skype.pcap", "192.168.1.34"),
-        ("p2p/gnutella.pcap", "10.1.4.176"),
-        ("p2p/ethereum.pcap", "192.168.1.184"),
-    ] {
-        let host: IpAddr = host.parse().unwrap();
-        assert!(flagged[name].iter().any(|suspect| suspect.host == host), "{name}");
+    for (name, client) in CLIENTS {
+        let client: IpAddr = client.parse().unwrap();
+        let suspects = &flagged[&format!("p2p/{name}")];
+        assert!(suspects.iter().any(|suspect| suspect.host == client), "{name}");
     }
     let false_ones: usize = flagged
         .iter()
@@ -280,6 +299,7 @@ fn clients_of_peers_are_listed_as_the_labels_of_ndpi_say() {
         .map(|(_, suspects)| suspects.len())
         .sum();
     assert!(false_ones <= 2, "{false_ones} hosts listed where there are no peers");
+    assert!(otherwise.iter().all(|count| *count <= 2), "{otherwise:?}");
     assert_eq!(wrong, 0, "listed hosts have other labels only");
     let [all, hits] = found[2];
     assert!(all >= 4 && hits == all, "{hits} of {all} hosts of ten peers or more");

@@ -8,6 +8,7 @@
 //! than the input is long. A structure that is read back is equal in every answer and statistic.
 
 use crate::{Malformed, Seed, hash};
+use std::io;
 
 const MAGIC: [u8; 4] = *b"SIDN";
 const VERSION: u16 = 1;
@@ -70,21 +71,124 @@ fn take<const N: usize>(image: &[u8], at: usize) -> [u8; N] {
 
 /// The image of a structure with these fields and this payload.
 pub(crate) fn write(kind: u16, seed: Seed, fields: &[u64], payload: &[u8]) -> Vec<u8> {
+    sealed(kind, seed.check_value(), fields, payload)
+}
+
+fn sealed(kind: u16, seed_check: u64, fields: &[u64], payload: &[u8]) -> Vec<u8> {
     let mut image = Vec::with_capacity(HEADER + fields.len() * 8 + payload.len() + CHECKSUM);
+    start(&mut image, kind, seed_check, fields, payload.len() as u64);
+    image.extend(payload);
+    image.extend(crc32fast::hash(&image).to_le_bytes());
+    image
+}
+
+/// Everything before the payload.
+fn start(image: &mut Vec<u8>, kind: u16, seed_check: u64, fields: &[u64], payload: u64) {
     image.extend(MAGIC);
     image.extend(VERSION.to_le_bytes());
     image.extend(kind.to_le_bytes());
     image.extend(hash::SIPHASH_1_3.to_le_bytes());
     image.extend((fields.len() as u16).to_le_bytes());
     image.extend([0; 4]);
-    image.extend(seed.check_value().to_le_bytes());
-    image.extend((payload.len() as u64).to_le_bytes());
+    image.extend(seed_check.to_le_bytes());
+    image.extend(payload.to_le_bytes());
     for field in fields {
         image.extend(field.to_le_bytes());
     }
-    image.extend(payload);
-    image.extend(crc32fast::hash(&image).to_le_bytes());
-    image
+}
+
+/// An image taken apart, of any kind and under any seed: its length and its checksum are right.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parts<'a> {
+    /// The kind of the structure.
+    pub kind: u16,
+    /// What [`Seed::check_value`] gives for the seed it was built under.
+    pub seed_check: u64,
+    /// Its shape, then its statistics.
+    pub fields: Vec<u64>,
+    /// Its table.
+    pub payload: &'a [u8],
+}
+
+impl<'a> Parts<'a> {
+    /// The parts of an image, after every check that needs neither a shape nor a seed.
+    pub fn of(image: &'a [u8]) -> Result<Self, Malformed> {
+        let header = header(image)?;
+        let payload = checked(image, &header)?;
+        let fields = (0..usize::from(header.fields))
+            .map(|i| u64::from_le_bytes(take(image, HEADER + i * 8)))
+            .collect();
+        Ok(Parts { kind: header.kind, seed_check: header.seed_check, fields, payload })
+    }
+
+    /// The image that these are the parts of.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        sealed(self.kind, self.seed_check, &self.fields, self.payload)
+    }
+}
+
+/// Writes an image whose payload comes piece by piece, so that it need not be in memory at once.
+#[derive(Debug)]
+pub struct Writer<W> {
+    out: W,
+    checksum: crc32fast::Hasher,
+    left: u64,
+}
+
+impl<W: io::Write> Writer<W> {
+    /// Writes all that comes before a payload of so many bytes.
+    pub fn new(
+        mut out: W,
+        kind: u16,
+        seed: Seed,
+        fields: &[u64],
+        payload: u64,
+    ) -> io::Result<Self> {
+        let mut front = Vec::new();
+        start(&mut front, kind, seed.check_value(), fields, payload);
+        out.write_all(&front)?;
+        let mut checksum = crc32fast::Hasher::new();
+        checksum.update(&front);
+        Ok(Writer { out, checksum, left: payload })
+    }
+
+    /// Writes the next piece. An error if the payload was to be shorter.
+    pub fn piece(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let left = self.left.checked_sub(bytes.len() as u64);
+        self.left = left.ok_or_else(|| io::Error::other("the payload is longer than announced"))?;
+        self.checksum.update(bytes);
+        self.out.write_all(bytes)
+    }
+
+    /// Writes the checksum. An error if the payload was to be longer.
+    pub fn finish(mut self) -> io::Result<W> {
+        if self.left > 0 {
+            return Err(io::Error::other("the payload is shorter than announced"));
+        }
+        self.out.write_all(&self.checksum.finalize().to_le_bytes())?;
+        Ok(self.out)
+    }
+}
+
+/// The payload of an image whose hash, zeros, length and checksum are right.
+fn checked<'a>(image: &'a [u8], header: &Header) -> Result<&'a [u8], Malformed> {
+    if header.hash != hash::SIPHASH_1_3 {
+        return Err(Malformed::Hash { got: header.hash });
+    }
+    if header.zero != 0 {
+        return Err(Malformed::Field { name: "zero" });
+    }
+    let front = HEADER + usize::from(header.fields) * 8;
+    let around = (front + CHECKSUM) as u64;
+    let (expected, got) = (around.checked_add(header.payload), image.len() as u64);
+    if expected != Some(got) {
+        return Err(Malformed::Length { expected: expected.unwrap_or(u64::MAX), got });
+    }
+    let (body, checksum) = image.split_at(image.len() - CHECKSUM);
+    if crc32fast::hash(body) != u32::from_le_bytes(take(checksum, 0)) {
+        return Err(Malformed::Checksum);
+    }
+    Ok(&body[front..])
 }
 
 /// The fields and the payload of an image, after every check that needs no shape.
@@ -97,29 +201,15 @@ pub(crate) fn read<const FIELDS: usize>(
     if header.kind != kind {
         return Err(Malformed::Kind { expected: kind, got: header.kind });
     }
-    if header.hash != hash::SIPHASH_1_3 {
-        return Err(Malformed::Hash { got: header.hash });
-    }
     if usize::from(header.fields) != FIELDS {
         return Err(Malformed::Field { name: "fields" });
     }
-    if header.zero != 0 {
-        return Err(Malformed::Field { name: "zero" });
-    }
-    let around = (HEADER + FIELDS * 8 + CHECKSUM) as u64;
-    let (expected, got) = (around.checked_add(header.payload), image.len() as u64);
-    if expected != Some(got) {
-        return Err(Malformed::Length { expected: expected.unwrap_or(u64::MAX), got });
-    }
-    let (body, checksum) = image.split_at(image.len() - CHECKSUM);
-    if crc32fast::hash(body) != u32::from_le_bytes(take(checksum, 0)) {
-        return Err(Malformed::Checksum);
-    }
+    let payload = checked(image, &header)?;
     if header.seed_check != seed.check_value() {
         return Err(Malformed::Seed);
     }
     let fields = std::array::from_fn(|i| u64::from_le_bytes(take(image, HEADER + i * 8)));
-    Ok((fields, &body[HEADER + FIELDS * 8..]))
+    Ok((fields, payload))
 }
 
 /// A field that must fit 32 bits.
@@ -157,4 +247,37 @@ pub(crate) fn plausible(
         return Err(Malformed::Field { name });
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_in_pieces_is_the_image_in_one() {
+        let (fields, payload) = ([3, u64::MAX], *b"a payload in pieces");
+        let whole = write(99, Seed(7), &fields, &payload);
+        let mut writer =
+            Writer::new(Vec::new(), 99, Seed(7), &fields, payload.len() as u64).unwrap();
+        payload.chunks(5).for_each(|piece| writer.piece(piece).unwrap());
+        assert_eq!(writer.finish().unwrap(), whole);
+
+        let parts = Parts::of(&whole).unwrap();
+        assert_eq!((parts.kind, parts.payload), (99, &payload[..]));
+        assert_eq!(parts.fields, fields);
+        assert_eq!(parts.seed_check, Seed(7).check_value());
+        assert_eq!(parts.to_bytes(), whole);
+        for len in 0..whole.len() {
+            assert!(Parts::of(&whole[..len]).is_err(), "cut to {len}");
+        }
+    }
+
+    #[test]
+    fn a_payload_of_another_length_than_announced_is_an_error() {
+        let writer = || Writer::new(Vec::new(), 1, Seed(0), &[], 3).unwrap();
+        assert!(writer().piece(b"four").is_err());
+        let mut short = writer();
+        short.piece(b"ab").unwrap();
+        assert!(short.finish().is_err());
+    }
 }

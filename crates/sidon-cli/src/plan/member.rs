@@ -1,11 +1,17 @@
 //! `sidon plan member`: sets.
 
+use super::{
+    explain::member_rate,
+    relaxed,
+    worth::{Worth, excess, member_floor},
+};
 use crate::{
     audit::{self, Found},
     show,
 };
 use serde_json::{Value, json};
 use sidon::{
+    Infeasible,
     member::{Moves, Overflow, Spread},
     plan::{self, Shape, Target},
 };
@@ -31,18 +37,57 @@ pub(super) struct Args {
     /// With --audit: the seed of the hash and of the generated keys
     #[arg(long, value_name = "N", default_value_t = 1, requires = "audit")]
     seed: u64,
-    /// Write JSON: {"rows": [{"structure", "bits_per_key", "bytes", "fpr", "deletes", "shape"}]},
-    /// and with --audit "measured": {"fpr", "interval", "lost", "refused", "churned"}
+    /// Write JSON: {"rows": [{"structure", "bits_per_key", "bytes", "fpr", "deletes", "merges",
+    /// "grows", "ages", "lines", "floor_bits", "excess", "shape"}]}, and with --audit "measured": {"fpr", "interval", "lost", "refused", "churned"}
     #[arg(long)]
     json: bool,
 }
 
-pub(super) fn run(args: &Args) -> anyhow::Result<()> {
-    let mut rows = plan::members(Target { keys: args.keys, false_positives: args.fpr })?;
+/// The rows that are asked for, or what to relax.
+fn rows(args: &Args) -> anyhow::Result<Vec<plan::Member>> {
+    let target = Target { keys: args.keys, false_positives: args.fpr };
+    let mut rows = plan::members(target).map_err(|why| {
+        // Digests of 64 bits tell fewer keys apart at a lower rate.
+        let fewer = args.fpr * 2f64.powi(64) / 16.0;
+        let digests = matches!(
+            why,
+            Infeasible::Parameter { name: "false_positives", got, least, .. }
+                if got > 0.0 && got < least && least > 1e-12 && fewer >= 1.0
+        );
+        let why = relaxed(why, |name| match name {
+            "keys" => Some("--keys"),
+            "false_positives" => Some("--fpr"),
+            _ => None,
+        });
+        if digests { anyhow::anyhow!("{why}, or --keys to {}", fewer as u64) } else { why }
+    })?;
     if let Some(only) = &args.only {
         rows.retain(|row| row.shape.name() == only);
         anyhow::ensure!(!rows.is_empty(), "no structure called {only} meets the target");
     }
+    Ok(rows)
+}
+
+pub(super) fn explain(args: &Args) -> anyhow::Result<Vec<String>> {
+    let floor = member_floor(args.fpr);
+    let mut lines =
+        vec![format!("floor = log2(1/p) = log2(1/{}) = {floor:.3} bits a key", args.fpr)];
+    for row in rows(args)? {
+        let bits = row.bytes as f64 * 8.0 / args.keys as f64;
+        lines.push(format!(
+            "\n{}: {}\n{}\n  memory = {} bytes, {bits:.2} bits a key, {} over the floor",
+            row.shape.name(),
+            super::shape_text(&shape_json(&row.shape)),
+            member_rate(&row.shape, args.keys, row.false_positives),
+            show::whole(row.bytes),
+            excess(bits, floor),
+        ));
+    }
+    Ok(lines)
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<()> {
+    let (rows, floor) = (rows(args)?, member_floor(args.fpr));
     let measured = if args.audit { measure(args, &rows)? } else { vec![None; rows.len()] };
     let bits_per_key = |bytes: u64| bytes as f64 * 8.0 / args.keys as f64;
     if args.json {
@@ -52,9 +97,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
                 "bits_per_key": bits_per_key(row.bytes),
                 "bytes": row.bytes,
                 "fpr": row.false_positives,
-                "deletes": row.shape.deletes(),
                 "shape": shape_json(&row.shape),
             });
+            Worth::of_member(&row.shape).add_to(&mut json, bits_per_key(row.bytes), floor);
             if let Some(found) = measured {
                 let low = found.false_positives - found.interval;
                 json["measured"] = json!({
@@ -69,7 +114,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         });
         return show::json_rows(rows.collect());
     }
-    let mut head = vec!["structure", "bits/key", "memory", "false positives", "deletes"];
+    let mut head = vec!["structure", "bits/key", "over floor", "memory", "false positives"];
+    head.extend(Worth::HEAD);
     if args.audit {
         head.extend(["measured", "lost", "refused", "churned"]);
     }
@@ -78,10 +124,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         let mut line = vec![
             row.shape.name().to_owned(),
             format!("{:.2}", bits_per_key(row.bytes)),
+            excess(bits_per_key(row.bytes), floor),
             show::bytes(row.bytes),
             show::rate(row.false_positives),
-            if row.shape.deletes() { "yes" } else { "no" }.to_owned(),
         ];
+        line.extend(Worth::of_member(&row.shape).cells());
         match measured {
             Some(found) => line.extend([
                 format!("{} +/- {}", show::rate(found.false_positives), show::rate(found.interval)),
@@ -96,6 +143,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         line
     });
     show::print(&show::table(&head, lines))?;
+    show::print(&format!("\nNo set of this rate takes less than {floor:.2} bits a key."))?;
     let filter = rows.iter().find(|row| row.shape.deletes());
     if let Some(Shape::HashSet { .. }) = filter.map(|row| row.shape) {
         show::print("\nFor keys that leave, a plain hash set is the smallest here: take that.")?;

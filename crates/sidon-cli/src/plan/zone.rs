@@ -1,5 +1,9 @@
 //! `sidon plan zone`: few numbers of a universe, without a false positive.
 
+use super::{
+    relaxed,
+    worth::{excess, zone_floor},
+};
 use crate::show;
 use serde_json::{Value, json};
 use sidon::{
@@ -18,18 +22,85 @@ pub(super) struct Args {
     /// In which universes up to --universe a code is shorter than the residues, in place of the plan
     #[arg(long)]
     crossovers: bool,
-    /// Write JSON: {"rows": [{"code", "bits", "probes", "zone", "matrix_bits", "shape"}]}, a row of
+    /// Write JSON: {"rows": [{"code", "bits", "floor_bits", "excess", "probes", "lines", "zone",
+    /// "deletes", "merges", "grows", "ages", "matrix_bits", "shape"}]}, a row of
     /// polynomials that can be cut with "cut": {"bits", "zone", "shape"}; with --crossovers {"rows":
     /// [{"code", "from", "to"}]}
     #[arg(long)]
     json: bool,
 }
 
+fn few(args: &Args) -> Few {
+    Few { universe: args.universe, members: args.members }
+}
+
+/// The rows that are asked for, or what to relax.
+fn rows(args: &Args) -> anyhow::Result<Vec<Zone>> {
+    plan::zones(few(args)).map_err(|why| {
+        relaxed(why, |name| match name {
+            "universe" => Some("--universe"),
+            "members" => Some("--members"),
+            _ => None,
+        })
+    })
+}
+
+/// Lines of 64 bytes that a lookup reads: of a code at most one a probe, and no more than it has.
+fn lines(row: &Zone) -> u64 {
+    let all = row.bits.div_ceil(512);
+    match row.held {
+        Held::List(_) => all,
+        _ => row.probes.min(all),
+    }
+}
+
+/// Whether members can leave: from a list and a bitmap, not from bits that members share.
+fn deletes(row: &Zone) -> bool {
+    matches!(row.held, Held::List(_) | Held::Bitmap)
+}
+
+pub(super) fn explain(args: &Args) -> anyhow::Result<Vec<String>> {
+    let (n, d, floor) = (args.universe, args.members, zone_floor(few(args)));
+    let mut all =
+        vec![format!("floor = log2(sum of C({n}, i) for i = 0 .. {d}) = {floor:.3} bits")];
+    for row in rows(args)? {
+        let formula = match (&row.held, row.held.code()) {
+            (_, Some(Shape::Egh(shape))) => {
+                let moduli: Vec<_> = shape.moduli.iter().map(u32::to_string).collect();
+                format!(
+                    "the sum of pairwise coprime moduli such that no {d} residues cover another \
+                     number:\n  {}",
+                    moduli.join(" + ")
+                )
+            }
+            (_, Some(Shape::Ols(shape))) => {
+                format!("(d + 1) s with s^2 >= n: {} * {}", shape.groups, shape.order)
+            }
+            (_, Some(Shape::Pol(shape))) => format!(
+                "((t - 1) d + 1) q with q^t >= n and q points, q + 1 with infinity: {} * {}, t = {}{}",
+                shape.groups,
+                shape.order,
+                shape.digits,
+                if shape.infinity { ", the last group cut to what occurs" } else { "" },
+            ),
+            (Held::List(width), _) => format!("d numbers of {width} bits, and how many there are"),
+            _ => "a bit for every number".to_owned(),
+        };
+        all.push(format!(
+            "\n{}: {formula}\n  = {} bits, {} over the floor",
+            if is_cut(&row) { "pol, cut" } else { row.held.name() },
+            show::whole(row.bits),
+            excess(row.bits as f64, floor)
+        ));
+    }
+    Ok(all)
+}
+
 pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     if args.crossovers {
         return crossovers(args);
     }
-    let rows = plan::zones(Few { universe: args.universe, members: args.members })?;
+    let (rows, floor) = (rows(args)?, zone_floor(few(args)));
     let matrix = |row: &Zone| match row.held {
         Held::List(_) | Held::Bitmap => 0,
         _ => row.bits.saturating_mul(args.universe),
@@ -40,7 +111,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
             let mut json = json!({
                 "code": row.held.name(),
                 "bits": row.bits,
+                "floor_bits": floor,
+                "excess": row.bits as f64 / floor - 1.0,
                 "probes": row.probes,
+                "lines": lines(row),
+                "deletes": deletes(row),
+                "merges": true,
+                "grows": false,
+                "ages": false,
                 "zone": row.zone,
                 "matrix_bits": matrix(row),
                 "shape": shape_json(row),
@@ -53,17 +131,36 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         });
         return show::json_rows(plain.collect());
     }
-    let lines = rows.iter().map(|row| {
+    let table = rows.iter().map(|row| {
+        let yes = |is: bool| if is { "yes" } else { "no" }.to_owned();
         vec![
             if is_cut(row) { "pol, cut".to_owned() } else { row.held.name().to_owned() },
             show::whole(row.bits),
+            excess(row.bits as f64, floor),
             show::whole(row.probes),
+            show::whole(lines(row)),
+            yes(deletes(row)),
             show::whole(row.zone),
             show::whole(matrix(row)),
             super::shape_text(&shape_json(row)),
         ]
     });
-    show::print(&show::table(&["code", "bits", "probes", "zone", "matrix bits", "shape"], lines))?;
+    let head = [
+        "code",
+        "bits",
+        "over floor",
+        "probes",
+        "lines",
+        "deletes",
+        "zone",
+        "matrix bits",
+        "shape",
+    ];
+    show::print(&show::table(&head, table))?;
+    show::print(&format!(
+        "\nSets of so few of so many cannot be told apart in less than {floor:.1} bits. All of \
+         these unite; none grows or ages."
+    ))?;
     let advice = match rows.first().map(|row| &row.held) {
         Some(Held::List(_)) => {
             "\nTo hold the members and nothing else, a list of them is the smallest: take that. A \

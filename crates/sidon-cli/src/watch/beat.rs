@@ -104,7 +104,7 @@ impl<'a> Beat<'a> {
         }
         self.alarms = alarms.len();
         let ledger = engine.ledger();
-        let rate = (ledger.seen - self.seen) as f64 / took.as_secs_f64().max(1e-9);
+        let rate = ledger.seen.saturating_sub(self.seen) as f64 / took.as_secs_f64().max(1e-9);
         let lost = ledger.source.iter().find(|(name, _)| *name == "kernel_dropped");
         let lost = lost.map_or(String::new(), |(_, times)| format!(", {} dropped", whole(*times)));
         self.clear()?;

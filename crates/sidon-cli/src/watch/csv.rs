@@ -18,6 +18,12 @@ pub(super) fn write(directory: &Path, report: &Report) -> anyhow::Result<()> {
         sources += &format!("{subnet},{count}\n");
     }
     save("new_sources.csv", sources)?;
+    let mut peers = "host,score,reasons\n".to_owned();
+    for suspect in &report.p2p {
+        let reasons: Vec<_> = suspect.reasons.iter().map(ToString::to_string).collect();
+        peers += &format!("{},{},{}\n", suspect.host, suspect.score, reasons.join("; "));
+    }
+    save("p2p.csv", peers)?;
     let ledger = &report.ledger;
     let mut lines = format!(
         "what,packets\nseen,{}\nfiltered,{}\ndecoded,{}\n",

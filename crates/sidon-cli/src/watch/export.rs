@@ -3,6 +3,7 @@
 use super::{
     Args, End,
     beat::{Beat, WAIT},
+    rotate::Rotation,
     signals::Signals,
 };
 use crate::show::{self, whole};
@@ -49,6 +50,7 @@ impl Export {
         args: &Args,
         engine: &mut Engine,
         signals: &Signals,
+        mut rotation: Option<&mut Rotation>,
     ) -> anyhow::Result<End> {
         let limit = args.count.unwrap_or(u64::MAX);
         let mut beat = Beat::new(args, signals);
@@ -56,6 +58,9 @@ impl Export {
         let mut looked = Instant::now();
         let end = loop {
             let datagram = self.listener.next(WAIT);
+            if let Some(rotation) = &mut rotation {
+                rotation.now(engine)?;
+            }
             if let Some(datagram) = &datagram {
                 let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
                 let now = now.as_nanos() as u64;
@@ -64,7 +69,8 @@ impl Export {
                     engine.record(record);
                 });
             }
-            if engine.ledger().seen >= limit {
+            let before = rotation.as_ref().map_or(0, |rotation| rotation.seen);
+            if before + engine.ledger().seen >= limit {
                 break End::Enough;
             }
             if datagram.is_none() || looked.elapsed() >= WAIT {

@@ -3,6 +3,7 @@
 use super::{
     Args, End,
     beat::{Beat, WAIT},
+    rotate::Rotation,
     signals::Signals,
 };
 use crate::show;
@@ -34,20 +35,30 @@ pub(super) fn watch(
     live: &mut live::Live,
     engine: &mut Engine,
     signals: &Signals,
+    mut rotation: Option<&mut Rotation>,
 ) -> anyhow::Result<End> {
     let limit = args.count.unwrap_or(u64::MAX);
     let mut beat = Beat::new(args, signals);
     let end = loop {
-        let seen = engine.ledger().seen;
+        let before = rotation.as_ref().map_or(0, |rotation| rotation.seen);
+        let seen = before + engine.ledger().seen;
         if seen >= limit {
             break End::Enough;
         }
         let idle = match live.next(WAIT) {
             Ok(Some(frame)) => {
+                if let Some(rotation) = &mut rotation {
+                    rotation.at(frame.time_ns, engine)?;
+                }
                 engine.frame(&frame);
                 false
             }
-            Ok(None) => true,
+            Ok(None) => {
+                if let Some(rotation) = &mut rotation {
+                    rotation.now(engine)?;
+                }
+                true
+            }
             Err(why) => break End::Down(why),
         };
         if (idle || seen.is_multiple_of(STRIDE))
@@ -59,7 +70,8 @@ pub(super) fn watch(
     beat.clear()?;
     if matches!(end, End::Interrupted) {
         let start = Instant::now();
-        while start.elapsed() < LAST && engine.ledger().seen < limit {
+        let before = rotation.as_ref().map_or(0, |rotation| rotation.seen);
+        while start.elapsed() < LAST && before + engine.ledger().seen < limit {
             match live.next(WAIT) {
                 Ok(Some(frame)) => engine.frame(&frame),
                 _ => break,

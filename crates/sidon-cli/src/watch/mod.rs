@@ -5,10 +5,11 @@ mod csv;
 mod export;
 mod known;
 mod live;
-mod screen;
+mod rotate;
+pub(crate) mod screen;
 mod signals;
 
-use crate::{machine, plan::count::memory, show};
+use crate::{machine, plan::count::memory, saved::file, show};
 use anyhow::Context;
 use export::Export;
 use sidon::Seed;
@@ -22,17 +23,19 @@ use sidon_traffic::{
 use signals::Signals;
 use std::{
     fs::File,
-    io::{BufWriter, IsTerminal, Write},
+    io::{BufWriter, Write},
     path::{Path, PathBuf},
     process::ExitCode,
     sync::{Arc, Mutex},
     time::Duration,
 };
 
+use rotate::Rotation;
+
 /// Reads a capture, an interface or flow records and reports what is on the wire, in memory that a flood cannot move
 ///
-/// One screen: alarms, the heaviest flows, hosts and ports, the states of TCP connections, new
-/// source addresses by subnet, and what became of every packet. A figure marked = is exact; one marked <= is at most that, and the
+/// One screen: alarms, the heaviest flows, hosts and ports, the states of TCP connections, hosts that
+/// behave like peers, new source addresses by subnet, and what became of every packet. A figure marked = is exact; one marked <= is at most that, and the
 /// least it can be stands beside it. All tables are made before the first packet and never grow.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
@@ -51,6 +54,8 @@ EXAMPLES
   sidon watch -i eth0 --duration 10m
   sidon watch --netflow 0.0.0.0:2055 --templates templates.txt
   sidon watch -r today.pcap --known sources.txt --events -
+  sidon watch -r today.pcap --save today.sidon && sidon show today.sidon
+  sidon watch -r week.pcap --rotate 1h --save-dir week --seed 4711
   tcpdump -w - | sidon watch -r - --memory 4MiB --audit")]
 pub(crate) struct Args {
     /// The capture: pcap or pcapng, plain or in gzip, zstd or lz4; - is standard input
@@ -63,7 +68,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ADDR:PORT", conflicts_with_all = ["read", "interface", "expression"])]
     netflow: Vec<String>,
     /// Templates of flow records that were learnt; read if it exists, and written
-    #[arg(long, value_name = "FILE", requires = "netflow")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["read", "interface"])]
     templates: Option<PathBuf>,
     /// List the interfaces
     #[arg(short = 'D', long)]
@@ -116,7 +121,20 @@ pub(crate) struct Args {
     /// Write the tables of the report to this directory
     #[arg(long, value_name = "DIR")]
     csv: Option<PathBuf>,
-    /// The tables' secret; without it a new one is drawn for every run
+    /// Write everything that is known at the end to this file, for sidon show and sidon merge. Not in
+    /// it: twins of --audit, and suspicion that was no alarm yet
+    #[arg(long, value_name = "FILE")]
+    save: Option<PathBuf>,
+    /// Begin anew after every period of so long (30s, 5m, 1h, 1d) of packet time, and write each to a
+    /// file of its own: merged, they give the sum. The report at the end is of the last period
+    #[arg(long, value_name = "TIME", value_parser = rotate::period, requires = "save_dir",
+          conflicts_with_all = ["save", "known", "audit"])]
+    rotate: Option<u64>,
+    /// Where the files of --rotate go, each named by the start of its period
+    #[arg(long, value_name = "DIR", requires = "rotate")]
+    save_dir: Option<PathBuf>,
+    /// The tables' secret; without it a new one is drawn for every run. Files of several runs or
+    /// hosts can be merged if it is the same
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
     /// Addresses are never turned into names here; accepted for habit's sake
@@ -213,6 +231,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         top: top.into(),
         ..Settings::new(seed)
     };
+    let mut rotation = match (&args.save_dir, args.rotate) {
+        (Some(directory), Some(period)) => Some(Rotation::new(directory.clone(), period)?),
+        _ => None,
+    };
     let signals = match input {
         Input::Capture(_) => Signals::stopping()?,
         Input::Interface(_) | Input::Export(_) => {
@@ -227,13 +249,26 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     engine.start();
     let end = match &mut input {
-        Input::Capture(source) => read(args, source, &mut engine, &signals)?,
-        Input::Interface(live) => live::watch(args, live, &mut engine, &signals)?,
-        Input::Export(export) => export.watch(args, &mut engine, &signals)?,
+        Input::Capture(source) => read(args, source, &mut engine, &signals, rotation.as_mut())?,
+        Input::Interface(live) => {
+            live::watch(args, live, &mut engine, &signals, rotation.as_mut())?
+        }
+        Input::Export(export) => export.watch(args, &mut engine, &signals, rotation.as_mut())?,
     };
-    let (report, shards) = engine.finish();
+    let mut snapshot = engine.snapshot();
+    if matches!(end, End::Broken(_) | End::Down(_)) {
+        snapshot.set_partial();
+    }
+    let report = snapshot.report();
+    if let Some(path) = &args.save {
+        file::replace(path, |out| snapshot.write(out))?;
+    }
+    if let Some(rotation) = &mut rotation {
+        rotation.end(&snapshot)?;
+    }
     if let Some(path) = &args.known {
-        known::write(path, shards.iter().flat_map(|shard| shard.sources.addresses()))?;
+        let shards = snapshot.shards().iter();
+        known::write(path, shards.flat_map(|shard| shard.sources.addresses()))?;
     }
     if let Some(directory) = &args.csv {
         csv::write(directory, &report)?;
@@ -244,6 +279,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         _ => None,
     };
     show_report(args, [&name, &kind], &report, &end, exporters)?;
+    if let (Some(rotation), false) = (&rotation, args.quiet) {
+        let (packets, files) = (show::whole(rotation.seen), rotation.files);
+        eprintln!("sidon: {packets} packets in {files} files; the report is of the last one");
+    }
     let failed: Option<&dyn std::fmt::Display> = match &end {
         End::Broken(broken) => Some(broken),
         End::Down(why) => Some(why),
@@ -254,14 +293,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             eprintln!("sidon: {name}: {why}");
             Ok(ExitCode::from(3))
         }
-        _ if args.exit_on_alarm && !report.alarms.is_empty() => Ok(ExitCode::from(4)),
+        _ if args.exit_on_alarm
+            && (!report.alarms.is_empty() || rotation.is_some_and(|one| one.alarmed)) =>
+        {
+            Ok(ExitCode::from(4))
+        }
         _ => Ok(ExitCode::SUCCESS),
     }
 }
 
 /// Gives up all rights but to files in the folders of those that are read or written later.
 fn confine(args: &Args) {
-    let later = [&args.known, &args.csv, &args.templates];
+    let later = [&args.known, &args.csv, &args.templates, &args.save, &args.save_dir];
     let Confined { powerless, files } =
         sidon_traffic::live::give_up(later.into_iter().flatten().map(PathBuf::as_path));
     if !powerless {
@@ -298,6 +341,7 @@ fn read(
     source: &mut Source,
     engine: &mut Engine,
     signals: &Signals,
+    mut rotation: Option<&mut Rotation>,
 ) -> anyhow::Result<End> {
     /// Packets between two looks at the clock and the signals.
     const STRIDE: u64 = 1 << 14;
@@ -309,7 +353,8 @@ fn read(
     let start = std::time::Instant::now();
     let limit = args.count.unwrap_or(u64::MAX);
     let end = loop {
-        let seen = engine.ledger().seen;
+        let before = rotation.as_ref().map_or(0, |rotation| rotation.seen);
+        let seen = before + engine.ledger().seen;
         if seen >= limit {
             break End::Enough;
         }
@@ -322,7 +367,12 @@ fn read(
             bar.set_message(format!("{rate:.1} M packets/s"));
         }
         match source.next() {
-            Ok(Some(frame)) => engine.frame(&frame),
+            Ok(Some(frame)) => {
+                if let Some(rotation) = &mut rotation {
+                    rotation.at(frame.time_ns, engine)?;
+                }
+                engine.frame(&frame);
+            }
             Ok(None) => break End::Whole,
             Err(broken) => break End::Broken(broken),
         }
@@ -367,14 +417,7 @@ fn show_report(
         }
         return show::print(&serde_json::to_string_pretty(&json)?);
     }
-    let style = screen::Style {
-        colour: std::env::var_os("NO_COLOR").is_none() && std::io::stdout().is_terminal(),
-        detail: match (args.quiet, args.verbose) {
-            (true, _) => screen::Detail::Little,
-            (_, true) => screen::Detail::Much,
-            _ => screen::Detail::Usual,
-        },
-    };
+    let style = screen::Style::new(args.quiet, args.verbose);
     let ending = match end {
         End::Whole => String::new(),
         End::Enough => ", stopped as asked".to_owned(),

@@ -5,18 +5,31 @@ use sidon::count::{Bounds, Ranking};
 use sidon_traffic::{
     Report, audit::Audit, ledger::Ledger, monitor::connections::OUTCOMES, monitor::sizes, time,
 };
-use std::fmt::Write;
+use std::{fmt::Write, io::IsTerminal};
 
 /// How a screen is to look.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Style {
-    pub(super) colour: bool,
-    pub(super) detail: Detail,
+pub(crate) struct Style {
+    colour: bool,
+    detail: Detail,
+}
+
+impl Style {
+    /// Colour where there is a terminal that wants it; less or more of everything.
+    pub(crate) fn new(quiet: bool, verbose: bool) -> Self {
+        let colour = std::env::var_os("NO_COLOR").is_none() && std::io::stdout().is_terminal();
+        let detail = match (quiet, verbose) {
+            (true, _) => Detail::Little,
+            (_, true) => Detail::Much,
+            _ => Detail::Usual,
+        };
+        Style { colour, detail }
+    }
 }
 
 /// How much of it there is to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Detail {
+enum Detail {
     Little,
     Usual,
     Much,
@@ -35,11 +48,11 @@ const PEERS: usize = 2;
 const HEIGHT: usize = 40;
 /// Flows, and hosts and ports each, that are listed: whatever else there is to say, it is one screen,
 /// and the lists give way.
-const ROWS: [(usize, usize); 9] =
-    [(10, 4), (10, 3), (8, 3), (6, 3), (4, 3), (4, 2), (3, 2), (3, 1), (2, 1)];
+const ROWS: [(usize, usize); 11] =
+    [(10, 4), (10, 3), (8, 3), (6, 3), (4, 3), (4, 2), (3, 2), (3, 1), (2, 1), (3, 0), (1, 0)];
 
 /// The whole screen.
-pub(super) fn render(title: &str, report: &Report, style: Style) -> String {
+pub(crate) fn render(title: &str, report: &Report, style: Style) -> String {
     if style.detail == Detail::Much {
         return with_rows(title, report, style, (30, 20));
     }
@@ -148,7 +161,7 @@ impl Screen {
         rows: usize,
         name: impl Fn(&K) -> String,
     ) {
-        if ranking.entries.is_empty() {
+        if ranking.entries.is_empty() || rows == 0 {
             return;
         }
         let shown = ranking.entries.len().min(rows);
@@ -194,6 +207,14 @@ impl Screen {
             whole(counts.dont_know),
         );
         self.line(&self.bold(&head));
+        if counts.in_both > 0 {
+            let both = whole(counts.in_both);
+            self.line(
+                &self.dim(&format!(
+                    "  {both} times one was in a further file: it is counted in each"
+                )),
+            );
+        }
         let states = OUTCOMES.iter().zip(counts.by_state).filter(|(_, times)| *times > 0);
         let items: Vec<_> =
             states.map(|(name, times)| format!("{name} {}", whole(times))).collect();
@@ -217,8 +238,10 @@ impl Screen {
     }
 
     fn machines(&mut self, report: &Report) {
-        for counts in &report.machines {
+        if !report.machines.is_empty() {
             self.line("");
+        }
+        for counts in &report.machines {
             let refused = match counts.refused {
                 0 => String::new(),
                 refused => format!(", {} refused", whole(refused)),

@@ -459,9 +459,11 @@ impl Exporter {
     fn sequence(&mut self, number: u32, next: Option<u32>, unit: Unit) {
         /// Numbers that a late datagram is behind; who is further behind began again.
         const LATE: u32 = 1000;
+        /// Numbers that may be missing; who is further ahead counts something else now.
+        const LOST: u32 = 1 << 20;
         if let Some(expected) = self.expected {
             let ahead = number.wrapping_sub(expected);
-            if ahead > u32::MAX / 2 {
+            if ahead > LOST {
                 self.counts.out_of_order += 1;
                 if expected.wrapping_sub(number) <= LATE {
                     return;

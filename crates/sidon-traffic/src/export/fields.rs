@@ -5,7 +5,7 @@ use crate::{FlowKey, flow::protocol, packet::TcpFlags};
 use netflow_parser::{
     FieldValue, V9Field,
     variable_versions::ipfix::lookup::{
-        IANAIPFixField as Iana, IPFixField, ReverseInformationElement,
+        CiscoIPFixField as Cisco, IANAIPFixField as Iana, IPFixField, ReverseInformationElement,
     },
 };
 use std::net::{IpAddr, SocketAddr};
@@ -89,6 +89,11 @@ impl Fields {
                 }
                 return;
             }
+            // Who opened a connection and who answered, as Cisco's records of applications have it.
+            IPFixField::Cisco(Cisco::CiscoClientIpv4Address) => 8,
+            IPFixField::Cisco(Cisco::CiscoServerIpv4Address) => 12,
+            IPFixField::Cisco(Cisco::CiscoClientL4Port) => 7,
+            IPFixField::Cisco(Cisco::CiscoServerL4Port) => 11,
             _ => return,
         };
         self.take(id, value);

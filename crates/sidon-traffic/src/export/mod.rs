@@ -46,9 +46,9 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 32 exporters with 64 templates of 256 fields and 512 KiB of waiting sets each.
+    /// 32 exporters with 64 templates of 256 fields and 1 MiB of waiting sets each.
     fn default() -> Self {
-        Limits { exporters: 32, templates: 64, fields: 256, waiting: 512 << 10 }
+        Limits { exporters: 32, templates: 64, fields: 256, waiting: 1 << 20 }
     }
 }
 

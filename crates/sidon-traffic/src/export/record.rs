@@ -28,9 +28,10 @@ impl Record {
     ///
     /// Flags are those of all packets together, so that their order is what TCP allows: a SYN alone
     /// is an attempt; a SYN with an ACK is a handshake of which this end did its part, as the one
-    /// that opened it if its port is the higher; a RST or FIN comes last.
+    /// that opened it if its port is the higher; a RST or FIN comes last. What the other end must
+    /// have sent for that is among them.
     pub fn signs(&self) -> impl Iterator<Item = Packet> + '_ {
-        let mut signs = [None; 3];
+        let mut signs = [None; 4];
         let number = self.flow.protocol();
         match self.flags.filter(|_| number == protocol::TCP) {
             None => {
@@ -43,39 +44,48 @@ impl Record {
                     _ if protocol::has_ports(number) => Transport::Ports,
                     _ => Transport::Other,
                 };
-                signs[0] = Some((transport, 0));
+                signs[0] = Some((transport, 0, self.flow));
             }
             Some(flags) => {
                 let (ack, mut used) = (TcpFlags::ACK, 0);
-                let mut sign = |flags, payload_len| {
+                let mut sign = |flags, payload_len, flow| {
                     let tcp = Tcp { sequence: 0, acknowledgement: 0, flags };
-                    signs[used] = Some((Transport::Tcp(tcp), payload_len));
+                    signs[used] = Some((Transport::Tcp(tcp), payload_len, flow));
                     used += 1;
                 };
+                let flow = self.flow;
                 let answers = self.flow.source_port() < self.flow.destination_port();
                 let ends = flags.any(TcpFlags::RST.with(TcpFlags::FIN));
                 match (flags.has(TcpFlags::SYN), flags.has(ack)) {
-                    (true, true) if answers => sign(TcpFlags::SYN.with(ack), 0),
-                    (true, true) => {
-                        sign(TcpFlags::SYN, 0);
-                        sign(ack, 0);
+                    (true, true) if answers => {
+                        sign(TcpFlags::SYN, 0, flow.reversed());
+                        sign(TcpFlags::SYN.with(ack), 0, flow);
+                        // Who says more than that has been heard.
+                        if flags.any(TcpFlags::PSH.with(TcpFlags::FIN)) {
+                            sign(ack, 0, flow.reversed());
+                        }
                     }
-                    (true, false) => sign(TcpFlags::SYN, 0),
+                    (true, true) => {
+                        sign(TcpFlags::SYN, 0, flow);
+                        sign(TcpFlags::SYN.with(ack), 0, flow.reversed());
+                        sign(ack, 0, flow);
+                    }
+                    (true, false) => sign(TcpFlags::SYN, 0, flow),
                     (false, _) if ends => {}
-                    (false, _) => sign(ack, 1),
+                    (false, _) => sign(ack, 1, flow),
                 }
                 if flags.has(TcpFlags::RST) {
-                    sign(TcpFlags::RST.with(ack), 0);
+                    sign(TcpFlags::RST.with(ack), 0, flow);
                 } else if ends {
-                    sign(TcpFlags::FIN.with(ack), 0);
+                    sign(TcpFlags::FIN.with(ack), 0, flow);
                 }
             }
         }
         let mean = self.bytes / self.packets.max(1);
         let length = u32::try_from(mean).unwrap_or(u32::MAX);
-        signs.into_iter().flatten().map(move |(transport, payload_len)| Packet {
+        signs.into_iter().flatten().map(move |(transport, payload_len, flow)| Packet {
             time_ns: self.time_ns,
-            flow: self.flow,
+            flow,
             wire_len: length,
             captured: 0,
             payload_len,
@@ -102,8 +112,9 @@ mod tests {
     #[test]
     fn flags_together_are_told_apart_in_the_order_that_tcp_allows() {
         assert_eq!(signs([40_000, 80], 0x02), ["S"]);
-        assert_eq!(signs([40_000, 80], 0x1b), ["S", ".", "F."]);
-        assert_eq!(signs([80, 40_000], 0x1b), ["S.", "F."]);
+        assert_eq!(signs([40_000, 80], 0x1b), ["S", "S.", ".", "F."]);
+        assert_eq!(signs([80, 40_000], 0x1b), ["S", "S.", ".", "F."]);
+        assert_eq!(signs([80, 40_000], 0x12), ["S", "S."]);
         assert_eq!(signs([80, 40_000], 0x14), ["R."]);
         assert_eq!(signs([40_000, 80], 0x18), ["."]);
         assert_eq!(signs([40_000, 80], 0x00), ["."]);

@@ -303,15 +303,15 @@ impl Ring {
         let end = (self.block + 1) * BLOCK as usize;
         let broken = || io::Error::new(io::ErrorKind::InvalidData, "the ring is damaged");
         let aligned = |length: usize| length.next_multiple_of(16);
-        let sender = self.at + aligned(size_of::<libc::tpacket3_hdr>());
-        if !self.at.is_multiple_of(8) || sender + size_of::<libc::sockaddr_ll>() > end {
+        let sender_at = self.at + aligned(size_of::<libc::tpacket3_hdr>());
+        if !self.at.is_multiple_of(8) || sender_at + size_of::<libc::sockaddr_ll>() > end {
             return Err(broken());
         }
         // SAFETY: within the block, which is ours, and aligned; both were looked at above.
         let (header, sender) = unsafe {
             let map = self.map.as_ptr();
             let header = map.add(self.at).cast::<libc::tpacket3_hdr>().read();
-            (header, map.add(sender).cast::<libc::sockaddr_ll>().read())
+            (header, map.add(sender_at).cast::<libc::sockaddr_ll>().read())
         };
         let mut at = self.at + usize::from(header.tp_mac);
         let mut length = header.tp_snaplen as usize;
@@ -321,7 +321,8 @@ impl Ring {
         self.left -= 1;
         self.at += header.tp_next_offset as usize;
         let mut wire_len = header.tp_len;
-        if header.tp_status & libc::TP_STATUS_VLAN_VALID != 0 && length >= ADDRESSES {
+        let room = at >= sender_at + size_of::<libc::sockaddr_ll>() + TAG;
+        if header.tp_status & libc::TP_STATUS_VLAN_VALID != 0 && room && length >= ADDRESSES {
             // The tag was taken out on the way; the frame gets it back, into the room before it.
             let kind = if header.tp_status & libc::TP_STATUS_VLAN_TPID_VALID != 0 {
                 header.hv1.tp_vlan_tpid
@@ -331,8 +332,8 @@ impl Ring {
             let mut tag = [0; TAG];
             tag[..2].copy_from_slice(&kind.to_be_bytes());
             tag[2..].copy_from_slice(&(header.hv1.tp_vlan_tci as u16).to_be_bytes());
-            // SAFETY: `PACKET_RESERVE` left room for a tag before the frame, behind its header; all
-            // of it is in the block, which is ours, and no slice of it is lent while `&mut self`.
+            // SAFETY: `PACKET_RESERVE` left room for a tag before the frame, behind its header, as was
+            // looked at above; all of it is in the block, which is ours, and no slice of it is lent while `&mut self`.
             unsafe {
                 let frame = self.map.as_ptr().add(at);
                 ptr::copy(frame, frame.sub(TAG), ADDRESSES);

@@ -4,7 +4,11 @@
 //! of a /64 few speak, and there is no telling which: what is exact for a /24 in a bitmap has to
 //! be written down here.
 
-use sidon::{Infeasible, Key, Refused, Seed, cells::Memory};
+use sidon::{
+    Infeasible, Key, Malformed, Refused, Seed,
+    bytes::{Image, Parts},
+    cells::Memory,
+};
 use std::net::Ipv6Addr;
 
 const ADDRESS: usize = 16;
@@ -56,6 +60,15 @@ impl Addresses {
         self.stored
     }
 
+    /// How many slots there are.
+    pub(crate) fn slots(&self) -> u64 {
+        self.slots
+    }
+
+    pub(crate) fn seed(&self) -> Seed {
+        self.seed
+    }
+
     /// All addresses, in the order of the table.
     pub fn iter(&self) -> impl Iterator<Item = Ipv6Addr> + '_ {
         let slots = self.table.bytes().as_chunks::<ADDRESS>().0.iter();
@@ -75,6 +88,45 @@ impl Addresses {
                 _ => slot = if slot + 1 == self.slots { 0 } else { slot + 1 },
             }
         }
+    }
+}
+
+impl Image for Addresses {
+    const KIND: u16 = 17;
+
+    fn to_bytes(&self) -> Vec<u8> {
+        let payload = &self.table.bytes()[..self.slots as usize * ADDRESS];
+        let fields = vec![self.slots, self.stored];
+        Parts { kind: Self::KIND, seed_check: self.seed.check_value(), fields, payload }.to_bytes()
+    }
+
+    fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
+        let Parts { kind, seed_check, fields, payload } = Parts::of(image)?;
+        if kind != Self::KIND {
+            return Err(Malformed::Kind { expected: Self::KIND, got: kind });
+        }
+        if seed_check != seed.check_value() {
+            return Err(Malformed::Seed);
+        }
+        let field = |name| Err(Malformed::Field { name });
+        let [slots, stored] = fields[..] else { return field("fields") };
+        let expected = slots.saturating_mul(ADDRESS as u64);
+        if slots < 8 || payload.len() as u64 != expected {
+            return Err(Malformed::Length { expected, got: payload.len() as u64 });
+        }
+        let mut read = Addresses::new(slots, seed)?;
+        read.table.bytes_mut()[..payload.len()].copy_from_slice(payload);
+        if read.iter().count() as u64 != stored || stored > slots - slots / 8 {
+            return field("stored");
+        }
+        read.stored = stored;
+        // Each is where it is looked for, and so there once.
+        for (slot, octets) in payload.as_chunks::<ADDRESS>().0.iter().enumerate() {
+            if *octets != [0; ADDRESS] && read.find(*octets) != Ok(slot * ADDRESS) {
+                return field("addresses");
+            }
+        }
+        Ok(read)
     }
 }
 

@@ -186,7 +186,7 @@ pub fn shape(bytes: u64, states: usize) -> Result<Shape, Infeasible> {
         states: 2 * states as u32,
         shared: SHARED,
         placing: Placing::Permuted,
-        moves: Moves::Search(64),
+        moves: Moves::First,
         reinsert: false,
         stash: 0,
         growths: 0,

@@ -7,7 +7,10 @@
 
 use super::addresses::Addresses;
 use crate::budget::Budget;
-use sidon::{Infeasible, Seed, zone::Subnets};
+use sidon::{
+    Infeasible, Key, Seed,
+    zone::{Subnets, subnets},
+};
 use std::{
     collections::BTreeMap,
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
@@ -16,14 +19,17 @@ use std::{
 /// One shard's source addresses.
 #[derive(Debug)]
 pub struct Sources {
-    v4: Subnets,
-    v6: Addresses,
+    pub(crate) v4: Subnets,
+    pub(crate) v6: Addresses,
     /// Addresses that were new.
     pub new: u64,
     /// Packets whose source could not be taken in, by version.
     pub refused: [u64; 2],
     /// How many addresses of each subnet were known before the first packet.
-    known: BTreeMap<Subnet, u32>,
+    pub(crate) known: BTreeMap<Subnet, u32>,
+    /// The sum of the digests of those, to tell other addresses in the same number.
+    pub(crate) known_check: u64,
+    seed: Seed,
 }
 
 /// A /24 of IPv4 or a /64 of IPv6.
@@ -57,13 +63,53 @@ impl std::fmt::Display for Subnet {
 impl Sources {
     /// No address seen yet.
     pub fn new(budget: &Budget, seed: Seed) -> Result<Self, Infeasible> {
-        Ok(Sources {
-            v4: Subnets::new(budget.sources_v4, seed)?,
-            v6: Addresses::new(budget.sources_v6, seed)?,
-            new: 0,
-            refused: [0; 2],
-            known: BTreeMap::new(),
-        })
+        let v4 = Subnets::new(budget.sources_v4, seed)?;
+        Ok(Self::of(v4, Addresses::new(budget.sources_v6, seed)?))
+    }
+
+    /// These tables, and nothing counted.
+    pub(crate) fn of(v4: Subnets, v6: Addresses) -> Self {
+        let (seed, known) = (v6.seed(), BTreeMap::new());
+        Sources { v4, v6, new: 0, refused: [0; 2], known, known_check: 0, seed }
+    }
+
+    /// The integers that fix the memory.
+    pub(crate) fn shapes(&self) -> (subnets::Shape, u64) {
+        (self.v4.shape(), self.v6.slots())
+    }
+
+    /// Whether the addresses that were known and those that were new are all there are.
+    pub(crate) fn adds_up(&self) -> bool {
+        let mut hosts: BTreeMap<Subnet, u32> = BTreeMap::new();
+        for address in self.v6.iter() {
+            *hosts.entry(Subnet::of(address.into())).or_default() += 1;
+        }
+        hosts.extend(self.v4.iter().map(|(subnet, hosts)| (Subnet::V4(subnet as u32), hosts)));
+        let all: u64 = hosts.values().copied().map(u64::from).sum();
+        let known: u64 = self.known.values().copied().map(u64::from).sum();
+        let are_in = |(subnet, known): (&Subnet, &u32)| hosts.get(subnet) >= Some(known);
+        self.new.checked_add(known) == Some(all) && self.known.iter().all(are_in)
+    }
+
+    /// Whether the same addresses were known to both before the first packet.
+    pub(crate) fn knows_as(&self, other: &Sources) -> bool {
+        self.known == other.known && self.known_check == other.known_check
+    }
+
+    /// Takes in the addresses of another that knew the same; by version, how many there was no room
+    /// for.
+    pub(crate) fn merge(&mut self, other: &Sources) -> [u64; 2] {
+        let mut without_room = [0; 2];
+        for address in other.addresses() {
+            match self.enter(address) {
+                Some(new) => self.new += u64::from(new),
+                None => without_room[usize::from(address.is_ipv6())] += 1,
+            }
+        }
+        for (own, other) in self.refused.iter_mut().zip(other.refused) {
+            *own = own.saturating_add(other);
+        }
+        without_room
     }
 
     /// Takes in an address that was known before; `false` if there is no room for it.
@@ -71,6 +117,8 @@ impl Sources {
         let Some(new) = self.enter(address) else { return false };
         if new {
             *self.known.entry(Subnet::of(address)).or_default() += 1;
+            let digest = super::sizes::host(address).digest(self.seed);
+            self.known_check = self.known_check.wrapping_add(digest.0);
         }
         true
     }

@@ -41,6 +41,38 @@ impl Watched {
         })
     }
 
+    /// The same subnet with nothing counted.
+    #[must_use]
+    pub(crate) fn emptied(&self) -> Self {
+        let mut empty = self.clone();
+        empty.sent.clear();
+        empty.received.clear();
+        empty
+    }
+
+    /// Gives a host that has no counts these; `false` if it is not in the subnet or they are too
+    /// many.
+    pub(crate) fn put(&mut self, address: u64, sent: u64, received: u64) -> bool {
+        let host =
+            u32::try_from(address).ok().map(|bits| self.host(Ipv4Addr::from_bits(bits).into()));
+        let Some(host) = host.flatten() else { return false };
+        let put = |hosts: &mut Hosts, count| count == 0 || hosts.add(&host, count).is_ok();
+        put(&mut self.sent, sent) & put(&mut self.received, received)
+    }
+
+    /// Adds the counts of the same subnet elsewhere; how many packets a count had no room for.
+    pub(crate) fn merge(&mut self, other: &Watched) -> u64 {
+        let mut refused = 0;
+        for (own, other) in [(&mut self.sent, &other.sent), (&mut self.received, &other.received)] {
+            for (host, count) in other.list() {
+                if own.add(&host, count).is_err() {
+                    refused += count;
+                }
+            }
+        }
+        refused
+    }
+
     /// Counts a packet for its ends that are in the subnet; `false` if a count was at its ceiling.
     #[inline]
     pub fn count(&mut self, packet: &Packet) -> bool {

@@ -3,17 +3,17 @@
 
 /// A flow in one direction, as a record tells it.
 #[derive(Debug, Clone, Copy)]
-pub struct Flow {
-    pub source: [u8; 4],
-    pub destination: [u8; 4],
-    pub ports: [u16; 2],
-    pub protocol: u8,
-    pub packets: u32,
-    pub bytes: u32,
-    pub flags: u8,
+pub(crate) struct Flow {
+    pub(crate) source: [u8; 4],
+    pub(crate) destination: [u8; 4],
+    pub(crate) ports: [u16; 2],
+    pub(crate) protocol: u8,
+    pub(crate) packets: u32,
+    pub(crate) bytes: u32,
+    pub(crate) flags: u8,
 }
 
-pub const WEB: Flow = Flow {
+pub(crate) const WEB: Flow = Flow {
     source: [10, 0, 0, 1],
     destination: [10, 0, 0, 80],
     ports: [40_000, 443],
@@ -24,10 +24,10 @@ pub const WEB: Flow = Flow {
 };
 
 /// Fields 8, 12, 7, 11, 4, 6, 2, 1 with their lengths: what [`record`] writes.
-pub const LAYOUT: [[u16; 2]; 8] =
+pub(crate) const LAYOUT: [[u16; 2]; 8] =
     [[8, 4], [12, 4], [7, 2], [11, 2], [4, 1], [6, 1], [2, 4], [1, 4]];
 
-pub fn record(flow: &Flow) -> Vec<u8> {
+pub(crate) fn record(flow: &Flow) -> Vec<u8> {
     let mut bytes = Vec::new();
     bytes.extend(flow.source);
     bytes.extend(flow.destination);
@@ -39,7 +39,7 @@ pub fn record(flow: &Flow) -> Vec<u8> {
 }
 
 /// A set of this number.
-pub fn set(id: u16, body: &[u8]) -> Vec<u8> {
+pub(crate) fn set(id: u16, body: &[u8]) -> Vec<u8> {
     let padding = body.len().next_multiple_of(4) - body.len();
     let mut bytes = halves(&[id, (body.len() + padding + 4) as u16]);
     bytes.extend(body);
@@ -47,23 +47,23 @@ pub fn set(id: u16, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-pub fn data(id: u16, flows: &[Flow]) -> Vec<u8> {
+pub(crate) fn data(id: u16, flows: &[Flow]) -> Vec<u8> {
     set(id, &flows.iter().flat_map(record).collect::<Vec<_>>())
 }
 
-pub fn halves(numbers: &[u16]) -> Vec<u8> {
+pub(crate) fn halves(numbers: &[u16]) -> Vec<u8> {
     numbers.iter().flat_map(|number| number.to_be_bytes()).collect()
 }
 
 /// The template of [`record`], for NetFlow 9 or IPFIX.
-pub fn template(version: u16, id: u16) -> Vec<u8> {
+pub(crate) fn template(version: u16, id: u16) -> Vec<u8> {
     let mut body = halves(&[id, LAYOUT.len() as u16]);
     body.extend(LAYOUT.iter().flat_map(|field| halves(field)));
     set(if version == 9 { 0 } else { 2 }, &body)
 }
 
 /// A template of options that tell how packets are sampled, and the options.
-pub fn sampling(version: u16, id: u16, rate: u32) -> Vec<u8> {
+pub(crate) fn sampling(version: u16, id: u16, rate: u32) -> Vec<u8> {
     let body = if version == 9 {
         // Lengths in bytes: one scope field (the system), then the interval.
         halves(&[id, 4, 4, 1, 4, 34, 4])
@@ -78,7 +78,7 @@ pub fn sampling(version: u16, id: u16, rate: u32) -> Vec<u8> {
     bytes
 }
 
-pub fn v9(sequence: u32, domain: u32, sets: &[Vec<u8>]) -> Vec<u8> {
+pub(crate) fn v9(sequence: u32, domain: u32, sets: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = halves(&[9, sets.len() as u16]);
     for word in [1_000, 1_700_000_000, sequence, domain] {
         bytes.extend(u32::to_be_bytes(word));
@@ -87,7 +87,7 @@ pub fn v9(sequence: u32, domain: u32, sets: &[Vec<u8>]) -> Vec<u8> {
     bytes
 }
 
-pub fn ipfix(sequence: u32, domain: u32, sets: &[Vec<u8>]) -> Vec<u8> {
+pub(crate) fn ipfix(sequence: u32, domain: u32, sets: &[Vec<u8>]) -> Vec<u8> {
     let body = sets.concat();
     let mut bytes = halves(&[10, (16 + body.len()) as u16]);
     for word in [1_700_000_000, sequence, domain] {
@@ -97,7 +97,7 @@ pub fn ipfix(sequence: u32, domain: u32, sets: &[Vec<u8>]) -> Vec<u8> {
     bytes
 }
 
-pub fn v5(sequence: u32, interval: u16, flows: &[Flow]) -> Vec<u8> {
+pub(crate) fn v5(sequence: u32, interval: u16, flows: &[Flow]) -> Vec<u8> {
     let mut bytes = halves(&[5, flows.len() as u16]);
     for word in [1_000, 1_700_000_000, 0, sequence] {
         bytes.extend(u32::to_be_bytes(word));
@@ -119,7 +119,7 @@ pub fn v5(sequence: u32, interval: u16, flows: &[Flow]) -> Vec<u8> {
 }
 
 /// One of each kind.
-pub fn all() -> Vec<Vec<u8>> {
+pub(crate) fn all() -> Vec<Vec<u8>> {
     vec![
         v5(1, 0x4064, &[WEB; 30]),
         v9(1, 7, &[template(9, 256)]),

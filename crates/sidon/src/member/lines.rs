@@ -141,31 +141,35 @@ impl<K: Key, A: Act, const W: u32> Kernel for EachKey<'_, K, A, W> {
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
         match self.mapping.lines {
-            1 | 2 => self.run_with::<2, I>(isa),
-            3 | 4 => self.run_with::<4, I>(isa),
-            _ => self.run_with::<{ LINES_MOST as usize }, I>(isa),
+            2 => self.run_with::<2, true, I>(isa),
+            3 => self.run_with::<3, true, I>(isa),
+            _ => self.run_with::<{ LINES_MOST as usize }, false, I>(isa),
         }
     }
 }
 
 impl<K: Key, A: Act, const W: u32> EachKey<'_, K, A, W> {
+    /// With room for `L` lines, which a key has to use if `ALL`.
     #[inline(always)]
-    fn run_with<const L: usize, I: Isa>(self, isa: I) {
+    fn run_with<const L: usize, const ALL: bool, I: Isa>(self, isa: I) {
         let EachKey { mapping, seed, keys, act } = self;
         let (bytes, far) = (act.table().len(), act.table().len() > NEAR);
-        batch::each_key(isa, seed, keys, bytes, Change::<A, I, L, W> { isa, mapping, far, act });
+        let steps = Change::<A, I, L, ALL, W> { isa, mapping, far, act };
+        batch::each_key(isa, seed, keys, bytes, steps);
     }
 }
 
 /// Asks for the lines of a key, and acts on its cells.
-struct Change<A, I, const L: usize, const W: u32> {
+struct Change<A, I, const L: usize, const ALL: bool, const W: u32> {
     isa: I,
     mapping: InLines,
     far: bool,
     act: A,
 }
 
-impl<A: Act, I: Isa, const L: usize, const W: u32> Steps for Change<A, I, L, W> {
+impl<A: Act, I: Isa, const L: usize, const ALL: bool, const W: u32> Steps
+    for Change<A, I, L, ALL, W>
+{
     type Place = Digest;
     const NOWHERE: Digest = Digest(0);
 
@@ -179,9 +183,14 @@ impl<A: Act, I: Isa, const L: usize, const W: u32> Steps for Change<A, I, L, W> 
 
     #[inline(always)]
     fn act(&mut self, key: usize, digest: &Digest) {
+        let mut mapping = self.mapping;
+        if ALL {
+            // A number that is known lets the compiler do without loops.
+            mapping.lines = L as u32;
+        }
         let mut ones = [Ones::NONE; L];
-        self.mapping.ones::<L, W, I>(self.isa, *digest, &mut ones);
-        self.act.act::<W>(key, &ones[..self.mapping.lines as usize]);
+        mapping.ones::<L, W, I>(self.isa, *digest, &mut ones);
+        self.act.act::<W>(key, &ones[..mapping.lines as usize]);
     }
 }
 

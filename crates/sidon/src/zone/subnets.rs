@@ -13,6 +13,8 @@
 //!
 //! A lookup reads one word, two lines if it is hashed, and a bitmap for one subnet in fifty.
 
+mod image;
+
 use super::within;
 use crate::{Infeasible, Key, Refused, Seed, cells::Memory, cells::Packed};
 
@@ -51,6 +53,14 @@ impl Shape {
         Ok(Shape { subnet_bits, slots, bitmaps: (slots - slots / 8) / 32 })
     }
 
+    fn check(&self) -> Result<(), Infeasible> {
+        Infeasible::unless_within("subnet_bits", self.subnet_bits.into(), 1, 32)?;
+        let all = 1u64 << self.subnet_bits;
+        let least = if self.is_direct() { 1 } else { 8 };
+        Infeasible::unless_within("slots", self.slots, least, all)?;
+        Infeasible::unless_within("bitmaps", self.bitmaps, 0, all)
+    }
+
     /// Whether the subnet is the index.
     pub fn is_direct(&self) -> bool {
         self.slots == 1 << self.subnet_bits
@@ -87,15 +97,7 @@ pub struct Subnets {
 impl Subnets {
     /// No host seen yet. The seed keeps whoever chooses addresses from choosing collisions.
     pub fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
-        Infeasible::unless_within("subnet_bits", shape.subnet_bits.into(), 1, 32)?;
-        let all = 1u64 << shape.subnet_bits;
-        Infeasible::unless_within(
-            "slots",
-            shape.slots,
-            if shape.is_direct() { 1 } else { 8 },
-            all,
-        )?;
-        Infeasible::unless_within("bitmaps", shape.bitmaps, 0, all)?;
+        shape.check()?;
         let keys = (!shape.is_direct()).then(|| Packed::zeroed(shape.slots, shape.subnet_bits));
         Ok(Subnets {
             shape,

@@ -2,8 +2,9 @@
 //!
 //! [`facts`] has what is printed and what is right; [`examples`] the four figures; [`formulas`] what
 //! needs no sampling; [`simulations`] the rates; [`compare`] the three structures on one stream at
-//! equal memory.
+//! equal memory; [`charts`] what is drawn.
 
+pub mod charts;
 pub mod compare;
 pub mod examples;
 pub mod facts;
@@ -56,6 +57,7 @@ pub static PAPER: Paper = Paper {
             run: compare::best,
         },
     ],
+    figures: &charts::OF_000,
 };
 
 /// The paper up to section 3.2.
@@ -84,4 +86,5 @@ pub static PART_1: Paper = Paper {
             run: simulations::direct,
         },
     ],
+    figures: &charts::OF_001,
 };

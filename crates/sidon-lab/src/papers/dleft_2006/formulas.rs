@@ -152,7 +152,7 @@ fn fpr_range(trials: f64, strangers: f64) -> [f64; 2] {
 }
 
 /// The rate of a Bloom filter with this many bits a key at the best number of hashes, whole or not.
-fn bits_to_rate(bits: f64) -> f64 {
+pub fn bits_to_rate(bits: f64) -> f64 {
     (-bits / plan::bloom_bits_per_key((-1f64).exp())).exp()
 }
 

@@ -3,6 +3,7 @@
 //! [`facts`] has what is printed and what is right; [`formulas`] what needs no sampling;
 //! [`churn`] one trial, in which keys leave and come; [`simulations`] the experiments made of it.
 
+pub mod charts;
 pub mod churn;
 pub mod facts;
 pub mod formulas;
@@ -72,4 +73,5 @@ pub static PAPER: Paper = Paper {
             run: simulations::counting,
         },
     ],
+    figures: &charts::FIGURES,
 };

@@ -1,8 +1,10 @@
 //! 004: the variable-increment counting Bloom filter, its tables I and II and figures 4 to 6.
 //!
 //! [`facts`] has what is printed and what is right; [`sequences`] what is enumerated; [`formulas`]
-//! rates, sizes and overflow without sampling; [`simulations`] filters that are filled and asked.
+//! rates, sizes and overflow without sampling; [`simulations`] filters that are filled and asked;
+//! [`charts`] the figures.
 
+pub mod charts;
 pub mod facts;
 pub mod formulas;
 pub mod sequences;
@@ -60,4 +62,5 @@ pub static PAPER: Paper = Paper {
             run: simulations::pinned,
         },
     ],
+    figures: &charts::FIGURES,
 };

@@ -129,6 +129,51 @@ pub fn figure_12(
     Ok(rows.collect())
 }
 
+/// What a number of active flows of 25 add to the estimates, on average over so many draws: to an
+/// active flow and to an idle one, by Latin squares and by a random mapping.
+pub fn excess_12(
+    run: &Run<'_>,
+    groups: u32,
+    active: usize,
+    trials: u64,
+) -> Result<[f64; 4], Infeasible> {
+    let code = ols(25, 5, groups)?;
+    let name = format!("003.fig12.curve/{groups}/{active}");
+    let all = run.each(&name, trials, 0, |mut rng| {
+        let mut sums = [0.0; 4];
+        let flows = draw(&mut rng, active, 25);
+        let (sketch, sizes) = sketch(&code, &flows, &mut rng)?;
+        let random = Random::new(25, code.cells(), code.groups(), &flows, &sizes, &mut rng);
+        for flow in 0..25 {
+            let place = flows.iter().position(|&f| f == flow);
+            let truth = place.map_or(0, |place| sizes[place]);
+            let (at, among) = if place.is_some() { (0, active) } else { (1, 25 - active) };
+            sums[at] += (sketch.minimum(flow) - truth) as f64 / among as f64;
+            sums[2 + at] += (random.minimum(flow) - truth) as f64 / among as f64;
+        }
+        Ok::<_, Infeasible>(sums)
+    })?;
+    Ok([0, 1, 2, 3].map(|i| all.iter().map(|sums| sums[i]).sum::<f64>() / trials as f64))
+}
+
+/// What a number of active flows of 1331 add to the estimate of an idle one, on average over so
+/// many draws: by polynomials and by a random mapping.
+pub fn excess_13(run: &Run<'_>, active: usize, trials: u64) -> Result<[f64; 2], Infeasible> {
+    let code = pol(1331, 11, 3, 7, false)?;
+    let all = run.each(&format!("003.fig13.curve/{active}"), trials, 0, |mut rng| {
+        let flows = draw(&mut rng, active, 1331);
+        let (sketch, sizes) = sketch(&code, &flows, &mut rng)?;
+        let random = Random::new(1331, 77, 7, &flows, &sizes, &mut rng);
+        let mut sums = [0.0; 2];
+        for flow in (0..1331).filter(|flow| !flows.contains(flow)) {
+            sums[0] += sketch.minimum(flow) as f64 / (1331 - active) as f64;
+            sums[1] += random.minimum(flow) as f64 / (1331 - active) as f64;
+        }
+        Ok::<_, Infeasible>(sums)
+    })?;
+    Ok([0, 1].map(|i| all.iter().map(|sums| sums[i]).sum::<f64>() / trials as f64))
+}
+
 /// A mapping of flows to any `k` of all counters, no two flows alike, and the counters.
 struct Random {
     cells: Vec<Vec<u64>>,

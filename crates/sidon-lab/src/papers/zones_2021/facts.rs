@@ -229,7 +229,8 @@ pub static ZONES: [Claim; 12] = [
 ];
 
 /// Tables 6 to 8, figure 9 and the lengths of section 5.
-pub static LENGTHS: [Claim; 43] = [
+pub static LENGTHS: [Claim; 44] = [
+    Claim::new("003.cm.params", "s1", "rows and columns of a Count-Min sketch for a hundredth of the total, but for a hundredth of flows", Text("ceil(ln(1/delta)), ceil(e/epsilon)"), Value::list(&[5.0, 272.0]), Exact),
     Claim::new("003.pol.length_n343_d2", "s5.C", "bits of polynomials for 2 of 343", Number(35.0), Number(35.0), Exact),
     Claim::new("003.pol.ols_length_n343", "s5.C", "bits of Latin squares for 2 of 343", Text("19(d+1)"), Number(57.0), Exact),
     Claim::new("003.pol.shorter_any_d", "s5.C", "largest zone that 14 d + 7 bits have for 343 elements", Text("14d+7 for any d >= 1"), Number(3.0), Exact)

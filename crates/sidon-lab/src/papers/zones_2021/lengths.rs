@@ -4,11 +4,11 @@ use super::figures::list;
 use crate::{claim::Value, experiment::Experiment, row::Row, trials::Run};
 use sidon::{
     Infeasible,
-    plan::{self, Few, Fields, Held, Points},
+    plan::{self, CountTarget, Few, Fields, Held, Points},
     zone::{Code, Pol, Shape, ols, pol},
 };
 
-/// Tables 6 to 8, figure 9, section 5.
+/// Tables 6 to 8, figure 9, sections 1 and 5.
 pub fn lengths(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>, Infeasible> {
     let mut rows = Vec::new();
     for claim in experiment.claims {
@@ -17,6 +17,10 @@ pub fn lengths(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>,
         let number = |part: &str| part.trim_start_matches(char::is_alphabetic).parse::<u64>();
         let n = number(last).unwrap_or_default();
         let measured = match (parts[1], parts[2]) {
+            ("cm", "params") => {
+                let shape = plan::count(CountTarget { epsilon: 0.01, delta: 0.01 })?;
+                list([shape.rows.into(), shape.columns])
+            }
             ("pol", "length_n343_d2") => bits(plan::pol(
                 Few { universe: 343, members: 2 },
                 3,

@@ -2,10 +2,11 @@
 //!
 //! [`facts`] has what is printed and what is right; [`figures`] the worked examples; [`zones`] the
 //! theorems, by covering every element; [`lengths`] the tables, figure 9 and equations 3 and 4;
-//! [`counts`] the sketches of figures 12 and 13; [`adaptive`] the sets of section 8.D. The formula
-//! of the plain Count-Min sketch belongs to the family of counts.
+//! [`counts`] the sketches of figures 12 and 13; [`adaptive`] the sets of section 8.D; [`charts`]
+//! the figures.
 
 pub mod adaptive;
+pub mod charts;
 pub mod counts;
 pub mod facts;
 pub mod figures;
@@ -70,4 +71,5 @@ pub static PAPER: Paper = Paper {
             run: adaptive::adaptive,
         },
     ],
+    figures: &charts::FIGURES,
 };

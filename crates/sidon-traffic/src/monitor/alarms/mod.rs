@@ -9,11 +9,13 @@
 //! | `syn_flood` | victim and port | handshakes not confirmed in the last five to ten seconds: 50, and half of those asked for |
 //! | `address_scan` | source and port | 25 hosts in five minutes that did not let it in |
 //! | `port_scan` | source and victim | 15 ports in five minutes that did not let it in |
+//! | `random_scan` | source | 25 new ports in five minutes, of 15 hosts or more, that did not let it in, nine of ten tries |
 //!
 //! Many connections a second raise nothing while they come about. What passes one way only raises
 //! nothing either: who goes on after its SYN was answered, wherever the answer went. Each table has
 //! a fixed number of subjects; the least suspect makes room. Attempts at a victim of a flood are no
-//! evidence of scans: their sources are forged.
+//! evidence of scans: their sources are forged. A source that tries ports of hosts at random is let
+//! in hardly ever; one that is like a peer tries as many, and is let in often.
 
 mod table;
 
@@ -39,13 +41,15 @@ const PORTS: usize = 15;
 const WINDOW: u64 = 300 * SECOND;
 /// Failed targets that are told apart; more are counted about.
 const TARGETS: usize = 32;
+/// The byte of a subject that says that it is of no port and no victim in particular.
+const ANYWHERE: usize = 33;
 /// Alarms that are listed.
 const LISTED: usize = 256;
 
 /// Something that somebody ought to look at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Alarm {
-    /// `syn_flood`, `address_scan` or `port_scan`.
+    /// `syn_flood`, `address_scan`, `port_scan` or `random_scan`.
     pub kind: &'static str,
     /// Whom it is about: the victim of a flood, the source of a scan.
     pub subject: IpAddr,
@@ -84,6 +88,7 @@ pub struct Alarms {
     floods: Table<Flood>,
     hosts: Table<Scan>,
     ports: Table<Scan>,
+    random: Table<Scan>,
     list: List,
     ticked: u64,
 }
@@ -124,11 +129,13 @@ struct Scan {
     since: Option<u64>,
     alarm: Option<usize>,
     attempts: u64,
+    /// How often it was let in.
+    let_in: u64,
     distinct: Distinct,
 }
 
-/// Bytes of one subject in each of the three tables.
-const BYTES: u64 = (size_of::<Option<Flood>>() + 2 * size_of::<Option<Scan>>()) as u64;
+/// Bytes of one subject in each of the four tables.
+const BYTES: u64 = (size_of::<Option<Flood>>() + 3 * size_of::<Option<Scan>>()) as u64;
 
 /// The bytes that the tables of so many subjects take.
 pub fn bytes(subjects: u64) -> u64 {
@@ -148,9 +155,40 @@ impl Alarms {
             floods: Table::new(subjects, seed)?,
             hosts: Table::new(subjects, seed)?,
             ports: Table::new(subjects, seed)?,
+            random: Table::new(subjects, seed)?,
             list: List::default(),
             ticked: 0,
         })
+    }
+
+    /// Alarms that were raised elsewhere, and no suspicion; `None` if they are more than are listed.
+    pub(crate) fn of(
+        alarms: Vec<Alarm>,
+        unlisted: u64,
+        seed: Seed,
+    ) -> Result<Option<Self>, Infeasible> {
+        let fits = alarms.len() <= LISTED;
+        let list = List { alarms, unlisted, news: Vec::new() };
+        Ok(fits.then_some(Alarms { list, ..Alarms::new(1, seed)? }))
+    }
+
+    /// Takes in the alarms of another, by the times when they were opened. What held at the end of
+    /// the one whose last packet came first is closed there.
+    pub(crate) fn absorb(&mut self, other: Alarms, [own_last, other_last]: [u64; 2]) {
+        let List { alarms: mut more, unlisted, .. } = other.list;
+        self.list.unlisted = self.list.unlisted.saturating_add(unlisted);
+        let end = own_last.max(other_last);
+        let List { alarms, unlisted, .. } = &mut self.list;
+        for (list, last) in [(&mut *alarms, own_last), (&mut more, other_last)] {
+            let open = list.iter_mut().filter(|alarm| alarm.closed.is_none() && last < end);
+            open.for_each(|alarm| alarm.closed = Some(last.max(alarm.opened)));
+        }
+        alarms.extend(more);
+        alarms.sort_by(|one, two| {
+            (one.opened, one.kind, one.subject).cmp(&(two.opened, two.kind, two.subject))
+        });
+        *unlisted += alarms.len().saturating_sub(LISTED) as u64;
+        alarms.truncate(LISTED);
     }
 
     /// Takes in what packets did to handshakes.
@@ -174,7 +212,10 @@ impl Alarms {
         let (by_port, by_victim) =
             (subject(&opener, None, port), subject(&opener, Some(&victim), 0));
         let hash = |what: &[u8; 17]| (what.digest(self.seed).0 >> 32) as u32;
+        let mut anywhere = subject(&opener, None, 0);
+        anywhere[ANYWHERE] = 1;
         let (opener, victim) = (hash(&opener), hash(&victim));
+        let target = victim & !0xffff | u32::from(port);
         if verdict.what != Deed::Opened {
             if let Some(flood) = self.floods.find(&at_victim) {
                 flood.answer(now);
@@ -185,6 +226,9 @@ impl Alarms {
                 }
                 if let Some(scan) = self.ports.find(&by_victim) {
                     scan.let_in(port.into());
+                }
+                if let Some(scan) = self.random.find(&anywhere) {
+                    scan.let_in(target);
                 }
             }
             return;
@@ -197,6 +241,12 @@ impl Alarms {
         }
         if let Some(scan) = self.hosts.enter(&by_port, now) {
             scan.try_at(victim, now, HOSTS);
+            // Who asks many servers for the same is not looked at again.
+            if scan.attempts == 1
+                && let Some(scan) = self.random.enter(&anywhere, now)
+            {
+                scan.try_at(target, now, HOSTS);
+            }
         }
         if let Some(scan) = self.ports.enter(&by_victim, now) {
             scan.try_at(port.into(), now, PORTS);
@@ -218,6 +268,7 @@ impl Alarms {
         self.floods.entries().for_each(|flood| flood.look(now, false, list));
         self.hosts.entries().for_each(|scan| scan.look(now, false, HOSTS, list));
         self.ports.entries().for_each(|scan| scan.look(now, false, PORTS, list));
+        self.random.entries().for_each(|scan| scan.look(now, false, HOSTS, list));
     }
 
     /// The packets are over: what holds now is raised.
@@ -226,6 +277,7 @@ impl Alarms {
         self.floods.entries().for_each(|flood| flood.look(now, true, list));
         self.hosts.entries().for_each(|scan| scan.look(now, true, HOSTS, list));
         self.ports.entries().for_each(|scan| scan.look(now, true, PORTS, list));
+        self.random.entries().for_each(|scan| scan.look(now, true, HOSTS, list));
     }
 
     /// The alarms raised so far, in the order in which they were.
@@ -372,8 +424,8 @@ fn holds(pending: u64, asked: u64) -> bool {
 impl Suspect for Scan {
     fn new(subject: Subject, now: u64) -> Self {
         let (since, alarm, distinct) = (None, None, Distinct::default());
-        let (targets, used, start, last, attempts) = ([0; TARGETS], 0, now, now, 0);
-        Scan { subject, targets, used, start, last, since, alarm, attempts, distinct }
+        let (targets, used, start, last, attempts, let_in) = ([0; TARGETS], 0, now, now, 0, 0);
+        Scan { subject, targets, used, start, last, since, alarm, attempts, let_in, distinct }
     }
 
     fn subject(&self) -> &Subject {
@@ -404,12 +456,39 @@ impl Scan {
             self.targets[usize::from(self.used)] = target;
             self.used += 1;
         }
-        if usize::from(self.used) >= most && self.since.is_none() {
+        if self.since.is_none() && self.holds(most) {
             self.since = Some(now);
         }
     }
 
+    /// Whether its targets are a scan: many, and if it is one of no port and no victim in particular,
+    /// of many hosts and ports, and hardly ever let in.
+    fn holds(&self, most: usize) -> bool {
+        if usize::from(self.used) < most {
+            return false;
+        }
+        if !self.is_random() {
+            return true;
+        }
+        let different = |part: fn(u32) -> u32| {
+            let known = &self.targets[..usize::from(self.used)];
+            let first = |&(index, target): &(usize, &u32)| {
+                !known[..index].iter().any(|other| part(*other) == part(*target))
+            };
+            known.iter().enumerate().filter(first).count()
+        };
+        self.let_in * 9 <= u64::from(self.used)
+            && different(|target| target >> 16) >= PORTS
+            && different(|target| target & 0xffff) >= PORTS
+    }
+
+    /// Whether it is of no port and no victim in particular.
+    fn is_random(&self) -> bool {
+        self.subject[17] == 0 && self.subject[ANYWHERE] == 1
+    }
+
     fn let_in(&mut self, target: u32) {
+        self.let_in += 1;
         let last = self.known().last().copied();
         if let Some(place) = self.known().iter_mut().find(|known| **known == target) {
             *place = last.unwrap_or(0);
@@ -427,7 +506,7 @@ impl Scan {
             return;
         }
         let Some(since) = self.since else { return };
-        if usize::from(self.used) < most {
+        if !self.holds(most) {
             self.since = None;
         } else if over || now >= since.saturating_add(HOLDS) {
             for index in 0..usize::from(self.used) {
@@ -440,6 +519,11 @@ impl Scan {
     fn raised(&self, most: usize, opened: u64) -> Alarm {
         let (source, victim, port) = parts(&self.subject);
         let (kind, text, filter) = match victim {
+            None if self.is_random() => (
+                "random_scan",
+                format!("{source} tries ports of hosts at random"),
+                format!("src host {source} and tcp"),
+            ),
             None => (
                 "address_scan",
                 format!("{source} tries port {port} of one host after the other"),

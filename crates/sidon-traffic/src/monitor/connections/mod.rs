@@ -15,6 +15,7 @@
 //! with the map full, one in 2^19. Without the keys nobody can see that.
 
 pub mod life;
+mod merge;
 mod twin;
 
 pub use life::OUTCOMES;
@@ -109,6 +110,9 @@ pub struct Counts {
     pub one_way: u64,
     /// Connections that came about.
     pub came_about: u64,
+    /// After a merge: connections, or two of one fingerprint, that were in both parts. Each part's
+    /// is counted by its outcome there.
+    pub in_both: u64,
 }
 
 /// The monitor.

@@ -21,7 +21,10 @@ pub trait Distinct: Default + Clone + fmt::Debug {
     /// Something with this hash was seen.
     fn see(&mut self, hash: u32);
 
-    /// How many.
+    /// How many at the least.
+    fn least(&self) -> u64;
+
+    /// About how many.
     fn about(&self) -> u64;
 }
 
@@ -36,9 +39,14 @@ impl Distinct for Few {
         self.0[hash as usize >> 30] |= 1 << (hash >> 24 & 63);
     }
 
+    #[inline]
+    fn least(&self) -> u64 {
+        self.0.iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+
     fn about(&self) -> u64 {
-        let empty: u32 = self.0.iter().map(|word| word.count_zeros()).sum();
-        (256.0 * (256.0 / f64::from(empty.max(1))).ln()).round() as u64
+        let empty = (256 - self.least()).max(1);
+        (256.0 * (256.0 / empty as f64).ln()).round() as u64
     }
 }
 
@@ -51,8 +59,12 @@ impl Distinct for All {
         self.0.insert(hash);
     }
 
-    fn about(&self) -> u64 {
+    fn least(&self) -> u64 {
         self.0.len() as u64
+    }
+
+    fn about(&self) -> u64 {
+        self.least()
     }
 }
 
@@ -82,13 +94,13 @@ pub(super) struct End<D> {
 
 impl<D: Distinct> Weigh for Host<D> {
     fn weight(&self) -> u64 {
-        [&self.both, &self.opened, &self.known].iter().map(|seen| seen.about()).max().unwrap_or(0)
+        self.both.least().max(self.opened.least()).max(self.known.least())
     }
 }
 
 impl<D: Distinct> Weigh for End<D> {
     fn weight(&self) -> u64 {
-        self.peers.about()
+        self.peers.least()
     }
 }
 

@@ -312,3 +312,40 @@ fn parts(subject: &Subject) -> (IpAddr, u16) {
     let host = std::array::from_fn(|i| subject[i]);
     (sizes::address(host), u16::from_be_bytes([subject[17], subject[18]]))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sidon_kit::Rng;
+
+    #[test]
+    fn addresses_and_ports_are_counted_without_bias() {
+        const ALL: u64 = 100;
+        const TIMES: u64 = 400;
+        let mut rng = Rng::seeded(3);
+        let mut sums = [0u64; 2];
+        for seed in 0..TIMES {
+            let monitor = P2p::new(Shape::within(1 << 10), Seed(seed.into())).unwrap();
+            let (mut addresses, mut ports) = (Few::default(), Few::default());
+            for number in 0..ALL {
+                let address = (rng.next_u64() as u32).to_be_bytes();
+                let port = 1024 + 600 * number as u16;
+                let flow = FlowKey::v4(address, [10, 0, 0, 1], [port, 9], protocol::UDP);
+                let [(by_address, by_port), _] = monitor.hashes(&flow);
+                addresses.see(by_address);
+                ports.see(by_port);
+            }
+            sums[0] += addresses.about();
+            sums[1] += ports.about();
+        }
+        // The standard error of linear counting, over so many times, and its bias.
+        let load = ALL as f64 / 256.0;
+        let left = load.exp() - load - 1.0;
+        let error = (256.0 * left / TIMES as f64).sqrt();
+        for sum in sums {
+            let mean = sum as f64 / TIMES as f64;
+            let off = (mean - ALL as f64).abs();
+            assert!(off < 6.0 * error + left / 2.0, "{mean} of {ALL}");
+        }
+    }
+}

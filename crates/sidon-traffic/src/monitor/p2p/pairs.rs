@@ -170,7 +170,9 @@ const SHAPE: fingerprint::Shape = fingerprint::Shape {
     states: STATES,
     shared: SHARED,
     placing: Placing::Permuted,
-    moves: Moves::Search(32),
+    // A flood at a port that says nothing fills the map, and a search for room at each packet of it
+    // would cost more than all else.
+    moves: Moves::Never,
     reinsert: false,
     stash: 0,
     growths: 0,

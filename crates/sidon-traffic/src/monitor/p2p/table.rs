@@ -50,8 +50,8 @@ impl<E: Weigh> Table<E> {
         Table { seed: Seed(0), room: Room::Grows(HashMap::new()), displaced: 0 }
     }
 
-    /// What is held of a subject, which is entered if need be. A newcomer takes the place of the
-    /// lightest that it meets; one of as many peers as it can have at once stays.
+    /// What is held of a subject, which is entered if need be: a newcomer takes the place of the
+    /// lightest that it meets.
     pub(super) fn enter(&mut self, subject: &Subject) -> &mut E {
         let sets = match &mut self.room {
             Room::Grows(map) => return map.entry(*subject).or_default(),

@@ -36,10 +36,12 @@
 
 mod age;
 mod image;
+mod join;
 mod steps;
 
 pub use crate::left::{Moved, Moves, Placing};
 pub use age::{Fate, Visited};
+pub use join::Met;
 
 use super::{STATES_MOST, State, Sweep, check_states, known};
 use crate::{
@@ -364,6 +366,17 @@ impl Fingerprint {
         })
     }
 
+    /// Refuses a map whose cells mean something else.
+    fn same(&self, other: &Self) -> Result<(), Refused> {
+        let (own, its) = (self.shape, other.shape);
+        member::same("seed", self.seed == other.seed)?;
+        member::same("subtables", own.subtables == its.subtables)?;
+        member::same("fingerprints", own.fingerprints() == its.fingerprints())?;
+        member::same("states", own.states == its.states)?;
+        let permuted = |shape: Shape| shape.placing == Placing::Permuted;
+        member::same("placing", permuted(own) && permuted(its))
+    }
+
     fn lookup_digest(&self, digest: Digest) -> Lookup<State> {
         with_fast_layout!(self.shape, |layout, D| {
             self.lookup_at(BASE, layout, &self.table.places::<D>(digest))
@@ -430,13 +443,7 @@ impl Merge for Fingerprint {
     /// fingerprint that is in both becomes a shared cell. The two may have grown apart; all else must
     /// be equal, and placing permuted.
     fn merge(&mut self, other: &Self) -> Result<(), Refused> {
-        let (own, its) = (self.shape, other.shape);
-        member::same("seed", self.seed == other.seed)?;
-        member::same("subtables", own.subtables == its.subtables)?;
-        member::same("fingerprints", own.fingerprints() == its.fingerprints())?;
-        member::same("states", own.states == its.states)?;
-        let permuted = |shape: Shape| shape.placing == Placing::Permuted;
-        member::same("placing", permuted(own) && permuted(its))?;
+        self.same(other)?;
         // What is refused half-way is undone by going back to a copy.
         let Ok(before) = self.try_clone() else {
             return Err(self.full());

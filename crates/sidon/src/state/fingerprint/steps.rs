@@ -208,6 +208,25 @@ impl Fingerprint {
         }
     }
 
+    /// The low bits of the cell of a fingerprint, if it has one.
+    pub(super) fn held(&self, fingerprint: u64) -> Option<u64> {
+        let places = self.table.places_of::<ANY>(fingerprint);
+        let layout = self.table.any();
+        match self.table.find(BASE, layout, &places) {
+            (_, 0) => self.stashed_at(&places).map(|at| self.stash[at].1),
+            (spot, _) => Some(self.table.low_at(layout, &places, spot)),
+        }
+    }
+
+    /// The same low bits, of no more than so many flows; `None` if that is none.
+    pub(super) fn capped(&self, low: u64, flows: u64) -> Option<u64> {
+        match flows {
+            0 => None,
+            flows if flows >= self.flows_of(low) => Some(low),
+            flows => Some(self.shared_by(flows) | low & UNTOUCHED),
+        }
+    }
+
     /// Takes over the flows of another map's cell.
     pub(super) fn join(&mut self, fingerprint: u64, low: u64) -> Result<(), Refused> {
         let places = self.table.places_of::<ANY>(fingerprint);

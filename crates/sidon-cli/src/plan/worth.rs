@@ -1,0 +1,162 @@
+//! What a structure can do besides answering, what a lookup reads, and how near its floor it is.
+//!
+//! The floor is what no structure can go below: a set of rate `p` needs `log2(1/p)` bits a key, a
+//! state map `log2(states)` more, and `members` of a `universe` without a false positive the
+//! logarithm of the number of such sets.
+
+use serde_json::{Value, json};
+use sidon::{
+    member::Spread,
+    plan::{Few, Shape, StateShape},
+};
+
+/// The columns that every question's table has.
+pub(super) struct Worth {
+    /// Cache lines that a lookup of a member reads; one that spilled or sits in a stash reads more.
+    pub(super) lines: u64,
+    /// Whether keys can leave.
+    pub(super) deletes: bool,
+    /// Whether two of them become one.
+    pub(super) merges: bool,
+    /// Whether it can be made larger with its keys in; a table of fingerprints if its shape was
+    /// given `growths`.
+    pub(super) grows: bool,
+    /// Whether what is not heard of is forgotten by itself.
+    pub(super) ages: bool,
+}
+
+const LINE: u64 = 64;
+
+impl Worth {
+    /// Of a set.
+    pub(super) fn of_member(shape: &Shape) -> Self {
+        let lines = match shape {
+            Shape::Bloom(shape) => shape.hashes.into(),
+            Shape::Blocked(_) => 1,
+            Shape::Counting(shape) => spread(shape.spread, shape.hashes),
+            Shape::Variable(shape) => spread(shape.spread, shape.hashes),
+            Shape::Bh(shape) => spread(shape.spread, shape.hashes),
+            Shape::Multilayer(shape) => spread(shape.spread, shape.hashes),
+            Shape::DLeft(shape) => {
+                let buckets = u64::from(shape.subtables) * shape.buckets;
+                u64::from(shape.subtables) * lines_of(shape.bytes() / buckets.max(1))
+            }
+            // A group of control bytes, and a slot.
+            _ => 2,
+        };
+        let grows = matches!(shape, Shape::DLeft(_) | Shape::HashSet { .. });
+        Worth { lines, deletes: shape.deletes(), merges: true, grows, ages: false }
+    }
+
+    /// Of a state map.
+    pub(super) fn of_state(shape: &StateShape) -> Self {
+        let (lines, ages) = match shape {
+            // Every state's pair is asked for, where the state is not known.
+            StateShape::Direct(shape) => {
+                (u64::from(shape.hashes) * u64::from(shape.states), shape.timed)
+            }
+            StateShape::Stateful(shape) => {
+                let timed = matches!(shape.keeping, sidon::state::stateful::Keeping::Timed);
+                (shape.hashes.into(), timed)
+            }
+            StateShape::Fingerprint(shape) => {
+                let buckets = u64::from(shape.subtables) * shape.buckets;
+                let lines = lines_of(shape.bytes() / buckets.max(1));
+                (u64::from(shape.subtables) * lines, true)
+            }
+            _ => (2, false),
+        };
+        let grows = matches!(shape, StateShape::Fingerprint(_) | StateShape::HashMap { .. });
+        Worth { lines, deletes: true, merges: true, grows, ages }
+    }
+
+    /// Their heads, in the order of [`cells`](Self::cells).
+    pub(super) const HEAD: [&str; 5] = ["lines", "deletes", "merges", "grows", "ages"];
+
+    /// As the cells of a table.
+    pub(super) fn cells(&self) -> [String; 5] {
+        let yes = |is: bool| if is { "yes" } else { "no" }.to_owned();
+        let Worth { lines, deletes, merges, grows, ages } = *self;
+        [lines.to_string(), yes(deletes), yes(merges), yes(grows), yes(ages)]
+    }
+
+    /// Adds them to a row of JSON, with the floor in bits and how far above it the row lies.
+    pub(super) fn add_to(&self, row: &mut Value, bits: f64, floor: f64) {
+        row["floor_bits"] = json!(floor);
+        row["excess"] = json!(bits / floor - 1.0);
+        row["lines"] = json!(self.lines);
+        row["deletes"] = json!(self.deletes);
+        row["merges"] = json!(self.merges);
+        row["grows"] = json!(self.grows);
+        row["ages"] = json!(self.ages);
+    }
+}
+
+/// Distinct lines that so many counters of a key lie in.
+fn spread(spread: Spread, hashes: u32) -> u64 {
+    match spread {
+        Spread::Anywhere => hashes.into(),
+        Spread::Lines(lines) => lines.min(hashes).into(),
+    }
+}
+
+/// Lines that a bucket of so many bytes lies in, at the worst.
+fn lines_of(bytes: u64) -> u64 {
+    let aligned = LINE.is_multiple_of(bytes.max(1)) || bytes.is_multiple_of(LINE);
+    bytes.div_ceil(LINE).max(1) + u64::from(!aligned)
+}
+
+/// How far above the floor so many bits are.
+pub(super) fn excess(bits: f64, floor: f64) -> String {
+    format!("{:+.0} %", 100.0 * (bits / floor - 1.0))
+}
+
+/// Bits a key below which no set has this rate.
+pub(super) fn member_floor(false_positives: f64) -> f64 {
+    -false_positives.log2()
+}
+
+/// Bits a flow below which no state map errs as rarely.
+pub(super) fn state_floor(states: u32, error: f64) -> f64 {
+    -error.log2() + f64::from(states).log2()
+}
+
+/// Bits below which so few of so many cannot be told apart: the logarithm of all sets of at most so
+/// many members.
+pub(super) fn zone_floor(few: Few) -> f64 {
+    let n = few.universe as f64;
+    let (mut sets, mut all) = (1.0f64, 1.0f64);
+    let mut scale = 0.0;
+    for i in 0..few.members {
+        sets *= (n - i as f64) / (i + 1) as f64;
+        all += sets;
+        // Powers of two are taken out before they overflow.
+        if all > 1e200 {
+            (sets, all, scale) = (sets * 2f64.powi(-600), all * 2f64.powi(-600), scale + 600.0);
+        }
+    }
+    all.log2() + scale
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn floors_are_logarithms_of_what_must_be_told_apart() {
+        assert!((member_floor(1.0 / 1024.0) - 10.0).abs() < 1e-12);
+        assert!((state_floor(8, 1.0 / 1024.0) - 13.0).abs() < 1e-12);
+        // 1 + 256 + 32640 + 2763520 sets.
+        let floor = zone_floor(Few { universe: 256, members: 3 });
+        assert!((floor - 2_796_417f64.log2()).abs() < 1e-9, "{floor}");
+        // All subsets of 1000, far beyond what a float holds.
+        let floor = zone_floor(Few { universe: 1000, members: 1000 });
+        assert!((floor - 1000.0).abs() < 1e-6, "{floor}");
+    }
+
+    #[test]
+    fn buckets_that_straddle_a_line_count_two() {
+        assert_eq!([8, 16, 32, 64, 128].map(lines_of), [1, 1, 1, 1, 2]);
+        assert_eq!([17, 13, 65].map(lines_of), [2, 2, 3]);
+    }
+}

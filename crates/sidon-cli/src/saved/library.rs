@@ -1,0 +1,375 @@
+//! Images of the library's structures: what one holds, and two of a kind as one.
+//!
+//! An image does not hold its seed. Shapes, loads and error rates do not need it, and neither does a
+//! merge of cells: such an image is read as if under seed 0, and written under its own again. What
+//! keeps whole keys ([`count::Top`](sidon::count::Top)) and what is searched by digest
+//! ([`zone::Subnets`](sidon::zone::Subnets)) is shown as far as the header goes.
+
+use crate::show;
+use serde_json::{Value, json};
+use sidon::{
+    Malformed, Refused, Seed,
+    bytes::{Image, Parts},
+    count::{Layout, Min},
+    member::{Bh, Blocked, Bloom, Counting, DLeft, Multilayer, Variable},
+    ops::Merge,
+    state::{Direct, Fingerprint, Stateful},
+    zone::{Adaptive, Any, Filter, Sketch},
+};
+
+const MOVES: [&str; 2] = ["moves", "search limit"];
+
+/// The name of a kind, and of its fields.
+fn kind(kind: u16) -> Option<(&'static str, Vec<&'static str>)> {
+    let code = ["family", "universe", "order", "digits", "groups", "infinity"];
+    let left = ["subtables", "buckets", "cells", "width", "remainder"];
+    Some(match kind {
+        1 => ("member::Bloom", vec!["bits", "hashes", "inserted"]),
+        2 => ("member::Blocked", vec!["lines", "hashes", "inserted"]),
+        3 => {
+            ("member::Counting", vec!["counters", "hashes", "width", "overflow", "lines", "stored"])
+        }
+        4 => ("member::DLeft", [&left[..], &["counter"], &MOVES, &["growths", "grows"]].concat()),
+        5 => (
+            "member::Variable",
+            vec![
+                "counters",
+                "hashes",
+                "width",
+                "increments low",
+                "increments high",
+                "overflow",
+                "lines",
+                "stored",
+            ],
+        ),
+        6 => (
+            "member::Bh",
+            vec![
+                "cells",
+                "hashes",
+                "keys bits",
+                "sum bits",
+                "increments low",
+                "increments high",
+                "decode",
+                "centred",
+                "overflow",
+                "lines",
+                "stored",
+            ],
+        ),
+        7 => (
+            "member::Multilayer",
+            vec![
+                "counters",
+                "hashes",
+                "first",
+                "rest",
+                "buckets",
+                "increments low",
+                "increments high",
+                "overflow",
+                "lines",
+                "stored",
+            ],
+        ),
+        8 => ("zone::Filter", [&code[..], &["columns"]].concat()),
+        9 => ("zone::Sketch", [&code[..], &["width", "known", "number"]].concat()),
+        10 => ("zone::Adaptive", vec!["universe", "way", "members"]),
+        11 => (
+            "count::Min",
+            vec!["rows", "columns", "width", "update", "layout", "total", "floor", "rounding"],
+        ),
+        12 => (
+            "count::Top",
+            vec![
+                "key bytes",
+                "amounts",
+                "buckets",
+                "rows",
+                "columns",
+                "total 1",
+                "total 2",
+                "total 3",
+                "total 4",
+            ],
+        ),
+        13 => ("state::Direct", vec!["cells", "hashes", "states", "counter", "timed"]),
+        14 => ("state::Stateful", vec!["cells", "hashes", "states", "keeping", "counter"]),
+        15 => (
+            "state::Fingerprint",
+            [
+                &left[..],
+                &["states", "shared", "independent"],
+                &MOVES,
+                &["reinsert", "stash", "growths", "grows"],
+            ]
+            .concat(),
+        ),
+        16 => ("zone::Subnets", vec!["subnet bits", "slots", "bitmaps", "subnets", "promoted"]),
+        17 => ("addresses", vec!["slots", "stored"]),
+        _ => return None,
+    })
+}
+
+/// Something that is known of a structure.
+enum Fact {
+    Number(u64),
+    Share(f64),
+    Text(String),
+}
+
+/// What is known of an image.
+pub(super) struct Summary {
+    name: String,
+    seed_check: u64,
+    bytes: usize,
+    fields: Vec<(String, u64)>,
+    facts: Vec<(&'static str, Fact)>,
+}
+
+/// An image as if it had been written under seed 0.
+fn without_seed(parts: &Parts<'_>) -> Vec<u8> {
+    Parts { seed_check: Seed(0).check_value(), ..parts.clone() }.to_bytes()
+}
+
+/// The summary of an image that has been taken apart.
+pub(super) fn summary(parts: &Parts<'_>, bytes: usize) -> Result<Summary, Malformed> {
+    let (name, names) = match kind(parts.kind) {
+        Some((name, names)) => (name.to_owned(), names),
+        None => (format!("kind {}, which is not known here", parts.kind), Vec::new()),
+    };
+    if !names.is_empty() && names.len() != parts.fields.len() {
+        return Err(Malformed::Field { name: "fields" });
+    }
+    let field = |(i, &value): (usize, &u64)| {
+        let name = names.get(i).map_or_else(|| format!("field {i}"), |name| (*name).to_owned());
+        (name, value)
+    };
+    let fields = parts.fields.iter().enumerate().map(field).collect();
+    let facts = facts(parts)?;
+    Ok(Summary { name, seed_check: parts.seed_check, bytes, fields, facts })
+}
+
+fn facts(parts: &Parts<'_>) -> Result<Vec<(&'static str, Fact)>, Malformed> {
+    fn read<S: Image>(parts: &Parts<'_>) -> Result<S, Malformed> {
+        S::from_bytes(&without_seed(parts), Seed(0))
+    }
+    fn set(keys: u64, fill: f64, error: f64) -> Vec<(&'static str, Fact)> {
+        let error = ("a stranger passes with probability", Fact::Share(error));
+        vec![("keys", Fact::Number(keys)), ("cells in use", Fact::Share(fill)), error]
+    }
+    Ok(match parts.kind {
+        Bloom::KIND => {
+            let one = read::<Bloom>(parts)?;
+            set(one.inserted(), one.fill(), one.false_positive_rate())
+        }
+        Blocked::KIND => {
+            let one = read::<Blocked>(parts)?;
+            set(one.inserted(), one.fill(), one.false_positive_rate())
+        }
+        Counting::KIND => {
+            let one = read::<Counting>(parts)?;
+            set(one.stored(), one.fill(), one.false_positive_rate())
+        }
+        DLeft::KIND => {
+            let one = read::<DLeft>(parts)?;
+            set(one.stored(), one.load(), one.false_positive_rate())
+        }
+        Variable::KIND => {
+            let one = read::<Variable>(parts)?;
+            set(one.stored(), one.fill(), one.false_positive_rate())
+        }
+        Bh::KIND => {
+            let one = read::<Bh>(parts)?;
+            set(one.stored(), one.fill(), one.false_positive_rate())
+        }
+        Multilayer::KIND => {
+            let one = read::<Multilayer>(parts)?;
+            set(one.stored(), one.fill(), one.false_positive_rate())
+        }
+        Filter::<Any>::KIND => {
+            let one = read::<Filter<Any>>(parts)?;
+            let members = one
+                .len()
+                .map_or_else(|| Fact::Text("more than the zone holds".to_owned()), Fact::Number);
+            let error = ("a stranger passes with probability", one.false_positive_rate());
+            vec![("members", members), (error.0, Fact::Share(error.1))]
+        }
+        Sketch::<Any>::KIND => {
+            let one = read::<Sketch<Any>>(parts)?;
+            let counts = if one.is_exact() { "exact" } else { "at most what they say" };
+            let mut facts = vec![("counts", Fact::Text(counts.to_owned()))];
+            facts.extend(one.active().map(|keys| ("keys", Fact::Number(keys))));
+            facts
+        }
+        Adaptive::KIND => {
+            let one = read::<Adaptive>(parts)?;
+            vec![("members", Fact::Number(one.len())), ("answers", Fact::Text("exact".to_owned()))]
+        }
+        Min::KIND => {
+            let one = read::<Min>(parts)?;
+            let shape = one.shape();
+            let mut facts = vec![
+                ("total", Fact::Number(one.total())),
+                ("cells in use", Fact::Share(one.fill())),
+                ("at their ceiling", Fact::Number(one.at_ceiling())),
+            ];
+            // Markov's bound for one row, e-fold for each: Cormode and Muthukrishnan, 2005.
+            let excess = std::f64::consts::E / shape.columns.max(1) as f64;
+            let excess = (excess * one.total() as f64).ceil() as u64;
+            let beyond = (-f64::from(shape.rows)).exp();
+            if one.at_ceiling() == 0 && shape.layout == Layout::Rows {
+                facts.push(("a count is too high by at most", Fact::Number(excess)));
+                facts.push(("but for a share of keys of", Fact::Share(beyond)));
+            }
+            facts
+        }
+        12 => top(parts)?,
+        Direct::KIND => {
+            let one = read::<Direct>(parts)?;
+            vec![
+                ("cells in use", Fact::Share(one.fill())),
+                ("a pair of flow and state is found by chance", Fact::Share(one.pair_rate())),
+            ]
+        }
+        Stateful::KIND => {
+            let one = read::<Stateful>(parts)?;
+            vec![
+                ("cells in use", Fact::Share(one.fill())),
+                ("cells that do not know", Fact::Share(one.unknown())),
+            ]
+        }
+        Fingerprint::KIND => {
+            let one = read::<Fingerprint>(parts)?;
+            vec![
+                ("flows", Fact::Number(one.flows())),
+                ("cells in use", Fact::Share(one.load())),
+                ("cells that do not know", Fact::Number(one.shared())),
+                ("a stranger is taken for a member", Fact::Share(one.stranger_rate())),
+            ]
+        }
+        _ => Vec::new(),
+    })
+}
+
+/// What the buckets of a `Top` tell without knowing what its keys are.
+fn top(parts: &Parts<'_>) -> Result<Vec<(&'static str, Fact)>, Malformed> {
+    const TAGS: u64 = 16;
+    let [_, amounts, buckets, rows, columns, ..] = parts.fields[..] else { return Ok(Vec::new()) };
+    let wrong = || Malformed::Field { name: "buckets" };
+    // The filter comes last, 32 bits an amount; what is before it is buckets, which start with tags.
+    let filter = rows.checked_mul(columns).and_then(|cells| cells.checked_mul(amounts * 4));
+    let all = filter.and_then(|filter| (parts.payload.len() as u64).checked_sub(filter));
+    let all = all.filter(|all| buckets > 0 && all.is_multiple_of(buckets)).ok_or_else(wrong)?;
+    let bucket = Some(all / buckets).filter(|&bucket| bucket >= TAGS).ok_or_else(wrong)?;
+    let table = &parts.payload[..all as usize];
+    let tags = table.chunks_exact(bucket as usize).flat_map(|one| one[..TAGS as usize].chunks(2));
+    let entries = tags.filter(|tag| **tag != [0, 0]).count() as u64;
+    Ok(vec![
+        ("keys with an entry", Fact::Number(entries)),
+        ("entries", Fact::Number(buckets.saturating_mul(8))),
+    ])
+}
+
+impl Summary {
+    /// Some lines.
+    pub(super) fn text(&self, path: &str) -> String {
+        let mut lines = vec![format!("{path}: {}, {}", self.name, show::bytes(self.bytes as u64))];
+        let fields: Vec<_> =
+            self.fields.iter().map(|(name, value)| format!("{name} {value}")).collect();
+        lines.push(format!("  shape and statistics: {}", fields.join(", ")));
+        for (name, fact) in &self.facts {
+            let fact = match fact {
+                Fact::Number(number) => show::whole(*number),
+                Fact::Share(share) => show::rate(*share),
+                Fact::Text(text) => text.clone(),
+            };
+            lines.push(format!("  {name}: {fact}"));
+        }
+        lines.push(if self.seed_check == Seed(0).check_value() {
+            "  no seed: what it holds is not hashed".to_owned()
+        } else {
+            format!("  seed check: {:016x}; the seed is not in the file", self.seed_check)
+        });
+        lines.join("\n")
+    }
+
+    /// One object.
+    pub(super) fn json(&self) -> Value {
+        let fields = self.fields.iter().map(|(name, value)| (name.clone(), Value::from(*value)));
+        let facts = self.facts.iter().map(|(name, fact)| {
+            let fact = match fact {
+                Fact::Number(number) => Value::from(*number),
+                Fact::Share(share) => Value::from(*share),
+                Fact::Text(text) => Value::from(text.clone()),
+            };
+            ((*name).to_owned(), fact)
+        });
+        json!({
+            "structure": self.name,
+            "bytes": self.bytes,
+            "seed_check": format!("{:016x}", self.seed_check),
+            "fields": fields.collect::<Value>(),
+            "facts": facts.collect::<Value>(),
+        })
+    }
+}
+
+/// Why images do not become one.
+pub(super) enum Apart {
+    /// The image of this index is none.
+    Malformed(usize, Malformed),
+    /// The image of this index does not fit those before it.
+    Refused(usize, Refused),
+    /// Structures of this kind are merged by the program that made them.
+    Kind(&'static str),
+}
+
+/// The image of all of them together: two or more of one kind and seed.
+pub(super) fn merge(all: &[Parts<'_>]) -> Result<Vec<u8>, Apart> {
+    fn one<S: Image + Merge>(all: &[Parts<'_>]) -> Result<Vec<u8>, Apart> {
+        let mut sum: Option<S> = None;
+        for (index, parts) in all.iter().enumerate() {
+            let next = S::from_bytes(&without_seed(parts), Seed(0))
+                .map_err(|why| Apart::Malformed(index, why))?;
+            match &mut sum {
+                None => sum = Some(next),
+                Some(sum) => sum.merge(&next).map_err(|why| Apart::Refused(index, why))?,
+            }
+        }
+        Ok(sum.map_or_else(Vec::new, |sum| sum.to_bytes()))
+    }
+    let Some(first) = all.first() else { return Ok(Vec::new()) };
+    for (index, other) in all.iter().enumerate() {
+        let field = match () {
+            () if other.kind != first.kind => "kinds",
+            () if other.seed_check != first.seed_check => "seed",
+            () => continue,
+        };
+        return Err(Apart::Refused(index, Refused::Mismatch { field }));
+    }
+    let image = match first.kind {
+        Bloom::KIND => one::<Bloom>(all),
+        Blocked::KIND => one::<Blocked>(all),
+        Counting::KIND => one::<Counting>(all),
+        DLeft::KIND => one::<DLeft>(all),
+        Variable::KIND => one::<Variable>(all),
+        Bh::KIND => one::<Bh>(all),
+        Multilayer::KIND => one::<Multilayer>(all),
+        Filter::<Any>::KIND => one::<Filter<Any>>(all),
+        Sketch::<Any>::KIND => one::<Sketch<Any>>(all),
+        Adaptive::KIND => one::<Adaptive>(all),
+        Min::KIND => one::<Min>(all),
+        Direct::KIND => one::<Direct>(all),
+        Stateful::KIND => one::<Stateful>(all),
+        Fingerprint::KIND => one::<Fingerprint>(all),
+        other => Err(Apart::Kind(kind(other).map_or("of an unknown kind", |(name, _)| name))),
+    }?;
+    // It was read under seed 0, and is the seed's that it was written under.
+    match Parts::of(&image) {
+        Ok(parts) => Ok(Parts { seed_check: first.seed_check, ..parts }.to_bytes()),
+        Err(why) => Err(Apart::Malformed(0, why)),
+    }
+}

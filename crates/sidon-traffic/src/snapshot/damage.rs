@@ -1,0 +1,67 @@
+//! Where a file is damaged, as far as it can be told.
+//!
+//! A wrong checksum says that something is wrong somewhere. The tables of a snapshot have checksums
+//! of their own: those that are right are cleared of suspicion.
+
+use super::image::{KIND, NAMES, PART};
+use sidon::{Malformed, bytes};
+use std::{fmt, ops::Range};
+
+/// A part of a snapshot that is damaged.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Damage {
+    /// Its name, and its shard if it has one.
+    pub part: String,
+    /// The bytes of the file that it takes.
+    pub bytes: Range<u64>,
+    /// What is wrong with it.
+    pub why: Malformed,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Damage { part, bytes, why } = self;
+        write!(f, "{part}, bytes {} to {}: {why}", bytes.start, bytes.end)
+    }
+}
+
+/// Fields of a snapshot, and the bytes before its first part.
+const FRONT: usize = 32 + 12 * 8;
+
+/// The damaged tables of a file that is, or was, a snapshot. None if the damage is elsewhere.
+pub fn damage(image: &[u8]) -> Vec<Damage> {
+    let mut found = Vec::new();
+    if bytes::kind(image) != Ok(KIND) {
+        return found;
+    }
+    let mut at = FRONT;
+    while let Some(head) = image.get(at..at + PART) {
+        let name = u16::from_le_bytes([head[0], head[1]]);
+        let shard = u16::from_le_bytes([head[2], head[3]]);
+        let length = head[8..].iter().rev().fold(0, |sum: u64, &byte| sum << 8 | u64::from(byte));
+        let Some(name) = NAMES.get(usize::from(name).wrapping_sub(1)) else { break };
+        let from = at + PART;
+        let Some(to) = usize::try_from(length).ok().and_then(|length| from.checked_add(length))
+        else {
+            break;
+        };
+        let part = match *name {
+            "flows" | "hosts" | "ports" | "sources_v4" | "sources_v6" => {
+                format!("{name} of shard {shard}")
+            }
+            name => name.to_owned(),
+        };
+        let is_table = part.contains("shard") || *name == "connections";
+        let bytes = from as u64..to as u64;
+        let Some(inside) = image.get(from..to) else {
+            let why = Malformed::Length { expected: length, got: (image.len() - from) as u64 };
+            found.push(Damage { part, bytes, why });
+            break;
+        };
+        if is_table && let Err(why) = sidon::bytes::Parts::of(inside) {
+            found.push(Damage { part, bytes, why });
+        }
+        at = to;
+    }
+    found
+}

@@ -1,0 +1,176 @@
+//! Two snapshots become one: of the same seed, memory, subnets, expression and known sources.
+//!
+//! | part | afterwards |
+//! |---|---|
+//! | ledger | the sums |
+//! | flows, hosts, ports | each count exact or between bounds, as after both streams |
+//! | sources | the union, exact; addresses without room are in the ledger |
+//! | connections | outcomes add up; what is in both is counted in each and answers "don't know" |
+//! | peers, machines | of each host the higher score; the sums |
+//! | alarms | both lists, by time; what held at the end of the earlier one is closed there |
+//!
+//! The earlier one is aged to the time of the later, so that what is half open is so at the end.
+
+use super::Snapshot;
+use crate::{
+    ledger::Ledger,
+    monitor::{machine, p2p::Suspect, subnet::Watched},
+    shard::Shard,
+};
+use sidon::{Refused, ops::Merge};
+
+/// What a merge could not keep apart or keep at all.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Merged {
+    /// Connections that are in both.
+    pub in_both: u64,
+    /// Connections that there was no room for.
+    pub refused_connections: u64,
+    /// Source addresses that there was no room for.
+    pub refused_sources: u64,
+}
+
+impl Snapshot {
+    /// Afterwards it holds what both held. On `Err`, nothing has changed.
+    pub fn merge(&mut self, other: Snapshot) -> Result<Merged, Refused> {
+        self.same(&other)?;
+        let (own_last, other_last) = (self.last_ns, other.last_ns);
+        let mut merged = Merged::default();
+        for (own, other) in self.shards.iter_mut().zip(&other.shards) {
+            let (sizes, more) = (&mut own.sizes, &other.sizes);
+            // Shapes, seeds and totals have been looked at.
+            sizes.flows.merge(&more.flows)?;
+            sizes.hosts.merge(&more.hosts)?;
+            sizes.ports.merge(&more.ports)?;
+            sizes.refused = sizes.refused.saturating_add(more.refused);
+            own.unlearnt = own.unlearnt.saturating_add(other.unlearnt);
+            let [v4, v6] = own.sources.merge(&other.sources);
+            self.ledger.refused("merged_sources_v4", v4);
+            self.ledger.refused("merged_sources_v6", v6);
+            merged.refused_sources += v4 + v6;
+        }
+        let apart = match (self.first_ns, other.first_ns) {
+            (Some(own), Some(its)) => own_last < its || other_last < own,
+            _ => true,
+        };
+        let met = self.connections.merge(other.connections, [own_last, other_last], apart)?;
+        (merged.in_both, merged.refused_connections) = (met.in_both, met.refused);
+        self.alarms.absorb(other.alarms, [own_last, other_last]);
+        join(&mut self.peers, other.peers);
+        for (own, other) in self.machines.iter_mut().zip(&other.machines) {
+            sum(own, other);
+        }
+        for (own, other) in self.settings.subnets.iter_mut().zip(&other.settings.subnets) {
+            self.ledger.refused("subnet_counts", own.merge(other));
+        }
+        add(&mut self.ledger, other.ledger);
+        self.first_ns = match (self.first_ns, other.first_ns) {
+            (Some(own), Some(its)) => Some(own.min(its)),
+            (own, its) => own.or(its),
+        };
+        self.last_ns = own_last.max(other_last);
+        self.settings.top = self.settings.top.max(other.settings.top);
+        self.partial |= other.partial;
+        self.engines = self.engines.saturating_add(other.engines);
+        Ok(merged)
+    }
+
+    /// Refuses a snapshot that cannot be merged with this one, by what differs.
+    pub fn same(&self, other: &Snapshot) -> Result<(), Refused> {
+        let same = |field, same: bool| if same { Ok(()) } else { Err(Refused::Mismatch { field }) };
+        same("seed", self.settings.seed == other.settings.seed)?;
+        same("memory", self.settings.memory == other.settings.memory)?;
+        let names = |snapshot: &Snapshot| -> Vec<String> {
+            snapshot.settings.subnets.iter().map(Watched::to_string).collect()
+        };
+        same("watched subnets", names(self) == names(other))?;
+        same("filter expression", self.expression == other.expression)?;
+        same("treatment of tunnels", self.tunnels == other.tunnels)?;
+        let same_machines = self.machines.len() == other.machines.len()
+            && self.machines.iter().zip(&other.machines).all(|(own, other)| are_one(own, other));
+        same("machines", same_machines)?;
+        let pairs = || self.shards.iter().zip(&other.shards);
+        let shapes = pairs().all(|(own, other)| own.shapes() == other.shapes());
+        let maps = self.connections.map().shape() == other.connections.map().shape();
+        same("tables", shapes && maps && self.allocated == other.allocated)?;
+        same("known sources", pairs().all(|(own, other)| own.sources.knows_as(&other.sources)))?;
+        let fits = |own: [u64; 2], other: [u64; 2]| {
+            own.iter().zip(other).all(|(own, other)| own.checked_add(other).is_some())
+        };
+        let totals = |shard: &Shard| {
+            let sizes = &shard.sizes;
+            [sizes.flows.total(), sizes.hosts.total(), sizes.ports.total()]
+        };
+        for (own, other) in pairs() {
+            if totals(own).into_iter().zip(totals(other)).any(|(own, other)| !fits(own, other)) {
+                return Err(Refused::Overflow { ceiling: u64::MAX });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Adds one ledger to another.
+fn add(own: &mut Ledger, other: Ledger) {
+    let Ledger { seen, filtered, behind_tag, decoded, wire_bytes, .. } = other;
+    let Ledger { undecoded, refused, dont_know, source, .. } = other;
+    for (own, other) in [
+        (&mut own.seen, seen),
+        (&mut own.filtered, filtered),
+        (&mut own.behind_tag, behind_tag),
+        (&mut own.decoded, decoded),
+        (&mut own.wire_bytes, wire_bytes),
+    ] {
+        *own = own.saturating_add(other);
+    }
+    for (name, times) in undecoded {
+        own.undecoded_as(name, times);
+    }
+    for (name, times) in refused {
+        own.refused(name, times);
+    }
+    for (name, times) in dont_know {
+        own.dont_know(name, times);
+    }
+    for (name, times) in source {
+        own.source_as(name, times);
+    }
+}
+
+/// Of each host the higher score, with its reasons.
+fn join(own: &mut Vec<Suspect>, other: Vec<Suspect>) {
+    for suspect in other {
+        match own.iter_mut().find(|had| had.host == suspect.host) {
+            Some(had) if had.score >= suspect.score => {}
+            Some(had) => *had = suspect,
+            None => own.push(suspect),
+        }
+    }
+    own.sort_by_key(|suspect| (std::cmp::Reverse(suspect.score), suspect.host));
+}
+
+/// Whether two machines have the same name, states and events.
+fn are_one(own: &machine::Counts, other: &machine::Counts) -> bool {
+    fn names<T>(list: &[(String, T)]) -> impl Iterator<Item = &String> {
+        list.iter().map(|(name, _)| name)
+    }
+    own.name == other.name
+        && names(&own.states).eq(names(&other.states))
+        && names(&own.events).eq(names(&other.events))
+}
+
+/// Adds the counts of one machine to those of the same.
+fn sum(own: &mut machine::Counts, other: &machine::Counts) {
+    let add = |own: &mut u64, other: u64| *own = own.saturating_add(other);
+    add(&mut own.flows, other.flows);
+    add(&mut own.refused, other.refused);
+    add(&mut own.dont_know, other.dont_know);
+    for ((_, own), (_, other)) in own.states.iter_mut().zip(&other.states) {
+        add(&mut own.entered, other.entered);
+        add(&mut own.now, other.now);
+        add(&mut own.expired, other.expired);
+    }
+    for ((_, own), (_, other)) in own.events.iter_mut().zip(&other.events) {
+        add(own, *other);
+    }
+}

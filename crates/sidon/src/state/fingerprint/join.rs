@@ -1,0 +1,130 @@
+//! Two maps become one, cell by cell, with the caller told of each.
+//!
+//! [`Merge`](crate::ops::Merge) takes all of another map or nothing. Here what does not fit is left
+//! out, what is in both becomes shared, and whoever counts flows hears of either.
+
+use super::{Fingerprint, Lookup, State};
+use crate::Refused;
+
+/// A cell of the other map on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Met {
+    /// What this map answered for the flow before. If not `Absent`, the cell is shared now.
+    pub own: Lookup<State>,
+    /// What the other one answers for it.
+    pub other: Lookup<State>,
+    /// Why the flow was left out, if it was: there is no room for it.
+    pub refused: Option<Refused>,
+}
+
+impl Fingerprint {
+    /// Takes over the flows of another map, as far as there is room, and tells `met` of each cell.
+    /// A fingerprint that is in both becomes a shared cell, which counts as many flows as it can:
+    /// the map is for flows that leave by ageing, not by being forgotten one by one.
+    ///
+    /// `Err`, with nothing changed, if the two differ as for [`Merge`](crate::ops::Merge).
+    pub fn take_over(&mut self, other: &Self, met: &mut dyn FnMut(Met)) -> Result<(), Refused> {
+        self.same(other)?;
+        let ceiling = u64::from(self.shape.shared);
+        for (fingerprint, low) in other.table.cells().chain(other.stash.iter().copied()) {
+            let held = self.held(fingerprint);
+            let own = held.map_or(Lookup::Absent, |own| self.read(own));
+            let room = ceiling - held.map_or(0, |own| self.flows_of(own)).min(ceiling);
+            let joined = match self.capped(low, room) {
+                Some(low) => self.join(fingerprint, low),
+                // The cell is shared by as many as it can count.
+                None => Ok(()),
+            };
+            met(Met { own, other: other.read(low), refused: joined.err() });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Seed, ops::StateMap, state::fingerprint::*};
+
+    fn shape(buckets: u64) -> Shape {
+        Shape {
+            subtables: 2,
+            buckets,
+            cells: 4,
+            width: 32,
+            remainder: 24,
+            states: 6,
+            shared: 3,
+            placing: Placing::Permuted,
+            moves: Moves::Search(64),
+            reinsert: false,
+            stash: 0,
+            growths: 0,
+            grows: false,
+        }
+    }
+
+    fn filled(buckets: u64, keys: std::ops::Range<u64>) -> Fingerprint {
+        let mut map = Fingerprint::new(shape(buckets), Seed(3)).unwrap();
+        for key in keys {
+            map.insert(&key, (key % 6) as State).unwrap();
+        }
+        map
+    }
+
+    #[test]
+    fn what_is_in_one_keeps_its_state_and_what_is_in_both_is_shared() {
+        let (mut map, other) = (filled(100, 0..300), filled(100, 200..400));
+        let (mut both, mut fresh) = (0, 0);
+        map.take_over(&other, &mut |met| {
+            assert_eq!(met.refused, None);
+            match met.own {
+                Lookup::Absent => fresh += 1,
+                own => {
+                    assert_eq!(own, met.other);
+                    both += 1;
+                }
+            }
+        })
+        .unwrap();
+        assert_eq!((both, fresh), (100, 100));
+        assert_eq!((map.flows(), map.shared()), (500, 100));
+        for key in 0..400u64 {
+            let expected = match key {
+                200..300 => Lookup::DontKnow,
+                _ => Lookup::State((key % 6) as State),
+            };
+            assert_eq!(map.lookup(&key), expected, "{key}");
+        }
+        // A shared cell counts up to three, and stays shared when more come.
+        for _ in 0..3 {
+            map.take_over(&other, &mut |met| assert_eq!(met.refused, None)).unwrap();
+        }
+        assert_eq!(map.flows(), 200 + 3 * 200);
+        assert!((200..400u64).all(|key| map.lookup(&key) == Lookup::DontKnow));
+        use crate::bytes::Image;
+        assert!(Fingerprint::from_bytes(&map.to_bytes(), Seed(3)).is_ok());
+    }
+
+    #[test]
+    fn what_has_no_room_is_left_out_and_told() {
+        let (mut map, other) = (filled(20, 0..140), filled(20, 200..340));
+        let (mut taken, mut refused) = (0, 0);
+        map.take_over(&other, &mut |met| match met.refused {
+            None => taken += 1,
+            Some(why) => {
+                assert!(matches!(why, Refused::Full { .. }), "{why:?}");
+                refused += 1;
+            }
+        })
+        .unwrap();
+        assert!(taken > 0 && refused > 0 && taken + refused == 140, "{taken} {refused}");
+        assert!((0..140u64).all(|key| map.lookup(&key) == Lookup::State((key % 6) as State)));
+        let found = (200..340u64).filter(|key| map.lookup(key) != Lookup::Absent).count();
+        assert_eq!(found, taken);
+
+        let another = Fingerprint::new(shape(21), Seed(3)).unwrap();
+        let why = map.take_over(&another, &mut |_| {}).unwrap_err();
+        assert_eq!(why, Refused::Mismatch { field: "fingerprints" });
+    }
+}
