@@ -270,7 +270,7 @@ function showExporters(exporters) {
 function showPeers(p2p) {
   $("p2p-panel").hidden = p2p === undefined;
   const reasons = (host) => host.reasons.map((reason) => reason.text).join("; ");
-  rows($("p2p"), (p2p || []).slice(0, 20).map((one) => [{ key: one.host }, { n: one.score.toFixed(2) }, reasons(one)]));
+  rows($("p2p"), (p2p || []).slice(0, 20).map((one) => [{ key: one.host }, { n: whole(one.score) }, reasons(one)]));
 }
 
 // ---- charts, drawn by the server ----
