@@ -13,6 +13,12 @@ pub(crate) trait Layout: Copy {
     /// Which cells of the bucket that starts at `bytes[0]` hold `value` outside the `ignored` bits.
     fn matches<I: Isa>(self, isa: I, bytes: &[u8], value: u64, ignored: u64) -> u64;
 
+    /// Not zero if [`matches`](Self::matches) is not.
+    #[inline(always)]
+    fn some_match<I: Isa>(self, isa: I, bytes: &[u8], value: u64, ignored: u64) -> u64 {
+        self.matches(isa, bytes, value, ignored)
+    }
+
     /// The value of a cell of the bucket that starts at `bytes[0]`.
     fn read(self, bytes: &[u8], cell: u32) -> u64;
 
@@ -51,6 +57,15 @@ impl<L: Lane, const N: usize> Layout for Lanes<L, N> {
         let (value, ignored) = (value as u32, ignored as u32);
         match bytes.first_chunk::<N>() {
             Some(bucket) => isa.matches_but(bucket, L::from_u32(value), L::from_u32(ignored)),
+            None => unreachable!("every bucket is whole"),
+        }
+    }
+
+    #[inline(always)]
+    fn some_match<I: Isa>(self, isa: I, bytes: &[u8], value: u64, ignored: u64) -> u64 {
+        let (value, ignored) = (value as u32, ignored as u32);
+        match bytes.first_chunk::<N>() {
+            Some(bucket) => isa.some_match(bucket, L::from_u32(value), L::from_u32(ignored)),
             None => unreachable!("every bucket is whole"),
         }
     }

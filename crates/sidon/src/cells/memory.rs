@@ -2,7 +2,7 @@
 //!
 //! A random read in a large table costs a walk through the page tables beside the read itself;
 //! with pages of 2 MiB the walk is shorter and mostly cached. Many systems hand huge pages only
-//! to those who ask, so a table of 4 MiB or more is mapped on its own and asks. Where that is
+//! to those who ask, so a table of 2 MiB or more is mapped on its own and asks. Where that is
 //! not possible the table works on ordinary pages.
 
 use crate::{error::Infeasible, probe::LINE};
@@ -10,7 +10,7 @@ use memmap2::MmapMut;
 use std::fmt;
 
 /// From this size on a table is mapped, aligned to a huge page and asks for huge pages.
-const HUGE_FROM: usize = 4 << 20;
+const HUGE_FROM: usize = 2 << 20;
 const HUGE_PAGE: usize = 2 << 20;
 
 /// Zeroed bytes: a whole number of cache lines, the first at the start of one.
@@ -45,15 +45,18 @@ impl Memory {
             heap.resize(room, 0);
             Owner::Heap(heap)
         } else {
-            let map = MmapMut::map_anon(room).map_err(|_| infeasible())?;
-            // A wish, not a need: a kernel without huge pages refuses, and the table works.
-            #[cfg(target_os = "linux")]
-            let _ = map.advise(memmap2::Advice::HugePage);
-            Owner::Mapped(map)
+            Owner::Mapped(MmapMut::map_anon(room).map_err(|_| infeasible())?)
         };
         let start = owner.bytes().as_ptr().align_offset(align);
         if start > align {
             return Err(infeasible());
+        }
+        #[cfg(target_os = "linux")]
+        if let Owner::Mapped(map) = &owner {
+            // A wish, not a need: a kernel without huge pages refuses, and the table works. A rest of
+            // less than half a huge page stays on ordinary ones, which take no more than it.
+            let huge = (len + HUGE_PAGE / 2) / HUGE_PAGE * HUGE_PAGE;
+            let _ = map.advise_range(memmap2::Advice::HugePage, start, huge);
         }
         Ok(Memory { owner, start, len })
     }

@@ -1,11 +1,11 @@
 //! A loop over keys that finds their buckets, asks for them, and acts once they have come.
 
-use super::{Place, Placing, Table, with_fast_layout, with_layout};
+use super::{ANY, Place, Placing, Table, Ways, with_fast_layout, with_layout};
 use crate::{
     Digest, Key, Seed,
     cells::bucket::Layout,
-    member::batch::{self, Steps},
-    probe::{self, Isa, Kernel},
+    member::batch::{self, NEAR, Steps},
+    probe::{self, BASE, Isa, Kernel},
 };
 
 /// What is done with each key. A trait and not a closure, so that it is inlined into the loop and
@@ -80,9 +80,25 @@ impl<K: Key, L: Layout, E: Each> EachKey<'_, K, L, E> {
     #[inline(always)]
     fn run_with<const D: usize, I: Isa>(self, isa: I) {
         let EachKey { layout, seed, keys, each } = self;
-        let (buckets, bytes) = (each.table().form.buckets, each.table().memory.bytes().len());
-        let steps = Walk::<_, _, _, D> { isa, layout, each, buckets };
+        let table = each.table();
+        if table.form.placing == Placing::Independent {
+            return apart(seed, keys, each);
+        }
+        let (ways, buckets) = (table.ways::<D>(), table.form.buckets);
+        let bytes = table.memory.bytes().len();
+        let far = bytes > NEAR;
+        let steps = Walk::<_, _, _, D> { isa, layout, each, ways, buckets, far };
         batch::each_key(isa, seed, keys, bytes, steps);
+    }
+}
+
+/// One after the other, for tables that are there for comparison.
+#[inline(never)]
+fn apart<K: Key, E: Each>(seed: Seed, keys: &[K], mut each: E) {
+    for (key, digest) in keys.iter().map(|key| key.digest(seed)).enumerate() {
+        let layout = each.table().any();
+        let places = each.table().places::<ANY>(digest);
+        each.act(BASE, layout, key, &places);
     }
 }
 
@@ -90,8 +106,11 @@ struct Walk<I, L, E, const D: usize> {
     isa: I,
     layout: L,
     each: E,
-    /// How many buckets there were at the start.
+    /// The ways, and how many buckets there were, at the start.
+    ways: Ways<D>,
     buckets: u64,
+    /// Whether the table is so large that its lines are asked for ahead.
+    far: bool,
 }
 
 impl<I: Isa, L: Layout, E: Each, const D: usize> Steps for Walk<I, L, E, D> {
@@ -101,13 +120,16 @@ impl<I: Isa, L: Layout, E: Each, const D: usize> Steps for Walk<I, L, E, D> {
 
     #[inline(always)]
     fn approach(&mut self, digest: Digest, (fingerprint, places): &mut Self::Place) {
-        let table = self.each.table();
-        *fingerprint = table.fingerprint_of(digest);
-        *places = match table.form.placing {
-            Placing::Permuted => table.places_of(*fingerprint),
-            Placing::Independent => table.places(digest),
-        };
-        table.prefetch(places);
+        *fingerprint = self.ways.fingerprint_of(digest);
+        let found = self.ways.places_of(*fingerprint);
+        if self.far {
+            let table = self.each.table();
+            let bytes = table.memory.bytes();
+            for place in &found[..table.subtables::<D>()] {
+                probe::prefetch(bytes, place.offset);
+            }
+        }
+        *places = found;
     }
 
     #[inline(always)]
@@ -115,9 +137,18 @@ impl<I: Isa, L: Layout, E: Each, const D: usize> Steps for Walk<I, L, E, D> {
         if self.each.table().form.buckets == self.buckets {
             self.each.act(self.isa, self.layout, key, places);
         } else {
-            // The table grew under way, and the places of a fingerprint are others now.
-            let places = self.each.table().places_of(*fingerprint);
-            self.each.act::<D, _, _>(self.isa, self.layout, key, &places);
+            self.act_anew(key, *fingerprint);
         }
+    }
+}
+
+impl<I, L, E: Each, const D: usize> Walk<I, L, E, D> {
+    /// The table grew under way, and the places of a fingerprint are others now.
+    #[cold]
+    #[inline(never)]
+    fn act_anew(&mut self, key: usize, fingerprint: u64) {
+        let layout = self.each.table().any();
+        let places = self.each.table().places_of::<ANY>(fingerprint);
+        self.each.act(BASE, layout, key, &places);
     }
 }

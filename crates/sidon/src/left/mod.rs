@@ -16,9 +16,11 @@
 mod each;
 mod grow;
 mod moves;
+mod ways;
 
 pub(crate) use each::{Each, each_key, each_key_of_few};
 pub use moves::{Moved, Moves};
+pub(crate) use ways::Ways;
 
 use crate::{
     Digest, Infeasible,
@@ -30,7 +32,7 @@ use crate::{
         permute::{MODULUS_MOST, Permutation},
         spread,
     },
-    probe::{self, BASE, Isa},
+    probe::{BASE, Isa},
 };
 
 /// The most subtables.
@@ -149,6 +151,10 @@ pub(crate) struct Table {
     /// Bytes of a bucket and of a subtable, which the form gives.
     pub(crate) bucket_bytes: usize,
     subtable_bytes: usize,
+    /// The low bits of a cell, all its bits, and the largest remainder, which the form gives.
+    low_mask: u64,
+    cell_mask: u64,
+    largest: u64,
     /// One for each subtable; the first is the identity.
     permutations: [Permutation; ANY],
     /// Cells in use.
@@ -251,6 +257,9 @@ impl Table {
             memory,
             bucket_bytes,
             subtable_bytes,
+            low_mask: form.low_mask(),
+            cell_mask: form.cell_mask(),
+            largest: (1 << form.remainder) - 1,
             permutations,
             occupied: 0,
             moved,
@@ -334,7 +343,7 @@ impl Table {
     /// The value of a cell with this remainder and low bits.
     #[inline(always)]
     pub(crate) fn encode(&self, remainder: u64, low: u64) -> u64 {
-        !((remainder << self.form.low) | low) & self.form.cell_mask()
+        !((remainder << self.form.low) | low) & self.cell_mask
     }
 
     /// Whether a cell can hold these low bits beside the remainder: all but one content can be.
@@ -357,27 +366,25 @@ impl Table {
         }
     }
 
+    /// The fingerprint of a digest.
     #[inline(always)]
     pub(crate) fn fingerprint_of(&self, digest: Digest) -> u64 {
-        let fingerprint = spread::fraction(digest.0, self.form.fingerprints());
-        let mask = self.form.passed_mask();
-        if mask == 0 { fingerprint } else { self.next_storable(fingerprint, mask) }
+        self.ways::<ANY>().fingerprint_of(digest)
     }
 
-    /// The fingerprint, or the first after it whose remainder can be stored in every subtable now
-    /// and after every growth.
+    /// What the places of a key are computed from.
     #[inline(always)]
-    pub(crate) fn next_storable(&self, mut fingerprint: u64, mask: u64) -> u64 {
-        let subtables = self.form.subtables as usize;
-        loop {
-            let lost = |p: &Permutation| p.apply(fingerprint) & mask == mask;
-            if !self.permutations[..subtables].iter().any(lost) {
-                return fingerprint;
-            }
-            fingerprint += 1;
-            if fingerprint == self.form.fingerprints() {
-                fingerprint = 0;
-            }
+    pub(crate) fn ways<const D: usize>(&self) -> Ways<D> {
+        let mut permutations = [self.permutations[0]; D];
+        permutations.copy_from_slice(&self.permutations[..D]);
+        Ways {
+            fingerprints: self.form.fingerprints(),
+            passed: self.form.passed_mask(),
+            subtables: self.subtables::<D>(),
+            remainder: self.form.remainder,
+            bucket_bytes: self.bucket_bytes,
+            subtable_bytes: self.subtable_bytes,
+            permutations,
         }
     }
 
@@ -396,19 +403,10 @@ impl Table {
         if D == 2 { 2 } else { self.form.subtables as usize }
     }
 
+    /// The bucket and remainder of a fingerprint in each subtable.
     #[inline(always)]
     pub(crate) fn places_of<const D: usize>(&self, fingerprint: u64) -> [Place; D] {
-        let mut places = [Place::NOWHERE; D];
-        for (i, place) in places[..self.subtables::<D>()].iter_mut().enumerate() {
-            let image = match i {
-                0 => fingerprint,
-                _ => self.permutations[i].apply(fingerprint),
-            };
-            let bucket = image >> self.form.remainder;
-            place.offset = self.offset(i as u32, bucket);
-            place.remainder = image & ((1 << self.form.remainder) - 1);
-        }
-        places
+        self.ways::<D>().places_of(fingerprint)
     }
 
     /// Buckets of their own, and one remainder.
@@ -429,17 +427,6 @@ impl Table {
         (bucket << self.form.remainder) | places[0].remainder
     }
 
-    /// Asks for the buckets of a key, if the table is not near anyway.
-    #[inline(always)]
-    pub(crate) fn prefetch<const D: usize>(&self, places: &[Place; D]) {
-        let table = self.memory.bytes();
-        if table.len() > crate::member::batch::NEAR {
-            for place in &places[..self.subtables::<D>()] {
-                probe::prefetch(table, place.offset);
-            }
-        }
-    }
-
     /// Which cells of the bucket at `place` hold its remainder; `table` is the table's bytes.
     #[inline(always)]
     pub(crate) fn matches_in<I: Isa, L: Layout>(
@@ -451,12 +438,28 @@ impl Table {
     ) -> u64 {
         let bucket = &table[place.offset..];
         let value = self.encode(place.remainder, 0);
-        let found = layout.matches(isa, bucket, value, self.form.low_mask());
+        let found = layout.matches(isa, bucket, value, self.low_mask);
         // Only the largest remainder looks like an empty cell where low bits are not looked at.
-        if place.remainder + 1 == 1 << self.form.remainder {
+        if place.remainder == self.largest {
             return found & !layout.matches(isa, bucket, 0, 0);
         }
         found
+    }
+
+    /// Not zero if the bucket at `place` has a cell that holds its remainder.
+    #[inline(always)]
+    pub(crate) fn some_in<I: Isa, L: Layout>(
+        &self,
+        isa: I,
+        layout: L,
+        table: &[u8],
+        place: Place,
+    ) -> u64 {
+        if place.remainder == self.largest {
+            return self.matches_in(isa, layout, table, place);
+        }
+        let value = self.encode(place.remainder, 0);
+        layout.some_match(isa, &table[place.offset..], value, self.low_mask)
     }
 
     /// The first cell that holds the key's remainder, and how many there are: at most one, unless
@@ -514,7 +517,7 @@ impl Table {
     #[inline(always)]
     pub(crate) fn low_at<L: Layout>(&self, layout: L, places: &[Place], spot: Spot) -> u64 {
         let value = layout.read(&self.memory.bytes()[places[spot.place].offset..], spot.cell);
-        !value & self.form.low_mask()
+        !value & self.low_mask
     }
 
     /// Makes the cell at a spot hold the key's remainder and these low bits.

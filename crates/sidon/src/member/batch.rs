@@ -113,12 +113,22 @@ const RUN: usize = 128;
 ///
 /// Loops over keys are loops over digests, which are compiled once, here. What is compiled again for
 /// every kind of key is the hashing alone.
-pub(crate) fn hashed<K: Key>(seed: Seed, keys: &[K], mut act: impl FnMut(usize, &[Digest])) {
-    let mut digests = [Digest(0); RUN];
-    for (i, keys) in keys.chunks(RUN).enumerate() {
+pub(crate) fn hashed<K: Key>(seed: Seed, keys: &[K], act: impl FnMut(usize, &[Digest])) {
+    // Room that is not needed takes time to make.
+    if keys.len() <= CHUNK {
+        runs::<CHUNK, _>(seed, keys, act);
+    } else {
+        runs::<RUN, _>(seed, keys, act);
+    }
+}
+
+#[inline(always)]
+fn runs<const N: usize, K: Key>(seed: Seed, keys: &[K], mut act: impl FnMut(usize, &[Digest])) {
+    let mut digests = [Digest(0); N];
+    for (i, keys) in keys.chunks(N).enumerate() {
         let digests = &mut digests[..keys.len()];
         hash::digests(seed, keys, digests);
-        act(i * RUN, digests);
+        act(i * N, digests);
     }
 }
 

@@ -48,6 +48,10 @@ fn all_widths<const N: usize>(bucket: [u8; N], value: u32) {
         assert_eq!(twins_agree!(|isa| isa.matches_but(&bucket, value8, ignored8)), seeing(1));
         assert_eq!(twins_agree!(|isa| isa.matches_but(&bucket, value16, ignored16)), seeing(2));
         assert_eq!(twins_agree!(|isa| isa.matches_but(&bucket, value, ignored)), seeing(4));
+        let some = |lanes| seeing(lanes) != 0;
+        assert_eq!(twins_agree!(|isa| isa.some_match(&bucket, value8, ignored8) != 0), some(1));
+        assert_eq!(twins_agree!(|isa| isa.some_match(&bucket, value16, ignored16) != 0), some(2));
+        assert_eq!(twins_agree!(|isa| isa.some_match(&bucket, value, ignored) != 0), some(4));
     }
 }
 

@@ -276,6 +276,28 @@ impl Isa for Avx2 {
     }
 
     #[inline(always)]
+    fn some_match<L: Lane, const N: usize>(self, bucket: &[u8; N], value: L, ignored: L) -> u64 {
+        if L::BYTES != 2 || N == 16 {
+            return self.matches_but(bucket, value, ignored);
+        }
+        let value = value.to_u32() | ignored.to_u32();
+        let ignored = ignored.to_u32();
+        // SAFETY: a value of `Avx2` proves AVX2; `load256` checks its own bounds.
+        let some = unsafe {
+            let wanted = _mm256_set1_epi16(value as i16);
+            let blind = _mm256_set1_epi16(ignored as i16);
+            let mut some = _mm256_setzero_si256();
+            for i in 0..N / 32 {
+                let cells = _mm256_or_si256(load256(bucket, i * 32), blind);
+                some = _mm256_or_si256(some, _mm256_cmpeq_epi16(cells, wanted));
+            }
+            // Two bits a cell, and no need to make them one.
+            _mm256_movemask_epi8(some)
+        };
+        u64::from(some as u32)
+    }
+
+    #[inline(always)]
     fn any_nibble_zero(self, line: &[u8; LINE], word: u64, cells: u32) -> bool {
         debug_assert!(cells <= super::NIBBLES_MAX, "the word names no more cells");
         // SAFETY: a value of `Avx2` proves AVX2; `load256` checks its own bounds.

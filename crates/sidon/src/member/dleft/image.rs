@@ -1,6 +1,6 @@
 //! The byte image of a d-left filter.
 
-use super::{DLeft, Layout, Moves, Shape, with_layout};
+use super::{ANY, DLeft, Layout, Moves, Shape, with_layout};
 use crate::{
     Malformed, Seed,
     bytes::{self, Image},
@@ -62,7 +62,7 @@ impl DLeft {
     /// beyond a cell's parts, a remainder that is passed over, a fingerprint in two cells.
     fn recount(&mut self) -> Result<(), Malformed> {
         let malformed = Malformed::Field { name: "payload" };
-        let mask = self.table.form.passed_mask();
+        let ways = self.table.ways::<ANY>();
         let (mut stored, mut occupied) = (0, 0);
         for subtable in 0..self.shape.subtables {
             for bucket in 0..self.shape.buckets {
@@ -75,8 +75,7 @@ impl DLeft {
                     let Some((fingerprint, low)) = self.table.cell(subtable, bucket, cell) else {
                         continue;
                     };
-                    let storable =
-                        mask == 0 || self.table.next_storable(fingerprint, mask) == fingerprint;
+                    let storable = ways.next_storable(fingerprint) == fingerprint;
                     if !storable || (self.shape.counter > 0 && self.cells_of(fingerprint) != 1) {
                         return Err(malformed);
                     }

@@ -258,7 +258,7 @@ impl DLeft {
         // closure: what is not inlined is not compiled for the instruction set.
         let (mut any, table) = (0, self.table.memory.bytes());
         for &place in &places[..self.table.subtables::<D>()] {
-            any |= self.table.matches_in(isa, layout, table, place);
+            any |= self.table.some_in(isa, layout, table, place);
         }
         any != 0
     }
