@@ -29,6 +29,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
     Entry::ours("variable", true, |target| variable(plan::variable(target)?, false)),
     Entry::ours("variable_single", true, |target| variable(plan::variable(target)?, true)),
     Entry::ours("variable_lines", true, |target| variable(plan::variable_in_lines(target)?, false)),
+    Entry::ours("variable_as_lines", true, |target| variable(as_lines(target)?, false)),
     Entry::ours("variable_as_counting", true, |target| variable(as_counting(target)?, false)),
     Entry::ours("variable_as_counting_single", true, |target| variable(as_counting(target)?, true)),
     Entry::ours("counting_anywhere_single", true, |target| counting(plan::counting(target)?, true)),
@@ -137,6 +138,14 @@ fn counting(shape: counting::Shape, single: bool) -> Result<Box<dyn Filter>> {
 fn variable(shape: variable::Shape, single: bool) -> Result<Box<dyn Filter>> {
     let bytes = Packed::payload_bytes(shape.counters, shape.width)?;
     Ok(Ours::multiset(Variable::new(shape, SEED)?, bytes, single))
+}
+
+/// Increments of 4 to 7 in as many counters and lines as a counting filter takes for the same target,
+/// and as many hashes.
+fn as_lines(target: Target) -> Result<variable::Shape> {
+    let counting::Shape { counters, hashes, spread, .. } = plan::counting_in_lines(target)?;
+    let (increments, overflow) = (Increments::range(4)?, Overflow::Refuse);
+    Ok(variable::Shape { counters, hashes, width: 8, increments, overflow, spread })
 }
 
 /// Increments of 4 to 7 in as many counters as a counting filter takes for the same target, and as

@@ -16,6 +16,7 @@ use super::{
     counting::Overflow,
     increments::Increments,
     mapping::{InLines, Spread},
+    octets::Octets,
     table::{self, MANY, OnTable, Seek, Short, Table, Width},
 };
 use crate::{
@@ -76,6 +77,8 @@ pub(super) struct Coded<C, S = Plain> {
     pub(super) code: C,
     pub(super) seed: Seed,
     pub(super) stored: u64,
+    /// What is asked instead of the code, where that is faster.
+    pub(super) octets: Option<Box<Octets>>,
 }
 
 /// What is done with a key.
@@ -175,7 +178,8 @@ impl<C: Code> Seek for Admitted<'_, C> {
 
 impl<C: Code, S: Store> Coded<C, S> {
     pub(super) fn new(store: S, code: C, seed: Seed) -> Self {
-        Coded { store, code, seed, stored: 0 }
+        let octets = if S::MOVES { None } else { Octets::of(&code, store.table()) };
+        Coded { store, code, seed, stored: 0, octets }
     }
 
     pub(super) fn clear(&mut self) {
@@ -241,6 +245,9 @@ impl<C: Code, S: Store> Coded<C, S> {
 
     pub(super) fn contains_batch(&self, keys: &[Digest], found: &mut [bool]) {
         let (table, reader) = (self.store.table(), self.store.reader());
+        if let Some(octets) = &self.octets {
+            return octets.contains_batch(table, keys, found);
+        }
         if table.cells.bytes().len() <= NEAR {
             assert_eq!(keys.len(), found.len(), "one answer a key");
             return probe::dispatch(Near { filter: self, keys, found });
@@ -354,7 +361,7 @@ impl<C: Code> Coded<C, Plain> {
 impl<C: Clone> Coded<C, Plain> {
     pub(super) fn try_clone(&self) -> Result<Self, Infeasible> {
         let store = Plain(self.store.0.try_clone()?);
-        Ok(Coded { store, code: self.code.clone(), ..*self })
+        Ok(Coded { store, code: self.code.clone(), octets: self.octets.clone(), ..*self })
     }
 }
 

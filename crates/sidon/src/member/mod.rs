@@ -22,6 +22,7 @@ pub mod increments;
 mod lines;
 mod mapping;
 pub mod multilayer;
+mod octets;
 mod spill;
 mod table;
 pub mod variable;

@@ -98,6 +98,11 @@ impl Variable {
         self.filter.pinned()
     }
 
+    #[cfg(test)]
+    pub(super) fn is_asked_by_rows(&self) -> bool {
+        self.filter.octets.is_some()
+    }
+
     /// The largest counter. Reads the whole table.
     pub fn largest(&self) -> u64 {
         self.filter.values().max().unwrap_or(0)
