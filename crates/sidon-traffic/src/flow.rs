@@ -200,13 +200,17 @@ impl FlowKey {
     /// The key of the way back.
     #[inline]
     pub fn reversed(&self) -> Self {
+        if self.is_v4() { self.turned::<4>() } else { self.turned::<16>() }
+    }
+
+    /// The same for addresses of `W` bytes, which the compiler then need not ask for.
+    #[inline(always)]
+    fn turned<const W: usize>(&self) -> Self {
         let mut back = *self;
-        let width = if self.is_v4() { 4 } else { 16 };
-        back.bytes[..width].copy_from_slice(&self.bytes[width..2 * width]);
-        back.bytes[width..2 * width].copy_from_slice(&self.bytes[..width]);
-        let ports = 2 * width;
-        back.bytes[ports..ports + 2].copy_from_slice(&self.bytes[ports + 2..ports + 4]);
-        back.bytes[ports + 2..ports + 4].copy_from_slice(&self.bytes[ports..ports + 2]);
+        back.bytes[..W].copy_from_slice(&self.bytes[W..2 * W]);
+        back.bytes[W..2 * W].copy_from_slice(&self.bytes[..W]);
+        back.bytes[2 * W..2 * W + 2].copy_from_slice(&self.bytes[2 * W + 2..2 * W + 4]);
+        back.bytes[2 * W + 2..2 * W + 4].copy_from_slice(&self.bytes[2 * W..2 * W + 2]);
         back
     }
 
@@ -214,10 +218,15 @@ impl FlowKey {
     /// undirected form.
     #[inline]
     pub fn is_ordered(&self) -> bool {
-        let width = if self.is_v4() { 4 } else { 16 };
-        let (source, destination) = (&self.bytes[..width], &self.bytes[width..2 * width]);
-        source < destination
-            || (source == destination && self.source_port() <= self.destination_port())
+        let (source, destination) = if self.is_v4() {
+            let address =
+                |at| u32::from_be_bytes(std::array::from_fn(|i| self.bytes[at + i])).into();
+            (address(0), address(4))
+        } else {
+            let address = |at| u128::from_be_bytes(std::array::from_fn(|i| self.bytes[at + i]));
+            (address(0), address(16))
+        };
+        (source, self.source_port()) <= (destination, self.destination_port())
     }
 
     /// One key for both directions: this one or [`FlowKey::reversed`], whichever has the lower
