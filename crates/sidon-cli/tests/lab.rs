@@ -215,3 +215,25 @@ fn mistakes_are_explained() {
         assert!(!success && out.is_empty() && err.contains(part), "{args:?}: {err}");
     }
 }
+
+#[test]
+fn captures_give_the_papers_tables_or_say_why_not() {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("lab-traffic");
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir(&folder).unwrap();
+    let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let (ok, _, said) = sidon(&["lab", "traffic", &path(".")]);
+    assert!(!ok && said.contains("holds no capture"), "{said}");
+
+    fs::create_dir(path("deep")).unwrap();
+    fs::write(path("deep/notes.txt"), "not a capture").unwrap();
+    let capture = path("deep/office.pcap");
+    assert!(sidon(&["generate", "-c", "30000", "--zipf", "0.5", "-w", &capture]).0);
+    let (ok, json, said) = sidon(&["lab", "traffic", &path("."), "--json"]);
+    assert!(ok, "{said}");
+    let rows = rows(&json);
+    let of = |verdict: &str| rows.iter().filter(|row| row["verdict"] == verdict).count();
+    assert_eq!((of("traces differ"), of("exact"), of("agrees")), (4, 2, 10), "{json}");
+    let shares: f64 = rows[..4].iter().map(|row| row["measured"].as_f64().unwrap()).sum();
+    assert!((shares - 1.0).abs() < 1e-9, "{shares}");
+}

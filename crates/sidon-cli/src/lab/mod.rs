@@ -1,5 +1,7 @@
 //! `sidon lab`: the papers' tables and experiments, re-run.
 
+mod traffic;
+
 use crate::show;
 use anyhow::{Context, bail};
 use clap::Subcommand;
@@ -36,6 +38,12 @@ enum What {
     ///
     /// Example: sidon lab run 002 --quick
     Run(RunArgs),
+    /// Measure on captures what the papers measured on traces
+    ///
+    /// Sources by subnet (003, table 5), and the five schemes with five-tuples for keys (004, figure 5).
+    ///
+    /// Example: sidon lab traffic captures/
+    Traffic(traffic::Args),
 }
 
 #[derive(Debug, clap::Args)]
@@ -84,6 +92,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     match &args.what {
         What::List(args) => list(args),
         What::Run(args) => check(args),
+        What::Traffic(args) => traffic::run(args),
     }
 }
 

@@ -1,0 +1,241 @@
+//! `sidon lab traffic`: what the papers measured on traces, on captures of one's own.
+//!
+//! Rottenstreich et al., 2021, table 5: how many sources the /24 subnets of a trace have, and what it
+//! takes to hold them exactly. Rottenstreich, Kanizo and Keslassy, figure 5: the five schemes at 30 and
+//! 50 bits a key, with the five-tuples of the trace for keys, half of them members.
+
+use crate::show;
+use anyhow::{Context, bail, ensure};
+use serde_json::{Value, json};
+use sidon::{
+    Infeasible, Seed,
+    member::{
+        Bh, Counting, Decode, Increments, Overflow, Spread, Variable, bh, counting, variable,
+    },
+    ops::{Contains, Insert},
+    plan,
+    zone::{Adaptive, Way, adaptive::Ladder},
+};
+use sidon_traffic::{Decoder, Source};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// The five-tuple of an IPv4 packet.
+type Flow = [u8; 13];
+
+/// Table 5's classes of subnets by their sources, and their shares in its trace CHI16.
+const CLASSES: [(usize, usize, f64); 4] =
+    [(1, 4, 0.9434), (5, 8, 0.0436), (9, 16, 0.0090), (17, 256, 0.0040)];
+/// Seeds under which each filter is filled and asked.
+const SEEDS: u64 = 20;
+/// Five-tuples below which a rate says nothing.
+const LEAST: usize = 200;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A capture, or a folder of captures, whatever else is in it
+    #[arg(value_name = "PATH")]
+    path: PathBuf,
+    /// Write JSON: {"rows": [{"what", "case", "expected", "measured", ..}]}
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is in the captures.
+#[derive(Default)]
+struct Trace {
+    captures: u64,
+    sources: BTreeMap<u32, BTreeSet<u8>>,
+    flows: BTreeSet<Flow>,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<()> {
+    let mut trace = Trace::default();
+    gather(&args.path, &mut trace)?;
+    let Trace { captures, sources, flows } = trace;
+    ensure!(captures > 0, "{} holds no capture", args.path.display());
+    ensure!(
+        flows.len() >= LEAST,
+        "{} IPv4 five-tuples are too few: {LEAST} are needed",
+        flows.len()
+    );
+    let mut rows = subnets(&sources)?;
+    rows.extend(schemes(&flows.into_iter().collect::<Vec<_>>())?);
+    let off = rows.iter().any(|row| row["verdict"] == "fails");
+    if args.json {
+        show::json_rows(rows)?;
+    } else {
+        let cells = |row: &Value| {
+            let text = |name: &str| match &row[name] {
+                Value::Number(number) => show::rate(number.as_f64().unwrap_or(f64::NAN)),
+                Value::String(text) => text.clone(),
+                _ => String::new(),
+            };
+            ["what", "case", "expected", "measured", "within", "verdict"].map(text).to_vec()
+        };
+        let head = ["what", "case", "expected", "measured", "within", "verdict"];
+        show::print(&show::table(&head, rows.iter().map(cells)))?;
+    }
+    if off {
+        bail!("a rate lies further off than six standard deviations");
+    }
+    Ok(())
+}
+
+/// Everything below a path that is a capture, as far as it can be read.
+fn gather(path: &Path, trace: &mut Trace) -> anyhow::Result<()> {
+    let about = fs::metadata(path).with_context(|| path.display().to_string())?;
+    if about.is_dir() {
+        let entries = fs::read_dir(path)?.map(|entry| entry.map(|entry| entry.path()));
+        let mut entries = entries.collect::<Result<Vec<_>, _>>()?;
+        entries.sort();
+        return entries.iter().try_for_each(|entry| gather(entry, trace));
+    }
+    let Ok(mut source) = Source::open(path) else { return Ok(()) };
+    trace.captures += 1;
+    let decoder = Decoder::default();
+    // What is broken off is taken as far as it goes.
+    while let Ok(Some(frame)) = source.next() {
+        let Ok(packet) = decoder.decode(&frame) else { continue };
+        let Ok(flow) = Flow::try_from(packet.flow.as_bytes()) else { continue };
+        trace.flows.insert(flow);
+        let [a, b, c, host, ..] = flow;
+        trace.sources.entry(u32::from_be_bytes([0, a, b, c])).or_default().insert(host);
+    }
+    Ok(())
+}
+
+/// Table 5: the classes, and the bytes that exact sets take.
+fn subnets(sources: &BTreeMap<u32, BTreeSet<u8>>) -> anyhow::Result<Vec<Value>> {
+    let mut rows = Vec::new();
+    for (least, most, share) in CLASSES {
+        let within = |hosts: &&BTreeSet<u8>| (least..=most).contains(&hosts.len());
+        let here = sources.values().filter(within).count() as f64 / sources.len() as f64;
+        rows.push(json!({
+            "what": format!("/24 subnets of {least} to {most} sources"),
+            "case": format!("{} subnets; CHI16", show::whole(sources.len() as u64)),
+            "expected": share, "measured": here, "verdict": "traces differ",
+        }));
+    }
+    for (way, name) in [(Way::List, "list"), (Way::Zones, "zones")] {
+        let ladder = Ladder::new(256, way)?;
+        let (mut bytes, mut wrong) = (0, 0u64);
+        for hosts in sources.values() {
+            let mut set = Adaptive::on(&ladder);
+            for &host in hosts {
+                wrong += u64::from(set.insert(&u64::from(host)).is_err());
+            }
+            for host in 0..=255u8 {
+                wrong += u64::from(set.contains(&u64::from(host)) != hosts.contains(&host));
+            }
+            bytes += set.bytes();
+        }
+        rows.push(json!({
+            "what": format!("bytes a subnet, {name}; a bitmap takes 32"),
+            "case": format!("{wrong} wrong answers"),
+            "measured": bytes as f64 / sources.len() as f64,
+            "verdict": if wrong == 0 { "exact" } else { "fails" },
+        }));
+    }
+    Ok(rows)
+}
+
+/// Figure 5's schemes on these keys, every other one a member.
+fn schemes(flows: &[Flow]) -> anyhow::Result<Vec<Value>> {
+    let members: Vec<Flow> = flows.iter().step_by(2).copied().collect();
+    let strangers: Vec<Flow> = flows.iter().skip(1).step_by(2).copied().collect();
+    let mut rows = Vec::new();
+    for bits in [30, 50] {
+        for name in ["counting", "pairs, basic", "pairs, improved", "4 to 7", "8, 12, 14, 15"] {
+            let (mut passed, mut planned) = (0, 0.0);
+            for seed in 0..SEEDS {
+                let (rate, hits) = one(name, bits, &members, &strangers, Seed(seed.into()))?;
+                planned = rate;
+                passed += hits.with_context(|| format!("{name}: a member was missed"))?;
+            }
+            let asked = (SEEDS * strangers.len() as u64) as f64;
+            let measured = passed as f64 / asked;
+            // Six deviations of the count, and a fiftieth for what filters of one size differ by.
+            let within = 6.0 * (planned / asked).sqrt() + planned / 50.0;
+            let agrees = (measured - planned).abs() <= within;
+            rows.push(json!({
+                "what": format!("strangers that pass, {name}"),
+                "case": format!("{bits} bits a key, {} flows", show::whole(members.len() as u64)),
+                "expected": planned, "measured": measured, "within": within,
+                "verdict": if agrees { "agrees" } else { "fails" },
+            }));
+        }
+    }
+    Ok(rows)
+}
+
+/// The planned rate of a scheme, and how many strangers passed; `None` if a member was missed.
+fn one(
+    name: &str,
+    bits: u64,
+    members: &[Flow],
+    strangers: &[Flow],
+    seed: Seed,
+) -> Result<(f64, Option<u64>), Infeasible> {
+    let keys = members.len() as u64;
+    let memory = keys * bits;
+    let (overflow, spread) = (Overflow::Pin, Spread::Anywhere);
+    let varied = |values: &[u8], width: u32| {
+        let (increments, counters) = (Increments::set(values)?, memory / u64::from(width));
+        let hashes = plan::variable_best_hashes(increments, width, counters, keys)?;
+        let shape = variable::Shape { counters, hashes, width, increments, overflow, spread };
+        Ok((plan::variable_rate(shape, keys)?, Variable::new(shape, seed)?))
+    };
+    match name {
+        "counting" => {
+            let (counters, width) = (memory / 4, 4);
+            let hashes = plan::bloom_best_hashes(counters, keys);
+            let shape = counting::Shape { counters, hashes, width, overflow, spread };
+            let rate = plan::counting_rate(shape, keys);
+            Ok((rate, ask(Counting::new(shape, seed)?, members, strangers)))
+        }
+        "4 to 7" => {
+            let (rate, filter) = varied(&[4, 5, 6, 7], 7)?;
+            Ok((rate, ask(filter, members, strangers)))
+        }
+        "8, 12, 14, 15" => {
+            let (rate, filter) = varied(&[8, 12, 14, 15], 8)?;
+            Ok((rate, ask(filter, members, strangers)))
+        }
+        pairs => {
+            let basic = pairs == "pairs, basic";
+            let mut shape = bh::Shape {
+                cells: memory / 12,
+                hashes: 1,
+                keys_bits: 4,
+                sum_bits: 8,
+                increments: plan::BH_SET,
+                decode: if basic { Decode::Basic } else { Decode::Improved(15) },
+                centred: false,
+                overflow,
+                spread,
+            };
+            shape.hashes = plan::bh_best_hashes(shape, keys)?;
+            let rate = plan::bh_rate(shape, keys)?;
+            Ok((rate, ask(Bh::new(shape, seed)?, members, strangers)))
+        }
+    }
+}
+
+fn ask<F: Insert<Flow> + Contains<Flow>>(
+    mut filter: F,
+    members: &[Flow],
+    strangers: &[Flow],
+) -> Option<u64> {
+    let mut missed = 0;
+    filter.insert_batch(members, &mut |_, _| missed += 1);
+    let mut found = vec![false; members.len().max(strangers.len())];
+    filter.contains_batch(members, &mut found[..members.len()]);
+    missed += found[..members.len()].iter().filter(|&&found| !found).count();
+    filter.contains_batch(strangers, &mut found[..strangers.len()]);
+    let passed = found[..strangers.len()].iter().filter(|&&found| found).count() as u64;
+    (missed == 0).then_some(passed)
+}
