@@ -251,9 +251,10 @@ impl FlowKey {
     }
 
     /// Community ID, version 1: the name by which other tools know this flow, the same for both
-    /// directions. ICMP's depends on type and code, which a key does not hold: `icmp` gives them.
+    /// directions. ICMP's depends on type and code, which a key does not hold: `icmp` gives them. There
+    /// is none for ICMPv6 over IPv4, which nobody should send and anybody can.
     /// Corelight, "Community ID Flow Hashing".
-    pub fn community_id(&self, seed: u16, icmp: Option<(u8, u8)>) -> String {
+    pub fn community_id(&self, seed: u16, icmp: Option<(u8, u8)>) -> Option<String> {
         let protocol = self.protocol();
         let ports = match icmp {
             _ if protocol::has_ports(protocol) => {
@@ -274,7 +275,7 @@ impl FlowKey {
             protocol,
             false,
         )
-        .expect("addresses of one family, and ports where the protocol has them")
+        .ok()
     }
 
     fn write(&self, f: &mut fmt::Formatter<'_>, arrow: &str) -> fmt::Result {
@@ -485,7 +486,19 @@ mod tests {
                 (back.source(), back.destination_port()),
                 (key.destination(), key.source_port())
             );
-            assert_eq!(key.community_id(0, Some((3, 4))).len(), 30);
+            assert_eq!(key.community_id(0, Some((3, 4))).map(|id| id.len()), Some(30));
+        }
+    }
+
+    #[test]
+    fn every_protocol_has_a_community_id_but_icmpv6_over_ipv4() {
+        for number in 0..=255 {
+            let v4 = FlowKey::v4([10, 0, 0, 1], [10, 0, 0, 2], [0; 2], number);
+            let v6 = FlowKey::v6([1; 16], [2; 16], [0; 2], number);
+            for icmp in [None, Some((8, 0)), Some((255, 255))] {
+                assert_eq!(v4.community_id(0, icmp).is_none(), number == protocol::ICMPV6);
+                assert!(v6.community_id(0, icmp).is_some(), "{number}");
+            }
         }
     }
 
@@ -520,15 +533,17 @@ mod tests {
     /// From the specification's reference implementation: the baseline of its own test captures.
     #[test]
     fn community_ids_are_those_of_the_specification() {
-        let id = |text: &str, icmp| key(text).community_id(0, icmp);
+        let id = |text: &str, icmp| key(text).community_id(0, icmp).unwrap();
         let tcp = "128.232.110.120:34855 -> 66.35.250.204:80 tcp";
         assert_eq!(id(tcp, None), "1:LQU9qZlK+B5F3KDmev6m5PMibrg=");
-        assert_eq!(key(tcp).reversed().community_id(0, None), id(tcp, None));
-        assert_eq!(key(tcp).community_id(1, None), "1:3V71V58M3Ksw/yuFALMcW0LAHvc=");
+        assert_eq!(key(tcp).reversed().community_id(0, None), Some(id(tcp, None)));
+        let other = key(tcp).community_id(1, None);
+        assert_eq!(other.as_deref(), Some("1:3V71V58M3Ksw/yuFALMcW0LAHvc="));
         let udp = "192.168.1.52:54585 -> 8.8.8.8:53 udp";
         assert_eq!(id(udp, None), "1:d/FP5EW3wiY1vCndhwleRRKHowQ=");
         let echo = "192.168.0.89 -> 192.168.0.1 icmp";
         assert_eq!(id(echo, Some((8, 0))), "1:X0snYXpgwiv9TZtqg64sgzUn6Dk=");
-        assert_eq!(key(echo).reversed().community_id(0, Some((0, 0))), id(echo, Some((8, 0))));
+        let back = key(echo).reversed().community_id(0, Some((0, 0)));
+        assert_eq!(back, Some(id(echo, Some((8, 0)))));
     }
 }

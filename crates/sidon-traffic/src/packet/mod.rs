@@ -57,7 +57,7 @@ impl Packet {
     }
 
     /// Community ID, version 1; see [`FlowKey::community_id`].
-    pub fn community_id(&self, seed: u16) -> String {
+    pub fn community_id(&self, seed: u16) -> Option<String> {
         let icmp = match self.transport {
             Transport::Icmp { kind, code } => Some((kind, code)),
             _ => None,
