@@ -120,6 +120,7 @@ impl Export {
                 ("sets wait for their template", counts.waiting),
                 ("sets given up", counts.given_up),
                 ("sets not understood", counts.not_understood),
+                ("records unexplained", counts.unexplained),
                 ("records without addresses", counts.without_addresses),
                 ("datagrams malformed", counts.malformed),
             ];
