@@ -3,10 +3,12 @@
 use super::{
     Args, End,
     beat::{Beat, WAIT},
-    rotate::Rotation,
     signals::Signals,
 };
-use crate::show::{self, whole};
+use crate::{
+    saved::rotate::Rotation,
+    show::{self, whole},
+};
 use anyhow::Context;
 use sidon_traffic::{
     Engine,

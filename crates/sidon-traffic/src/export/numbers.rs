@@ -72,6 +72,12 @@ impl Numbers {
     /// `None` if nobody knows.
     fn compare(&mut self, number: u32, more: Option<u32>) -> Told {
         let mut told = Told::default();
+        if self.expected.is_none()
+            && self.last.is_some_and(|last| (1..=LATE).contains(&last.wrapping_sub(number)))
+        {
+            told.out_of_order = true;
+            return told;
+        }
         if let Some(expected) = self.expected {
             let ahead = number.wrapping_sub(expected);
             if ahead > LOST {
