@@ -17,12 +17,12 @@
 //!   collisions.
 //! - *SipHash-1-3* is what hash tables in Rust rest on, and takes nearly twice the time of the unkeyed
 //!   even when eight keys are hashed side by side.
-//! - *Rounds of AES* take one instruction each. Keyed in every round, they are at once faster than
+//! - *Rounds of AES* take one instruction each. Keyed in every round, they are as fast in a batch as
 //!   the unkeyed functions and, as far as anyone knows, as good as random to who does not know the
 //!   seed. Functions that hash by AES with published round keys, as gxhash does, lose just that.
 //!
 //! The price is paid by processors without the instruction: there a table stands for it, and a key
-//! takes some twenty times as long. The digests are the same.
+//! takes some fifteen times as long. The digests are the same.
 //!
 //! The output is part of the byte format and never changes: the tests pin golden values.
 
