@@ -123,6 +123,19 @@ fn addresses_drawn_at_random_are_told_and_counted_about() {
 }
 
 #[test]
+fn each_version_of_ip_is_looked_at_by_itself() {
+    let mut packets = drawn(100, true, 6);
+    packets.extend(drawn(100, false, 7));
+    packets.sort_by_key(|packet| packet.time_ns);
+    let report = run(&packets);
+    assert_eq!(kinds(&report), ["forged_syns"; 2]);
+    for (alarm, subject) in report.alarms.iter().zip(["0.0.0.0", "::"]) {
+        assert_eq!(alarm.subject.to_string(), subject);
+        assert_eq!(evidence(alarm, "attempts"), 100);
+    }
+}
+
+#[test]
 fn sources_drawn_at_random_for_a_whole_network_are_counted_by_one_end() {
     let mut packets = drawn(20_000, true, 3);
     for (number, packet) in (0u32..).zip(&mut packets) {
