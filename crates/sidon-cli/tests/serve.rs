@@ -28,10 +28,15 @@ struct Response {
 
 impl Server {
     fn start(arguments: &[&str]) -> Self {
+        Self::start_with(&[&["--seed", "7"], arguments].concat(), Stdio::inherit())
+    }
+
+    fn start_with(arguments: &[&str], error: Stdio) -> Self {
         let mut process = Command::new(assert_cmd::cargo::cargo_bin("sidon"))
-            .args(["serve", "--listen", "127.0.0.1:0", "--seed", "7"])
+            .args(["serve", "--listen", "127.0.0.1:0"])
             .args(arguments)
             .stdout(Stdio::piped())
+            .stderr(error)
             .spawn()
             .unwrap();
         let mut line = String::new();
@@ -88,6 +93,15 @@ impl Server {
         }
     }
 
+    /// Kills it, without a word to it, and gives what it said to standard error.
+    fn kill(mut self) -> String {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+        let mut text = String::new();
+        self.process.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+        text
+    }
+
     /// Asks it to end, and says what it last said.
     fn end(mut self) -> (bool, String) {
         let id = self.process.id().to_string();
@@ -126,6 +140,70 @@ impl Drop for Capture {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.0);
     }
+}
+
+/// A folder of its own, gone afterwards.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("sidon-serve-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        Folder(path)
+    }
+
+    fn path(&self) -> &str {
+        self.0.to_str().unwrap()
+    }
+
+    /// Names in it, in order.
+    fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.0).unwrap();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    /// Saved files in it, in order.
+    fn saved(&self) -> Vec<String> {
+        let names = self.names().into_iter();
+        names.filter(|name| name.starts_with("sidon-")).collect()
+    }
+
+    /// Waits until it holds so many saved files.
+    fn wait_for(&self, files: usize) {
+        let start = Instant::now();
+        while self.saved().len() < files {
+            assert!(start.elapsed() < Duration::from_secs(60), "{:?}", self.names());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What `sidon show --json` says of a file.
+fn shown(path: &std::path::Path) -> Value {
+    let mut sidon = Command::new(assert_cmd::cargo::cargo_bin("sidon"));
+    let output = sidon.args(["show", "--json"]).arg(path).output().unwrap();
+    assert!(output.status.success(), "{path:?}: {output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn merged(folder: &Folder, names: &[String]) -> Value {
+    let to = folder.0.join("merged");
+    let mut sidon = Command::new(assert_cmd::cargo::cargo_bin("sidon"));
+    sidon.arg("merge").args(names.iter().map(|name| folder.0.join(name)));
+    let output = sidon.arg("-o").arg(&to).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let report = shown(&to);
+    fs::remove_file(&to).unwrap();
+    report
 }
 
 fn office(packets: u64) -> Mix {
@@ -366,6 +444,163 @@ fn metrics_are_those_of_the_report_and_fixed_in_number() {
     let open = server.send("/metrics", &server.address, "Accept: application/openmetrics-text\r\n");
     assert!(open.headers["content-type"].starts_with("application/openmetrics-text"));
     assert!(open.body.ends_with("# EOF\n"));
+}
+
+#[test]
+fn every_period_goes_to_its_file_and_they_merge_to_the_whole() {
+    let mix = Mix { rate: 1_000, ..office(20_000) };
+    let capture = Capture::new("periods", mix);
+    let folder = Folder::new("periods");
+    let saving = ["-r", capture.path(), "--save-dir", folder.path(), "--rotate", "4s"];
+    let server = Server::start(&saving);
+    let all = server.whole();
+    // Twenty seconds from a multiple of four on, and a little more: the last is not over yet.
+    assert_eq!(all["saved"]["files"], 5, "{}", all["saved"]);
+    assert_eq!(all["saved"]["period_seconds"], 4);
+    assert_eq!(all["saved"]["found"], Value::Null);
+    assert_eq!(all["packets_total"], 20_000);
+    let now = all["report"]["packets"].as_u64().unwrap();
+    assert_eq!(all["saved"]["packets"], 20_000 - now);
+    // Counters count the whole run, whatever the period.
+    let samples = samples(&server.get("/metrics").body);
+    assert_eq!(samples["sidon_packets_total"], 20_000.0);
+    assert_eq!(samples["sidon_saved_files_total"], 5.0);
+    assert_eq!(samples["sidon_save_failures_total"], 0.0);
+    let fates = ["decoded", "filtered", "undecoded"];
+    let fates =
+        fates.map(|fate| samples[&format!("sidon_ledger_packets_total{{fate=\"{fate}\"}}")]);
+    assert_eq!(fates.iter().sum::<f64>(), 20_000.0);
+    // Nobody else saves there meanwhile.
+    let other = Command::new(assert_cmd::cargo::cargo_bin("sidon"))
+        .args(["serve", "--listen", "127.0.0.1:0", "--demo", "--save-dir", folder.path()])
+        .output()
+        .unwrap();
+    assert!(!other.status.success());
+    let why = String::from_utf8(other.stderr).unwrap();
+    assert!(why.contains("another sidon saves its files there"), "{why}");
+
+    let (success, said) = server.end();
+    assert!(success);
+    assert!(said.starts_with("20,000 packets seen, 0 not accounted for"), "{said}");
+    assert!(said.contains("6 files in"), "{said}");
+    let names = folder.names();
+    assert_eq!(names, folder.saved(), "nothing else is left");
+    assert_eq!(names.len(), 6);
+    assert_eq!(names[0], "sidon-20231114T221320Z.sidon");
+    let packets = |name: &String| shown(&folder.0.join(name))["packets"].as_u64().unwrap();
+    assert_eq!(names.iter().map(packets).sum::<u64>(), 20_000);
+    let whole = Server::start(&["-r", capture.path()]).whole();
+    let merged = merged(&folder, &names);
+    for same in ["packets", "bytes", "first", "last", "new_sources_total"] {
+        assert_eq!(merged[same], whole["report"][same], "{same}");
+    }
+}
+
+#[test]
+fn after_a_kill_it_says_what_is_lost_and_goes_on() {
+    let folder = Folder::new("kill");
+    let saving = ["--demo", "--speed", "4", "--save-dir", folder.path(), "--rotate", "2s"];
+    let server = Server::start_with(&saving, Stdio::piped());
+    folder.wait_for(3);
+    assert_eq!(server.kill(), "", "there was nothing to find");
+    let before = folder.saved();
+    assert!(folder.names().contains(&".serve".to_owned()), "{:?}", folder.names());
+    // As if it had been killed while it wrote.
+    let half = folder.0.join(".sidon-20990101T000000Z.sidon.1.new");
+    fs::write(&half, "half").unwrap();
+    let halves = folder.names().iter().filter(|name| name.ends_with(".new")).count();
+    let last = shown(&folder.0.join(before.last().unwrap()));
+    let until = last["last"].as_str().unwrap();
+
+    let server = Server::start_with(&saving, Stdio::piped());
+    let all = server.json("/api/v1/report");
+    let found = &all["saved"]["found"];
+    assert_eq!(found["ended_by_itself"], false);
+    assert_eq!(found["last_file"], *before.last().unwrap());
+    assert_eq!(found["last_file_until"], until);
+    assert_eq!(found["lost_seconds_at_most"], 2);
+    assert_eq!(found["half_written_removed"], halves);
+    // The period after the last file is the one that is lost, and it is the next one.
+    let lost = found["lost_after"].as_str().unwrap();
+    assert!(until < lost, "{until} {lost}");
+    assert!(!half.exists());
+    folder.wait_for(before.len() + 2);
+    let said = server.kill();
+    let place = folder.path();
+    assert!(said.contains(&format!("{place}: the run before did not end by itself")), "{said}");
+    assert!(said.contains(&format!("after {lost} is lost")), "{said}");
+    assert!(said.contains("one rotation of 2s at the most"), "{said}");
+    let name = before.last().unwrap();
+    assert!(said.contains(&format!("the last file is {name}, up to {until}")), "{said}");
+    assert!(said.contains(&format!("{halves} file")) && said.contains("half written"), "{said}");
+
+    // Ended by itself, it leaves everything in files and nothing else.
+    let server = Server::start_with(&saving, Stdio::piped());
+    folder.wait_for(before.len() + 3);
+    let (success, said) = server.end();
+    assert!(success, "{said}");
+    assert_eq!(folder.names(), folder.saved());
+    let server = Server::start_with(&saving, Stdio::piped());
+    assert_eq!(server.json("/api/v1/report")["saved"]["found"]["ended_by_itself"], true);
+    let said = server.kill();
+    assert!(said.contains("the run before ended by itself"), "{said}");
+    // All runs have one seed, that of the first: hours before and after merge.
+    let names = folder.saved();
+    let packets = |name: &String| shown(&folder.0.join(name))["packets"].as_u64().unwrap();
+    assert_eq!(merged(&folder, &names)["packets"], names.iter().map(packets).sum::<u64>());
+}
+
+#[test]
+fn what_cannot_be_saved_is_said_and_the_server_goes_on() {
+    let capture = Capture::new("full", Mix { rate: 1_000, ..office(20_000) });
+    let folder = Folder::new("full");
+    let saving = ["--save-dir", folder.path(), "--rotate", "4s", "-r", capture.path()];
+    let server = Server::start_with(&[&saving[..], &["--speed", "2"]].concat(), Stdio::piped());
+    // Where the folder was there is none any more.
+    let away = folder.0.with_extension("away");
+    fs::rename(&folder.0, &away).unwrap();
+    let start = Instant::now();
+    let failed = loop {
+        let all = server.json("/api/v1/report");
+        if all["saved"]["failed"].as_u64().unwrap() > 0 {
+            break all;
+        }
+        assert!(start.elapsed() < Duration::from_secs(30), "{all}");
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    let why = failed["saved"]["error"].as_str().unwrap();
+    assert!(why.starts_with("a period is lost: "), "{why}");
+    assert!(samples(&server.get("/metrics").body)["sidon_save_failures_total"] > 0.0);
+    assert!(server.kill().contains("sidon: a period is lost: "));
+    fs::remove_dir_all(&away).unwrap();
+}
+
+#[test]
+fn slow_clients_do_not_keep_others_away() {
+    let server = Server::start(&["--demo"]);
+    let slow: Vec<_> = (0..400)
+        .map(|_| {
+            let mut stream = TcpStream::connect(&server.address).unwrap();
+            // Some are gone already, to make room.
+            let _ = write!(stream, "GET /api/v1/report HTTP/1.1\r\nHost: 127");
+            stream
+        })
+        .collect();
+    for _ in 0..5 {
+        let begun = Instant::now();
+        assert_eq!(server.get("/api/v1/report").status, 200);
+        assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    }
+    let held = fs::read_dir(format!("/proc/{}/fd", server.process.id()));
+    assert!(held.is_err() || held.unwrap().count() < 300, "no more than there is room for");
+    drop(slow);
+    // A head that does not end.
+    let mut stream = TcpStream::connect(&server.address).unwrap();
+    let head = format!("GET / HTTP/1.1\r\nHost: {}\r\nX: {}", server.address, "x".repeat(1 << 20));
+    let _ = stream.write_all(head.as_bytes());
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    assert!(!answer.starts_with(b"HTTP/1.1 200"), "{}", answer.len());
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::{
     engine::Settings,
     ledger::Ledger,
     monitor::{
-        alarms::{Alarm, Alarms},
+        alarms::{Alarm, Alarms, KINDS},
         connections::{Connections, Counts, OUTCOMES},
         machine,
         p2p::Suspect,
@@ -51,6 +51,8 @@ pub struct Report {
     pub alarms: Vec<Alarm>,
     /// How many more alarms there were.
     pub alarms_unlisted: u64,
+    /// How many alarms of each kind were listed, at least for a time.
+    pub alarms_raised: [u64; KINDS.len()],
     /// Hosts that are like peers, the highest score first.
     pub p2p: Vec<Suspect>,
     /// Machines of users.
@@ -104,6 +106,7 @@ pub(crate) fn of(parts: Parts<'_>) -> Report {
         subnets: settings.subnets.iter().map(|one| (one.to_string(), one.list())).collect(),
         alarms: alarms.alarms().to_vec(),
         alarms_unlisted: alarms.unlisted(),
+        alarms_raised: alarms.raised(),
         connections: counts,
         stranger_rate: connections.stranger_rate(),
         audit: audits

@@ -1,5 +1,7 @@
 //! Alarms: raised with the right name, closed when it is over, and not raised by honest traffic.
 
+mod walk;
+
 use sidon::Seed;
 use sidon_traffic::{
     Decoder, Engine, Filter, FlowKey, Generator, Mix, Packet, Report, Settings, Source,
@@ -7,10 +9,7 @@ use sidon_traffic::{
     monitor::alarms::KINDS,
     packet::{Tcp, TcpFlags, Transport},
 };
-use std::{
-    net::IpAddr,
-    path::{Path, PathBuf},
-};
+use std::net::IpAddr;
 
 fn office(packets: u64) -> Mix {
     Mix { packets, active: 1_000, rate: 20_000, ..Mix::default() }
@@ -138,12 +137,9 @@ fn threads_change_no_alarm() {
 
 #[test]
 fn captures_of_the_corpus_raise_what_is_in_them() {
-    let Some(folder) = std::env::var_os("SIDON_CORPUS").map(PathBuf::from) else {
-        eprintln!("SKIPPED: SIDON_CORPUS is not set, no capture was looked at for alarms");
-        return;
-    };
+    let Some(folder) = walk::corpus("no capture was looked at for alarms") else { return };
     let mut raised = Vec::new();
-    each_file(&folder, &mut |path| {
+    walk::each_file(&folder, &mut |path| {
         let Ok(mut source) = Source::open(path) else { return };
         let settings = Settings { memory: 2 << 20, ..Settings::new(Seed(5)) };
         let mut engine = Engine::new(settings, Filter::default(), Decoder::default()).unwrap();
@@ -181,13 +177,4 @@ fn captures_of_the_corpus_raise_what_is_in_them() {
     let honest = raised.iter().filter(|(name, ..)| name.contains("p2p/"));
     let gnutella = ("p2p/gnutella.pcap".to_owned(), "address_scan", "10.1.4.176".to_owned());
     assert_eq!(honest.collect::<Vec<_>>(), [&gnutella], "{raised:?}");
-}
-
-fn each_file(folder: &Path, act: &mut dyn FnMut(&Path)) {
-    let mut entries: Vec<_> =
-        std::fs::read_dir(folder).unwrap().map(|one| one.unwrap().path()).collect();
-    entries.sort();
-    for path in entries {
-        if path.is_dir() { each_file(&path, act) } else { act(&path) }
-    }
 }

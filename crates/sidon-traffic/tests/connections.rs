@@ -1,5 +1,7 @@
 //! The states of connections: against Zeek's own logs, against an exact twin, and as they age.
 
+mod walk;
+
 use sidon::{Key, Seed};
 use sidon_traffic::{
     Decoder, Engine, Filter, FlowKey, Generator, Mix, Packet, Settings, Source, Tunnels,
@@ -146,12 +148,9 @@ fn outcomes(packets: &[Packet]) -> Outcomes {
 
 #[test]
 fn outcomes_agree_with_the_logs_of_zeek() {
-    let Some(folder) = std::env::var_os("SIDON_CORPUS").map(PathBuf::from) else {
-        eprintln!("SKIPPED: SIDON_CORPUS is not set, no outcome was compared with Zeek's");
-        return;
-    };
+    let Some(folder) = walk::corpus("no outcome was compared with Zeek's") else { return };
     let mut logs = Vec::new();
-    each_file(&folder, &mut |path| {
+    walk::each_file(&folder, &mut |path| {
         if path.to_string_lossy().ends_with(".conn.log") {
             logs.push(path.to_path_buf());
         }
@@ -194,13 +193,4 @@ fn outcomes_agree_with_the_logs_of_zeek() {
     println!("{agree} of {rows} agree");
     assert!(rows > 100, "{rows}");
     assert!(agree * 100 >= rows * 95, "{agree} of {rows}");
-}
-
-fn each_file(folder: &Path, act: &mut dyn FnMut(&Path)) {
-    let mut entries: Vec<_> =
-        std::fs::read_dir(folder).unwrap().map(|one| one.unwrap().path()).collect();
-    entries.sort();
-    for path in entries {
-        if path.is_dir() { each_file(&path, act) } else { act(&path) }
-    }
 }

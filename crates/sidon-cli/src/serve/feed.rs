@@ -5,14 +5,17 @@
 //! traffic --step--> engine --report--> snapshot --watch--> any number of readers
 //! questions --bounded channel--> answered between two steps
 //! ```
-//! Readers share a snapshot and never wait for the engine. A report takes no more than a tenth of
+//! Readers share a snapshot and never wait for the engine. Between two packets of different periods
+//! the first period goes to its file, if there are files. A report takes no more than a tenth of
 //! the time: with tables so large that it takes longer, it is made less often.
 
 use super::{
+    intake::Intake,
     snapshot::{Course, Snapshot, Status},
+    totals::Totals,
     traffic::{Next, Traffic},
 };
-use sidon_traffic::{Answer, Engine, Question, Report};
+use sidon_traffic::{Answer, Engine, Question};
 use std::{
     sync::{
         Arc,
@@ -44,8 +47,16 @@ pub(super) struct Feed {
 
 /// The thread.
 pub(super) struct Feeding {
-    thread: thread::JoinHandle<Report>,
+    thread: thread::JoinHandle<anyhow::Result<End>>,
     stop: Arc<AtomicBool>,
+}
+
+/// What there is to say at the end.
+pub(super) struct End {
+    pub(super) totals: Totals,
+    pub(super) allocated: u64,
+    /// Files written, if any are.
+    pub(super) files: Option<u64>,
 }
 
 /// Why there is no answer.
@@ -58,40 +69,40 @@ pub(super) enum NoAnswer {
 }
 
 /// Starts feeding the engine.
-pub(super) fn start(mut engine: Engine, mut traffic: Box<dyn Traffic>) -> (Feed, Feeding) {
+pub(super) fn start(mut intake: Intake, mut traffic: Box<dyn Traffic>) -> (Feed, Feeding) {
     let stop = Arc::new(AtomicBool::new(false));
     let (questions, asked) = mpsc::sync_channel(WAITING);
     let mut course = Course::new(traffic.name());
-    let (publish, snapshots) =
-        watch::channel(Arc::new(course.publish(engine.report(), Duration::ZERO, None)));
+    let first = course.publish(&mut intake, None);
+    let (publish, snapshots) = watch::channel(Arc::new(first));
     let stopped = Arc::clone(&stop);
     let thread = thread::spawn(move || {
-        let mut due = Instant::now() + EVERY;
+        let (mut due, mut broken) = (Instant::now() + EVERY, false);
         while !stopped.load(Ordering::Relaxed) {
             let next = match course.status {
-                Status::Running => traffic.step(&mut engine),
+                Status::Running => traffic.step(&mut intake),
                 Status::Over(_) => Next::Wait(SLEEP),
             };
-            answer(&mut engine, &asked);
+            answer(&mut intake.engine, &asked);
             match next {
                 Next::More => {}
                 Next::Wait(time) => {
                     // Whoever asks while nothing comes is answered at once.
                     let time = time.min(due.saturating_duration_since(Instant::now())).min(SLEEP);
                     if let Ok((question, to)) = asked.recv_timeout(time) {
-                        let _ = to.send(engine.answer(&question));
+                        let _ = to.send(intake.engine.answer(&question));
                     }
                 }
-                Next::Over(why) => {
-                    engine.end();
-                    course.status = Status::Over(why);
+                Next::Over(ref why) | Next::Broken(ref why) => {
+                    broken = matches!(next, Next::Broken(_));
+                    intake.engine.end();
+                    course.status = Status::Over(why.clone());
                     due = Instant::now();
                 }
             }
             if Instant::now() >= due {
                 let begun = Instant::now();
-                let report = engine.report();
-                let snapshot = course.publish(report, begun.elapsed(), traffic.exporters());
+                let snapshot = course.publish(&mut intake, traffic.exporters());
                 publish.send_replace(Arc::new(snapshot));
                 let rest = (begun.elapsed() * PARTS).max(EVERY);
                 // Nothing changes any more when the packets are over.
@@ -101,9 +112,21 @@ pub(super) fn start(mut engine: Engine, mut traffic: Box<dyn Traffic>) -> (Feed,
                 };
             }
         }
-        engine.finish().0
+        end(intake, broken)
     });
     (Feed { snapshots, questions }, Feeding { thread, stop })
+}
+
+/// The last period goes to its file, and everything is summed up.
+fn end(intake: Intake, broken: bool) -> anyhow::Result<End> {
+    let Intake { engine, saving, past } = intake;
+    let mut snapshot = engine.snapshot();
+    if broken {
+        snapshot.set_partial();
+    }
+    let report = snapshot.report();
+    let files = saving.map(|saving| saving.end(&snapshot)).transpose()?;
+    Ok(End { totals: past.with(&report), allocated: report.allocated, files })
 }
 
 fn answer(engine: &mut Engine, asked: &mpsc::Receiver<Asked>) {
@@ -131,9 +154,9 @@ impl Feed {
 }
 
 impl Feeding {
-    /// Stops the thread, and gives the report on everything.
-    pub(super) fn stop(self) -> anyhow::Result<Report> {
+    /// Stops the thread.
+    pub(super) fn stop(self) -> anyhow::Result<End> {
         self.stop.store(true, Ordering::Relaxed);
-        self.thread.join().map_err(|_| anyhow::anyhow!("the thread that feeds has failed"))
+        self.thread.join().map_err(|_| anyhow::anyhow!("the thread that feeds has failed"))?
     }
 }

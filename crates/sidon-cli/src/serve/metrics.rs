@@ -65,18 +65,17 @@ impl Collector for Scrape {
 
 impl Scrape {
     fn traffic(&self, to: &mut Families<'_, '_>) -> fmt::Result {
-        let Snapshot { report, status, .. } = &*self.0;
+        let Snapshot { report, totals, status, .. } = &*self.0;
         let version = Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]);
         let about =
             to.encoder.encode_descriptor("build", "The program", None, version.metric_type())?;
         version.encode(about)?;
-        let ledger = &report.ledger;
-        to.counter("packets", "Frames that the source gave", None, ledger.seen)?;
+        to.counter("packets", "Frames that the source gave", None, totals.seen)?;
         to.counter(
             "wire",
             "Bytes on the wire of all frames seen",
             Some(Unit::Bytes),
-            ledger.wire_bytes,
+            totals.wire_bytes,
         )?;
         let running = u64::from(*status == Status::Running);
         to.gauge("source_running", "Whether packets still come", None, running as f64)?;
@@ -89,29 +88,39 @@ impl Scrape {
         let about = "How long the last report took the thread that feeds";
         to.gauge("report_duration", about, Some(Unit::Seconds), self.0.took.as_secs_f64())?;
         let about = "Source addresses seen for the first time";
-        to.counter("new_sources", about, None, report.new_sources_total)
+        to.counter("new_sources", about, None, totals.new_sources)?;
+        self.saved(to)
+    }
+
+    fn saved(&self, to: &mut Families<'_, '_>) -> fmt::Result {
+        let saved = self.0.saved.clone().unwrap_or_default();
+        to.counter("saved_files", "Periods that went to a file", None, saved.files)?;
+        let about = "Periods that could not be written";
+        to.counter("save_failures", about, None, saved.failed)?;
+        let about = "The time of the last packet that is in a file; 0 if none is";
+        to.gauge("saved_until_timestamp", about, Some(Unit::Seconds), saved.until_ns as f64 / 1e9)
     }
 
     fn ledger(&self, to: &mut Families<'_, '_>) -> fmt::Result {
-        let ledger = &self.0.report.ledger;
+        let totals = &self.0.totals;
         let fates = [
-            ("decoded", ledger.decoded),
-            ("filtered", ledger.filtered),
-            ("undecoded", ledger.undecoded_total()),
+            ("decoded", totals.decoded),
+            ("filtered", totals.filtered),
+            ("undecoded", totals.undecoded),
         ];
         let about = "Frames by what became of them; their sum is sidon_packets_total";
         to.counters("ledger_packets", about, "fate", fates)?;
-        let refused = by_table(&ledger.refused, &TABLES);
+        let refused = by_table(&totals.refused, &TABLES);
         to.counters("refused", "What a full table did not take in", "table", refused)?;
         let of_source = |name| {
-            let found = ledger.source.iter().find(|(known, _)| *known == name);
+            let found = totals.source.iter().find(|(known, _)| *known == name);
             found.map_or(0, |(_, times)| *times)
         };
         let about = "Frames that the kernel saw on the interface";
         to.counter("kernel_received_packets", about, None, of_source("kernel_received"))?;
         let about = "Those of them that there was no room for in the ring";
         to.counter("kernel_dropped_packets", about, None, of_source("kernel_dropped"))?;
-        let unknown = by_table(&ledger.dont_know, &UNSURE);
+        let unknown = by_table(&totals.dont_know, &UNSURE);
         to.counters("dont_know", "Questions that a table could not answer", "table", unknown)
     }
 
@@ -127,14 +136,14 @@ impl Scrape {
     }
 
     fn connections(&self, to: &mut Families<'_, '_>) -> fmt::Result {
-        let Snapshot { report, .. } = &*self.0;
+        let Snapshot { report, totals, .. } = &*self.0;
         let counts = &report.connections;
         let present = OUTCOMES.into_iter().zip(counts.present.map(|n| n as f64));
         let about = "TCP connections that are there, by what they would be if nothing more came";
         to.gauges("connections", about, None, "state", present)?;
-        let ended = counts.by_state.iter().zip(counts.present).map(|(all, now)| all - now);
         let about = "TCP connections that ended, by outcome";
-        to.counters("connections_ended", about, "state", OUTCOMES.into_iter().zip(ended))?;
+        let ended = OUTCOMES.into_iter().zip(totals.ended);
+        to.counters("connections_ended", about, "state", ended)?;
         let about = "TCP connections whose handshake is not complete";
         to.gauge("half_open_connections", about, None, counts.half_open as f64)?;
         let about = "The most half-open TCP connections at a time";
@@ -142,20 +151,22 @@ impl Scrape {
         let about = "TCP connections whose handshake was seen and no end";
         to.gauge("open_connections", about, None, counts.open as f64)?;
         let about = "TCP connections that came about";
-        to.counter("connections_came_about", about, None, counts.came_about)?;
+        to.counter("connections_came_about", about, None, totals.came_about)?;
         let about = "The chance that a packet of a new connection is taken for another's";
         to.gauge("stranger", about, Some(Unit::Ratios), report.stranger_rate)
     }
 
     fn alarms(&self, to: &mut Families<'_, '_>) -> fmt::Result {
-        let alarms = &self.0.report.alarms;
-        let of = |kind| alarms.iter().filter(move |alarm| alarm.kind == kind);
-        let raised = KINDS.map(|kind| (kind, of(kind).count() as u64));
-        to.counters("alarms", "Alarms raised and listed", "kind", raised)?;
-        let about = "Alarms that there was no room to list";
-        to.counter("alarms_unlisted", about, None, self.0.report.alarms_unlisted)?;
-        let open = |kind| of(kind).filter(|alarm| alarm.closed.is_none()).count() as f64;
-        let open = KINDS.map(|kind| (kind, open(kind)));
+        let Snapshot { report, totals, .. } = &*self.0;
+        let raised = KINDS.into_iter().zip(totals.alarms);
+        to.counters("alarms", "Alarms raised", "kind", raised)?;
+        let about = "Alarms that are not listed, or no longer";
+        to.counter("alarms_unlisted", about, None, totals.alarms_unlisted)?;
+        let holds = |kind| {
+            let of = report.alarms.iter().filter(|alarm| alarm.kind == kind);
+            of.filter(|alarm| alarm.closed.is_none()).count() as f64
+        };
+        let open = KINDS.map(|kind| (kind, holds(kind)));
         to.gauges("alarms_open", "Alarms whose condition holds", None, "kind", open)
     }
 

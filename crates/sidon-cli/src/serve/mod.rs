@@ -1,18 +1,26 @@
 //! `sidon serve`: the engine behind a page, an interface for programs, and metrics.
 
 mod chart;
+mod clients;
 mod feed;
 mod guard;
+mod intake;
 mod metrics;
+mod save;
 mod snapshot;
+mod totals;
 mod traffic;
 mod web;
 
-use crate::{plan::count::memory, show};
+use crate::{plan::count::memory, saved::rotate, show};
 use anyhow::{Context, bail};
+use clients::Limits;
+use feed::End;
 use guard::Guard;
+use intake::Intake;
+use save::Saving;
 use sidon::Seed;
-use sidon_traffic::{Decoder, Engine, Filter, Report, Settings, Tunnels};
+use sidon_traffic::{Decoder, Engine, Filter, Settings, Tunnels};
 use std::{
     net::{SocketAddr, TcpListener},
     path::{Path, PathBuf},
@@ -33,6 +41,7 @@ EXAMPLES
   sidon serve --demo
   sidon serve -i eth0
   sidon serve --netflow 0.0.0.0:2055 --templates templates.txt
+  sidon serve -i eth0 --save-dir /var/lib/sidon --rotate 1h
   sidon serve -r trace.pcapng --listen 127.0.0.1:8080
   SIDON_TOKEN=$(openssl rand -hex 16) sidon serve --demo --listen 0.0.0.0:7700
   curl -s 'http://127.0.0.1:7700/api/v1/query?q=443/tcp'"
@@ -74,6 +83,13 @@ pub(crate) struct Args {
     /// A name under which the server may be asked for, besides addresses and localhost (repeatable)
     #[arg(long, value_name = "NAME")]
     host: Vec<String>,
+    /// Begin anew after every period, and write each to a file of its own in this directory, for sidon
+    /// show and sidon merge. The seed is that of the files that are there, unless --seed says otherwise
+    #[arg(long, value_name = "DIR")]
+    save_dir: Option<PathBuf>,
+    /// The length of a period of packet time: 30s, 5m, 1h, 1d
+    #[arg(long, value_name = "TIME", default_value = rotate::PERIOD, value_parser = rotate::period, requires = "save_dir")]
+    rotate: u64,
     /// Memory for all tables
     #[arg(short, long, value_name = "BYTES", default_value = "16MiB", value_parser = memory)]
     memory: u64,
@@ -108,9 +124,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         );
     }
     let filter: Filter = args.expression.join(" ").parse().context("the expression")?;
-    let seed = match args.seed {
-        Some(seed) => Seed(seed.into()),
-        None => Seed::random().context("no random seed")?,
+    let saving = args.save_dir.as_ref().map(|path| Saving::open(path, args.rotate)).transpose()?;
+    let seed = match (args.seed, saving.as_ref().and_then(Saving::seed)) {
+        (Some(seed), _) => Seed(seed.into()),
+        // What is saved from here on can be merged with what was before.
+        (None, Some(seed)) => seed,
+        (None, None) => Seed::random().context("no random seed")?,
     };
     let settings = Settings {
         memory: args.memory,
@@ -127,21 +146,22 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     show::print(&format!("http://{}/  {}", listener.local_addr()?, traffic.name()))?;
 
     // Everything is open now. No thread that follows can do more than it must: of files, the
-    // process's own figures are read, and templates written.
-    let files = [Some(Path::new("/proc/self")), args.templates.as_deref()];
+    // process's own figures are read, and templates and saved files written.
+    let files =
+        [Some(Path::new("/proc/self")), args.templates.as_deref(), args.save_dir.as_deref()];
     let confined = sidon_traffic::live::give_up(files.into_iter().flatten());
     if args.interface.is_some() && !confined.powerless {
         eprintln!("sidon: capabilities could not be given up");
     }
-    let (feed, feeding) = feed::start(engine, traffic);
+    let (feed, feeding) = feed::start(Intake::new(engine, saving), traffic);
     let app = web::App { feed, guard: Guard::new(token, &args.host) };
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let served = runtime.block_on(serve(listener, app));
     runtime.shutdown_background();
-    let report = feeding.stop()?;
+    let end = feeding.stop()?;
     served?;
-    last_words(&report)
+    last_words(args, &end)
 }
 
 /// The token, if there is one: it is not empty.
@@ -180,19 +200,23 @@ async fn serve(listener: TcpListener, app: web::App) -> anyhow::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     tokio::select! {
-        served = axum::serve(listener, web::router(app)) => Ok(served?),
+        () = clients::serve(listener, web::router(app), Limits::default()) => Ok(()),
         _ = interrupt.recv() => Ok(()),
         _ = terminate.recv() => Ok(()),
     }
 }
 
-fn last_words(report: &Report) -> anyhow::Result<()> {
-    let ledger = &report.ledger;
-    show::print(&format!(
+fn last_words(args: &Args, end: &End) -> anyhow::Result<()> {
+    let End { totals, allocated, files } = end;
+    let mut words = format!(
         "{} packets seen, {} not accounted for; {} alarms; tables {}",
-        show::whole(ledger.seen),
-        ledger.balance(),
-        show::whole(report.alarms.len() as u64 + report.alarms_unlisted),
-        show::bytes(report.allocated)
-    ))
+        show::whole(totals.seen),
+        totals.balance(),
+        show::whole(totals.alarms.iter().sum()),
+        show::bytes(*allocated)
+    );
+    if let (Some(files), Some(directory)) = (files, &args.save_dir) {
+        words += &format!("; {} files in {}", show::whole(*files), directory.display());
+    }
+    show::print(&words)
 }

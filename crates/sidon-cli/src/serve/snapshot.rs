@@ -1,10 +1,19 @@
 //! What is known at one moment, and how the last five minutes went.
 
+use super::{
+    intake::{Intake, now_ns},
+    save::{Saved, Saving},
+    totals::Totals,
+};
 use serde_json::{Value, json};
-use sidon_traffic::{Report, monitor::connections::OUTCOMES, time};
+use sidon_traffic::{
+    Report,
+    monitor::{alarms::Alarm, connections::OUTCOMES},
+    time,
+};
 use std::{
     collections::VecDeque,
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant},
 };
 
 /// Moments that are kept.
@@ -38,7 +47,14 @@ pub(super) struct Moment {
 /// Everything that is served, of one moment.
 #[derive(Debug)]
 pub(super) struct Snapshot {
+    /// What is known of this period, which is the whole run if nothing is saved.
     pub(super) report: Report,
+    /// What only grows, of the whole run.
+    pub(super) totals: Totals,
+    /// Alarms of the periods before.
+    earlier_alarms: Vec<Alarm>,
+    /// The files, if there are any.
+    pub(super) saved: Option<Saved>,
     /// Subnets with new addresses; the report lists the first of them.
     pub(super) new_subnets: u64,
     pub(super) status: Status,
@@ -81,21 +97,19 @@ impl Course {
     }
 
     /// The next snapshot.
-    pub(super) fn publish(
-        &mut self,
-        mut report: Report,
-        took: Duration,
-        exporters: Option<Value>,
-    ) -> Snapshot {
-        let (now, ledger) = (Instant::now(), &report.ledger);
+    pub(super) fn publish(&mut self, intake: &mut Intake, exporters: Option<Value>) -> Snapshot {
+        let begun = Instant::now();
+        let mut report = intake.engine.report();
+        let (now, took) = (Instant::now(), begun.elapsed());
+        let totals = intake.past.with(&report);
         let (before, packets, bytes) =
-            std::mem::replace(&mut self.last, (now, ledger.seen, ledger.wire_bytes));
+            std::mem::replace(&mut self.last, (now, totals.seen, totals.wire_bytes));
         let seconds = now.duration_since(before).as_secs_f64();
         let per_second = |more: u64| if seconds > 0.0 { more as f64 / seconds } else { 0.0 };
         let moment = Moment {
             at: now.duration_since(self.started).as_secs_f64(),
-            packets_per_second: per_second(ledger.seen.saturating_sub(packets)),
-            bits_per_second: 8.0 * per_second(ledger.wire_bytes.saturating_sub(bytes)),
+            packets_per_second: per_second(totals.seen.saturating_sub(packets)),
+            bits_per_second: 8.0 * per_second(totals.wire_bytes.saturating_sub(bytes)),
             tables: report.allocated,
             resident: crate::demo::live::resident(),
             half_open: report.connections.half_open,
@@ -110,12 +124,14 @@ impl Course {
         let new_subnets = report.new_sources.len() as u64;
         report.new_sources.truncate(SUBNETS);
         report.new_sources.shrink_to_fit();
-        let made = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut snapshot = Snapshot {
             report,
+            totals,
+            earlier_alarms: intake.past.alarms.iter().cloned().collect(),
+            saved: intake.saving.as_ref().map(Saving::figures),
             new_subnets,
             status: self.status.clone(),
-            made_ns: made.as_nanos() as u64,
+            made_ns: now_ns(),
             took,
             uptime: self.started.elapsed(),
             source: self.source.clone(),
@@ -155,6 +171,10 @@ impl Snapshot {
             },
             "process": { "resident_bytes": now.resident },
             "report_seconds": self.took.as_secs_f64(),
+            "packets_total": self.totals.seen,
+            "alarms_total": self.totals.alarms.iter().sum::<u64>(),
+            "saved": self.saved.as_ref().map(|saved| &saved.json),
+            "earlier_alarms": self.earlier_alarms.iter().map(Alarm::to_json).collect::<Value>(),
             "report": report,
         });
         if let Some(exporters) = &self.exporters {

@@ -1,9 +1,10 @@
 //! Where the packets of a server come from: one step of any source, then the feed looks around.
 
+use super::intake::{Intake, now_ns};
 use anyhow::Context;
 use serde_json::Value;
 use sidon_traffic::{
-    Engine, Generator, Mix, Packet, Source,
+    Generator, Mix, Packet, Source,
     export::{Collector, Limits, Listener, Record, Templates},
     generate::{Flood, Shares},
     live::{Live, Options},
@@ -11,7 +12,7 @@ use sidon_traffic::{
 use std::{
     net::SocketAddrV4,
     path::{Path, PathBuf},
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant},
 };
 
 /// A source of packets.
@@ -19,7 +20,7 @@ pub(super) trait Traffic: Send {
     /// What it is called on the page.
     fn name(&self) -> String;
     /// Shows the engine what there is now, for some milliseconds at the most.
-    fn step(&mut self, engine: &mut Engine) -> Next;
+    fn step(&mut self, to: &mut Intake) -> Next;
     /// What exporters of flow records sent, one object each, if it is them that it hears.
     fn exporters(&self) -> Option<Value> {
         None
@@ -35,6 +36,8 @@ pub(super) enum Next {
     Wait(Duration),
     /// There will be no more, and why.
     Over(String),
+    /// There will be no more, though there should be, and why.
+    Broken(String),
 }
 
 /// Packets of a step: a few milliseconds.
@@ -89,7 +92,7 @@ impl Traffic for Capture {
         self.name.clone()
     }
 
-    fn step(&mut self, engine: &mut Engine) -> Next {
+    fn step(&mut self, to: &mut Intake) -> Next {
         for _ in 0..STRIDE {
             // A frame is borrowed from the source's window and cannot be kept: it is shown, and the
             // next one waits for its time.
@@ -98,11 +101,11 @@ impl Traffic for Capture {
             }
             match self.source.next() {
                 Ok(Some(frame)) => {
-                    engine.frame(&frame);
+                    to.frame(&frame);
                     self.waits = Some(frame.time_ns);
                 }
                 Ok(None) => return Next::Over("the whole capture was read".to_owned()),
-                Err(broken) => return Next::Over(format!("the capture is broken: {broken}")),
+                Err(broken) => return Next::Broken(format!("the capture is broken: {broken}")),
             }
         }
         Next::More
@@ -126,15 +129,15 @@ impl Interface {
         Ok(Interface { live, name: name.to_owned(), told: Instant::now() })
     }
 
-    fn beat(&mut self, engine: &mut Engine, idle: bool) {
+    fn beat(&mut self, to: &mut Intake, idle: bool) {
         if self.told.elapsed() < BEAT {
             return;
         }
         self.told = Instant::now();
-        engine.note_source(self.live.counters().list());
+        to.engine.note_source(self.live.counters().list());
         // While there are frames in the ring it is as late as they say.
         if idle {
-            engine.pass(now_ns());
+            to.pass(now_ns());
         }
     }
 }
@@ -144,21 +147,21 @@ impl Traffic for Interface {
         self.name.clone()
     }
 
-    fn step(&mut self, engine: &mut Engine) -> Next {
+    fn step(&mut self, to: &mut Intake) -> Next {
         for _ in 0..STRIDE {
             match self.live.next(Duration::ZERO) {
-                Ok(Some(frame)) => engine.frame(&frame),
+                Ok(Some(frame)) => to.frame(&frame),
                 Ok(None) => {
-                    self.beat(engine, true);
+                    self.beat(to, true);
                     return Next::Wait(NAP);
                 }
                 Err(why) => {
-                    engine.note_source(self.live.counters().list());
-                    return Next::Over(format!("the interface is gone: {why}"));
+                    to.engine.note_source(self.live.counters().list());
+                    return Next::Broken(format!("the interface is gone: {why}"));
                 }
             }
         }
-        self.beat(engine, false);
+        self.beat(to, false);
         Next::More
     }
 }
@@ -187,13 +190,13 @@ impl Records {
         Ok(Records { listener, collector, name, templates, started, told })
     }
 
-    fn beat(&mut self, engine: &mut Engine) {
+    fn beat(&mut self, to: &mut Intake) {
         if self.told.elapsed() < BEAT {
             return;
         }
         self.told = Instant::now();
-        engine.note_source(self.collector.list());
-        engine.pass(now_ns());
+        to.engine.note_source(self.collector.list());
+        to.pass(now_ns());
         if let Some(path) = &self.templates
             && let Err(why) = self.collector.templates().write(path)
         {
@@ -207,7 +210,7 @@ impl Traffic for Records {
         self.name.clone()
     }
 
-    fn step(&mut self, engine: &mut Engine) -> Next {
+    fn step(&mut self, to: &mut Intake) -> Next {
         if !self.started {
             self.started = true;
             self.listener.start();
@@ -215,24 +218,19 @@ impl Traffic for Records {
         // A datagram holds some dozens of records.
         for _ in 0..STRIDE / 32 {
             let Some(datagram) = self.listener.next(Duration::ZERO) else {
-                self.beat(engine);
+                self.beat(to);
                 return Next::Wait(NAP);
             };
-            let record = |record: &Record| engine.record(record);
+            let record = |record: &Record| to.record(record);
             self.collector.datagram(datagram.from, &datagram.bytes, now_ns(), record);
         }
-        self.beat(engine);
+        self.beat(to);
         Next::More
     }
 
     fn exporters(&self) -> Option<Value> {
         Some(self.collector.to_json())
     }
-}
-
-/// Nanoseconds since 1970.
-fn now_ns() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64
 }
 
 /// A made-up office for ever: quiet, then a scan, then a flood, and again.
@@ -303,7 +301,7 @@ impl Traffic for Demo {
         "demo: a made-up office".to_owned()
     }
 
-    fn step(&mut self, engine: &mut Engine) -> Next {
+    fn step(&mut self, to: &mut Intake) -> Next {
         for _ in 0..STRIDE {
             let Some(packet) = self.next() else {
                 return Next::Over("the generator has ended".to_owned());
@@ -313,7 +311,7 @@ impl Traffic for Demo {
                 return Next::Wait(left.min(NAP));
             }
             self.last_ns = packet.time_ns;
-            engine.packet(&packet);
+            to.packet(&packet);
         }
         Next::More
     }
@@ -323,17 +321,17 @@ impl Traffic for Demo {
 mod tests {
     use super::*;
     use sidon::Seed;
-    use sidon_traffic::{Decoder, Filter, Settings};
+    use sidon_traffic::{Decoder, Engine, Filter, Settings};
 
     #[test]
     fn the_demo_goes_round_and_time_goes_on() {
         let engine = Engine::new(Settings::new(Seed(1)), Filter::default(), Decoder::default());
-        let mut engine = engine.unwrap();
+        let mut intake = Intake::new(engine.unwrap(), None);
         let mut demo = Demo::new(1, 1e9).unwrap();
         while demo.round < 4 {
-            assert_ne!(demo.step(&mut engine), Next::Over(String::new()));
+            assert_ne!(demo.step(&mut intake), Next::Over(String::new()));
         }
-        let report = engine.report();
+        let report = intake.engine.report();
         assert_eq!(report.ledger.balance(), 0);
         let kinds: Vec<_> = report.alarms.iter().map(|alarm| (alarm.kind, alarm.subject)).collect();
         let victim = std::net::IpAddr::from(VICTIM.0);

@@ -22,7 +22,7 @@ pub(super) struct Beat<'a> {
     last: Instant,
     seen: u64,
     drawn: bool,
-    alarms: usize,
+    alarms: u64,
 }
 
 impl<'a> Beat<'a> {
@@ -98,11 +98,14 @@ impl<'a> Beat<'a> {
         if self.args.quiet || !std::io::stderr().is_terminal() {
             return Ok(());
         }
-        let alarms = engine.alarms().alarms();
-        for alarm in alarms.get(self.alarms..).unwrap_or(&[]) {
+        let (alarms, raised) = (engine.alarms().alarms(), engine.alarms().raised().iter().sum());
+        // An engine that began anew begins its alarms anew.
+        let new = u64::checked_sub(raised, self.alarms).unwrap_or(raised);
+        let old = alarms.len().saturating_sub(usize::try_from(new).unwrap_or(usize::MAX));
+        for alarm in &alarms[old..] {
             self.say(&format!("ALARM  {}", alarm.text))?;
         }
-        self.alarms = alarms.len();
+        self.alarms = raised;
         let ledger = engine.ledger();
         let rate = ledger.seen.saturating_sub(self.seen) as f64 / took.as_secs_f64().max(1e-9);
         let lost = ledger.source.iter().find(|(name, _)| *name == "kernel_dropped");
@@ -115,7 +118,7 @@ impl<'a> Beat<'a> {
             whole(ledger.seen),
             whole(rate as u64),
             whole(engine.connections().half_open()),
-            alarms.len(),
+            whole(raised),
         )?;
         error.flush()?;
         self.drawn = true;

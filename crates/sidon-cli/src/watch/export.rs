@@ -3,10 +3,12 @@
 use super::{
     Args, End,
     beat::{Beat, WAIT},
-    rotate::Rotation,
     signals::Signals,
 };
-use crate::show::{self, whole};
+use crate::{
+    saved::rotate::Rotation,
+    show::{self, whole},
+};
 use anyhow::Context;
 use sidon_traffic::{
     Engine,
@@ -120,6 +122,7 @@ impl Export {
                 ("sets wait for their template", counts.waiting),
                 ("sets given up", counts.given_up),
                 ("sets not understood", counts.not_understood),
+                ("records unexplained", counts.unexplained),
                 ("records without addresses", counts.without_addresses),
                 ("datagrams malformed", counts.malformed),
             ];

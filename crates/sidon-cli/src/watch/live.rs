@@ -3,10 +3,9 @@
 use super::{
     Args, End,
     beat::{Beat, WAIT},
-    rotate::Rotation,
     signals::Signals,
 };
-use crate::show;
+use crate::{saved::rotate::Rotation, show};
 use sidon_traffic::{Engine, live};
 use std::{
     fmt::Write,

@@ -5,11 +5,18 @@ mod csv;
 mod export;
 mod known;
 mod live;
-mod rotate;
 pub(crate) mod screen;
 mod signals;
 
-use crate::{machine, plan::count::memory, saved::file, show};
+use crate::{
+    machine,
+    plan::count::memory,
+    saved::{
+        file, found,
+        rotate::{self, Rotation},
+    },
+    show,
+};
 use anyhow::Context;
 use export::Export;
 use sidon::Seed;
@@ -29,8 +36,6 @@ use std::{
     sync::{Arc, Mutex},
     time::Duration,
 };
-
-use rotate::Rotation;
 
 /// Reads a capture, an interface or flow records and reports what is on the wire, in memory that a flood cannot move
 ///
@@ -235,6 +240,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         (Some(directory), Some(period)) => Some(Rotation::new(directory.clone(), period)?),
         _ => None,
     };
+    let _shared = rotation.as_ref().map(|one| found::share(one.directory())).transpose()?;
     let signals = match input {
         Input::Capture(_) => Signals::stopping()?,
         Input::Interface(_) | Input::Export(_) => {

@@ -1,22 +1,24 @@
 //! One exporter: its templates, how it samples, what it sent and what did not arrive.
 
 use super::{
-    Limits, Origin, Record, SILENT, Templates,
+    Counts, Limits, Origin, Record, SILENT, Templates,
     fields::{Fields, Way},
+    numbers::{Numbers, Told},
+    sets,
+    variable::Variable,
+    waiting::Waiting,
 };
 use crate::flow::protocol;
 use netflow_parser::{
-    CacheInfo, CacheMetrics, NetflowPacket, NetflowParser, PendingFlowsConfig,
+    NetflowPacket, NetflowParser,
     static_versions::v5::V5,
     variable_versions::{ipfix, v9},
 };
 use serde_json::{Value, json};
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 /// Samplers of an exporter whose rates are kept.
 const SAMPLERS: usize = 16;
-/// How long sets wait for their template.
-const WAIT: Duration = Duration::from_secs(1800);
 
 /// How many packets one that was counted stands for, and who says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,135 +29,19 @@ pub struct Sampling {
     pub from: &'static str,
 }
 
-/// What became of what an exporter sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
-    /// Datagrams.
-    pub datagrams: u64,
-    /// Those of them that contradict themselves, in whole or behind what was understood.
-    pub malformed: u64,
-    /// Records of flows: those that were counted and those without addresses.
-    pub records: u64,
-    /// Records that were counted.
-    pub counted: u64,
-    /// Records that do not say who spoke to whom.
-    pub without_addresses: u64,
-    /// Records of options, such as the rate of sampling.
-    pub options: u64,
-    /// Templates that were sent, again and again.
-    pub templates: u64,
-    /// Sets of records that wait for their template.
-    pub waiting: u64,
-    /// Sets that waited and were counted when it came.
-    pub replayed: u64,
-    /// Sets whose template did not come in time or at all, for which there was no room, or that did
-    /// not fit the template.
-    pub given_up: u64,
-    /// Sets that are not understood.
-    pub not_understood: u64,
-    /// Records that were sent and did not arrive, by the numbers in the datagrams.
-    pub records_lost: u64,
-    /// Datagrams, in the same way: NetFlow 9 numbers those.
-    pub datagrams_lost: u64,
-    /// Datagrams that came late, or with numbers that began again.
-    pub out_of_order: u64,
-    /// Packets, sampling made up for.
-    pub packets: u64,
-    /// Bytes from the IP header on, sampling made up for.
-    pub bytes: u64,
-    /// Records of TCP without its flags: handshakes are not known.
-    pub without_flags: u64,
-    /// Records without a number of packets.
-    pub without_packets: u64,
-    /// Records that stand for more than was counted, because of sampling.
-    pub estimated: u64,
-}
-
-impl Counts {
-    /// Both together.
-    pub fn add(&mut self, other: &Counts) {
-        let mut other = *other;
-        for (mine, theirs) in self.all_mut().into_iter().zip(other.all_mut()) {
-            *mine = mine.saturating_add(*theirs);
-        }
-    }
-
-    fn all_mut(&mut self) -> [&mut u64; 19] {
-        let Counts {
-            datagrams,
-            malformed,
-            records,
-            counted,
-            without_addresses,
-            options,
-            templates,
-            waiting,
-            replayed,
-            given_up,
-            not_understood,
-            records_lost,
-            datagrams_lost,
-            out_of_order,
-            packets,
-            bytes,
-            without_flags,
-            without_packets,
-            estimated,
-        } = self;
-        [
-            datagrams,
-            malformed,
-            records,
-            counted,
-            without_addresses,
-            options,
-            templates,
-            waiting,
-            replayed,
-            given_up,
-            not_understood,
-            records_lost,
-            datagrams_lost,
-            out_of_order,
-            packets,
-            bytes,
-            without_flags,
-            without_packets,
-            estimated,
-        ]
-    }
-
-    /// What the ledger says of them.
-    pub(super) fn list(&self) -> [(&'static str, u64); 11] {
-        [
-            ("datagrams_malformed", self.malformed),
-            ("records", self.records),
-            ("records_without_addresses", self.without_addresses),
-            ("records_of_options", self.options),
-            ("sets_waiting_for_templates", self.waiting),
-            ("sets_replayed", self.replayed),
-            ("sets_given_up", self.given_up),
-            ("sets_not_understood", self.not_understood),
-            ("records_lost", self.records_lost),
-            ("datagrams_lost", self.datagrams_lost),
-            ("datagrams_out_of_order", self.out_of_order),
-        ]
-    }
-}
-
 /// One exporter.
 #[derive(Debug)]
 pub struct Exporter {
     origin: Origin,
     parser: NetflowParser,
     counts: Counts,
-    /// The number of the last datagram, and that which the next should have; `None` if that
-    /// cannot be known.
-    last: Option<u32>,
-    expected: Option<u32>,
-    /// Whether the numbers of IPFIX include the records of their own datagram, as some exporters
-    /// have it against the standard; `None` while nobody knows.
-    includes: Option<bool>,
+    numbers: Numbers,
+    /// Sets that wait for their templates, and the records of those that waited.
+    waiting: Waiting,
+    replayed: u64,
+    /// Templates that this datagram tells.
+    told: Vec<u16>,
+    variable: Variable,
     last_ns: u64,
     /// The rate for all, and the rates of samplers.
     rate: Option<Sampling>,
@@ -167,16 +53,13 @@ pub struct Exporter {
 impl Exporter {
     pub(super) fn new(origin: Origin, limits: Limits, templates: &Arc<Templates>) -> Option<Self> {
         let Origin { address, version, domain } = origin;
-        let mut waiting = PendingFlowsConfig::with_ttl(limits.templates, WAIT);
-        waiting.max_entries_per_template = 1024;
-        waiting.max_entry_size_bytes = limits.waiting.clamp(1, 65_531);
-        waiting.max_total_bytes = limits.waiting.max(1);
         let parser = NetflowParser::builder()
             .with_allowed_versions(&[version])
             .with_cache_size(limits.templates)
             .with_max_field_count(limits.fields)
             .with_max_records_per_flowset(1 << 16)
-            .with_pending_flows(waiting)
+            // Of sets without a template all bytes are given, to wait here.
+            .with_max_error_sample_size(1 << 16)
             .with_template_store(Arc::<Templates>::clone(templates))
             .with_template_store_scope(format!("{address}/{version}/{domain}"))
             .build()
@@ -185,9 +68,11 @@ impl Exporter {
             origin,
             parser,
             counts: Counts::default(),
-            last: None,
-            expected: None,
-            includes: None,
+            numbers: Numbers::default(),
+            waiting: Waiting::new(limits.waiting),
+            replayed: 0,
+            told: Vec::new(),
+            variable: Variable::new(limits.templates, limits.fields),
             last_ns: 0,
             rate: None,
             samplers: Vec::new(),
@@ -218,71 +103,99 @@ impl Exporter {
     /// What became of what it sent.
     pub fn counts(&self) -> Counts {
         let mut counts = self.counts;
-        let cache = self.cache();
-        counts.waiting = cache.pending_flow_count as u64;
-        counts.replayed = cache.metrics.pending_replayed;
-        let CacheMetrics { pending_dropped, pending_replay_failed, .. } = cache.metrics;
-        counts.given_up = pending_dropped.saturating_add(pending_replay_failed);
+        counts.waiting = self.waiting.len();
+        counts.given_up += self.waiting.given_up();
+        counts.unexplained = counts.unexplained.saturating_sub(self.replayed);
         counts
-    }
-
-    fn cache(&self) -> CacheInfo {
-        match self.origin.version {
-            9 => self.parser.v9_cache_info(),
-            _ => self.parser.ipfix_cache_info(),
-        }
-    }
-
-    fn metrics(&self) -> CacheMetrics {
-        self.cache().metrics
     }
 
     /// Takes in a datagram.
     pub(super) fn take(&mut self, bytes: &[u8], now_ns: u64, to: &mut impl FnMut(&Record)) {
         self.counts.datagrams += 1;
         self.last_ns = now_ns;
-        let before = self.metrics();
+        self.waiting.expire(now_ns);
+        self.told.clear();
+        let full = (self.origin.version == 10).then(|| self.variable.filled(self.origin, bytes));
+        let full = full.flatten();
+        let bytes = full.as_deref().unwrap_or(bytes);
         let parsed = self.parser.parse_bytes(bytes);
-        let after = self.metrics();
         let whole = parsed.error.is_none() && !parsed.packets.is_empty();
         self.counts.malformed += u64::from(!whole);
-        let replayed = after.pending_replayed - before.pending_replayed;
-        let kept = after.pending_cached - before.pending_cached;
-        // Sets that wait are not among those given here, and those that waited are.
-        let mut given = kept;
-        let untold = after.misses != before.misses || replayed > 0 || !whole;
+        let mut given = 0;
         for packet in &parsed.packets {
-            let (flows, options) = (self.counts.records, self.counts.options);
+            let before = self.counts;
             match packet {
                 NetflowPacket::V5(packet) => self.v5(packet, now_ns, to),
                 NetflowPacket::V9(packet) => {
                     given += packet.flowsets.len() as u64;
-                    for set in &packet.flowsets {
-                        self.v9(&set.body, now_ns, to);
+                    let all = self.v9_sets(&packet.flowsets, now_ns, to) && whole;
+                    if !all {
+                        // Some count the records of templates here, too.
+                        let here = self.counts.since(&before);
+                        let known = here.records + here.options + here.templates;
+                        self.counts.unexplained +=
+                            u64::from(packet.header.count).saturating_sub(known);
                     }
-                    self.sequence(packet.header.sequence_number, Some(1), Unit::Datagrams);
+                    let told = self.numbers.next(packet.header.sequence_number, 1);
+                    self.counts.datagrams_lost += told.missing;
+                    self.counts.out_of_order += u64::from(told.out_of_order);
                 }
                 NetflowPacket::IPFix(packet) => {
                     given += packet.flowsets.len() as u64;
-                    let before = self.counts.not_understood;
-                    for set in &packet.flowsets {
-                        self.ipfix(&set.body, now_ns, to);
-                    }
-                    // Of a set that waits nobody knows how many records it has, and one that
-                    // waited belongs to an earlier datagram.
-                    let untold = untold || self.counts.not_understood != before;
-                    let known = |n: u64| u32::try_from(n).ok().filter(|_| !untold);
-                    let flows = known(self.counts.records - flows);
-                    let options = known(self.counts.options - options);
-                    self.records(packet.header.sequence_number, flows.zip(options));
+                    let all = self.ipfix_sets(&packet.flowsets, now_ns, to) && whole;
+                    let here = self.counts.since(&before);
+                    let [flows, options] =
+                        [here.records, here.options].map(|n| u32::try_from(n).unwrap_or(u32::MAX));
+                    let number = packet.header.sequence_number;
+                    let told = self.numbers.ipfix(number, flows, options, all);
+                    self.records_told(told);
                 }
                 _ => self.counts.malformed += 1,
             }
         }
         if whole {
-            let missing = sets(bytes).saturating_sub(given.saturating_sub(replayed));
-            self.counts.not_understood += missing;
+            self.counts.not_understood += (sets::of(bytes).count() as u64).saturating_sub(given);
         }
+        self.replay(now_ns, to);
+    }
+
+    /// Takes in the sets that waited for the templates of this datagram, each as a message of its
+    /// own.
+    fn replay(&mut self, now_ns: u64, to: &mut impl FnMut(&Record)) {
+        self.told.sort_unstable();
+        for set in self.waiting.take(&self.told) {
+            let before = self.counts;
+            let alone = [(set.template, &set.bytes[..])].into_iter();
+            let Some(mut message) = sets::message(self.origin, alone) else {
+                self.counts.given_up += 1;
+                continue;
+            };
+            if self.origin.version == 10
+                && let Some(full) = self.variable.filled(self.origin, &message)
+            {
+                message = full;
+            }
+            for packet in &self.parser.parse_bytes(&message).packets {
+                match packet {
+                    NetflowPacket::V9(packet) => self.v9_sets(&packet.flowsets, now_ns, to),
+                    NetflowPacket::IPFix(packet) => self.ipfix_sets(&packet.flowsets, now_ns, to),
+                    _ => false,
+                };
+            }
+            let here = self.counts.since(&before);
+            self.replayed += here.records + here.options;
+            if here.records + here.options > 0 {
+                self.counts.replayed += 1;
+            } else {
+                self.counts.given_up += 1;
+            }
+        }
+    }
+
+    fn records_told(&mut self, told: Told) {
+        self.counts.records_lost += told.missing;
+        self.counts.unexplained += told.uncounted;
+        self.counts.out_of_order += u64::from(told.out_of_order);
     }
 
     fn v5(&mut self, packet: &V5, now_ns: u64, to: &mut impl FnMut(&Record)) {
@@ -306,21 +219,41 @@ impl Exporter {
             self.flow(&fields, now_ns, to);
         }
         let records = packet.flowsets.len() as u32;
-        self.sequence(packet.header.flow_sequence, Some(records), Unit::Records);
+        let told = self.numbers.next(packet.header.flow_sequence, records);
+        self.records_told(told);
     }
 
-    fn v9(&mut self, body: &v9::FlowSetBody, now_ns: u64, to: &mut impl FnMut(&Record)) {
-        match body {
-            v9::FlowSetBody::Template(sent) => self.counts.templates += sent.templates.len() as u64,
-            v9::FlowSetBody::OptionsTemplate(sent) => {
-                self.counts.templates += sent.templates.len() as u64;
+    /// Takes in sets, and says whether all of them were counted.
+    fn v9_sets(&mut self, sets: &[v9::FlowSet], now_ns: u64, to: &mut impl FnMut(&Record)) -> bool {
+        let mut all = true;
+        for set in sets {
+            match &set.body {
+                v9::FlowSetBody::Template(sent) => {
+                    self.told(sent.templates.iter().map(|one| one.template_id));
+                }
+                v9::FlowSetBody::OptionsTemplate(sent) => {
+                    self.told(sent.templates.iter().map(|one| one.template_id));
+                }
+                v9::FlowSetBody::Data(data) => self.v9_records(data, now_ns, to),
+                v9::FlowSetBody::OptionsData(data) => self.v9_options(data),
+                v9::FlowSetBody::NoTemplate(set) => {
+                    self.waiting.keep(set.template_id, &set.raw_data, now_ns);
+                    all = false;
+                }
+                v9::FlowSetBody::Empty => {
+                    self.counts.not_understood += 1;
+                    all = false;
+                }
             }
-            v9::FlowSetBody::Data(data) => self.v9_records(data, now_ns, to),
-            v9::FlowSetBody::OptionsData(data) => self.v9_options(data),
-            // There was no room for it to wait; the parser has counted that.
-            v9::FlowSetBody::NoTemplate(_) => {}
-            v9::FlowSetBody::Empty => self.counts.not_understood += 1,
         }
+        all
+    }
+
+    /// Notes templates.
+    fn told(&mut self, templates: impl Iterator<Item = u16>) {
+        let before = self.told.len();
+        self.told.extend(templates);
+        self.counts.templates += (self.told.len() - before) as u64;
     }
 
     fn v9_records(&mut self, data: &v9::Data, now_ns: u64, to: &mut impl FnMut(&Record)) {
@@ -343,39 +276,55 @@ impl Exporter {
         }
     }
 
-    fn ipfix(&mut self, body: &ipfix::FlowSetBody, now_ns: u64, to: &mut impl FnMut(&Record)) {
+    /// Takes in sets, and says whether all of them were counted.
+    fn ipfix_sets(
+        &mut self,
+        sets: &[ipfix::FlowSet],
+        now_ns: u64,
+        to: &mut impl FnMut(&Record),
+    ) -> bool {
         use ipfix::FlowSetBody as Body;
-        let all = |record: &[ipfix::IPFixFieldPair]| {
+        let fields = |record: &[ipfix::IPFixFieldPair]| {
             let mut fields = Fields::default();
             for (field, value) in record {
                 fields.ipfix(*field, value);
             }
             fields
         };
-        match body {
-            Body::Template(_)
-            | Body::V9Template(_)
-            | Body::OptionsTemplate(_)
-            | Body::V9OptionsTemplate(_) => self.counts.templates += 1,
-            Body::Templates(sent) => self.counts.templates += sent.len() as u64,
-            Body::V9Templates(sent) => self.counts.templates += sent.len() as u64,
-            Body::OptionsTemplates(sent) => self.counts.templates += sent.len() as u64,
-            Body::V9OptionsTemplates(sent) => self.counts.templates += sent.len() as u64,
-            Body::Data(data) => {
-                for record in &data.fields {
-                    self.flow(&all(record), now_ns, to);
+        let mut all = true;
+        for set in sets {
+            match &set.body {
+                Body::Template(sent) => self.told([sent.template_id].into_iter()),
+                Body::V9Template(sent) => self.told([sent.template_id].into_iter()),
+                Body::OptionsTemplate(sent) => self.told([sent.template_id].into_iter()),
+                Body::V9OptionsTemplate(sent) => self.told([sent.template_id].into_iter()),
+                Body::Templates(sent) => self.told(sent.iter().map(|one| one.template_id)),
+                Body::V9Templates(sent) => self.told(sent.iter().map(|one| one.template_id)),
+                Body::OptionsTemplates(sent) => self.told(sent.iter().map(|one| one.template_id)),
+                Body::V9OptionsTemplates(sent) => self.told(sent.iter().map(|one| one.template_id)),
+                Body::Data(data) => {
+                    for record in &data.fields {
+                        self.flow(&fields(record), now_ns, to);
+                    }
+                }
+                Body::OptionsData(data) => {
+                    for record in &data.fields {
+                        self.option(&fields(record));
+                    }
+                }
+                Body::V9Data(data) => self.v9_records(data, now_ns, to),
+                Body::V9OptionsData(data) => self.v9_options(data),
+                Body::NoTemplate(set) => {
+                    self.waiting.keep(set.template_id, &set.raw_data, now_ns);
+                    all = false;
+                }
+                Body::Empty => {
+                    self.counts.not_understood += 1;
+                    all = false;
                 }
             }
-            Body::OptionsData(data) => {
-                for record in &data.fields {
-                    self.option(&all(record));
-                }
-            }
-            Body::V9Data(data) => self.v9_records(data, now_ns, to),
-            Body::V9OptionsData(data) => self.v9_options(data),
-            Body::NoTemplate(_) => {}
-            Body::Empty => self.counts.not_understood += 1,
         }
+        all
     }
 
     /// A record of options: all that matters here is how packets are sampled.
@@ -435,50 +384,6 @@ impl Exporter {
         }
     }
 
-    /// The number of a datagram of IPFIX with so many records of flows and of options. By the
-    /// standard it counts the records of all kinds before it; some count those of flows with its own.
-    fn records(&mut self, number: u32, here: Option<(u32, u32)>) {
-        let own = self.last.zip(here).map(|(last, (flows, _))| last.wrapping_add(flows));
-        if self.includes.is_none() && self.expected.is_some() && self.expected != own {
-            let matches = [self.expected, own].map(|should| should == Some(number));
-            self.includes = match matches {
-                [true, false] => Some(false),
-                [false, true] => Some(true),
-                _ => None,
-            };
-        }
-        if self.includes == Some(true) {
-            self.expected = own;
-        }
-        let next = here.map(|(flows, options)| flows.saturating_add(options));
-        self.sequence(number, next, Unit::Records);
-    }
-
-    /// Compares the number of a datagram with what it should be, and says what the next should be:
-    /// this one and so many more, `None` if nobody knows.
-    fn sequence(&mut self, number: u32, next: Option<u32>, unit: Unit) {
-        /// Numbers that a late datagram is behind; who is further behind began again.
-        const LATE: u32 = 1000;
-        /// Numbers that may be missing; who is further ahead counts something else now.
-        const LOST: u32 = 1 << 20;
-        if let Some(expected) = self.expected {
-            let ahead = number.wrapping_sub(expected);
-            if ahead > LOST {
-                self.counts.out_of_order += 1;
-                if expected.wrapping_sub(number) <= LATE {
-                    return;
-                }
-            } else {
-                match unit {
-                    Unit::Records => self.counts.records_lost += u64::from(ahead),
-                    Unit::Datagrams => self.counts.datagrams_lost += u64::from(ahead),
-                }
-            }
-        }
-        self.last = Some(number);
-        self.expected = next.map(|next| number.wrapping_add(next));
-    }
-
     /// What of it is not known, in words.
     pub fn not_known(&self) -> Vec<&'static str> {
         let Counts { counted, without_flags, without_packets, records, without_addresses, .. } =
@@ -519,37 +424,4 @@ impl Exporter {
             "not_known": self.not_known(),
         })
     }
-}
-
-/// What the numbers of datagrams count.
-#[derive(Debug, Clone, Copy)]
-enum Unit {
-    Records,
-    Datagrams,
-}
-
-/// The sets of a datagram of NetFlow 9 or IPFIX, by their headers.
-fn sets(bytes: &[u8]) -> u64 {
-    let half = |at: usize| {
-        let part = bytes.get(at..).and_then(<[u8]>::first_chunk);
-        part.map(|part| usize::from(u16::from_be_bytes(*part)))
-    };
-    let (mut sets, mut start) = (0, 0);
-    while let Some(version) = half(start) {
-        let (mut at, end) = match version {
-            9 => (start + 20, bytes.len()),
-            10 => (start + 16, (start + half(start + 2).unwrap_or(0)).min(bytes.len())),
-            _ => break,
-        };
-        if end <= start {
-            break;
-        }
-        while at + 4 <= end {
-            let Some(length) = half(at + 2).filter(|&length| length >= 4) else { break };
-            sets += 1;
-            at += length;
-        }
-        start = end;
-    }
-    sets
 }

@@ -15,13 +15,19 @@
 //! when their packets came: what needs times, as how long attempts stay open, is as of the arrival of the
 //! records.
 
+mod counts;
 mod exporter;
 mod fields;
 mod listen;
+mod numbers;
 mod record;
+mod sets;
 mod templates;
+mod variable;
+mod waiting;
 
-pub use exporter::{Counts, Exporter, Sampling};
+pub use counts::Counts;
+pub use exporter::{Exporter, Sampling};
 pub use listen::{Datagram, Listener};
 pub use record::Record;
 pub use templates::{Templates, TemplatesError};

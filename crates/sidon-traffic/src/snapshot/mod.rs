@@ -103,6 +103,16 @@ impl Snapshot {
         &self.expression
     }
 
+    /// What became of the frames; what full tables refused is in the report.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// The times of the first and the last packet, if there were any.
+    pub fn times(&self) -> Option<(u64, u64)> {
+        self.first_ns.map(|first| (first, self.last_ns))
+    }
+
     /// Of how many engines it is: more than one after a merge.
     pub fn engines(&self) -> u64 {
         self.engines

@@ -154,8 +154,9 @@ function alarmList(list, alarms) {
       item.append(make("b"), make("p"), make("code"));
       list.append(item);
     }
-    item.className = alarm.closed ? "" : "holds";
-    const until = alarm.closed ? `until ${clock(alarm.closed)}` : "and holds";
+    item.className = alarm.closed || alarm.earlier ? "" : "holds";
+    const held = alarm.earlier ? "and held when its period was saved" : "and holds";
+    const until = alarm.closed ? `until ${clock(alarm.closed)}` : held;
     text(item.children[0], `${alarm.text}, from ${clock(alarm.opened)} ${until}`);
     text(item.children[1], evidence(alarm));
     text(item.children[2], `tcpdump '${alarm.filter}'`);
@@ -184,7 +185,8 @@ function show(all) {
   text($("status"), all.source.status === "running" ? "running" : "over");
   $("status").className = `pill ${all.source.status}`;
   $("status").title = all.source.detail || "";
-  text($("updated"), `${whole(report.packets)} packets, ${clock(all.time)} UTC`);
+  const since = all.saved && all.saved.period_start ? ` since ${clock(all.saved.period_start)}` : "";
+  text($("updated"), `${whole(report.packets)} packets${since}, ${clock(all.time)} UTC`);
 
   text($("t-pps"), whole(all.rates.packets_per_second));
   text($("t-bps"), bits(all.rates.bits_per_second));
@@ -198,18 +200,19 @@ function show(all) {
   text($("t-new"), whole(report.new_sources_total));
   text($("t-subnets"), `in ${whole(report.new_sources_subnets)} subnets, exact`);
 
-  const alarms = [...report.alarms].reverse();
-  const holding = alarms.filter((alarm) => !alarm.closed);
+  const earlier = all.earlier_alarms.map((alarm) => ({ ...alarm, earlier: true }));
+  const alarms = [...earlier, ...report.alarms].reverse();
+  const holding = report.alarms.filter((alarm) => !alarm.closed);
   text($("t-alarms"), whole(holding.length));
-  text($("t-raised"), `${whole(alarms.length + report.alarms_unlisted)} raised in all`);
+  text($("t-raised"), `${whole(all.alarms_total)} raised in all`);
   $("tile-alarms").classList.toggle("holds", holding.length > 0);
   $("n-alarms").hidden = holding.length === 0;
   text($("n-alarms"), whole(holding.length));
   alarmList($("latest"), alarms.slice(0, 3));
   alarmList($("all-alarms"), alarms);
   // Only what is new is read out, and the first report is not news.
-  if (announced !== null && alarms.length > announced) text($("announce"), `Alarm: ${alarms[0].text}`);
-  announced = alarms.length;
+  if (announced !== null && all.alarms_total > announced && alarms.length) text($("announce"), `Alarm: ${alarms[0].text}`);
+  announced = all.alarms_total;
 
   rows($("flows"), report.top_flows.map((flow) => [
     { key: flow.key }, { n: mark(flow.bytes, flow.lower) }, { n: flow.bytes === flow.lower ? "" : whole(flow.lower) },
@@ -233,6 +236,7 @@ function show(all) {
 
   showLedger(report);
   showExporters(all.source.exporters);
+  showSaved(all.saved);
 }
 
 function showLedger(report) {
@@ -252,6 +256,28 @@ function showLedger(report) {
   ]);
   const list = (words, object) => Object.entries(object).map(([name, n]) => [`${words}: ${name.replaceAll("_", " ")}`, { n: whole(n) }]);
   rows($("limits"), [...list("refused, table full", ledger.refused), ...list("don't know", ledger.dont_know)]);
+}
+
+// Periods that go to files, if they do, and what an earlier run left.
+function showSaved(saved) {
+  $("saved-panel").hidden = !saved;
+  $("found").hidden = !saved || (!saved.error && (!saved.found || saved.found.ended_by_itself));
+  if (!saved) return;
+  const { found } = saved;
+  const killed = found && !found.ended_by_itself;
+  const after = killed && found.lost_after ? ` after ${found.lost_after}` : "";
+  const lost = killed ? `The run before did not end by itself: what it saw${after} is lost, ${whole(found.lost_seconds_at_most)} s at the most.` : "";
+  text($("found"), saved.error || `${lost} ${found && found.last_file ? `Its last file is ${found.last_file}.` : ""}`.trim());
+  text($("c-saved"), `one for every ${whole(saved.period_seconds)} s, in ${saved.directory}; all tables are of the period of now`);
+  rows($("saved"), [
+    ["files of this run", { n: whole(saved.files) }],
+    ["packets in them", { n: whole(saved.packets) }],
+    ["the last of them", { n: saved.last_file || "none yet" }],
+    ["up to", { n: saved.last_file_until || "" }],
+    ["periods that could not be written", { n: whole(saved.failed) }],
+    ...(found ? [["the last file of the run before", { n: found.last_file || "none" }], ["up to", { n: found.last_file_until || "" }],
+      ["half-written files removed", { n: whole(found.half_written_removed) }]] : []),
+  ]);
 }
 
 // Routers that send records of flows, if it is them that the server hears.
@@ -378,6 +404,25 @@ function wantToken() {
   text($("token-error"), token ? "That is not the token." : "");
   text($("status"), "token needed");
 }
+
+// A link carries no token: with one, what it points to is fetched, and opened as a text.
+document.querySelector("footer").addEventListener("click", async (event) => {
+  const link = event.target.closest("a");
+  if (!link || !token) return;
+  event.preventDefault();
+  try {
+    const answer = await get(link.getAttribute("href"));
+    if (answer.status === 401) {
+      wantToken();
+      return;
+    }
+    const type = (answer.headers.get("content-type") || "").startsWith("application/json") ? "application/json" : "text/plain;charset=utf-8";
+    const url = URL.createObjectURL(new Blob([await answer.text()], { type }));
+    if (!window.open(url)) location.assign(url);
+  } catch {
+    text($("status"), "no connection");
+  }
+});
 
 // ---- once a second ----
 

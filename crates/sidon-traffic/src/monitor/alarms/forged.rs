@@ -99,7 +99,7 @@ impl Forged {
 
     pub(super) fn look(&mut self, now: u64, over: bool, list: &mut List) {
         if let Some(index) = self.alarm {
-            list.alarms[index].evidence = self.evidence();
+            list.show(index, self.evidence());
             if now.saturating_sub(self.last) >= WINDOW {
                 list.close(index, now);
                 *self = Forged::new(now);

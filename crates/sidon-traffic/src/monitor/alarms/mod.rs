@@ -19,10 +19,12 @@
 //! in hardly ever; one that is like a peer tries as many, and is let in often.
 
 mod forged;
+mod list;
 mod table;
 
 use crate::{Event, Packet, monitor::sizes, time};
 use forged::Forged;
+use list::List;
 use serde_json::{Value, json};
 use sidon::{Infeasible, Key, Seed};
 use std::net::IpAddr;
@@ -46,9 +48,6 @@ const WINDOW: u64 = 300 * SECOND;
 const TARGETS: usize = 32;
 /// The byte of a subject that says that it is of no port and no victim in particular.
 const ANYWHERE: usize = 33;
-/// Alarms that are listed.
-const LISTED: usize = 256;
-
 /// The kinds of alarms.
 pub const KINDS: [&str; 5] =
     ["syn_flood", "address_scan", "port_scan", "random_scan", "forged_syns"];
@@ -101,14 +100,6 @@ pub struct Alarms {
     forged: [Forged; 2],
     list: List,
     ticked: u64,
-}
-
-/// The alarms raised so far, and what is still to be told of them.
-#[derive(Debug, Default)]
-struct List {
-    alarms: Vec<Alarm>,
-    unlisted: u64,
-    news: Vec<(usize, bool)>,
 }
 
 /// A victim and what is held against those who ask it.
@@ -178,32 +169,19 @@ impl Alarms {
         unlisted: u64,
         seed: Seed,
     ) -> Result<Option<Self>, Infeasible> {
-        let fits = alarms.len() <= LISTED;
-        let list = List { alarms, unlisted, news: Vec::new() };
-        Ok(fits.then_some(Alarms { list, ..Alarms::new(1, seed)? }))
+        let Some(list) = List::of(alarms, unlisted) else { return Ok(None) };
+        Ok(Some(Alarms { list, ..Alarms::new(1, seed)? }))
     }
 
     /// Takes in the alarms of another, by the times when they were opened. What held at the end of
     /// the one whose last packet came first is closed there.
-    pub(crate) fn absorb(&mut self, other: Alarms, [own_last, other_last]: [u64; 2]) {
-        let List { alarms: mut more, unlisted, .. } = other.list;
-        self.list.unlisted = self.list.unlisted.saturating_add(unlisted);
-        let end = own_last.max(other_last);
-        let List { alarms, unlisted, .. } = &mut self.list;
-        for (list, last) in [(&mut *alarms, own_last), (&mut more, other_last)] {
-            let open = list.iter_mut().filter(|alarm| alarm.closed.is_none() && last < end);
-            open.for_each(|alarm| alarm.closed = Some(last.max(alarm.opened)));
-        }
-        alarms.extend(more);
-        alarms.sort_by(|one, two| {
-            (one.opened, one.kind, one.subject).cmp(&(two.opened, two.kind, two.subject))
-        });
-        *unlisted += alarms.len().saturating_sub(LISTED) as u64;
-        alarms.truncate(LISTED);
+    pub(crate) fn absorb(&mut self, other: Alarms, lasts: [u64; 2]) {
+        self.list.absorb(other.list, lasts);
     }
 
     /// Takes in what packets did to handshakes.
     pub fn take(&mut self, packets: &[Packet], verdicts: &[Verdict]) {
+        self.list.forget_news();
         for verdict in verdicts {
             let packet = &packets[usize::from(verdict.index)];
             self.tick(packet.time_ns);
@@ -269,6 +247,7 @@ impl Alarms {
 
     /// It is so late now, though no packet says so.
     pub fn pass(&mut self, now: u64) {
+        self.list.forget_news();
         self.tick(now);
     }
 
@@ -288,6 +267,7 @@ impl Alarms {
 
     /// The packets are over: what holds now is raised.
     pub fn end(&mut self, now: u64) {
+        self.list.forget_news();
         let list = &mut self.list;
         self.floods.entries().for_each(|flood| flood.look(now, true, list));
         self.hosts.entries().for_each(|scan| scan.look(now, true, HOSTS, list));
@@ -296,39 +276,25 @@ impl Alarms {
         self.forged.iter_mut().for_each(|forged| forged.look(now, true, list));
     }
 
-    /// The alarms raised so far, in the order in which they were.
+    /// The alarms raised so far, in the order in which they were: the last 256, and before those
+    /// the ones that still hold.
     pub fn alarms(&self) -> &[Alarm] {
-        &self.list.alarms
+        self.list.alarms()
     }
 
-    /// How many more there were than are listed.
+    /// How many of each of [`KINDS`] were raised and listed, at least for a time.
+    pub fn raised(&self) -> [u64; KINDS.len()] {
+        self.list.raised()
+    }
+
+    /// How many there were that are not listed, or no longer.
     pub fn unlisted(&self) -> u64 {
-        self.list.unlisted
+        self.list.unlisted()
     }
 
-    /// Hands out what was raised or closed since the last call.
+    /// Hands out what the last packets or the last time that was told raised or closed.
     pub fn drain_events(&mut self, packet: &Packet, mut to: impl FnMut(Event)) {
-        for (index, raised) in self.list.news.drain(..) {
-            to(Event::alarm(packet, &self.list.alarms[index], raised));
-        }
-    }
-}
-
-impl List {
-    /// Raises an alarm: its index, `None` if the list is full.
-    fn raise(&mut self, alarm: Alarm) -> Option<usize> {
-        if self.alarms.len() == LISTED {
-            self.unlisted += 1;
-            return None;
-        }
-        self.alarms.push(alarm);
-        self.news.push((self.alarms.len() - 1, true));
-        Some(self.alarms.len() - 1)
-    }
-
-    fn close(&mut self, index: usize, now: u64) {
-        self.alarms[index].closed = Some(now);
-        self.news.push((index, false));
+        self.list.drain_news(|alarm, raised| to(Event::alarm(packet, alarm, raised)));
     }
 }
 
@@ -396,7 +362,7 @@ impl Flood {
 
     fn look(&mut self, now: u64, over: bool, list: &mut List) {
         if let Some(index) = self.alarm {
-            list.alarms[index].evidence = self.evidence();
+            list.show(index, self.evidence());
             if self.pending_at(now)[0] < PENDING / 2 {
                 list.close(index, now);
                 (self.alarm, self.since) = (None, None);
@@ -514,7 +480,7 @@ impl Scan {
 
     fn look(&mut self, now: u64, over: bool, most: usize, list: &mut List) {
         if let Some(index) = self.alarm {
-            list.alarms[index].evidence = self.evidence(most);
+            list.show(index, self.evidence(most));
             if now.saturating_sub(self.last) >= WINDOW {
                 list.close(index, now);
                 *self = Scan::new(self.subject, now);

@@ -1,0 +1,137 @@
+//! Periods that go to files while the server runs, and what an earlier run left there.
+
+use crate::saved::{
+    found::{Found, Note},
+    rotate::Rotation,
+};
+use serde_json::{Value, json};
+use sidon::Seed;
+use sidon_traffic::{Engine, Report, Snapshot, time};
+use std::path::{Path, PathBuf};
+
+/// Where the files go, and how that went so far.
+#[derive(Debug)]
+pub(super) struct Saving {
+    rotation: Rotation,
+    found: Found,
+    note: Note,
+    /// Why the last one could not be written, if it could not.
+    error: Option<String>,
+    /// The last file of this run, and the time of its last packet.
+    last: Option<Last>,
+}
+
+#[derive(Debug)]
+struct Last {
+    name: String,
+    until_ns: u64,
+}
+
+/// Figures of the files.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Saved {
+    pub(super) files: u64,
+    pub(super) failed: u64,
+    /// The time of the last packet in a file.
+    pub(super) until_ns: u64,
+    /// What the page is told.
+    pub(super) json: Value,
+}
+
+impl Saving {
+    /// Takes the directory, and says what is there.
+    pub(super) fn open(directory: &Path, period_ns: u64) -> anyhow::Result<Self> {
+        let rotation = Rotation::new(directory.to_owned(), period_ns)?;
+        let found = Found::take(directory)?;
+        for line in found.words() {
+            eprintln!("sidon: {line}");
+        }
+        let note = Note { period_ns, ..Note::default() };
+        note.write(directory)?;
+        Ok(Saving { rotation, found, note, error: None, last: None })
+    }
+
+    /// The seed of the files that are there.
+    pub(super) fn seed(&self) -> Option<Seed> {
+        self.found.seed()
+    }
+
+    /// It is so late: the report of the period, if one is over. What could not be written is said,
+    /// and the server goes on.
+    #[inline]
+    pub(super) fn at(&mut self, time_ns: u64, engine: &mut Engine) -> Option<Report> {
+        match self.rotation.turn(time_ns, engine) {
+            Ok(None) => {
+                if self.note.until_ns.is_none() {
+                    self.note_period();
+                }
+                None
+            }
+            Ok(Some(over)) => {
+                self.wrote(over.saved, &over.report);
+                Some(over.report)
+            }
+            Err(why) => {
+                self.failed(&format!("no memory for new tables: {why}"));
+                None
+            }
+        }
+    }
+
+    fn wrote(&mut self, saved: anyhow::Result<PathBuf>, report: &Report) {
+        match saved {
+            Ok(path) => {
+                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                let until_ns = report.times.map_or(0, |(_, last)| last);
+                self.last = Some(Last { name, until_ns });
+                self.error = None;
+            }
+            Err(why) => self.failed(&format!("a period is lost: {why:#}")),
+        }
+        self.note_period();
+    }
+
+    /// Notes which period it is.
+    fn note_period(&mut self) {
+        self.note.until_ns = self.rotation.start();
+        if let Err(why) = self.note.write(self.rotation.directory()) {
+            eprintln!("sidon: {why:#}");
+        }
+    }
+
+    fn failed(&mut self, why: &str) {
+        eprintln!("sidon: {why}");
+        self.note.failed += 1;
+        self.error = Some(why.to_owned());
+    }
+
+    /// Writes the last period. If that fails, the next run says that it was lost.
+    pub(super) fn end(mut self, snapshot: &Snapshot) -> anyhow::Result<u64> {
+        self.rotation.end(snapshot)?;
+        Note::remove(self.rotation.directory())?;
+        Ok(self.rotation.files)
+    }
+
+    /// How it went so far.
+    pub(super) fn figures(&self) -> Saved {
+        let last = self.last.as_ref();
+        let json = json!({
+            "directory": self.rotation.directory().display().to_string(),
+            "period_seconds": self.rotation.period_ns() / 1_000_000_000,
+            "period_start": self.rotation.start().map(time::iso8601),
+            "files": self.rotation.files,
+            "packets": self.rotation.seen,
+            "last_file": last.map(|last| &last.name),
+            "last_file_until": last.map(|last| time::iso8601(last.until_ns)),
+            "failed": self.note.failed,
+            "error": self.error,
+            "found": self.found.to_json(),
+        });
+        Saved {
+            files: self.rotation.files,
+            failed: self.note.failed,
+            until_ns: last.map_or(0, |last| last.until_ns),
+            json,
+        }
+    }
+}
