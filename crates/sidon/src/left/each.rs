@@ -1,6 +1,6 @@
 //! A loop over keys that finds their buckets, asks for them, and acts once they have come.
 
-use super::{ANY, Place, Placing, Table, Ways, with_fast_layout, with_layout};
+use super::{ANY, Place, Placing, Table, Ways, with_layout};
 use crate::{
     Digest, Key, Seed,
     cells::bucket::Layout,
@@ -28,32 +28,10 @@ pub(crate) fn each_key<K: Key, E: Each>(seed: Seed, keys: &[K], each: E) {
     with_layout!(each.table().form, |layout| probe::dispatch(EachKey { layout, seed, keys, each }));
 }
 
-/// The same with a loop of its own only for the fast shapes, two subtables of a line a bucket: for
-/// loops that are many.
-pub(crate) fn each_key_of_few<K: Key, E: Each>(seed: Seed, keys: &[K], each: E) {
-    with_fast_layout!(each.table().form, |layout, D| probe::dispatch(OfFew::<_, _, _, D> {
-        layout,
-        seed,
-        keys,
-        each
-    }));
-}
-
-struct OfFew<'a, K, L, E, const D: usize> {
-    layout: L,
-    seed: Seed,
-    keys: &'a [K],
-    each: E,
-}
-
-impl<K: Key, L: Layout, E: Each, const D: usize> Kernel for OfFew<'_, K, L, E, D> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<I: Isa>(self, isa: I) {
-        let OfFew { layout, seed, keys, each } = self;
-        EachKey { layout, seed, keys, each }.run_with::<D, I>(isa);
-    }
+/// The same with one loop for all shapes: for those that are not fast in any case.
+pub(crate) fn each_key_of_any<K: Key, E: Each>(seed: Seed, keys: &[K], each: E) {
+    let layout = each.table().any();
+    EachKey { layout, seed, keys, each }.run_with::<ANY, _>(BASE);
 }
 
 struct EachKey<'a, K, L, E> {

@@ -18,7 +18,7 @@ mod grow;
 mod moves;
 mod ways;
 
-pub(crate) use each::{Each, each_key, each_key_of_few};
+pub(crate) use each::{Each, each_key, each_key_of_any};
 pub use moves::{Moved, Moves};
 pub(crate) use ways::Ways;
 
@@ -386,6 +386,12 @@ impl Table {
             subtable_bytes: self.subtable_bytes,
             permutations,
         }
+    }
+
+    /// The permutation of a subtable.
+    #[inline(always)]
+    pub(crate) fn permutation(&self, subtable: usize) -> Permutation {
+        self.permutations[subtable]
     }
 
     /// The bucket and remainder of a digest in each subtable. `D` is at least their number.

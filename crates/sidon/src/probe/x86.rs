@@ -15,7 +15,7 @@ impl Sse2 {
     pub const ALWAYS: Sse2 = Sse2(());
 }
 
-/// AVX2 and BMI2, which every x86-64 server since 2015 has.
+/// AVX2, BMI1, BMI2, LZCNT and POPCNT, which every x86-64 server since 2015 has.
 #[derive(Debug, Clone, Copy)]
 pub struct Avx2(());
 
@@ -23,18 +23,23 @@ impl Avx2 {
     /// The proof, if this processor has the instructions.
     #[inline]
     pub fn detect() -> Option<Self> {
-        (is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2")).then_some(Avx2(()))
+        let all = is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("bmi1")
+            && is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("lzcnt")
+            && is_x86_feature_detected!("popcnt");
+        all.then_some(Avx2(()))
     }
 }
 
 /// Runs the kernel in a function that is compiled with AVX2.
 #[inline]
 pub(super) fn run_avx2<K: Kernel>(isa: Avx2, kernel: K) -> K::Output {
-    #[target_feature(enable = "avx2,bmi2")]
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
     fn inner<K: Kernel>(isa: Avx2, kernel: K) -> K::Output {
         kernel.run(isa)
     }
-    // SAFETY: `isa` was made by `Avx2::detect`, so this processor has AVX2 and BMI2.
+    // SAFETY: `isa` was made by `Avx2::detect`, so this processor has all of them.
     unsafe { inner(isa, kernel) }
 }
 

@@ -195,8 +195,8 @@ fn batches_and_single_operations_agree_in_every_width() {
             }
             assert!(batch.shape().buckets > 4, "it grew under way");
             assert_eq!(batch.census().iter().sum::<u64>(), {
-                let shared: u64 = batch.flows() - (batch.table.occupied - batch.shared);
-                batch.flows() - shared + batch.shared
+                let shared: u64 = batch.flows() - (batch.table.occupied - batch.shared());
+                batch.flows() - shared + batch.shared()
             });
         }
     }
