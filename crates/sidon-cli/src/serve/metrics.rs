@@ -11,7 +11,7 @@ use prometheus_client::{
     metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge, info::Info},
     registry::{Registry, Unit},
 };
-use sidon_traffic::monitor::{connections::OUTCOMES, sizes};
+use sidon_traffic::monitor::{alarms::KINDS, connections::OUTCOMES, sizes};
 use std::{fmt, sync::Arc};
 
 /// The older text format.
@@ -21,8 +21,6 @@ pub(super) const OPEN: &str = "application/openmetrics-text; version=1.0.0; char
 
 /// Services with names, and flows with ranks.
 const TOP: usize = 10;
-/// Alarms there are.
-const ALARMS: [&str; 3] = ["syn_flood", "address_scan", "port_scan"];
 /// Tables that can be full; what is refused by any other is `other`.
 const TABLES: [&str; 9] = [
     "sizes",
@@ -152,12 +150,12 @@ impl Scrape {
     fn alarms(&self, to: &mut Families<'_, '_>) -> fmt::Result {
         let alarms = &self.0.report.alarms;
         let of = |kind| alarms.iter().filter(move |alarm| alarm.kind == kind);
-        let raised = ALARMS.map(|kind| (kind, of(kind).count() as u64));
+        let raised = KINDS.map(|kind| (kind, of(kind).count() as u64));
         to.counters("alarms", "Alarms raised and listed", "kind", raised)?;
         let about = "Alarms that there was no room to list";
         to.counter("alarms_unlisted", about, None, self.0.report.alarms_unlisted)?;
         let open = |kind| of(kind).filter(|alarm| alarm.closed.is_none()).count() as f64;
-        let open = ALARMS.map(|kind| (kind, open(kind)));
+        let open = KINDS.map(|kind| (kind, open(kind)));
         to.gauges("alarms_open", "Alarms whose condition holds", None, "kind", open)
     }
 
