@@ -1,6 +1,6 @@
 //! A loop over keys that finds their buckets, asks for them, and acts once they have come.
 
-use super::{ANY, Place, Placing, Table, Ways, with_layout};
+use super::{ANY, Place, Placing, Table, Ways};
 use crate::{
     Digest, Key, Seed,
     cells::bucket::Layout,
@@ -23,40 +23,24 @@ pub(crate) trait Each {
     );
 }
 
-/// Acts on every key, in order.
-pub(crate) fn each_key<K: Key, E: Each>(seed: Seed, keys: &[K], each: E) {
-    with_layout!(each.table().form, |layout| probe::dispatch(EachKey { layout, seed, keys, each }));
-}
-
-/// The same with one loop for all shapes: for those that are not fast in any case.
+/// Acts on every key, in order, with one loop for all shapes: for those that are not fast in any case.
 pub(crate) fn each_key_of_any<K: Key, E: Each>(seed: Seed, keys: &[K], each: E) {
     let layout = each.table().any();
-    EachKey { layout, seed, keys, each }.run_with::<ANY, _>(BASE);
+    EachKey::<_, _, _, ANY> { layout, seed, keys, each }.run(BASE);
 }
 
-struct EachKey<'a, K, L, E> {
+struct EachKey<'a, K, L, E, const D: usize> {
     layout: L,
     seed: Seed,
     keys: &'a [K],
     each: E,
 }
 
-impl<K: Key, L: Layout, E: Each> Kernel for EachKey<'_, K, L, E> {
+impl<K: Key, L: Layout, E: Each, const D: usize> Kernel for EachKey<'_, K, L, E, D> {
     type Output = ();
 
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
-        match self.each.table().form.subtables {
-            2 => self.run_with::<2, I>(isa),
-            3..=4 => self.run_with::<4, I>(isa),
-            _ => self.run_with::<8, I>(isa),
-        }
-    }
-}
-
-impl<K: Key, L: Layout, E: Each> EachKey<'_, K, L, E> {
-    #[inline(always)]
-    fn run_with<const D: usize, I: Isa>(self, isa: I) {
         let EachKey { layout, seed, keys, each } = self;
         let table = each.table();
         if table.form.placing == Placing::Independent {
