@@ -355,12 +355,6 @@ impl Table {
         }
     }
 
-    /// The permutation of a subtable.
-    #[inline(always)]
-    pub(crate) fn permutation(&self, subtable: usize) -> Permutation {
-        self.permutations[subtable]
-    }
-
     /// The bucket and remainder of a digest in each subtable. `D` is at least their number.
     #[inline(always)]
     pub(crate) fn places<const D: usize>(&self, digest: Digest) -> [Place; D] {

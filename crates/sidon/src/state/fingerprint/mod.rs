@@ -39,6 +39,7 @@ mod image;
 mod join;
 mod pairs;
 mod steps;
+mod sweep;
 mod tally;
 
 pub use crate::left::{Moved, Moves, Placing};
@@ -46,8 +47,6 @@ pub use age::{Fate, Visited};
 pub use join::Met;
 
 use super::{STATES_MOST, State, Sweep, check_states, known};
-use pairs::with_pairs;
-use tally::Tally;
 use crate::{
     Certainty, Digest, Infeasible, Key, Refused, Seed,
     answer::Lookup,
@@ -57,6 +56,8 @@ use crate::{
     ops::{Merge, Next, StateMap},
     probe::{self, BASE, Isa},
 };
+use pairs::with_pairs;
+use tally::Tally;
 
 /// The most flows of the stash.
 pub const STASH_MOST: u32 = 64;

@@ -7,8 +7,7 @@
 use super::{Fingerprint, Isa, Layout, Lookup, Next, Refused, State, tally::Tally};
 use crate::{
     Digest,
-    hash::{permute::Permutation, spread},
-    left::{ANY, CELLS_MOST},
+    left::{ANY, CELLS_MOST, Cut, Ways},
     probe::{self, BASE, Kernel},
 };
 
@@ -64,45 +63,26 @@ struct Pair {
     cells: [u64; 2],
 }
 
-/// From a digest to its pair.
+/// From a digest to its pair: copies that a loop keeps at hand.
 struct Finder {
-    fingerprints: u64,
-    permutation: Permutation,
-    remainder: u32,
-    low: u32,
-    cell_mask: u64,
-    /// Buckets of a subtable.
-    buckets: usize,
+    ways: Ways<2>,
+    cut: Cut,
 }
 
 impl Finder {
     #[inline(always)]
     fn of(map: &Fingerprint) -> Self {
-        let form = &map.table.form;
-        Finder {
-            fingerprints: form.fingerprints(),
-            permutation: map.table.permutation(1),
-            remainder: form.remainder,
-            low: form.low,
-            cell_mask: form.cell_mask(),
-            buckets: form.buckets as usize,
-        }
+        Finder { ways: map.table.ways(), cut: map.table.cut() }
     }
 
     /// Finds the buckets of a flow and asks for them.
     #[inline(always)]
     fn approach<const N: usize>(&self, table: &[[u8; N]], digest: Digest) -> Pair {
-        let left = spread::fraction(digest.0, self.fingerprints);
-        let right = self.permutation.apply(left);
-        let left_bucket = (left >> self.remainder) as usize;
-        let right_bucket = (right >> self.remainder) as usize + self.buckets;
-        probe::prefetch(table.as_flattened(), left_bucket * N);
-        probe::prefetch(table.as_flattened(), right_bucket * N);
-        Pair {
-            buckets: [left_bucket, right_bucket],
-            // What is above the remainder falls to the mask.
-            cells: [!(left << self.low) & self.cell_mask, !(right << self.low) & self.cell_mask],
-        }
+        let [left, right] = self.ways.images_of(self.ways.fingerprint_of(digest));
+        let buckets = [self.cut.bucket(0, left), self.cut.bucket(1, right)];
+        probe::prefetch(table.as_flattened(), buckets[0] * N);
+        probe::prefetch(table.as_flattened(), buckets[1] * N);
+        Pair { buckets, cells: [self.cut.value(left), self.cut.value(right)] }
     }
 }
 
@@ -236,7 +216,7 @@ impl<L: Layout, const N: usize> Kernel for Change<'_, L, N> {
                 table: table.memory.bytes_mut().as_chunks_mut::<N>().0,
                 occupied: &mut table.occupied,
                 stash,
-                fingerprints: finder.fingerprints,
+                ways: &finder.ways,
                 digests,
                 tally,
                 change,
@@ -246,7 +226,8 @@ impl<L: Layout, const N: usize> Kernel for Change<'_, L, N> {
             from = each(&finder, digests, from, &mut changing);
             if let Some(next) = changing.left {
                 let key = from - 1;
-                if let Err(why) = map.change_slowly(digests[key], next, &mut |now| change(key, now)) {
+                if let Err(why) = map.change_slowly(digests[key], next, &mut |now| change(key, now))
+                {
                     refused(key, why);
                 }
             }
@@ -277,7 +258,7 @@ struct Changing<'a, I, L, const N: usize> {
     low_mask: u64,
     occupied: &'a mut u64,
     stash: &'a [(u64, u64)],
-    fingerprints: u64,
+    ways: &'a Ways<2>,
     digests: &'a [Digest],
     tally: &'a mut Tally,
     change: &'a mut dyn FnMut(usize, Lookup<State>) -> Next<State>,
@@ -357,7 +338,7 @@ impl<I: Isa, L: Layout, const N: usize> Changing<'_, I, L, N> {
     #[cold]
     #[inline(never)]
     fn is_stashed(&self, key: usize) -> bool {
-        let fingerprint = spread::fraction(self.digests[key].0, self.fingerprints);
+        let fingerprint = self.ways.fingerprint_of(self.digests[key]);
         self.stash.iter().any(|&(stashed, _)| stashed == fingerprint)
     }
 

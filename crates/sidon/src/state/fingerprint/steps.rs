@@ -2,7 +2,6 @@
 
 use super::{
     Fingerprint, Isa, Layout, Lookup, Next, Place, Placing, Refused, Spot, State, UNTOUCHED,
-    with_fast_layout,
 };
 use crate::{left::ANY, probe::BASE};
 
@@ -181,7 +180,8 @@ impl Fingerprint {
             (_, Some(at)) => self.stash[at].1,
             _ => self.table.low_at(layout, &places, spot),
         };
-        let (flows, ceiling) = (self.tally.flows_of(old) + self.tally.flows_of(low), self.shape.shared.into());
+        let (flows, ceiling) =
+            (self.tally.flows_of(old) + self.tally.flows_of(low), self.shape.shared.into());
         if flows > ceiling {
             return Err(Refused::Overflow { ceiling });
         }
@@ -230,79 +230,11 @@ impl Fingerprint {
                     Next::Stay => old & !UNTOUCHED,
                     _ => self.tally.shared_by(1),
                 };
-                self.tally.shared += u64::from(self.tally.is_shared(low) && !self.tally.is_shared(old));
+                self.tally.shared +=
+                    u64::from(self.tally.is_shared(low) && !self.tally.is_shared(old));
                 self.table.write(layout, places, spot, low);
             }
         }
         Ok(())
-    }
-
-    /// Visits buckets `from..to` and, behind the last, the stash, as [`Sweep`](super::Sweep) has it.
-    /// `expired` is told what the cleared cells would have answered.
-    pub fn sweep_each(
-        &mut self,
-        from: u64,
-        to: u64,
-        expired: &mut dyn FnMut(Lookup<State>),
-    ) -> u64 {
-        let buckets = u64::from(self.shape.subtables) * self.shape.buckets;
-        let mut cleared = 0;
-        with_fast_layout!(self.shape, |layout, _D| {
-            for bucket in from..to.min(buckets) {
-                cleared += self.sweep_bucket(layout, bucket as usize, expired);
-            }
-        });
-        if to > buckets && from <= buckets {
-            let mut at = 0;
-            while at < self.stash.len() {
-                let low = self.stash[at].1;
-                if low & UNTOUCHED == 0 {
-                    self.stash[at].1 = low | UNTOUCHED;
-                    at += 1;
-                    continue;
-                }
-                self.stash.swap_remove(at);
-                self.expire(low, expired);
-                cleared += 1;
-            }
-        }
-        cleared
-    }
-
-    #[inline(always)]
-    fn sweep_bucket<L: Layout>(
-        &mut self,
-        layout: L,
-        bucket: usize,
-        expired: &mut dyn FnMut(Lookup<State>),
-    ) -> u64 {
-        let offset = bucket * self.table.bucket_bytes;
-        let cells = self.shape.cells;
-        let bytes = &self.table.memory.bytes()[offset..];
-        let empty = layout.matches(BASE, bytes, 0, 0);
-        // A cell is a complement: touched ones have their lowest bit set.
-        let all_but_lowest = self.table.form.cell_mask() & !1;
-        let touched = layout.matches(BASE, bytes, 1, all_but_lowest);
-        let mut stale = !(empty | touched) & (u64::MAX >> (64 - cells));
-        let cleared = stale.count_ones().into();
-        while stale != 0 {
-            let cell = stale.trailing_zeros();
-            stale &= stale - 1;
-            let value = layout.read(&self.table.memory.bytes()[offset..], cell);
-            layout.write(&mut self.table.memory.bytes_mut()[offset..], cell, 0);
-            self.table.occupied -= 1;
-            self.expire(!value & self.table.form.low_mask(), expired);
-        }
-        if touched != 0 {
-            layout.clear_lowest(&mut self.table.memory.bytes_mut()[offset..], cells);
-        }
-        cleared
-    }
-
-    /// Counts out a cell that was cleared.
-    fn expire(&mut self, low: u64, expired: &mut dyn FnMut(Lookup<State>)) {
-        self.tally.flows -= self.tally.flows_of(low);
-        self.tally.shared -= u64::from(self.tally.is_shared(low));
-        expired(self.tally.read(low));
     }
 }
