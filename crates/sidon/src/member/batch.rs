@@ -29,7 +29,7 @@ pub(crate) trait Steps {
 
 /// Tables from this many bytes on are in no cache: memory is what a batch waits for, and is kept
 /// busy all the time. Smaller ones are best taken a chunk at a time.
-const DEEP: usize = 16 << 20;
+pub(crate) const DEEP: usize = 16 << 20;
 
 /// Takes the steps for every key, in order, in the way that suits a table of so many bytes.
 #[inline(always)]

@@ -47,6 +47,17 @@ pub trait Isa: Copy {
     /// A round of AES (FIPS 197): SubBytes, ShiftRows, MixColumns, and the round's key is added.
     fn aes_round(self, block: Self::Block, key: Self::Block) -> Self::Block;
 
+    /// Runs a kernel in a function of its own, compiled for this instruction set: for loops that
+    /// would take registers from each other.
+    #[inline(always)]
+    fn apart<K: Kernel>(self, kernel: K) -> K::Output {
+        #[inline(never)]
+        fn inner<I: Isa, K: Kernel>(isa: I, kernel: K) -> K::Output {
+            kernel.run(isa)
+        }
+        inner(self, kernel)
+    }
+
     /// Which lanes of the bucket hold `value`: bit `i` of the answer is lane `i`. A lane is
     /// little-endian, and the bucket has 16, 32 or 64 bytes.
     fn matches<L: Lane, const N: usize>(self, bucket: &[u8; N], value: L) -> u64;
@@ -54,11 +65,10 @@ pub trait Isa: Copy {
     /// Which lanes of the bucket hold `value` where the bits of `ignored` are not looked at.
     fn matches_but<L: Lane, const N: usize>(self, bucket: &[u8; N], value: L, ignored: L) -> u64;
 
-    /// Not zero if [`matches_but`](Self::matches_but) is not, in fewer steps.
-    #[inline(always)]
-    fn some_match<L: Lane, const N: usize>(self, bucket: &[u8; N], value: L, ignored: L) -> u64 {
-        self.matches_but(bucket, value, ignored)
-    }
+    /// Which bytes of the bucket lie in lanes that are `value` once the bits of `set` are set in
+    /// them: bit `i` of the answer is byte `i`, so a lane has as many bits as bytes. The fewest steps
+    /// from a bucket to a number.
+    fn marks<L: Lane, const N: usize>(self, bucket: &[u8; N], value: L, set: L) -> u64;
 
     /// Whether one of the 4-bit cells of the line that `word` names is zero: cell `i` is named by
     /// the seven bits below the upper `7 * i`, for `i` below `cells`, at most [`NIBBLES_MAX`].

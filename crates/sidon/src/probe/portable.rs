@@ -46,6 +46,18 @@ impl Isa for Portable {
     }
 
     #[inline(always)]
+    fn marks<L: Lane, const N: usize>(self, bucket: &[u8; N], value: L, set: L) -> u64 {
+        const { assert!(N == 16 || N == 32 || N == 64, "a bucket has 16, 32 or 64 bytes") };
+        let lane_bits = u64::MAX >> (64 - L::BYTES);
+        let mut marks = 0;
+        for (i, lane) in bucket.chunks_exact(L::BYTES).enumerate() {
+            let equal = L::read(lane).to_u32() | set.to_u32() == value.to_u32();
+            marks |= (lane_bits * u64::from(equal)) << (i * L::BYTES);
+        }
+        marks
+    }
+
+    #[inline(always)]
     fn any_nibble_zero(self, line: &[u8; LINE], word: u64, cells: u32) -> bool {
         debug_assert!(cells <= super::NIBBLES_MAX, "the word names no more cells");
         let (mut rest, mut zero) = (word, false);

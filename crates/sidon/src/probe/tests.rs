@@ -48,10 +48,19 @@ fn all_widths<const N: usize>(bucket: [u8; N], value: u32) {
         assert_eq!(twins_agree!(|isa| isa.matches_but(&bucket, value8, ignored8)), seeing(1));
         assert_eq!(twins_agree!(|isa| isa.matches_but(&bucket, value16, ignored16)), seeing(2));
         assert_eq!(twins_agree!(|isa| isa.matches_but(&bucket, value, ignored)), seeing(4));
-        let some = |lanes| seeing(lanes) != 0;
-        assert_eq!(twins_agree!(|isa| isa.some_match(&bucket, value8, ignored8) != 0), some(1));
-        assert_eq!(twins_agree!(|isa| isa.some_match(&bucket, value16, ignored16) != 0), some(2));
-        assert_eq!(twins_agree!(|isa| isa.some_match(&bucket, value, ignored) != 0), some(4));
+        let marked = |bytes: usize| {
+            let set = |lane: &[u8]| -> Vec<u8> {
+                lane.iter().zip(ignored.to_le_bytes()).map(|(byte, set)| byte | set).collect()
+            };
+            let wanted = set(&value.to_le_bytes()[..bytes]);
+            let lanes = bucket.chunks_exact(bytes).map(|lane| set(lane) == wanted);
+            let bits = lanes.flat_map(|equal| std::iter::repeat_n(equal, bytes));
+            bits.enumerate().map(|(i, equal)| u64::from(equal) << i).sum::<u64>()
+        };
+        let (set8, set16) = (value8 | ignored8, value16 | ignored16);
+        assert_eq!(twins_agree!(|isa| isa.marks(&bucket, set8, ignored8)), marked(1));
+        assert_eq!(twins_agree!(|isa| isa.marks(&bucket, set16, ignored16)), marked(2));
+        assert_eq!(twins_agree!(|isa| isa.marks(&bucket, value | ignored, ignored)), marked(4));
     }
 }
 

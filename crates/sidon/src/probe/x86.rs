@@ -15,7 +15,7 @@ impl Sse2 {
     pub const ALWAYS: Sse2 = Sse2(());
 }
 
-/// AVX2, BMI2 and AES, which every x86-64 server since 2015 has.
+/// AVX2, BMI1, BMI2, LZCNT, POPCNT and AES, which every x86-64 server since 2015 has.
 #[derive(Debug, Clone, Copy)]
 pub struct Avx2(());
 
@@ -23,21 +23,36 @@ impl Avx2 {
     /// The proof, if this processor has the instructions.
     #[inline]
     pub fn detect() -> Option<Self> {
-        let found = is_x86_feature_detected!("avx2")
+        let all = is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("bmi1")
             && is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("lzcnt")
+            && is_x86_feature_detected!("popcnt")
             && is_x86_feature_detected!("aes");
-        found.then_some(Avx2(()))
+        all.then_some(Avx2(()))
     }
 }
 
 /// Runs the kernel in a function that is compiled with AVX2.
 #[inline]
 pub(super) fn run_avx2<K: Kernel>(isa: Avx2, kernel: K) -> K::Output {
-    #[target_feature(enable = "avx2,bmi2,aes")]
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,aes")]
     fn inner<K: Kernel>(isa: Avx2, kernel: K) -> K::Output {
         kernel.run(isa)
     }
-    // SAFETY: `isa` was made by `Avx2::detect`, so this processor has AVX2, BMI2 and AES.
+    // SAFETY: `isa` was made by `Avx2::detect`, so this processor has all of them.
+    unsafe { inner(isa, kernel) }
+}
+
+/// The same in a function that is never inlined.
+#[inline(always)]
+fn run_avx2_apart<K: Kernel>(isa: Avx2, kernel: K) -> K::Output {
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,aes")]
+    #[inline(never)]
+    fn inner<K: Kernel>(isa: Avx2, kernel: K) -> K::Output {
+        kernel.run(isa)
+    }
+    // SAFETY: `isa` was made by `Avx2::detect`, so this processor has all of them.
     unsafe { inner(isa, kernel) }
 }
 
@@ -140,6 +155,32 @@ impl Isa for Sse2 {
     }
 
     #[inline(always)]
+    fn marks<L: Lane, const N: usize>(self, bucket: &[u8; N], value: L, set: L) -> u64 {
+        const { assert!(N == 16 || N == 32 || N == 64, "a bucket has 16, 32 or 64 bytes") };
+        let (value, set) = (value.to_u32(), set.to_u32());
+        let mut marks = 0;
+        // SAFETY: all intrinsics of this block are SSE2, which x86-64 has; `load128` checks its
+        // own bounds.
+        unsafe {
+            let (wanted, set) = match L::BYTES {
+                1 => (_mm_set1_epi8(value as i8), _mm_set1_epi8(set as i8)),
+                2 => (_mm_set1_epi16(value as i16), _mm_set1_epi16(set as i16)),
+                _ => (_mm_set1_epi32(value as i32), _mm_set1_epi32(set as i32)),
+            };
+            for i in 0..N / 16 {
+                let lanes = _mm_or_si128(load128(bucket, i * 16), set);
+                let equal = match L::BYTES {
+                    1 => _mm_cmpeq_epi8(lanes, wanted),
+                    2 => _mm_cmpeq_epi16(lanes, wanted),
+                    _ => _mm_cmpeq_epi32(lanes, wanted),
+                };
+                marks |= u64::from(_mm_movemask_epi8(equal) as u16) << (i * 16);
+            }
+        }
+        marks
+    }
+
+    #[inline(always)]
     fn any_nibble_zero(self, line: &[u8; LINE], word: u64, cells: u32) -> bool {
         Portable.any_nibble_zero(line, word, cells)
     }
@@ -238,6 +279,11 @@ impl Isa for Avx2 {
     }
 
     #[inline(always)]
+    fn apart<K: Kernel>(self, kernel: K) -> K::Output {
+        run_avx2_apart(self, kernel)
+    }
+
+    #[inline(always)]
     fn matches<L: Lane, const N: usize>(self, bucket: &[u8; N], value: L) -> u64 {
         self.matches_but(bucket, value, L::from_u32(0))
     }
@@ -297,25 +343,30 @@ impl Isa for Avx2 {
     }
 
     #[inline(always)]
-    fn some_match<L: Lane, const N: usize>(self, bucket: &[u8; N], value: L, ignored: L) -> u64 {
-        if L::BYTES != 2 || N == 16 {
-            return self.matches_but(bucket, value, ignored);
+    fn marks<L: Lane, const N: usize>(self, bucket: &[u8; N], value: L, set: L) -> u64 {
+        if N == 16 {
+            return Sse2::ALWAYS.marks(bucket, value, set);
         }
-        let value = value.to_u32() | ignored.to_u32();
-        let ignored = ignored.to_u32();
+        let (value, set) = (value.to_u32(), set.to_u32());
+        let mut marks = 0;
         // SAFETY: a value of `Avx2` proves AVX2; `load256` checks its own bounds.
-        let some = unsafe {
-            let wanted = _mm256_set1_epi16(value as i16);
-            let blind = _mm256_set1_epi16(ignored as i16);
-            let mut some = _mm256_setzero_si256();
+        unsafe {
+            let (wanted, set) = match L::BYTES {
+                1 => (_mm256_set1_epi8(value as i8), _mm256_set1_epi8(set as i8)),
+                2 => (_mm256_set1_epi16(value as i16), _mm256_set1_epi16(set as i16)),
+                _ => (_mm256_set1_epi32(value as i32), _mm256_set1_epi32(set as i32)),
+            };
             for i in 0..N / 32 {
-                let cells = _mm256_or_si256(load256(bucket, i * 32), blind);
-                some = _mm256_or_si256(some, _mm256_cmpeq_epi16(cells, wanted));
+                let lanes = _mm256_or_si256(load256(bucket, i * 32), set);
+                let equal = match L::BYTES {
+                    1 => _mm256_cmpeq_epi8(lanes, wanted),
+                    2 => _mm256_cmpeq_epi16(lanes, wanted),
+                    _ => _mm256_cmpeq_epi32(lanes, wanted),
+                };
+                marks |= u64::from(_mm256_movemask_epi8(equal) as u32) << (i * 32);
             }
-            // Two bits a cell, and no need to make them one.
-            _mm256_movemask_epi8(some)
-        };
-        u64::from(some as u32)
+        }
+        marks
     }
 
     #[inline(always)]
