@@ -177,7 +177,7 @@ impl<I: Isa, L: Layout, const N: usize> Act<N> for Asking<'_, I, L, N> {
     fn act(&mut self, key: usize, pair: &Pair) -> bool {
         let found = matches(self.isa, self.layout, self.table, pair, self.low_mask);
         let first = found.trailing_zeros();
-        let (place, cell) = (first as usize / CELLS_MOST & 1, first % CELLS_MOST as u32);
+        let (place, cell) = ((first as usize / CELLS_MOST) & 1, first % CELLS_MOST as u32);
         let value = self.layout.read(&self.table[pair.buckets[place]], cell);
         self.answers[key] = if found == 0 && self.map.stash.is_empty() {
             Lookup::Absent
@@ -280,7 +280,7 @@ impl<I: Isa, L: Layout, const N: usize> Act<N> for Changing<'_, I, L, N> {
             return self.absent(key, pair);
         }
         let first = found.trailing_zeros();
-        let (place, cell) = (first as usize / CELLS_MOST & 1, first % CELLS_MOST as u32);
+        let (place, cell) = ((first as usize / CELLS_MOST) & 1, first % CELLS_MOST as u32);
         let bucket = &mut self.table[pair.buckets[place]];
         let value = self.layout.read(bucket, cell);
         if !found.is_power_of_two() || value == 0 {
