@@ -348,34 +348,11 @@ impl FromStr for FlowKey {
 
 /// Hashed as [`FlowKey::as_bytes`].
 impl Key for FlowKey {
-    #[inline]
-    fn digest(&self, seed: Seed) -> Digest {
-        match self.bytes.first_chunk::<V4>() {
-            Some(bytes) if self.is_v4() => bytes.digest(seed),
-            _ => self.bytes.digest(seed),
-        }
-    }
-
-    /// IPv4 keys are hashed side by side; each IPv6 key ends a run of them.
     #[inline(always)]
-    fn digests<I: Isa>(isa: I, seed: Seed, keys: &[Self], digests: &mut [Digest]) {
-        const RUN: usize = 64;
-        let mut run = [[0; V4]; RUN];
-        let mut done = 0;
-        while done < keys.len() {
-            let mut length = 0;
-            while length < RUN && done + length < keys.len() && keys[done + length].is_v4() {
-                run[length].copy_from_slice(&keys[done + length].bytes[..V4]);
-                length += 1;
-            }
-            if length == 0 {
-                digests[done] = keys[done].bytes.digest(seed);
-                done += 1;
-            } else {
-                let digests = &mut digests[done..done + length];
-                <[u8; V4]>::digests(isa, seed, &run[..length], digests);
-                done += length;
-            }
+    fn digest_by<I: Isa>(&self, isa: I, seed: Seed) -> Digest {
+        match self.bytes.first_chunk::<V4>() {
+            Some(bytes) if self.is_v4() => bytes.digest_by(isa, seed),
+            _ => self.bytes.digest_by(isa, seed),
         }
     }
 }

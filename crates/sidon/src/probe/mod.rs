@@ -6,11 +6,12 @@
 //! processor has: the question is asked once a batch, and costs nothing inside the loop.
 //!
 //! ```text
-//! dispatch(kernel) --+-- AVX2 found --> kernel.run(Avx2)      compiled with AVX2 throughout
+//! dispatch(kernel) --+-- AVX2 found --> kernel.run(Avx2)      compiled with AVX2 and AES throughout
 //!                    +-- x86-64 ------> kernel.run(Sse2)      SSE2 is part of x86-64
 //!                    +-- otherwise ---> kernel.run(Portable)
 //! ```
 
+mod aes;
 mod portable;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
@@ -31,14 +32,20 @@ pub const NIBBLES_MAX: u32 = 5;
 
 /// An instruction set: a proof, held by value, that its operations may be executed.
 pub trait Isa: Copy {
-    /// Four 64-bit words side by side.
-    type X4: Word;
+    /// 16 bytes, the state of a cipher.
+    type Block: Copy;
 
-    /// The four words as one.
-    fn load(self, words: [u64; 4]) -> Self::X4;
+    /// The block of two little-endian words.
+    fn block(self, halves: [u64; 2]) -> Self::Block;
 
-    /// The four words of one.
-    fn store(self, words: Self::X4) -> [u64; 4];
+    /// The block's first word.
+    fn low_half(self, block: Self::Block) -> u64;
+
+    /// Exclusive or.
+    fn xor(self, one: Self::Block, other: Self::Block) -> Self::Block;
+
+    /// A round of AES (FIPS 197): SubBytes, ShiftRows, MixColumns, and the round's key is added.
+    fn aes_round(self, block: Self::Block, key: Self::Block) -> Self::Block;
 
     /// Which lanes of the bucket hold `value`: bit `i` of the answer is lane `i`. A lane is
     /// little-endian, and the bucket has 16, 32 or 64 bytes.
@@ -140,20 +147,6 @@ macro_rules! lane {
     )*};
 }
 lane!(u8, u16, u32);
-
-/// What a hash needs of a 64-bit word, alone or four side by side.
-pub trait Word: Copy {
-    /// Sum modulo 2^64.
-    fn add(self, other: Self) -> Self;
-    /// Exclusive or.
-    fn xor(self, other: Self) -> Self;
-    /// Exclusive or with the same word in every place.
-    fn xor_word(self, word: u64) -> Self;
-    /// Rotation to the left by `N` bits, 1 to 63.
-    fn rotate<const N: u32>(self) -> Self;
-    /// Shift to the right by 0 to 63 bits.
-    fn shift_right(self, bits: u32) -> Self;
-}
 
 /// A loop that wants the best instruction set there is.
 ///

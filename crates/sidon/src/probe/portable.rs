@@ -1,22 +1,32 @@
 //! The definition of every operation, in plain Rust.
 
-use super::{Isa, LINE, Lane, LineChoice, SALT, Word};
+use super::{Isa, LINE, Lane, LineChoice, SALT, aes};
 
 /// Plain Rust, for any processor.
 #[derive(Debug, Clone, Copy)]
 pub struct Portable;
 
 impl Isa for Portable {
-    type X4 = [u64; 4];
+    type Block = [u64; 2];
 
     #[inline(always)]
-    fn load(self, words: [u64; 4]) -> [u64; 4] {
-        words
+    fn block(self, halves: [u64; 2]) -> [u64; 2] {
+        halves
     }
 
     #[inline(always)]
-    fn store(self, words: [u64; 4]) -> [u64; 4] {
-        words
+    fn low_half(self, block: [u64; 2]) -> u64 {
+        block[0]
+    }
+
+    #[inline(always)]
+    fn xor(self, one: [u64; 2], other: [u64; 2]) -> [u64; 2] {
+        [one[0] ^ other[0], one[1] ^ other[1]]
+    }
+
+    #[inline(always)]
+    fn aes_round(self, block: [u64; 2], key: [u64; 2]) -> [u64; 2] {
+        aes::round(block, key)
     }
 
     #[inline(always)]
@@ -90,50 +100,4 @@ fn word(line: &[u8; LINE], i: usize) -> u64 {
     let mut word = [0; 8];
     word.copy_from_slice(&line[i * 8..][..8]);
     u64::from_le_bytes(word)
-}
-
-impl Word for [u64; 4] {
-    #[inline(always)]
-    fn add(self, other: Self) -> Self {
-        std::array::from_fn(|i| self[i].wrapping_add(other[i]))
-    }
-    #[inline(always)]
-    fn xor(self, other: Self) -> Self {
-        std::array::from_fn(|i| self[i] ^ other[i])
-    }
-    #[inline(always)]
-    fn xor_word(self, word: u64) -> Self {
-        self.map(|own| own ^ word)
-    }
-    #[inline(always)]
-    fn rotate<const N: u32>(self) -> Self {
-        self.map(|word| word.rotate_left(N))
-    }
-    #[inline(always)]
-    fn shift_right(self, bits: u32) -> Self {
-        self.map(|word| word >> bits)
-    }
-}
-
-impl Word for u64 {
-    #[inline(always)]
-    fn add(self, other: Self) -> Self {
-        self.wrapping_add(other)
-    }
-    #[inline(always)]
-    fn xor(self, other: Self) -> Self {
-        self ^ other
-    }
-    #[inline(always)]
-    fn xor_word(self, word: u64) -> Self {
-        self ^ word
-    }
-    #[inline(always)]
-    fn rotate<const N: u32>(self) -> Self {
-        self.rotate_left(N)
-    }
-    #[inline(always)]
-    fn shift_right(self, bits: u32) -> Self {
-        self >> bits
-    }
 }

@@ -135,21 +135,65 @@ proptest! {
     }
 
     #[test]
-    fn four_words_are_four_words(a: [u64; 4], b: [u64; 4]) {
-        fn all<W: Word>(x: W, y: W) -> [W; 10] {
-            [
-                x.add(y), x.xor(y), x.xor_word(77), x.rotate::<13>(), x.rotate::<16>(),
-                x.rotate::<17>(), x.rotate::<21>(), x.rotate::<32>(), x.shift_right(24),
-                x.shift_right(0),
-            ]
-        }
-        let four = twins_agree!(|isa| all(isa.load(a), isa.load(b)).map(|x| isa.store(x)));
-        for i in 0..4 {
-            for (operation, lone) in all(a[i], b[i]).into_iter().enumerate() {
-                prop_assert_eq!(four[operation][i], lone);
-            }
-        }
+    fn a_round_of_aes_is_what_its_four_steps_are(block: [u64; 2], key: [u64; 2]) {
+        let twins = twins_agree!(|isa| {
+            let round = isa.aes_round(isa.block(block), isa.block(key));
+            let other = isa.xor(isa.block([block[1], block[0]]), isa.block(key));
+            [isa.low_half(round), isa.low_half(other)]
+        });
+        prop_assert_eq!(twins, [aes_by_steps(block, key)[0], block[1] ^ key[0]]);
+        prop_assert_eq!(Portable.aes_round(block, key), aes_by_steps(block, key));
     }
+}
+
+/// The product in the field of AES, bit by bit.
+fn times(a: u8, b: u8) -> u8 {
+    (0..8).rev().fold(0u8, |sum, bit| {
+        let doubled = (sum << 1) ^ if sum >> 7 == 1 { 0x1b } else { 0 };
+        doubled ^ if (b >> bit) & 1 == 1 { a } else { 0 }
+    })
+}
+
+/// FIPS 197, sections 5.1.1 to 5.1.4, word by word.
+fn aes_by_steps(block: [u64; 2], key: [u64; 2]) -> [u64; 2] {
+    let bytes: Vec<u8> = block.iter().flat_map(|half| half.to_le_bytes()).collect();
+    let substituted: Vec<u8> = bytes
+        .iter()
+        .map(|&byte| {
+            let inverse = (0..=255).find(|&other| times(byte, other) == 1).unwrap_or(0);
+            let bit = |i: u32| (inverse >> (i % 8)) & 1;
+            (0..8).fold(0x63, |image, i| {
+                image ^ (bit(i) ^ bit(i + 4) ^ bit(i + 5) ^ bit(i + 6) ^ bit(i + 7)) << i
+            })
+        })
+        .collect();
+    let shifted = |row: usize, column: usize| substituted[(column + row) % 4 * 4 + row];
+    let mut mixed = [0u8; 16];
+    for (i, byte) in mixed.iter_mut().enumerate() {
+        let (row, column) = (i % 4, i / 4);
+        *byte = times(2, shifted(row, column))
+            ^ times(3, shifted((row + 1) % 4, column))
+            ^ shifted((row + 2) % 4, column)
+            ^ shifted((row + 3) % 4, column);
+    }
+    let (low, high) = mixed.split_at(8);
+    let half = |bytes: &[u8], key| u64::from_le_bytes(bytes.try_into().unwrap()) ^ key;
+    [half(low, key[0]), half(high, key[1])]
+}
+
+/// The first round of the example in FIPS 197, appendix B.
+#[test]
+fn the_round_is_the_standards() {
+    let halves = |hex: u128| {
+        let bytes = hex.to_be_bytes();
+        let half = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+        [half(0), half(8)]
+    };
+    let start = halves(0x193de3be_a0f4e22b_9ac68d2a_e9f84808);
+    let key = halves(0xa0fafe17_88542cb1_23a33939_2a6c7605);
+    let end = halves(0xa49c7ff2_689f352b_6b5bea43_026a5049);
+    assert_eq!(Portable.aes_round(start, key), end);
+    assert_eq!(aes_by_steps(start, key), end);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! Every function here is `unsafe` for one reason alone, that the processor must have the
 //! instructions. A value of [`Sse2`] or [`Avx2`] is the proof that it has.
 
-use super::{Isa, Kernel, LINE, Lane, LineChoice, Portable, SALT, Word, portable};
+use super::{Isa, Kernel, LINE, Lane, LineChoice, Portable, SALT, portable};
 use std::arch::x86_64::*;
 
 /// SSE2, which every x86-64 processor has.
@@ -15,7 +15,7 @@ impl Sse2 {
     pub const ALWAYS: Sse2 = Sse2(());
 }
 
-/// AVX2 and BMI2, which every x86-64 server since 2015 has.
+/// AVX2, BMI2 and AES, which every x86-64 server since 2015 has.
 #[derive(Debug, Clone, Copy)]
 pub struct Avx2(());
 
@@ -23,18 +23,21 @@ impl Avx2 {
     /// The proof, if this processor has the instructions.
     #[inline]
     pub fn detect() -> Option<Self> {
-        (is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2")).then_some(Avx2(()))
+        let found = is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("aes");
+        found.then_some(Avx2(()))
     }
 }
 
 /// Runs the kernel in a function that is compiled with AVX2.
 #[inline]
 pub(super) fn run_avx2<K: Kernel>(isa: Avx2, kernel: K) -> K::Output {
-    #[target_feature(enable = "avx2,bmi2")]
+    #[target_feature(enable = "avx2,bmi2,aes")]
     fn inner<K: Kernel>(isa: Avx2, kernel: K) -> K::Output {
         kernel.run(isa)
     }
-    // SAFETY: `isa` was made by `Avx2::detect`, so this processor has AVX2 and BMI2.
+    // SAFETY: `isa` was made by `Avx2::detect`, so this processor has AVX2, BMI2 and AES.
     unsafe { inner(isa, kernel) }
 }
 
@@ -54,16 +57,26 @@ fn load128(bytes: &[u8], at: usize) -> __m128i {
 }
 
 impl Isa for Sse2 {
-    type X4 = [u64; 4];
+    type Block = [u64; 2];
 
     #[inline(always)]
-    fn load(self, words: [u64; 4]) -> [u64; 4] {
-        words
+    fn block(self, halves: [u64; 2]) -> [u64; 2] {
+        halves
     }
 
     #[inline(always)]
-    fn store(self, words: [u64; 4]) -> [u64; 4] {
-        words
+    fn low_half(self, block: [u64; 2]) -> u64 {
+        block[0]
+    }
+
+    #[inline(always)]
+    fn xor(self, one: [u64; 2], other: [u64; 2]) -> [u64; 2] {
+        [one[0] ^ other[0], one[1] ^ other[1]]
+    }
+
+    #[inline(always)]
+    fn aes_round(self, block: [u64; 2], key: [u64; 2]) -> [u64; 2] {
+        Portable.aes_round(block, key)
     }
 
     #[inline(always)]
@@ -198,22 +211,30 @@ unsafe fn load256(bytes: &[u8], at: usize) -> __m256i {
 }
 
 impl Isa for Avx2 {
-    type X4 = Avx2X4;
+    type Block = __m128i;
 
     #[inline(always)]
-    fn load(self, words: [u64; 4]) -> Avx2X4 {
-        // SAFETY: a value of `Avx2` proves AVX2; `words` has 32 readable bytes, and the load
-        // allows any alignment.
-        Avx2X4(unsafe { _mm256_loadu_si256(words.as_ptr().cast()) })
+    fn block(self, halves: [u64; 2]) -> __m128i {
+        // SAFETY: SSE2 is part of x86-64.
+        unsafe { _mm_set_epi64x(halves[1] as i64, halves[0] as i64) }
     }
 
     #[inline(always)]
-    fn store(self, words: Avx2X4) -> [u64; 4] {
-        let mut stored = [0; 4];
-        // SAFETY: a value of `Avx2` proves AVX2; `stored` has 32 writable bytes, and the store
-        // allows any alignment.
-        unsafe { _mm256_storeu_si256(stored.as_mut_ptr().cast(), words.0) };
-        stored
+    fn low_half(self, block: __m128i) -> u64 {
+        // SAFETY: SSE2 is part of x86-64.
+        unsafe { _mm_cvtsi128_si64(block) as u64 }
+    }
+
+    #[inline(always)]
+    fn xor(self, one: __m128i, other: __m128i) -> __m128i {
+        // SAFETY: SSE2 is part of x86-64.
+        unsafe { _mm_xor_si128(one, other) }
+    }
+
+    #[inline(always)]
+    fn aes_round(self, block: __m128i, key: __m128i) -> __m128i {
+        // SAFETY: a value of `Avx2` proves AES.
+        unsafe { _mm_aesenc_si128(block, key) }
     }
 
     #[inline(always)]
@@ -393,54 +414,5 @@ unsafe fn line_bits(choice: LineChoice) -> (__m256i, __m256i) {
         let high = _mm256_cvtepu32_epi64(_mm256_extracti128_si256::<1>(places));
         let one = _mm256_set1_epi64x(1);
         (_mm256_sllv_epi64(one, low), _mm256_sllv_epi64(one, high))
-    }
-}
-
-/// Four words in one AVX2 register. Only [`Avx2::load`](Isa::load) makes one from words, so a
-/// value proves AVX2, as a value of [`Avx2`] does.
-#[derive(Debug, Clone, Copy)]
-pub struct Avx2X4(__m256i);
-
-impl Word for Avx2X4 {
-    #[inline(always)]
-    fn add(self, other: Self) -> Self {
-        // SAFETY: `self` proves AVX2.
-        Avx2X4(unsafe { _mm256_add_epi64(self.0, other.0) })
-    }
-    #[inline(always)]
-    fn xor(self, other: Self) -> Self {
-        // SAFETY: `self` proves AVX2.
-        Avx2X4(unsafe { _mm256_xor_si256(self.0, other.0) })
-    }
-    #[inline(always)]
-    fn xor_word(self, word: u64) -> Self {
-        // SAFETY: `self` proves AVX2.
-        Avx2X4(unsafe { _mm256_xor_si256(self.0, _mm256_set1_epi64x(word as i64)) })
-    }
-    #[inline(always)]
-    fn shift_right(self, bits: u32) -> Self {
-        // SAFETY: `self` proves AVX2.
-        Avx2X4(unsafe { _mm256_srl_epi64(self.0, _mm_cvtsi32_si128(bits as i32)) })
-    }
-    #[inline(always)]
-    fn rotate<const N: u32>(self) -> Self {
-        // SAFETY: `self` proves AVX2.
-        Avx2X4(unsafe {
-            match N {
-                32 => _mm256_shuffle_epi32::<0b10_11_00_01>(self.0),
-                16 => {
-                    let by_two_bytes = _mm256_setr_epi8(
-                        6, 7, 0, 1, 2, 3, 4, 5, 14, 15, 8, 9, 10, 11, 12, 13, //
-                        6, 7, 0, 1, 2, 3, 4, 5, 14, 15, 8, 9, 10, 11, 12, 13,
-                    );
-                    _mm256_shuffle_epi8(self.0, by_two_bytes)
-                }
-                _ => {
-                    let left = _mm256_sll_epi64(self.0, _mm_cvtsi32_si128(N as i32));
-                    let right = _mm256_srl_epi64(self.0, _mm_cvtsi32_si128(64 - N as i32));
-                    _mm256_or_si256(left, right)
-                }
-            }
-        })
     }
 }
