@@ -259,7 +259,8 @@ impl FlowKey {
         if self.is_v4() {
             let (addresses, _) = self.v4_words();
             let addresses = u64::from_le_bytes(addresses);
-            for (end, address) in ends.iter_mut().zip([addresses as u32, (addresses >> 32) as u32]) {
+            for (end, address) in ends.iter_mut().zip([addresses as u32, (addresses >> 32) as u32])
+            {
                 // The version, four octets, three zeros.
                 end[..8].copy_from_slice(&(u64::from(address) << 8 | 4).to_le_bytes());
             }
