@@ -56,12 +56,13 @@ impl Twin {
     }
 
     fn insert(&mut self, places: &[(usize, u64)]) -> Result<(), Refused> {
-        if self.shape.counter > 0
+        let shape = self.shape;
+        if shape.counter > 0
             && let Some((bucket, cell)) = self.find(places)
             && let Some((remainder, copies)) = &mut self.cells(bucket)[cell]
         {
-            let largest = *remainder == (1 << self.shape.remainder) - 1;
-            let ceiling = self.shape.ceiling() - u64::from(largest);
+            let largest = *remainder == (1 << shape.remainder) - 1;
+            let ceiling = shape.ceiling() - u64::from(largest);
             if *copies == ceiling {
                 return Err(Refused::Overflow { ceiling });
             }
