@@ -3,10 +3,11 @@
 //! A bucket of 8-, 16- or 32-bit cells in 16, 32 or 64 bytes is compared in one or two vector
 //! operations ([`Lanes`]); a line of 24-bit cells, or half a one, has them in two planes, of 16 and
 //! of 8 bits ([`Split`]); a bucket of any other width up to 32 lies without gaps and is compared a 64-bit
-//! word of several cells at a time ([`Odd`]), a wider one cell by cell ([`Wide`]). Zero is the
+//! word of several cells at a time ([`Odd`]) or eight cells ([`Eights`]), a wider one cell by cell
+//! ([`Wide`]). Zero is the
 //! empty cell in all.
 
-use crate::probe::{BASE, Isa, Lane};
+use crate::probe::{BASE, Eight, Isa, Lane};
 
 /// How the cells of a bucket lie in its bytes.
 pub(crate) trait Layout: Copy {
@@ -192,6 +193,52 @@ impl Layout for Odd {
         let old = word(bytes, bit / 8 * 8);
         let new = (old & !(self.ceiling() << shift)) | (value << shift);
         bytes[at..at + 8].copy_from_slice(&new.to_le_bytes());
+    }
+}
+
+/// The same for widths up to [`Eight::WIDTH_MOST`] and whole eights of cells, compared eight at a time.
+/// Sixteen more bytes can be read after the last bucket.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Eights {
+    odd: Odd,
+    eight: Eight,
+}
+
+impl Eights {
+    pub(crate) fn new(cells: u32, width: u32) -> Self {
+        Eights { odd: Odd { cells, width }, eight: Eight::new(width) }
+    }
+}
+
+impl Layout for Eights {
+    #[inline(always)]
+    fn matches<I: Isa>(self, isa: I, bytes: &[u8], value: u64, ignored: u64) -> u64 {
+        self.marks(isa, bytes, value | ignored, ignored)
+    }
+
+    #[inline(always)]
+    fn marks<I: Isa>(self, isa: I, bytes: &[u8], value: u64, set: u64) -> u64 {
+        let mut marks = 0;
+        for i in 0..self.odd.cells / 8 {
+            let bytes = &bytes[(i * self.odd.width) as usize..];
+            marks |= isa.eight(bytes, &self.eight, value as u32, set as u32) << (8 * i);
+        }
+        marks
+    }
+
+    #[inline(always)]
+    fn offset(self, bucket: usize) -> usize {
+        self.odd.offset(bucket)
+    }
+
+    #[inline(always)]
+    fn read(self, bytes: &[u8], cell: u32) -> u64 {
+        self.odd.read(bytes, cell)
+    }
+
+    #[inline(always)]
+    fn write(self, bytes: &mut [u8], cell: u32, value: u64) {
+        self.odd.write(bytes, cell, value);
     }
 }
 
@@ -407,6 +454,11 @@ mod tests {
                     .map(|i| u64::from((values[i as usize] ^ value) & !ignored == 0) << i)
                     .sum();
                 assert_eq!(layout.matches(Portable, bucket, value, ignored), by_hand);
+                assert_eq!(layout.matches(BASE, bucket, value, ignored), by_hand);
+                let marks = layout.marks(BASE, bucket, value | ignored, ignored);
+                let span = |i| u64::MAX >> (64 - L::SPAN) << (i * L::SPAN);
+                let spans = (0..cells).filter(|i| by_hand >> i & 1 == 1).map(span);
+                assert_eq!(marks, spans.sum::<u64>());
             }
         }
         layout.clear_lowest(&mut bytes[len..], cells);
@@ -421,6 +473,9 @@ mod tests {
         for width in 5..=32 {
             for cells in [8, 16, 32] {
                 is_a_vector(Odd { cells, width }, cells, width);
+                if width <= Eight::WIDTH_MOST {
+                    is_a_vector(Eights::new(cells, width), cells, width);
+                }
             }
         }
         for width in [33, 40, 47, 56, 57, 63, 64] {

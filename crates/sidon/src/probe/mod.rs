@@ -77,11 +77,83 @@ pub trait Isa: Copy {
     /// A one in the lowest bit of each of those cells, in a line of zeros: eight little-endian words.
     fn nibble_ones(self, word: u64, cells: u32) -> [u64; LINE / 8];
 
+    /// A [`Sieve`] and a number of cells, made ready for a loop.
+    type Sieve: Copy;
+
+    /// Makes a sieve ready for so many cells of a line, at most [`SIEVED_MAX`].
+    fn sieve(self, sieve: &Sieve, cells: u32) -> Self::Sieve;
+
+    /// Whether none of the 8-bit cells of the line that `word` names is excluded.
+    fn all_admitted(self, line: &[u8; LINE], word: u64, sieve: &Self::Sieve) -> bool;
+
+    /// Which of [`Eight`] cells that lie without gaps from `bytes[0]` on are `value` once the bits of
+    /// `set` are set in them: bit `i` of the answer is cell `i`. There are sixteen bytes from byte
+    /// `width / 2` on.
+    fn eight(self, bytes: &[u8], eight: &Eight, value: u32, set: u32) -> u64;
+
     /// Whether all bits that `choice` names in the line are set.
     fn line_contains(self, line: &[u8; LINE], choice: LineChoice) -> bool;
 
     /// Sets all bits that `choice` names in the line.
     fn line_insert(self, line: &mut [u8; LINE], choice: LineChoice);
+}
+
+/// How many 8-bit cells of a line one word names.
+pub const SIEVED_MAX: u32 = 8;
+
+/// Which 8-bit cells of a line a word names, and which values exclude a key there.
+///
+/// Cell `i` is named by the product of the word and `factors[i]`, modulo 2^64: by its upper six bits.
+/// The three bits below pick one of `marks`. The key is excluded if bit `value + mark` of `excluded` is
+/// set. The highest bit is not, nor are those beyond.
+#[derive(Debug, Clone, Copy)]
+pub struct Sieve {
+    /// One factor a cell.
+    pub factors: [u64; SIEVED_MAX as usize],
+    /// One mark for each value of the three bits.
+    pub marks: [u32; 8],
+    /// One bit for each sum of value and mark.
+    pub excluded: u32,
+}
+
+/// Eight cells of one width, without gaps: where each lies.
+#[derive(Debug, Clone, Copy)]
+pub struct Eight {
+    /// The bits of a cell, 5 to [`Eight::WIDTH_MOST`].
+    width: u32,
+    /// For each cell four bytes that hold it, from the first byte on for the first four, from byte
+    /// `width / 2` on for the others.
+    bytes: [u8; 32],
+    /// How far the cell is to be moved down in them.
+    shifts: [u32; 8],
+}
+
+impl Eight {
+    /// The widest cell that four bytes hold wherever it begins.
+    pub const WIDTH_MOST: u32 = 25;
+
+    /// Cells of this width.
+    ///
+    /// # Panics
+    /// Unless the width is 5 to [`Eight::WIDTH_MOST`].
+    pub fn new(width: u32) -> Self {
+        assert!((5..=Self::WIDTH_MOST).contains(&width), "no cell of {width} bits");
+        let (mut bytes, mut shifts) = ([0; 32], [0; 8]);
+        for (i, shift) in (0..).zip(&mut shifts) {
+            let bit = i * width - if i < 4 { 0 } else { width / 2 * 8 };
+            for byte in 0..4 {
+                bytes[(4 * i + byte) as usize] = (bit / 8 + byte) as u8;
+            }
+            *shift = bit % 8;
+        }
+        Eight { width, bytes, shifts }
+    }
+
+    /// The largest value of a cell.
+    #[inline(always)]
+    fn ceiling(&self) -> u32 {
+        u32::MAX >> (32 - self.width)
+    }
 }
 
 /// Which bits of a 64-byte line stand for a key.

@@ -1,6 +1,6 @@
 //! The definition of every operation, in plain Rust.
 
-use super::{Isa, LINE, Lane, LineChoice, SALT, aes};
+use super::{Eight, Isa, LINE, Lane, LineChoice, SALT, Sieve, aes};
 
 /// Plain Rust, for any processor.
 #[derive(Debug, Clone, Copy)]
@@ -79,6 +79,40 @@ impl Isa for Portable {
             rest <<= 7;
         }
         ones
+    }
+
+    type Sieve = (Sieve, u32);
+
+    #[inline(always)]
+    fn sieve(self, sieve: &Sieve, cells: u32) -> (Sieve, u32) {
+        debug_assert!(cells <= super::SIEVED_MAX, "the word names no more cells");
+        debug_assert!(sieve.excluded >> 31 == 0, "what lies beyond is not excluded");
+        (*sieve, cells)
+    }
+
+    #[inline(always)]
+    fn all_admitted(self, line: &[u8; LINE], word: u64, sieve: &(Sieve, u32)) -> bool {
+        let (sieve, cells) = sieve;
+        let mut excluded = 0;
+        for factor in &sieve.factors[..*cells as usize] {
+            let named = word.wrapping_mul(*factor);
+            let value = u32::from(line[(named >> 58) as usize]);
+            let index = value + sieve.marks[(named >> 55) as usize % 8];
+            excluded |= sieve.excluded >> index.min(31);
+        }
+        excluded & 1 == 0
+    }
+
+    #[inline(always)]
+    fn eight(self, bytes: &[u8], eight: &Eight, value: u32, set: u32) -> u64 {
+        let mut mask = 0;
+        for i in 0..8 {
+            let bit = (i * eight.width) as usize;
+            let word = bytes[bit / 8..][..4].try_into().expect("a slice of four bytes");
+            let cell = (u32::from_le_bytes(word) >> (bit % 8)) & eight.ceiling();
+            mask |= u64::from(cell | set == value) << i;
+        }
+        mask
     }
 
     #[inline(always)]

@@ -153,6 +153,51 @@ proptest! {
         prop_assert_eq!(twins, [aes_by_steps(block, key)[0], block[1] ^ key[0]]);
         prop_assert_eq!(Portable.aes_round(block, key), aes_by_steps(block, key));
     }
+
+    #[test]
+    fn sieves_agree_on_any_word(
+        word: u64,
+        cells in 0u32..=SIEVED_MAX,
+        values in prop::array::uniform32(0u8..40),
+        excluded: u32,
+        factors: [u64; 8],
+        marks in prop::array::uniform8(0u32..60),
+    ) {
+        let mut line = [0u8; LINE];
+        line[..32].copy_from_slice(&values);
+        line[32..].copy_from_slice(&values.map(|value| value.wrapping_mul(7)));
+        // Few bits, so that all cells may pass; and many, so that one may stop the key.
+        let excluded = excluded >> 1;
+        for excluded in [excluded & excluded.rotate_left(7) & excluded.rotate_left(12), excluded, 0] {
+            let sieve = Sieve { factors, marks, excluded };
+            let admitted = (0..cells as usize).all(|i| {
+                let named = word.wrapping_mul(factors[i]);
+                let index = u32::from(line[(named >> 58) as usize]) + marks[(named << 6 >> 61) as usize];
+                index >= 31 || (excluded >> index) & 1 == 0
+            });
+            let answers = twins_agree!(|isa| isa.all_admitted(&line, word, &isa.sieve(&sieve, cells)));
+            prop_assert_eq!(answers, admitted);
+        }
+    }
+
+    #[test]
+    fn eights_agree_on_any_cells(width in 5u32..=Eight::WIDTH_MOST, cells in prop::array::uniform8(0u32..5), set in 0u32..4) {
+        let eight = Eight::new(width);
+        // A few values, small and large, between ones: what lies beside a cell is not looked at.
+        let ceiling = u32::MAX >> (32 - width);
+        let cells = cells.map(|cell| if cell < 3 { cell } else { ceiling - (cell - 3) });
+        let mut bytes = vec![0xff; (width as usize / 2 + 16).max(width as usize)];
+        for (i, cell) in cells.into_iter().enumerate() {
+            for j in 0..width as usize {
+                let bit = i * width as usize + j;
+                bytes[bit / 8] &= !(u8::from(cell >> j & 1 == 0) << (bit % 8));
+            }
+        }
+        for value in cells {
+            let by_hand = cells.iter().enumerate().map(|(i, cell)| u64::from(cell | set == value | set) << i).sum::<u64>();
+            prop_assert_eq!(twins_agree!(|isa| isa.eight(&bytes, &eight, value | set, set)), by_hand);
+        }
+    }
 }
 
 /// The product in the field of AES, bit by bit.

@@ -3,7 +3,7 @@
 //! Every function here is `unsafe` for one reason alone, that the processor must have the
 //! instructions. A value of [`Sse2`] or [`Avx2`] is the proof that it has.
 
-use super::{Isa, Kernel, LINE, Lane, LineChoice, Portable, SALT, portable};
+use super::{Eight, Isa, Kernel, LINE, Lane, LineChoice, Portable, SALT, Sieve, portable};
 use std::arch::x86_64::*;
 
 /// SSE2, which every x86-64 processor has.
@@ -188,6 +188,23 @@ impl Isa for Sse2 {
     #[inline(always)]
     fn nibble_ones(self, word: u64, cells: u32) -> [u64; LINE / 8] {
         Portable.nibble_ones(word, cells)
+    }
+
+    type Sieve = (Sieve, u32);
+
+    #[inline(always)]
+    fn sieve(self, sieve: &Sieve, cells: u32) -> (Sieve, u32) {
+        Portable.sieve(sieve, cells)
+    }
+
+    #[inline(always)]
+    fn all_admitted(self, line: &[u8; LINE], word: u64, sieve: &(Sieve, u32)) -> bool {
+        Portable.all_admitted(line, word, sieve)
+    }
+
+    #[inline(always)]
+    fn eight(self, bytes: &[u8], eight: &Eight, value: u32, set: u32) -> u64 {
+        Portable.eight(bytes, eight, value, set)
     }
 
     #[inline(always)]
@@ -415,6 +432,83 @@ impl Isa for Avx2 {
         }
     }
 
+    type Sieve = Avx2Sieve;
+
+    #[inline(always)]
+    fn sieve(self, sieve: &Sieve, cells: u32) -> Avx2Sieve {
+        let (_, cells) = Portable.sieve(sieve, cells);
+        // Lanes are in the order that picking halves of two registers leaves.
+        let order = [0, 1, 4, 5, 2, 3, 6, 7];
+        let asked = (0..8).filter(|&lane| order[lane] < cells).map(|lane| 1 << lane).sum();
+        // SAFETY: a value of `Avx2` proves AVX2; `factors` and `marks` have the 64 and 32 bytes that
+        // are read, and the loads allow any alignment.
+        unsafe {
+            let factors = sieve.factors.as_ptr().cast::<__m256i>();
+            let factors = [_mm256_loadu_si256(factors), _mm256_loadu_si256(factors.add(1))];
+            let [a, b] = factors;
+            let marks = _mm256_loadu_si256(sieve.marks.as_ptr().cast());
+            let excluded = _mm256_set1_epi32(sieve.excluded.reverse_bits() as i32);
+            let (low, high) = (even_halves(a, b), odd_halves(a, b));
+            Avx2Sieve { factors, low, high, marks, excluded, asked }
+        }
+    }
+
+    #[inline(always)]
+    fn all_admitted(self, line: &[u8; LINE], word: u64, sieve: &Avx2Sieve) -> bool {
+        // SAFETY: a value of `Avx2` proves AVX2; `load256` checks its own bounds.
+        let excluded = unsafe {
+            // The upper half of each product, of 64 bits by parts of 32.
+            let low = _mm256_set1_epi32(word as i32);
+            let high = _mm256_set1_epi32((word >> 32) as i32);
+            let [a, b] = sieve.factors;
+            let carried = odd_halves(_mm256_mul_epu32(low, a), _mm256_mul_epu32(low, b));
+            let crossed = _mm256_add_epi32(
+                _mm256_mullo_epi32(low, sieve.high),
+                _mm256_mullo_epi32(high, sieve.low),
+            );
+            let named = _mm256_add_epi32(carried, crossed);
+
+            // Four bits name a dword of the line, the upper one its half; a permutation looks at
+            // the lower three bits of its indices alone, and a blend at the highest.
+            let dword = _mm256_srli_epi32::<28>(named);
+            let lower = _mm256_permutevar8x32_epi32(load256(line, 0), dword);
+            let upper = _mm256_permutevar8x32_epi32(load256(line, 32), dword);
+            let values = _mm256_castps_si256(_mm256_blendv_ps(
+                _mm256_castsi256_ps(lower),
+                _mm256_castsi256_ps(upper),
+                _mm256_castsi256_ps(named),
+            ));
+            // Two bits name its byte, the next three the mark.
+            let rest = _mm256_srli_epi32::<23>(named);
+            let place = _mm256_and_si256(rest, _mm256_set1_epi32(24));
+            let values = _mm256_and_si256(_mm256_srlv_epi32(values, place), _mm256_set1_epi32(255));
+            let index = _mm256_add_epi32(values, _mm256_permutevar8x32_epi32(sieve.marks, rest));
+            let index = _mm256_min_epu32(index, _mm256_set1_epi32(31));
+            // The bit of the index becomes the sign.
+            let excluded = _mm256_sllv_epi32(sieve.excluded, index);
+            _mm256_movemask_ps(_mm256_castsi256_ps(excluded))
+        };
+        excluded & sieve.asked == 0
+    }
+
+    #[inline(always)]
+    fn eight(self, bytes: &[u8], eight: &Eight, value: u32, set: u32) -> u64 {
+        // SAFETY: a value of `Avx2` proves AVX2; `load128` checks its own bounds; the fields have
+        // the 32 bytes that are read, and the loads allow any alignment.
+        unsafe {
+            let places = _mm256_loadu_si256(eight.bytes.as_ptr().cast());
+            let shifts = _mm256_loadu_si256(eight.shifts.as_ptr().cast());
+            let ceiling = _mm256_set1_epi32(eight.ceiling() as i32);
+            let (four, others) = (load128(bytes, 0), load128(bytes, eight.width as usize / 2));
+            let both = _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(four), others);
+            let cells = _mm256_srlv_epi32(_mm256_shuffle_epi8(both, places), shifts);
+            let cells = _mm256_and_si256(cells, ceiling);
+            let cells = _mm256_or_si256(cells, _mm256_set1_epi32(set as i32));
+            let equal = _mm256_cmpeq_epi32(cells, _mm256_set1_epi32(value as i32));
+            u64::from(_mm256_movemask_ps(_mm256_castsi256_ps(equal)) as u32)
+        }
+    }
+
     #[inline(always)]
     fn line_contains(self, line: &[u8; LINE], choice: LineChoice) -> bool {
         // SAFETY: a value of `Avx2` proves AVX2; `load256` checks its own bounds.
@@ -438,6 +532,32 @@ impl Isa for Avx2 {
             _mm256_storeu_si256(line.as_mut_ptr().cast(), low);
             _mm256_storeu_si256(line.as_mut_ptr().add(32).cast(), high);
         }
+    }
+}
+
+/// The lower halves of eight words, those of `a` first in each half of the register.
+///
+/// # Safety
+/// The processor must have AVX2.
+#[inline(always)]
+unsafe fn even_halves(a: __m256i, b: __m256i) -> __m256i {
+    // SAFETY: the caller has AVX2.
+    unsafe {
+        let (a, b) = (_mm256_castsi256_ps(a), _mm256_castsi256_ps(b));
+        _mm256_castps_si256(_mm256_shuffle_ps::<0b10_00_10_00>(a, b))
+    }
+}
+
+/// Their upper halves.
+///
+/// # Safety
+/// The processor must have AVX2.
+#[inline(always)]
+unsafe fn odd_halves(a: __m256i, b: __m256i) -> __m256i {
+    // SAFETY: the caller has AVX2.
+    unsafe {
+        let (a, b) = (_mm256_castsi256_ps(a), _mm256_castsi256_ps(b));
+        _mm256_castps_si256(_mm256_shuffle_ps::<0b11_01_11_01>(a, b))
     }
 }
 
@@ -466,4 +586,18 @@ unsafe fn line_bits(choice: LineChoice) -> (__m256i, __m256i) {
         let one = _mm256_set1_epi64x(1);
         (_mm256_sllv_epi64(one, low), _mm256_sllv_epi64(one, high))
     }
+}
+
+/// A sieve in AVX2 registers. Only [`Avx2::sieve`](Isa::sieve) makes one.
+#[derive(Debug, Clone, Copy)]
+pub struct Avx2Sieve {
+    factors: [__m256i; 2],
+    /// The lower and upper halves of the factors.
+    low: __m256i,
+    high: __m256i,
+    marks: __m256i,
+    /// What is excluded, the lowest bit highest.
+    excluded: __m256i,
+    /// The lanes of the cells that are asked.
+    asked: i32,
 }

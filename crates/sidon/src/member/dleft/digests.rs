@@ -22,7 +22,10 @@ use crate::{
 /// of its own for them.
 macro_rules! with_shape {
     ($shape:expr, |$layout:ident, $D:ident| $body:expr) => {{
-        use crate::cells::bucket::{Lanes, Odd};
+        use crate::{
+            cells::bucket::{Eights, Lanes, Odd},
+            probe::Eight,
+        };
         macro_rules! with {
             ($subtables:expr, $of:expr) => {{
                 const $D: usize = $subtables;
@@ -38,12 +41,13 @@ macro_rules! with_shape {
             (2, 16, 32) => with!(2, Lanes::<u16, 64>::NEW),
             (2, 32, 8) => with!(2, Lanes::<u32, 32>::NEW),
             (2, 32, 16) => with!(2, Lanes::<u32, 64>::NEW),
-            (2, width, cells) => with!(2, Odd { cells, width }),
+            (2, width @ ..=Eight::WIDTH_MOST, cells) => with!(2, Eights::new(cells, width)),
             (4, 16, 8) => with!(4, Lanes::<u16, 16>::NEW),
             (4, 16, 16) => with!(4, Lanes::<u16, 32>::NEW),
-            (4, width, cells) => with!(4, Odd { cells, width }),
+            (4, width @ ..=Eight::WIDTH_MOST, cells) => with!(4, Eights::new(cells, width)),
             (_, 16, 8) => with!(ANY, Lanes::<u16, 16>::NEW),
             (_, 16, 16) => with!(ANY, Lanes::<u16, 32>::NEW),
+            (_, width @ ..=Eight::WIDTH_MOST, cells) => with!(ANY, Eights::new(cells, width)),
             (_, width, cells) => with!(ANY, Odd { cells, width }),
         }
     }};
