@@ -4,7 +4,8 @@ import assert from "node:assert/strict";
 
 const { ADDRESS, CHROMIUM, OUT } = process.env;
 const browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] });
-const page = await (await browser.newContext({ viewport: { width: 1280, height: 900 }, colorScheme: "light" })).newPage();
+const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, colorScheme: "light" });
+const page = await context.newPage();
 const problems = [];
 const elsewhere = [];
 page.on("console", (message) => {
@@ -70,6 +71,10 @@ await shot("connections-light");
 await page.keyboard.press("End");
 assert.equal(await page.isVisible("#ledger"), true);
 assert.match(await page.textContent("#equation"), /Every packet is accounted for/);
+// What the run before left, and the files.
+assert.match(await page.textContent("#found"), /did not end by itself.* is lost, 2 s at the most\. Its last file is sidon-/);
+assert.match(await page.textContent("#saved"), /the last file of the run before\s*sidon-/);
+assert.match(await page.textContent("#c-saved"), /one for every 86,400 s, in /);
 await shot("ledger-light");
 await page.keyboard.press("Home");
 assert.equal(await page.isVisible("#overview"), true);
@@ -86,9 +91,7 @@ assert.notEqual(await ground(), light);
 await page.evaluate(() => localStorage.clear());
 for (const prefers of ["dark", "light", "dark"]) {
   await page.emulateMedia({ colorScheme: prefers });
-  // The page is told with the next frame.
-  await page.waitForTimeout(500);
-  await page.waitForFunction((theme) => document.documentElement.dataset.theme === theme, prefers);
+  await page.waitForFunction((theme) => document.documentElement.dataset.theme === theme, prefers, { polling: 100 });
 }
 
 // The scan and the flood come: alarms, and memory that has not moved.
@@ -115,6 +118,14 @@ await page.click("#tab-overview");
 await page.waitForTimeout(1500);
 await shot("overview-light");
 
+// Links that need the token have it.
+for (const [path, words] of [["/metrics", /sidon_packets_total [0-9]/], ["/api/v1/report", /"version":1/]]) {
+  const [opened] = await Promise.all([context.waitForEvent("page"), page.click(`footer a[href="${path}"]`)]);
+  await opened.waitForLoadState();
+  assert.match(await opened.textContent("body"), words);
+  await opened.close();
+}
+
 // Pause stops it.
 await page.click("#pause");
 await page.waitForTimeout(1200);
@@ -137,4 +148,4 @@ assert.ok(images.length === 4 && images.every(([role, label]) => role === "img" 
 assert.deepEqual(problems, []);
 assert.deepEqual(elsewhere, []);
 await browser.close();
-console.log("the page holds: token, tables, questions, tabs, dark mode, alarms, pause, small screen");
+console.log("the page holds: token, saved files, links, tables, questions, tabs, dark mode, alarms, pause, small screen");

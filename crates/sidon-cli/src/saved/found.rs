@@ -161,16 +161,17 @@ impl Found {
     /// The same in words, nothing if there was nothing.
     pub(crate) fn words(&self) -> Vec<String> {
         let mut words = Vec::new();
-        let last = self.last.as_ref().map(|last| {
-            format!("the last file is {}, up to {}", last.name, time::iso8601(last.until_ns))
-        });
+        let last = self
+            .last
+            .as_ref()
+            .map(|last| format!("the last file is {}, up to {}", last.name, second(last.until_ns)));
         match (&self.note, last) {
             (Some(note), last) => {
                 let mut lost = "the run before did not end by itself".to_owned();
                 let period = rotate::words(note.period_ns);
                 lost += &match note.until_ns {
                     Some(until) => {
-                        format!(": what it saw after {} is lost", time::iso8601(until))
+                        format!(": what it saw after {} is lost", second(until))
                     }
                     None => ": what it saw is lost".to_owned(),
                 };
@@ -211,6 +212,11 @@ impl Found {
             "damaged": self.damaged,
         })
     }
+}
+
+/// A time to the second.
+fn second(time_ns: u64) -> String {
+    format!("{}Z", &time::iso8601(time_ns)[..19])
 }
 
 /// Whether it is what a writer that was killed leaves behind.

@@ -138,6 +138,7 @@ function evidence(alarm) {
 }
 
 const clock = (iso) => iso.slice(11, 19);
+const moment = (iso) => (iso ? `${iso.slice(0, 10)} ${clock(iso)} UTC` : "");
 
 function alarmList(list, alarms) {
   if (list.dataset.empty === "yes" || alarms.length === 0) list.replaceChildren();
@@ -185,7 +186,7 @@ function show(all) {
   text($("status"), all.source.status === "running" ? "running" : "over");
   $("status").className = `pill ${all.source.status}`;
   $("status").title = all.source.detail || "";
-  const since = all.saved && all.saved.period_start ? ` since ${clock(all.saved.period_start)}` : "";
+  const since = all.saved && report.first ? ` since ${clock(report.first)}` : "";
   text($("updated"), `${whole(report.packets)} packets${since}, ${clock(all.time)} UTC`);
 
   text($("t-pps"), whole(all.rates.packets_per_second));
@@ -265,7 +266,7 @@ function showSaved(saved) {
   if (!saved) return;
   const { found } = saved;
   const killed = found && !found.ended_by_itself;
-  const after = killed && found.lost_after ? ` after ${found.lost_after}` : "";
+  const after = killed && found.lost_after ? ` after ${moment(found.lost_after)}` : "";
   const lost = killed ? `The run before did not end by itself: what it saw${after} is lost, ${whole(found.lost_seconds_at_most)} s at the most.` : "";
   text($("found"), saved.error || `${lost} ${found && found.last_file ? `Its last file is ${found.last_file}.` : ""}`.trim());
   text($("c-saved"), `one for every ${whole(saved.period_seconds)} s, in ${saved.directory}; all tables are of the period of now`);
@@ -273,9 +274,9 @@ function showSaved(saved) {
     ["files of this run", { n: whole(saved.files) }],
     ["packets in them", { n: whole(saved.packets) }],
     ["the last of them", { n: saved.last_file || "none yet" }],
-    ["up to", { n: saved.last_file_until || "" }],
+    ["up to", { n: moment(saved.last_file_until) }],
     ["periods that could not be written", { n: whole(saved.failed) }],
-    ...(found ? [["the last file of the run before", { n: found.last_file || "none" }], ["up to", { n: found.last_file_until || "" }],
+    ...(found ? [["the last file of the run before", { n: found.last_file || "none" }], ["up to", { n: moment(found.last_file_until) }],
       ["half-written files removed", { n: whole(found.half_written_removed) }]] : []),
   ]);
 }
@@ -437,6 +438,8 @@ $("pause").addEventListener("click", () => {
 
 async function tick() {
   clearTimeout(timer);
+  // Not every browser tells of every change.
+  if (document.documentElement.dataset.theme !== theme()) showTheme();
   if (!paused && !document.hidden) {
     try {
       const answer = await get("/api/v1/report");
