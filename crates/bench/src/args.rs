@@ -79,9 +79,9 @@ mod tests {
     fn only_names_a_section_or_a_part_of_a_name() {
         let hash = args("bench --only hash");
         assert!(hash.wants("hash", "xxh3_64"));
-        assert!(!hash.wants("member", "hash_set+sip"));
+        assert!(!hash.wants("member", "hash_set+ours"));
         let some = args("bench --only blocked --only sbbf");
-        assert!(some.wants("member", "blocked_single") && some.wants("member", "sbbf+sip"));
+        assert!(some.wants("member", "blocked_single") && some.wants("member", "sbbf+ours"));
         assert!(!some.wants("member", "bloom"));
         assert!(args("bench").wants("machine", "memory_huge"));
         assert!(args("bench --only top").names("top") && !args("bench").names("top"));

@@ -12,10 +12,10 @@ pub(crate) trait Hash64 {
     fn hash(key: &Tuple) -> u64;
 }
 
-/// Sidon's own digest: SipHash-1-3, key by key.
-pub(crate) struct Sip;
+/// Sidon's own digest, key by key.
+pub(crate) struct Ours;
 
-impl Hash64 for Sip {
+impl Hash64 for Ours {
     #[inline(always)]
     fn hash(key: &Tuple) -> u64 {
         key.digest(SEED).0
@@ -47,17 +47,17 @@ impl Hash64 for Rapid {
 /// Sidon's digest for peers that take a `BuildHasher`. It knows byte strings that come in one
 /// piece, such as a tuple, and nothing else.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct SipState(u64);
+pub(crate) struct OursState(u64);
 
-impl BuildHasher for SipState {
-    type Hasher = SipState;
+impl BuildHasher for OursState {
+    type Hasher = OursState;
     #[inline]
-    fn build_hasher(&self) -> SipState {
-        SipState(0)
+    fn build_hasher(&self) -> OursState {
+        OursState(0)
     }
 }
 
-impl Hasher for SipState {
+impl Hasher for OursState {
     #[inline]
     fn write(&mut self, bytes: &[u8]) {
         self.0 = bytes.digest(SEED).0;
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn the_hasher_of_a_tuple_is_its_digest() {
         let key: Tuple = *b"thirteenbytes";
-        assert_eq!(SipState::default().hash_one(key), Sip::hash(&key));
+        assert_eq!(OursState::default().hash_one(key), Ours::hash(&key));
         assert_eq!(Identity::default().hash_one(7u64), 7);
     }
 }

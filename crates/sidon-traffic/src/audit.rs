@@ -6,7 +6,7 @@
 
 use crate::{
     FlowKey,
-    batch::{Column, Lane},
+    batch::{Columns, Lane},
     monitor::{
         connections,
         p2p::{self, P2p, Suspect},
@@ -14,7 +14,7 @@ use crate::{
         sources::Sources,
     },
 };
-use sidon::count::{Stored, Top};
+use sidon::count::{Stored, Top, top::Pick};
 use std::{
     collections::{HashMap, HashSet},
     hash::Hash,
@@ -162,11 +162,12 @@ impl Finding {
 }
 
 impl Twin {
-    /// Counts a batch.
-    pub fn add(&mut self, lane: &Lane) {
-        add(&mut self.flows, &lane.flows);
-        add(&mut self.hosts, &lane.hosts);
-        add(&mut self.ports, &lane.ports);
+    /// Counts what a lane picks out of a batch.
+    pub fn add(&mut self, lane: &Lane, columns: &Columns) {
+        let Columns { flows, hosts, ports, amounts, .. } = columns;
+        add(&mut self.flows, &lane.flows, flows, amounts);
+        add(&mut self.hosts, &lane.hosts, hosts.as_flattened(), amounts);
+        add(&mut self.ports, &lane.ports, ports, amounts);
     }
 
     /// Takes in an address that was known before the first packet.
@@ -204,9 +205,15 @@ impl Twin {
     }
 }
 
-fn add<K: Stored + Hash>(twin: &mut HashMap<K, [u64; 2]>, column: &Column<K>) {
-    for (key, [bytes, packets]) in column.keys.iter().zip(&column.amounts) {
-        let amounts = twin.entry(*key).or_default();
+fn add<K: Stored + Hash>(
+    twin: &mut HashMap<K, [u64; 2]>,
+    picks: &[Pick],
+    keys: &[K],
+    amounts: &[[u64; 2]],
+) {
+    for pick in picks {
+        let [bytes, packets] = amounts[pick.amounts as usize];
+        let amounts = twin.entry(keys[pick.key as usize]).or_default();
         amounts[0] += bytes;
         amounts[1] += packets;
     }

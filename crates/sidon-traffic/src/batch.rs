@@ -5,65 +5,37 @@
 //!        -> two hosts -> digests ->
 //!        -> port      -> digest  ->
 //! ```
-//! A batch is filled by one thread and read by the owners of its lanes. Its columns are made once,
-//! as long as they can get: nothing is allocated per packet.
+//! A batch is filled by one thread and read by the owners of its lanes. Keys and amounts lie side by
+//! side in columns that all lanes share; a lane picks its own out of them. Columns and lanes are made
+//! once, as long as they can get: nothing is allocated per packet.
 
 use crate::{
     FlowKey, Packet,
     budget::SHARDS,
     monitor::sizes::{self, Host, Port},
 };
-use sidon::{Digest, Key, Seed, count::Stored};
+use sidon::{
+    Digest, Key, Seed,
+    count::top::Pick,
+    probe::{self, Isa, Kernel},
+};
 use std::net::IpAddr;
 
 /// Packets in a batch.
 pub const PACKETS: usize = 512;
 
-/// Keys with their digests and amounts: bytes and packets.
-#[derive(Debug)]
-pub struct Column<K> {
-    /// The keys' digests under the engine's seed.
-    pub digests: Vec<Digest>,
-    /// The keys.
-    pub keys: Vec<K>,
-    /// Bytes and packets.
-    pub amounts: Vec<[u64; 2]>,
-}
-
-impl<K: Stored> Column<K> {
-    fn with_room(room: usize) -> Self {
-        Column {
-            digests: Vec::with_capacity(room),
-            keys: Vec::with_capacity(room),
-            amounts: Vec::with_capacity(room),
-        }
-    }
-
-    #[inline]
-    fn push(&mut self, digest: Digest, key: K, amounts: [u64; 2]) {
-        self.digests.push(digest);
-        self.keys.push(key);
-        self.amounts.push(amounts);
-    }
-
-    fn clear(&mut self) {
-        self.digests.clear();
-        self.keys.clear();
-        self.amounts.clear();
-    }
-}
-
-/// What one shard is given.
+/// What one shard is given: what it is to pick out of the batch's columns, in the order of the
+/// packets.
 #[derive(Debug)]
 pub struct Lane {
     /// Flows of this shard.
-    pub flows: Column<FlowKey>,
+    pub flows: Vec<Pick>,
     /// Hosts of this shard.
-    pub hosts: Column<Host>,
+    pub hosts: Vec<Pick>,
     /// Ports of this shard.
-    pub ports: Column<Port>,
-    /// Sources of this shard: the index of the packet in the batch, and the address.
-    pub sources: Vec<(u16, IpAddr)>,
+    pub ports: Vec<Pick>,
+    /// Packets whose source addresses are of this shard.
+    pub sources: Vec<u16>,
     /// Addresses that are not new from here on.
     pub known: Vec<IpAddr>,
 }
@@ -71,9 +43,9 @@ pub struct Lane {
 impl Lane {
     fn new() -> Self {
         Lane {
-            flows: Column::with_room(PACKETS),
-            hosts: Column::with_room(2 * PACKETS),
-            ports: Column::with_room(PACKETS),
+            flows: Vec::with_capacity(PACKETS),
+            hosts: Vec::with_capacity(2 * PACKETS),
+            ports: Vec::with_capacity(PACKETS),
             sources: Vec::with_capacity(PACKETS),
             known: Vec::new(),
         }
@@ -83,15 +55,32 @@ impl Lane {
 /// Some packets, and what each shard is to do with them.
 #[derive(Debug)]
 pub struct Batch {
-    /// The packets, in the order in which they came.
+    /// The packets, in the order in which they came, no more than [`PACKETS`].
     pub packets: Vec<Packet>,
     /// The digests of their undirected flows under the engine's seed, once sorted.
     pub flows: Vec<Digest>,
+    /// What the lanes pick from, once sorted.
+    pub columns: Columns,
     /// One for each shard.
     pub lanes: Vec<Lane>,
     /// What each packet stands for, bytes and packets, if one of them stands for more than itself.
     weights: Vec<[u64; 2]>,
-    scratch: Scratch,
+}
+
+/// The keys of the packets and what they count for, [`PACKETS`] of each: of fewer packets, the last
+/// mean nothing.
+#[derive(Debug)]
+pub struct Columns {
+    /// Undirected flows.
+    pub flows: Vec<FlowKey>,
+    /// Source and destination of each packet.
+    pub hosts: Vec<[Host; 2]>,
+    /// The digests of the sources.
+    pub sources: Vec<Digest>,
+    /// Ports; anything where there is none.
+    pub ports: Vec<Port>,
+    /// Bytes and packets.
+    pub amounts: Vec<[u64; 2]>,
 }
 
 /// What a packet counts for: bytes and packets.
@@ -116,36 +105,29 @@ impl Weigh for &[[u64; 2]] {
     }
 }
 
-/// Keys of a whole batch before they are sorted.
-#[derive(Debug)]
-struct Scratch {
-    flows: Vec<FlowKey>,
-    hosts: Vec<Host>,
-    subnets: Vec<[u8; 9]>,
-    digests: Vec<Digest>,
-}
-
 impl Batch {
     /// An empty batch.
     pub fn new() -> Self {
+        let nobody = FlowKey::v4([0; 4], [0; 4], [0; 2], 0);
         Batch {
             packets: Vec::with_capacity(PACKETS),
             flows: vec![Digest(0); PACKETS],
+            columns: Columns {
+                flows: vec![nobody; PACKETS],
+                hosts: vec![[[0; 17]; 2]; PACKETS],
+                sources: vec![Digest(0); PACKETS],
+                ports: vec![[0; 3]; PACKETS],
+                amounts: vec![[0; 2]; PACKETS],
+            },
             lanes: (0..SHARDS).map(|_| Lane::new()).collect(),
             weights: Vec::new(),
-            scratch: Scratch {
-                flows: Vec::with_capacity(PACKETS),
-                hosts: Vec::with_capacity(2 * PACKETS),
-                subnets: Vec::with_capacity(PACKETS),
-                digests: vec![Digest(0); 2 * PACKETS],
-            },
         }
     }
 
     /// Whether it holds as many packets as it can.
     #[inline]
     pub fn is_full(&self) -> bool {
-        self.packets.len() == PACKETS
+        self.packets.len() >= PACKETS
     }
 
     /// Adds a packet that stands for so many bytes and packets.
@@ -186,47 +168,22 @@ impl Batch {
     }
 
     fn sort_by(&mut self, seed: Seed, weights: impl Weigh) {
-        let Batch { packets, flows, lanes, scratch, .. } = self;
-        scratch.flows.clear();
-        scratch.hosts.clear();
-        scratch.subnets.clear();
-        for packet in &*packets {
-            scratch.flows.push(packet.flow.undirected());
-            let source = sizes::host(packet.flow.source());
-            scratch.subnets.push(subnet(&source));
-            scratch.hosts.push(source);
-            scratch.hosts.push(sizes::host(packet.flow.destination()));
-        }
-        hash(seed, &scratch.flows, flows);
-        let all = packets.iter().zip(&scratch.flows).zip(&*flows);
-        for (index, ((packet, &key), &digest)) in all.enumerate() {
-            let amounts = weights.weigh(index, packet);
-            lanes[shard(digest)].flows.push(digest, key, amounts);
-            if let Some(port) = sizes::port(packet) {
-                let digest = port.digest(seed);
-                lanes[shard(digest)].ports.push(digest, port, amounts);
-            }
-        }
-        hash(seed, &scratch.hosts, &mut scratch.digests);
-        let pairs = scratch.hosts.as_chunks::<2>().0.iter().zip(scratch.digests.as_chunks::<2>().0);
-        for (index, (packet, (hosts, digests))) in packets.iter().zip(pairs).enumerate() {
-            let amounts = weights.weigh(index, packet);
-            for (&host, &digest) in hosts.iter().zip(digests) {
-                lanes[shard(digest)].hosts.push(digest, host, amounts);
-                if hosts[0] == hosts[1] {
-                    // Who speaks to itself is one host.
-                    break;
-                }
-            }
-        }
-        hash(seed, &scratch.subnets, &mut scratch.digests);
-        for ((index, packet), &digest) in packets.iter().enumerate().zip(&scratch.digests) {
-            if weights.weigh(index, packet) == [0, 0] {
-                // A packet that must have been, and that nobody counted, shows no source.
-                continue;
-            }
-            lanes[shard(digest)].sources.push((index as u16, packet.flow.source()));
-        }
+        let Batch { packets, flows, columns, lanes, .. } = self;
+        assert!(packets.len() <= PACKETS, "{} packets in a batch", packets.len());
+        let length = packets.len();
+        let Columns { flows: keys, hosts, sources, ports, amounts } = columns;
+        probe::dispatch(Sort {
+            seed,
+            weights,
+            packets: &packets[..length],
+            digests: &mut flows[..length],
+            keys: &mut keys[..length],
+            hosts: &mut hosts[..length],
+            sources: &mut sources[..length],
+            ports: &mut ports[..length],
+            amounts: &mut amounts[..length],
+            lanes,
+        });
     }
 }
 
@@ -236,21 +193,73 @@ impl Default for Batch {
     }
 }
 
+/// The loop over the packets of a batch. All columns are of one length.
+struct Sort<'a, W> {
+    seed: Seed,
+    weights: W,
+    packets: &'a [Packet],
+    digests: &'a mut [Digest],
+    keys: &'a mut [FlowKey],
+    hosts: &'a mut [[Host; 2]],
+    sources: &'a mut [Digest],
+    ports: &'a mut [Port],
+    amounts: &'a mut [[u64; 2]],
+    lanes: &'a mut [Lane],
+}
+
+impl<W: Weigh> Kernel for Sort<'_, W> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self, isa: I) {
+        let Sort { seed, weights, packets, digests, lanes, .. } = self;
+        for (index, packet) in packets.iter().enumerate() {
+            let at = index as u32;
+            let flow = packet.flow.undirected();
+            let digest = flow.digest_by(isa, seed);
+            (self.keys[index], digests[index]) = (flow, digest);
+            lanes[shard(digest)].flows.push(Pick { digest, key: at, amounts: at });
+
+            let [source, destination] = packet.flow.ends();
+            self.hosts[index] = [source, destination];
+            let [by_source, by_destination] =
+                [source.digest_by(isa, seed), destination.digest_by(isa, seed)];
+            self.sources[index] = by_source;
+            let pick = Pick { digest: by_source, key: 2 * at, amounts: at };
+            lanes[shard(by_source)].hosts.push(pick);
+            // Who speaks to itself is one host.
+            if by_source != by_destination || source != destination {
+                let pick = Pick { digest: by_destination, key: 2 * at + 1, amounts: at };
+                lanes[shard(by_destination)].hosts.push(pick);
+            }
+
+            if let Some(port) = sizes::port(packet) {
+                let digest = port.digest_by(isa, seed);
+                self.ports[index] = port;
+                lanes[shard(digest)].ports.push(Pick { digest, key: at, amounts: at });
+            }
+
+            let amounts = weights.weigh(index, packet);
+            self.amounts[index] = amounts;
+            // A packet that must have been, and that nobody counted, shows no source.
+            if amounts != [0, 0] {
+                let owner = shard(subnet(&source).digest_by(isa, seed));
+                lanes[owner].sources.push(index as u16);
+            }
+        }
+    }
+}
+
 /// The shard that owns a key: bits from the digest's middle, which the tables use least.
-#[inline]
+#[inline(always)]
 pub fn shard(digest: Digest) -> usize {
     (digest.0 >> 24) as usize % SHARDS
 }
 
 /// The subnet of a host as a key, a /24 or a /64: all of its addresses have one owner.
-#[inline]
+#[inline(always)]
 pub fn subnet(host: &Host) -> [u8; 9] {
-    let mut subnet = [0; 9];
-    let length = if host[0] == 4 { 4 } else { 9 };
-    subnet[..length].copy_from_slice(&host[..length]);
-    subnet
-}
-
-fn hash<K: Key>(seed: Seed, keys: &[K], digests: &mut [Digest]) {
-    sidon::hash::digests(seed, keys, &mut digests[..keys.len()]);
+    let [version, a, b, c, rest @ ..] = *host;
+    let [d, e, f, g, h, ..] = if version == 4 { [0; 13] } else { rest };
+    [version, a, b, c, d, e, f, g, h]
 }

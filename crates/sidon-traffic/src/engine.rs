@@ -85,6 +85,10 @@ pub struct Engine {
     ledger: Ledger,
     filter: Filter,
     decoder: Decoder,
+    /// Packets on their way to the batch that is being filled.
+    arriving: Vec<Packet>,
+    /// How many of them it has room for.
+    room: usize,
     crew: Crew,
     connections: Connections,
     alarms: Alarms,
@@ -131,6 +135,8 @@ impl Engine {
             alarms: Alarms::new(budget.alarms, seed)?,
             p2p: P2p::new(budget.p2p, seed)?,
             p2p_twin: audit.then(|| P2p::exact(Keeping::Exact, seed)).transpose()?,
+            arriving: Vec::with_capacity(batch::PACKETS),
+            room: batch::PACKETS,
             crew: Crew::Alone { shards, batch: Box::default() },
             settings,
             budget,
@@ -244,9 +250,12 @@ impl Engine {
                     self.ledger.refused("subnet_counts", 1);
                 }
             }
+            self.board();
             let batch = self.filling();
             batch.push_weighted(&packet, weight);
-            if batch.is_full() {
+            let full = batch.is_full();
+            self.room -= 1;
+            if full {
                 self.flush();
             }
         }
@@ -284,11 +293,23 @@ impl Engine {
                 self.ledger.refused("subnet_counts", 1);
             }
         }
-        let batch = self.filling();
-        batch.packets.push(*packet);
-        if batch.is_full() {
+        self.arriving.push(*packet);
+        if self.arriving.len() >= self.room {
             self.flush();
         }
+    }
+
+    /// Moves the packets that have arrived into the batch that is being filled.
+    fn board(&mut self) {
+        let mut arriving = std::mem::take(&mut self.arriving);
+        self.room -= arriving.len();
+        let batch = self.filling();
+        if batch.packets.is_empty() {
+            std::mem::swap(&mut batch.packets, &mut arriving);
+        } else {
+            batch.packets.append(&mut arriving);
+        }
+        self.arriving = arriving;
     }
 
     /// The batch that is being filled.
@@ -297,8 +318,7 @@ impl Engine {
         match &mut self.crew {
             Crew::Alone { batch, .. } => batch,
             Crew::Many { ring, next, .. } => loop {
-                // Not yet given back: the workers are behind. A packet that is being added finds
-                // the batch free at once.
+                // Not yet given back: the workers are behind.
                 if Arc::get_mut(&mut ring[*next]).is_some() {
                     break Arc::get_mut(&mut ring[*next]).expect("asked just before");
                 }
@@ -310,6 +330,8 @@ impl Engine {
     /// Shows the shards what is in the batch.
     pub fn flush(&mut self) {
         let seed = self.settings.seed;
+        self.board();
+        self.room = batch::PACKETS;
         self.filling().sort(seed);
         self.connect();
         match &mut self.crew {

@@ -218,22 +218,59 @@ impl FlowKey {
     /// undirected form.
     #[inline]
     pub fn is_ordered(&self) -> bool {
-        let (source, destination) = if self.is_v4() {
-            let address =
-                |at| u32::from_be_bytes(std::array::from_fn(|i| self.bytes[at + i])).into();
-            (address(0), address(4))
-        } else {
-            let address = |at| u128::from_be_bytes(std::array::from_fn(|i| self.bytes[at + i]));
-            (address(0), address(16))
-        };
-        (source, self.source_port()) <= (destination, self.destination_port())
+        if self.is_v4() {
+            let (addresses, ports) = self.v4_words();
+            return is_ordered(addresses, ports);
+        }
+        let address = |at| u128::from_be_bytes(std::array::from_fn(|i| self.bytes[at + i]));
+        (address(0), self.source_port()) <= (address(16), self.destination_port())
+    }
+
+    /// Both addresses, then both ports, of a key of IPv4, as the bytes lie.
+    #[inline(always)]
+    fn v4_words(&self) -> ([u8; 8], [u8; 4]) {
+        let [a, b, c, d, e, f, g, h, ports @ ..] = &self.bytes;
+        let [i, j, k, l, ..] = *ports;
+        ([*a, *b, *c, *d, *e, *f, *g, *h], [i, j, k, l])
     }
 
     /// One key for both directions: this one or [`FlowKey::reversed`], whichever has the lower
     /// end first.
     #[inline]
     pub fn undirected(&self) -> Self {
-        if self.is_ordered() { *self } else { self.reversed() }
+        if !self.is_v4() {
+            return if self.is_ordered() { *self } else { self.reversed() };
+        }
+        // Which way a packet goes is anyone's guess: turned by a shift and not by a branch.
+        let (addresses, ports) = self.v4_words();
+        let turn = u32::from(!is_ordered(addresses, ports));
+        let mut key = *self;
+        let addresses = u64::from_le_bytes(addresses).rotate_left(32 * turn);
+        let ports = u32::from_le_bytes(ports).rotate_left(16 * turn);
+        key.bytes[..8].copy_from_slice(&addresses.to_le_bytes());
+        key.bytes[8..12].copy_from_slice(&ports.to_le_bytes());
+        key
+    }
+
+    /// Source and destination, each as its version, its octets, and zeros up to 16 of them.
+    #[inline(always)]
+    pub(crate) fn ends(&self) -> [[u8; 17]; 2] {
+        let mut ends = [[0; 17]; 2];
+        if self.is_v4() {
+            let (addresses, _) = self.v4_words();
+            let addresses = u64::from_le_bytes(addresses);
+            for (end, address) in ends.iter_mut().zip([addresses as u32, (addresses >> 32) as u32])
+            {
+                // The version, four octets, three zeros.
+                end[..8].copy_from_slice(&(u64::from(address) << 8 | 4).to_le_bytes());
+            }
+        } else {
+            for (end, address) in ends.iter_mut().zip(self.bytes.as_chunks::<16>().0) {
+                end[0] = 6;
+                end[1..].copy_from_slice(address);
+            }
+        }
+        ends
     }
 
     /// The key of the two hosts alone, in this direction: ports and protocol are zero.
@@ -295,6 +332,15 @@ impl FlowKey {
     }
 }
 
+/// Whether the first of two ends of IPv4 is the lower one, or the same.
+#[inline(always)]
+fn is_ordered(addresses: [u8; 8], ports: [u8; 4]) -> bool {
+    let (addresses, ports) = (u64::from_be_bytes(addresses), u64::from(u32::from_be_bytes(ports)));
+    let source = (addresses >> 32) << 16 | ports >> 16;
+    let destination = (addresses & u64::from(u32::MAX)) << 16 | ports & u64::from(u16::MAX);
+    source <= destination
+}
+
 /// `10.0.0.1:443 -> 10.0.0.2:5555 tcp`; without ports where the protocol has none.
 impl fmt::Display for FlowKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -348,34 +394,11 @@ impl FromStr for FlowKey {
 
 /// Hashed as [`FlowKey::as_bytes`].
 impl Key for FlowKey {
-    #[inline]
-    fn digest(&self, seed: Seed) -> Digest {
-        match self.bytes.first_chunk::<V4>() {
-            Some(bytes) if self.is_v4() => bytes.digest(seed),
-            _ => self.bytes.digest(seed),
-        }
-    }
-
-    /// IPv4 keys are hashed side by side; each IPv6 key ends a run of them.
     #[inline(always)]
-    fn digests<I: Isa>(isa: I, seed: Seed, keys: &[Self], digests: &mut [Digest]) {
-        const RUN: usize = 64;
-        let mut run = [[0; V4]; RUN];
-        let mut done = 0;
-        while done < keys.len() {
-            let mut length = 0;
-            while length < RUN && done + length < keys.len() && keys[done + length].is_v4() {
-                run[length].copy_from_slice(&keys[done + length].bytes[..V4]);
-                length += 1;
-            }
-            if length == 0 {
-                digests[done] = keys[done].bytes.digest(seed);
-                done += 1;
-            } else {
-                let digests = &mut digests[done..done + length];
-                <[u8; V4]>::digests(isa, seed, &run[..length], digests);
-                done += length;
-            }
+    fn digest_by<I: Isa>(&self, isa: I, seed: Seed) -> Digest {
+        match self.bytes.first_chunk::<V4>() {
+            Some(bytes) if self.is_v4() => bytes.digest_by(isa, seed),
+            _ => self.bytes.digest_by(isa, seed),
         }
     }
 }

@@ -100,21 +100,22 @@ impl Shard {
             let learnt = self.learn(address);
             self.unlearnt += u64::from(!learnt);
         }
-        self.sizes.add(&lane.flows, &lane.hosts, &lane.ports);
-        for &(index, address) in &lane.sources {
-            let new = self.sources.observe(address);
-            if let Some(twin) = &mut self.twin {
-                twin.source(address, new);
+        let columns = &batch.columns;
+        self.sizes.add(lane, columns);
+        let Shard { sources, twin, events, .. } = self;
+        sources.observe_batch(&lane.sources, columns, |index, new| {
+            let packet: &Packet = &batch.packets[usize::from(index)];
+            if let Some(twin) = twin {
+                twin.source(packet.flow.source(), new);
             }
             if new == Some(true)
-                && let Some(events) = &mut self.events
+                && let Some(events) = events
             {
-                let packet: &Packet = &batch.packets[usize::from(index)];
                 events.push(Event::new_source(packet));
             }
-        }
+        });
         if let Some(twin) = &mut self.twin {
-            twin.add(lane);
+            twin.add(lane, columns);
         }
     }
 

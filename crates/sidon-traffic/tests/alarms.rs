@@ -6,6 +6,7 @@ use sidon::Seed;
 use sidon_traffic::{
     Decoder, Engine, Filter, FlowKey, Generator, Mix, Packet, Report, Settings, Source,
     generate::{Flood, SCANNER, Shares},
+    monitor::alarms::KINDS,
     packet::{Tcp, TcpFlags, Transport},
 };
 use std::net::IpAddr;
@@ -21,7 +22,9 @@ fn run(packets: impl Iterator<Item = Packet>, threads: usize) -> Report {
     for packet in packets {
         engine.packet(&packet);
     }
-    engine.finish().0
+    let report = engine.finish().0;
+    assert!(report.alarms.iter().all(|alarm| KINDS.contains(&alarm.kind)), "{:?}", report.alarms);
+    report
 }
 
 fn flooded(answered: u32) -> Mix {
@@ -149,11 +152,13 @@ fn captures_of_the_corpus_raise_what_is_in_them() {
             println!("{name}: one way only");
         }
         for alarm in report.alarms {
+            assert!(KINDS.contains(&alarm.kind), "{alarm:?}");
             println!("{name}: {} {:?}", alarm.text, alarm.evidence);
             raised.push((name.clone(), alarm.kind, alarm.subject.to_string()));
         }
     });
     for (name, kind, subject) in [
+        ("tcp-state/ppa/dosattack.pcap", "forged_syns", "0.0.0.0"),
         ("tcp-state/ppa/portscan.pcap", "port_scan", "10.100.25.14"),
         ("tcp-state/ppa/synscan.pcapng", "port_scan", "172.16.0.8"),
         (
@@ -165,6 +170,8 @@ fn captures_of_the_corpus_raise_what_is_in_them() {
         let expected = (name.to_owned(), kind, subject.to_owned());
         assert!(raised.contains(&expected), "{expected:?}");
     }
+    let forged: Vec<_> = raised.iter().filter(|(_, kind, _)| *kind == "forged_syns").collect();
+    assert_eq!(forged.len(), 1, "{forged:?}");
     // All that there is to say of the peers: Gnutella asks 81 hosts, at one port, of which two let it
     // in. Whoever looks at the network sees a scan, and it is one, for peers.
     let honest = raised.iter().filter(|(name, ..)| name.contains("p2p/"));

@@ -87,7 +87,7 @@ fn start(image: &mut Vec<u8>, kind: u16, seed_check: u64, fields: &[u64], payloa
     image.extend(MAGIC);
     image.extend(VERSION.to_le_bytes());
     image.extend(kind.to_le_bytes());
-    image.extend(hash::SIPHASH_1_3.to_le_bytes());
+    image.extend(hash::KEYED_AES.to_le_bytes());
     image.extend((fields.len() as u16).to_le_bytes());
     image.extend([0; 4]);
     image.extend(seed_check.to_le_bytes());
@@ -172,7 +172,7 @@ impl<W: io::Write> Writer<W> {
 
 /// The payload of an image whose hash, zeros, length and checksum are right.
 fn checked<'a>(image: &'a [u8], header: &Header) -> Result<&'a [u8], Malformed> {
-    if header.hash != hash::SIPHASH_1_3 {
+    if header.hash != hash::KEYED_AES {
         return Err(Malformed::Hash { got: header.hash });
     }
     if header.zero != 0 {

@@ -4,7 +4,7 @@
 //! filter.
 
 use crate::{
-    digest::SipState,
+    digest::OursState,
     filter::{Entry, Filter, Tuple},
 };
 use bloom_lib::CuckooFilter;
@@ -14,9 +14,9 @@ pub(crate) const ENTRIES: &[Entry] = &[
     Entry::peer("bloom_lib_cuckoo", true, |target| {
         Ok(Box::new(Cuckoo(CuckooFilter::new(target.keys as usize)?)))
     }),
-    Entry::peer("bloom_lib_cuckoo+sip", true, |target| {
+    Entry::peer("bloom_lib_cuckoo+ours", true, |target| {
         let keys = target.keys as usize;
-        Ok(Box::new(Cuckoo(CuckooFilter::with_hasher(keys, SipState::default())?)))
+        Ok(Box::new(Cuckoo(CuckooFilter::with_hasher(keys, OursState::default())?)))
     }),
 ];
 

@@ -1,7 +1,7 @@
 //! `fastbloom`: a Bloom filter; SipHash-1-3 by default, or any 64-bit hash.
 
 use crate::{
-    digest::{Hash64, Rapid, Sip},
+    digest::{Hash64, Ours, Rapid},
     filter::{Entry, Filter, SEED, Tuple},
 };
 use fastbloom::BloomFilter;
@@ -10,8 +10,8 @@ use std::marker::PhantomData;
 
 pub(crate) const ENTRIES: &[Entry] = &[
     Entry::peer("fastbloom", false, |target| Ok(Box::new(Own(empty(target))))),
-    Entry::peer("fastbloom+sip", false, |target| {
-        Ok(Box::new(Given::<Sip>(empty(target), PhantomData)))
+    Entry::peer("fastbloom+ours", false, |target| {
+        Ok(Box::new(Given::<Ours>(empty(target), PhantomData)))
     }),
     Entry::peer("fastbloom+rapid", false, |target| {
         Ok(Box::new(Given::<Rapid>(empty(target), PhantomData)))

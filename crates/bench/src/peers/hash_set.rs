@@ -1,21 +1,21 @@
 //! The plain alternative: `hashbrown`'s set of 64-bit digests.
 //!
-//! `hash_set+sip` hashes the digest once more with the library's default; `hash_set+sip_identity`
+//! `hash_set+ours` hashes the digest once more with the library's default; `hash_set+ours_identity`
 //! takes it as it is.
 
 use crate::{
-    digest::{Hash64, Identity, Sip},
+    digest::{Hash64, Identity, Ours},
     filter::{Entry, Filter, Tuple},
 };
 use hashbrown::{DefaultHashBuilder, HashSet};
 use std::hash::BuildHasher;
 
 pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::peer("hash_set+sip", true, |target| {
+    Entry::peer("hash_set+ours", true, |target| {
         let build = DefaultHashBuilder::default();
         Ok(Box::new(Digests(HashSet::with_capacity_and_hasher(target.keys as usize, build))))
     }),
-    Entry::peer("hash_set+sip_identity", true, |target| {
+    Entry::peer("hash_set+ours_identity", true, |target| {
         let build = Identity::default();
         Ok(Box::new(Digests(HashSet::with_capacity_and_hasher(target.keys as usize, build))))
     }),
@@ -30,17 +30,17 @@ impl<S: BuildHasher> Filter for Digests<S> {
 
     fn insert(&mut self, keys: &[Tuple]) {
         for key in keys {
-            self.0.insert(Sip::hash(key));
+            self.0.insert(Ours::hash(key));
         }
     }
 
     fn contains(&self, keys: &[Tuple]) -> usize {
-        keys.iter().filter(|key| self.0.contains(&Sip::hash(key))).count()
+        keys.iter().filter(|key| self.0.contains(&Ours::hash(key))).count()
     }
 
     fn remove(&mut self, keys: &[Tuple]) {
         for key in keys {
-            self.0.remove(&Sip::hash(key));
+            self.0.remove(&Ours::hash(key));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The peers, a file each: built for the same target, called as their documentation says.
 //!
 //! A plain name means the peer's own default hash. A suffix names the hash it was given instead:
-//! `+sip` is Sidon's digest, `+xxh3` and `+rapid` are the fast unkeyed ones.
+//! `+ours` is Sidon's digest, `+xxh3` and `+rapid` are the fast unkeyed ones.
 
 pub(crate) mod bloom_lib;
 pub(crate) mod bloomfilter;

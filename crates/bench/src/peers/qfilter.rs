@@ -5,7 +5,7 @@
 //! two of cells, at most 95 % full.
 
 use crate::{
-    digest::{Hash64, Sip},
+    digest::{Hash64, Ours},
     filter::{Entry, Filter, Tuple},
 };
 use qfilter::Filter as Quotient;
@@ -13,7 +13,7 @@ use sidon::plan::Target;
 
 pub(crate) const ENTRIES: &[Entry] = &[
     Entry::peer("qfilter", true, |target| Ok(Box::new(Own(empty(target)?)))),
-    Entry::peer("qfilter+sip", true, |target| Ok(Box::new(Given(empty(target)?)))),
+    Entry::peer("qfilter+ours", true, |target| Ok(Box::new(Given(empty(target)?)))),
 ];
 
 fn empty(target: Target) -> anyhow::Result<Quotient> {
@@ -53,17 +53,17 @@ impl Filter for Given {
 
     fn insert(&mut self, keys: &[Tuple]) {
         for key in keys {
-            let _ = self.0.insert_fingerprint(true, Sip::hash(key));
+            let _ = self.0.insert_fingerprint(true, Ours::hash(key));
         }
     }
 
     fn contains(&self, keys: &[Tuple]) -> usize {
-        keys.iter().filter(|key| self.0.contains_fingerprint(Sip::hash(key))).count()
+        keys.iter().filter(|key| self.0.contains_fingerprint(Ours::hash(key))).count()
     }
 
     fn remove(&mut self, keys: &[Tuple]) {
         for key in keys {
-            self.0.remove_fingerprint(Sip::hash(key));
+            self.0.remove_fingerprint(Ours::hash(key));
         }
     }
 }

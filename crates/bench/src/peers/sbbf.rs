@@ -4,7 +4,7 @@
 //! library takes a whole number of bits a key: the least that meets the target is chosen here.
 
 use crate::{
-    digest::{Hash64, Rapid, Sip, Xxh3},
+    digest::{Hash64, Ours, Rapid, Xxh3},
     filter::{Entry, Filter, Tuple},
 };
 use sbbf_rs_safe::Filter as Table;
@@ -12,7 +12,7 @@ use sidon::plan::{self, Target};
 use std::marker::PhantomData;
 
 pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::peer("sbbf+sip", false, |target| Ok(Box::new(Sbbf::<Sip>::empty(target)))),
+    Entry::peer("sbbf+ours", false, |target| Ok(Box::new(Sbbf::<Ours>::empty(target)))),
     Entry::peer("sbbf+xxh3", false, |target| Ok(Box::new(Sbbf::<Xxh3>::empty(target)))),
     Entry::peer("sbbf+rapid", false, |target| Ok(Box::new(Sbbf::<Rapid>::empty(target)))),
 ];

@@ -4,7 +4,13 @@
 //! receives. A port stands for a service: of a packet's two ports the lower one, with the
 //! protocol.
 
-use crate::{FlowKey, batch::Column, budget::Budget, flow::protocol, packet::Packet};
+use crate::{
+    FlowKey,
+    batch::{Columns, Lane},
+    budget::Budget,
+    flow::protocol,
+    packet::Packet,
+};
 use sidon::{
     Infeasible, Seed,
     count::{Stored, Top},
@@ -47,7 +53,7 @@ pub fn address(host: Host) -> IpAddr {
 }
 
 /// The service that a packet belongs to, if its protocol has ports.
-#[inline]
+#[inline(always)]
 pub fn port(packet: &Packet) -> Option<Port> {
     let number = packet.flow.protocol();
     let lower = packet.flow.source_port().min(packet.flow.destination_port());
@@ -93,17 +99,14 @@ impl Sizes {
         })
     }
 
-    /// Adds a batch.
-    pub fn add(&mut self, flows: &Column<FlowKey>, hosts: &Column<Host>, ports: &Column<Port>) {
+    /// Adds what a lane picks out of a batch.
+    pub fn add(&mut self, lane: &Lane, columns: &Columns) {
+        let Columns { flows, hosts, ports, amounts, .. } = columns;
         let mut refused = 0;
-        add(&mut self.flows, flows, &mut refused);
-        add(&mut self.hosts, hosts, &mut refused);
-        add(&mut self.ports, ports, &mut refused);
+        let mut refuse = |_, _| refused += 1;
+        self.flows.add_picked_batch(&lane.flows, flows, amounts, &mut refuse);
+        self.hosts.add_picked_batch(&lane.hosts, hosts.as_flattened(), amounts, &mut refuse);
+        self.ports.add_picked_batch(&lane.ports, ports, amounts, &mut refuse);
         self.refused += refused;
     }
-}
-
-fn add<K: Stored>(table: &mut Top<K, 2>, column: &Column<K>, refused: &mut u64) {
-    let Column { digests, keys, amounts } = column;
-    table.add_hashed_batch(digests, keys, amounts, &mut |_, _| *refused += 1);
 }

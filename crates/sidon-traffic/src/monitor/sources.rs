@@ -5,10 +5,13 @@
 //! reported by /64. What was known before the first packet, from a file of an earlier run, is not
 //! new. A full table refuses, and the ledger says how often; what it holds stays exact.
 
-use super::addresses::Addresses;
-use crate::budget::Budget;
+use super::{
+    addresses::Addresses,
+    sizes::{self, Host},
+};
+use crate::{batch::Columns, budget::Budget};
 use sidon::{
-    Infeasible, Key, Seed,
+    Digest, Infeasible, Key, Seed,
     zone::{Subnets, subnets},
 };
 use std::{
@@ -30,7 +33,15 @@ pub struct Sources {
     /// The sum of the digests of those, to tell other addresses in the same number.
     pub(crate) known_check: u64,
     seed: Seed,
+    /// Addresses that are in for certain, each at a place that its digest names: most packets come
+    /// from one of a few, and need not be looked up.
+    lately: Box<[Host; LATELY]>,
 }
+
+/// Addresses that are remembered.
+const LATELY: usize = 256;
+/// Sources that are asked for before the first is looked up.
+const CHUNK: usize = 32;
 
 /// A /24 of IPv4 or a /64 of IPv6.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,6 +71,18 @@ impl std::fmt::Display for Subnet {
     }
 }
 
+/// Where an address of this digest is remembered.
+#[inline(always)]
+fn place(digest: Digest) -> usize {
+    digest.0 as usize % LATELY
+}
+
+/// The /24 of an address of IPv4; anything for one of IPv6.
+#[inline(always)]
+fn v4_subnet([_, a, b, c, ..]: &Host) -> u64 {
+    u32::from_be_bytes([0, *a, *b, *c]).into()
+}
+
 impl Sources {
     /// No address seen yet.
     pub fn new(budget: &Budget, seed: Seed) -> Result<Self, Infeasible> {
@@ -70,7 +93,8 @@ impl Sources {
     /// These tables, and nothing counted.
     pub(crate) fn of(v4: Subnets, v6: Addresses) -> Self {
         let (seed, known) = (v6.seed(), BTreeMap::new());
-        Sources { v4, v6, new: 0, refused: [0; 2], known, known_check: 0, seed }
+        let lately = Box::new([[0; 17]; LATELY]);
+        Sources { v4, v6, new: 0, refused: [0; 2], known, known_check: 0, seed, lately }
     }
 
     /// The integers that fix the memory.
@@ -132,6 +156,52 @@ impl Sources {
             None => self.refused[usize::from(address.is_ipv6())] += 1,
         }
         new
+    }
+
+    /// Takes in the sources of packets of a batch, in order, and calls `then` with the index of each
+    /// packet and what [`observe`](Self::observe) says of it.
+    pub fn observe_batch(
+        &mut self,
+        packets: &[u16],
+        columns: &Columns,
+        mut then: impl FnMut(u16, Option<bool>),
+    ) {
+        for packets in packets.chunks(CHUNK) {
+            let mut unsure = [0; CHUNK];
+            let mut subnets = [0; CHUNK];
+            let mut digests = [Digest(0); CHUNK];
+            let mut many = 0;
+            for &packet in packets {
+                let [source, _] = &columns.hosts[usize::from(packet)];
+                if self.lately[place(columns.sources[usize::from(packet)])] == *source {
+                    then(packet, Some(false));
+                    continue;
+                }
+                unsure[many] = packet;
+                subnets[many] = v4_subnet(source);
+                many += 1;
+            }
+            let (subnets, digests) = (&subnets[..many], &mut digests[..many]);
+            sidon::hash::digests(self.seed, subnets, digests);
+            for &digest in &*digests {
+                self.v4.ask_ahead(digest);
+            }
+            for ((&packet, &subnet), &digest) in unsure.iter().zip(subnets).zip(&*digests) {
+                let [source, _] = &columns.hosts[usize::from(packet)];
+                let new = match *source {
+                    [4, _, _, _, host, ..] => self.v4.observe_hashed(digest, subnet, host).ok(),
+                    _ => self.enter(sizes::address(*source)),
+                };
+                match new {
+                    Some(new) => {
+                        self.new += u64::from(new);
+                        self.lately[place(columns.sources[usize::from(packet)])] = *source;
+                    }
+                    None => self.refused[usize::from(source[0] != 4)] += 1,
+                }
+                then(packet, new);
+            }
+        }
     }
 
     #[inline]

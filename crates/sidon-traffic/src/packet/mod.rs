@@ -8,11 +8,13 @@
 //! Frame -> link.rs: where is the network header? -> ip.rs: addresses, fragments, protocol
 //!       -> transport.rs: ports, flags -> tunnel.rs, on request: the same again inside
 //! ```
+//! Most frames are alike, and [`usual`] reads those in one go.
 
 mod ip;
 mod link;
 mod transport;
 mod tunnel;
+mod usual;
 
 pub(crate) use link::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, first, hardware, is_vlan};
 pub use transport::{Tcp, TcpFlags, Transport};
@@ -221,6 +223,14 @@ impl Decoder {
     /// The packet in a frame, or why there is none.
     #[inline]
     pub fn decode(&self, frame: &Frame<'_>) -> Result<Packet, Undecoded> {
+        match usual::packet(frame) {
+            Some(packet) if self.tunnels == Tunnels::Outer => Ok(packet),
+            _ => self.by_layers(frame),
+        }
+    }
+
+    /// The packet in any frame.
+    fn by_layers(&self, frame: &Frame<'_>) -> Result<Packet, Undecoded> {
         let cut = Cut::of(frame);
         let network = link::network(frame.link, frame.bytes, cut)?;
         let outer = ip::decode(frame, &network, cut)?;

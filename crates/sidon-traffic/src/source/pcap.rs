@@ -66,30 +66,51 @@ impl Pcap {
 
     #[inline]
     pub(super) fn next(&mut self, window: &mut Window) -> Result<Option<Record>, Broken> {
+        // Most records lie in the window as a whole.
+        let held = window.held();
+        if let Some(header) = held.first_chunk::<16>() {
+            let record = self.record(header, 0);
+            let whole = self.record_header + record.captured;
+            if record.captured <= LONGEST as usize && whole <= held.len() {
+                let at = window.take(whole) + self.record_header;
+                return Ok(Some(Record { at, ..record }));
+            }
+        }
+        self.refill(window)
+    }
+
+    /// The next record when more has to be read for it, or the end.
+    #[cold]
+    fn refill(&mut self, window: &mut Window) -> Result<Option<Record>, Broken> {
         let offset = window.offset();
         let header = window.peek(self.record_header);
-        if header.len() < self.record_header {
-            if header.is_empty() {
-                return window.failure().map_or(Ok(None), Err);
-            }
-            return Err(window.cut(offset, self.record_header as u64));
-        }
-        let word = |at: usize| {
-            self.endian.u32([header[at], header[at + 1], header[at + 2], header[at + 3]])
+        let fields = match header.first_chunk::<16>() {
+            Some(fields) if header.len() == self.record_header => fields,
+            _ if header.is_empty() => return window.failure().map_or(Ok(None), Err),
+            _ => return Err(window.cut(offset, self.record_header as u64)),
         };
-        let (seconds, fraction, captured, original) = (word(0), word(4), word(8), word(12));
-        if captured > LONGEST {
-            let why = Why::TooLong { length: captured.into(), most: LONGEST.into() };
+        let record = self.record(fields, 0);
+        if record.captured > LONGEST as usize {
+            let why = Why::TooLong { length: record.captured as u64, most: LONGEST.into() };
             return Err(Broken { offset, why });
         }
-        let whole = self.record_header + captured as usize;
+        let whole = self.record_header + record.captured;
         if window.peek(whole).len() < whole {
             return Err(window.cut(offset, whole as u64));
         }
         let at = window.take(whole) + self.record_header;
+        Ok(Some(Record { at, ..record }))
+    }
+
+    /// What the header of a record says, if the bytes are at `at`.
+    #[inline(always)]
+    fn record(&self, header: &[u8; 16], at: usize) -> Record {
+        let words = header.as_chunks::<4>().0;
+        let word = |i: usize| self.endian.u32(words[i]);
+        let [seconds, fraction, captured, original] = [word(0), word(1), word(2), word(3)];
         // 2^32 seconds and 2^32 fractions are below 2^64 nanoseconds.
         let time_ns =
             u64::from(seconds) * 1_000_000_000 + u64::from(fraction) * self.nanos_per_tick;
-        Ok(Some(Record { time_ns, at, captured: captured as usize, original, link: self.link }))
+        Record { time_ns, at, captured: captured as usize, original, link: self.link }
     }
 }

@@ -15,6 +15,10 @@ use std::io::{self, Read};
 /// The longest stretch that can be asked for at once.
 pub(super) const WINDOW: usize = 512 << 10;
 
+/// What is read at a time: little enough that it is still near when it is looked at, and that what
+/// else is near stays there.
+const READ: usize = 128 << 10;
+
 pub(super) struct Window {
     input: Bytes,
     compressed: bool,
@@ -48,7 +52,13 @@ impl Window {
         &self.bytes[self.start..self.end.min(self.start + n)]
     }
 
-    /// Takes `n` bytes that [`Window::peek`] has shown, and says where in [`Window::bytes`] they
+    /// The next bytes as far as they have been read.
+    #[inline]
+    pub(super) fn held(&self) -> &[u8] {
+        &self.bytes[self.start..self.end]
+    }
+
+    /// Takes `n` bytes that [`Window::peek`] or [`Window::held`] has shown, and says where in [`Window::bytes`] they
     /// lie until the next peek.
     #[inline]
     pub(super) fn take(&mut self, n: usize) -> usize {
@@ -104,7 +114,8 @@ impl Window {
         self.end -= self.start;
         self.start = 0;
         while self.end < n && !self.ended {
-            match self.input.read(&mut self.bytes[self.end..]) {
+            let to = WINDOW.min(self.end + READ);
+            match self.input.read(&mut self.bytes[self.end..to]) {
                 Ok(0) => self.ended = true,
                 Ok(got) => self.end += got,
                 Err(why) if why.kind() == io::ErrorKind::Interrupted => {}

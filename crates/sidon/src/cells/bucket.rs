@@ -3,20 +3,40 @@
 //! A bucket of 8-, 16- or 32-bit cells in 16, 32 or 64 bytes is compared in one or two vector
 //! operations ([`Lanes`]); a line of 24-bit cells, or half a one, has them in two planes, of 16 and
 //! of 8 bits ([`Split`]); a bucket of any other width up to 32 lies without gaps and is compared a 64-bit
-//! word of several cells at a time ([`Odd`]), a wider one cell by cell ([`Wide`]). Zero is the
+//! word of several cells at a time ([`Odd`]) or eight cells ([`Eights`]), a wider one cell by cell
+//! ([`Wide`]). Zero is the
 //! empty cell in all.
 
-use crate::probe::{BASE, Isa, Lane};
+use crate::probe::{BASE, Eight, Isa, Lane};
 
 /// How the cells of a bucket lie in its bytes.
 pub(crate) trait Layout: Copy {
     /// Which cells of the bucket that starts at `bytes[0]` hold `value` outside the `ignored` bits.
     fn matches<I: Isa>(self, isa: I, bytes: &[u8], value: u64, ignored: u64) -> u64;
 
-    /// Not zero if [`matches`](Self::matches) is not.
+    /// Bits that a cell has in [`marks`](Self::marks).
+    const SPAN: u32 = 1;
+
+    /// The cells that are `value` once the bits of `set` are set in them, each by [`SPAN`](Self::SPAN)
+    /// bits: as [`matches`](Self::matches), in fewer steps.
     #[inline(always)]
-    fn some_match<I: Isa>(self, isa: I, bytes: &[u8], value: u64, ignored: u64) -> u64 {
-        self.matches(isa, bytes, value, ignored)
+    fn marks<I: Isa>(self, isa: I, bytes: &[u8], value: u64, set: u64) -> u64 {
+        self.matches(isa, bytes, value, set)
+    }
+
+    /// Where a bucket starts.
+    fn offset(self, bucket: usize) -> usize;
+
+    /// The bytes of a table from a bucket on, or of the bucket alone.
+    #[inline(always)]
+    fn bucket(self, table: &[u8], bucket: usize) -> &[u8] {
+        &table[self.offset(bucket)..]
+    }
+
+    /// The same, to change.
+    #[inline(always)]
+    fn bucket_mut(self, table: &mut [u8], bucket: usize) -> &mut [u8] {
+        &mut table[self.offset(bucket)..]
     }
 
     /// The value of a cell of the bucket that starts at `bytes[0]`.
@@ -61,23 +81,42 @@ impl<L: Lane, const N: usize> Layout for Lanes<L, N> {
         }
     }
 
+    const SPAN: u32 = L::BYTES as u32;
+
     #[inline(always)]
-    fn some_match<I: Isa>(self, isa: I, bytes: &[u8], value: u64, ignored: u64) -> u64 {
-        let (value, ignored) = (value as u32, ignored as u32);
+    fn marks<I: Isa>(self, isa: I, bytes: &[u8], value: u64, set: u64) -> u64 {
         match bytes.first_chunk::<N>() {
-            Some(bucket) => isa.some_match(bucket, L::from_u32(value), L::from_u32(ignored)),
+            Some(bucket) => isa.marks(bucket, L::from_u32(value as u32), L::from_u32(set as u32)),
             None => unreachable!("every bucket is whole"),
         }
     }
 
     #[inline(always)]
+    fn offset(self, bucket: usize) -> usize {
+        bucket * N
+    }
+
+    // As one of many buckets: one question about bounds in place of three.
+    #[inline(always)]
+    fn bucket(self, table: &[u8], bucket: usize) -> &[u8] {
+        &table.as_chunks::<N>().0[bucket]
+    }
+
+    #[inline(always)]
+    fn bucket_mut(self, table: &mut [u8], bucket: usize) -> &mut [u8] {
+        &mut table.as_chunks_mut::<N>().0[bucket]
+    }
+
+    #[inline(always)]
     fn read(self, bytes: &[u8], cell: u32) -> u64 {
-        L::read(&bytes[cell as usize * L::BYTES..][..L::BYTES]).to_u32().into()
+        let cell = cell as usize % (N / L::BYTES);
+        L::read(&bytes[cell * L::BYTES..][..L::BYTES]).to_u32().into()
     }
 
     #[inline(always)]
     fn write(self, bytes: &mut [u8], cell: u32, value: u64) {
-        L::from_u32(value as u32).write(&mut bytes[cell as usize * L::BYTES..][..L::BYTES]);
+        let cell = cell as usize % (N / L::BYTES);
+        L::from_u32(value as u32).write(&mut bytes[cell * L::BYTES..][..L::BYTES]);
     }
 
     #[inline(always)]
@@ -138,6 +177,11 @@ impl Layout for Odd {
     }
 
     #[inline(always)]
+    fn offset(self, bucket: usize) -> usize {
+        bucket * (self.cells * self.width / 8) as usize
+    }
+
+    #[inline(always)]
     fn read(self, bytes: &[u8], cell: u32) -> u64 {
         word(bytes, cell * self.width) & self.ceiling()
     }
@@ -149,6 +193,52 @@ impl Layout for Odd {
         let old = word(bytes, bit / 8 * 8);
         let new = (old & !(self.ceiling() << shift)) | (value << shift);
         bytes[at..at + 8].copy_from_slice(&new.to_le_bytes());
+    }
+}
+
+/// The same for widths up to [`Eight::WIDTH_MOST`] and whole eights of cells, compared eight at a time.
+/// Sixteen more bytes can be read after the last bucket.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Eights {
+    odd: Odd,
+    eight: Eight,
+}
+
+impl Eights {
+    pub(crate) fn new(cells: u32, width: u32) -> Self {
+        Eights { odd: Odd { cells, width }, eight: Eight::new(width) }
+    }
+}
+
+impl Layout for Eights {
+    #[inline(always)]
+    fn matches<I: Isa>(self, isa: I, bytes: &[u8], value: u64, ignored: u64) -> u64 {
+        self.marks(isa, bytes, value | ignored, ignored)
+    }
+
+    #[inline(always)]
+    fn marks<I: Isa>(self, isa: I, bytes: &[u8], value: u64, set: u64) -> u64 {
+        let mut marks = 0;
+        for i in 0..self.odd.cells / 8 {
+            let bytes = &bytes[(i * self.odd.width) as usize..];
+            marks |= isa.eight(bytes, &self.eight, value as u32, set as u32) << (8 * i);
+        }
+        marks
+    }
+
+    #[inline(always)]
+    fn offset(self, bucket: usize) -> usize {
+        self.odd.offset(bucket)
+    }
+
+    #[inline(always)]
+    fn read(self, bytes: &[u8], cell: u32) -> u64 {
+        self.odd.read(bytes, cell)
+    }
+
+    #[inline(always)]
+    fn write(self, bytes: &mut [u8], cell: u32, value: u64) {
+        self.odd.write(bytes, cell, value);
     }
 }
 
@@ -166,6 +256,11 @@ impl<const CELLS: usize, const N: usize, const HALF: usize> Layout for Split<CEL
         let lower = isa.matches_but(lower, value as u8, ignored as u8);
         // The second half of the bucket starts before the lower bytes do.
         upper & (lower >> (2 * CELLS - HALF)) & const { (1 << CELLS) - 1 }
+    }
+
+    #[inline(always)]
+    fn offset(self, bucket: usize) -> usize {
+        bucket * N
     }
 
     #[inline(always)]
@@ -218,6 +313,11 @@ impl Layout for Wide {
             mask |= u64::from((self.read(bytes, cell) ^ value) & !ignored == 0) << cell;
         }
         mask
+    }
+
+    #[inline(always)]
+    fn offset(self, bucket: usize) -> usize {
+        bucket * (self.cells * self.width / 8) as usize
     }
 
     #[inline(always)]
@@ -307,6 +407,11 @@ impl Layout for Any {
         self.matching(bytes, value, ignored)
     }
 
+    #[inline(always)]
+    fn offset(self, bucket: usize) -> usize {
+        bucket * crate::left::bucket_bytes(self.cells, self.width) as usize
+    }
+
     #[inline(never)]
     fn read(self, bytes: &[u8], cell: u32) -> u64 {
         as_it_is!(self, |layout| layout.read(bytes, cell))
@@ -349,6 +454,11 @@ mod tests {
                     .map(|i| u64::from((values[i as usize] ^ value) & !ignored == 0) << i)
                     .sum();
                 assert_eq!(layout.matches(Portable, bucket, value, ignored), by_hand);
+                assert_eq!(layout.matches(BASE, bucket, value, ignored), by_hand);
+                let marks = layout.marks(BASE, bucket, value | ignored, ignored);
+                let span = |i| u64::MAX >> (64 - L::SPAN) << (i * L::SPAN);
+                let spans = (0..cells).filter(|i| by_hand >> i & 1 == 1).map(span);
+                assert_eq!(marks, spans.sum::<u64>());
             }
         }
         layout.clear_lowest(&mut bytes[len..], cells);
@@ -363,6 +473,9 @@ mod tests {
         for width in 5..=32 {
             for cells in [8, 16, 32] {
                 is_a_vector(Odd { cells, width }, cells, width);
+                if width <= Eight::WIDTH_MOST {
+                    is_a_vector(Eights::new(cells, width), cells, width);
+                }
             }
         }
         for width in [33, 40, 47, 56, 57, 63, 64] {

@@ -385,11 +385,11 @@ impl Min {
     /// What a smallest counter of this value says; the first counter of the key tells its line.
     #[inline(always)]
     pub(super) fn estimate_from<C: Cell>(&self, least: u64, first: usize) -> Estimate {
-        if least == 0 {
-            return Estimate::exact(0);
-        }
-        let (value, bound) =
-            if least == C::CEILING { (self.floor, Bound::AtLeast) } else { (least, Bound::AtMost) };
+        // Answers differ from key to key in no order: what depends on them is chosen, not branched on.
+        let (empty, full) = (least == 0, least == C::CEILING);
+        let value = if full { self.floor } else { least };
+        let bound = [Bound::AtMost, Bound::AtLeast, Bound::Exact]
+            [usize::from(full) + 2 * usize::from(empty)];
         let mass = match self.slack.rest {
             Rest::Line => self.in_line::<C>(first),
             _ => Some(self.total),
@@ -402,11 +402,10 @@ impl Min {
             }
             None => u64::MAX,
         };
-        if slack >= value {
-            // No count is below zero: that much is certain.
-            return Estimate { value, bound, slack: value, certainty: Certainty::Certain };
-        }
-        Estimate { value, bound, slack, certainty: Certainty::WrongAtMost(self.slack.error) }
+        // No count is below zero: that much is certain.
+        let certain = usize::from(slack >= value);
+        let certainty = [Certainty::WrongAtMost(self.slack.error), Certainty::Certain][certain];
+        Estimate { value, bound, slack: slack.min(value), certainty }
     }
 }
 

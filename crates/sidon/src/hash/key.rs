@@ -1,14 +1,14 @@
 //! What can be hashed, and which bytes it is hashed as.
 
-use super::{Digest, Seed, sip};
-use crate::probe::Isa;
+use super::{Digest, Seed, cipher::Cipher};
+use crate::probe::{self, Isa, Kernel};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
 /// Something that a structure can be asked about.
 ///
 /// The trait is the library's own, because what `std::hash::Hash` feeds to a hasher differs from
 /// machine to machine and release to release. Every implementation here is a documented byte
-/// string, hashed by SipHash-1-3:
+/// string, and the digest is that of the bytes:
 ///
 /// | key | its bytes |
 /// |---|---|
@@ -25,81 +25,95 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV
 /// Keys with equal bytes are equal keys, whatever their types: `1u32` and `[1u8, 0, 0, 0]` are one
 /// key, `1u32` and `1u64` are two.
 pub trait Key {
+    /// The 64 bits that stand for this key under the seed, by these instructions.
+    fn digest_by<I: Isa>(&self, isa: I, seed: Seed) -> Digest;
+
     /// The 64 bits that stand for this key under the seed.
-    fn digest(&self, seed: Seed) -> Digest;
+    #[inline]
+    fn digest(&self, seed: Seed) -> Digest {
+        struct One<'a, K: ?Sized>(&'a K, Seed);
+        impl<K: Key + ?Sized> Kernel for One<'_, K> {
+            type Output = Digest;
+            #[inline(always)]
+            fn run<I: Isa>(self, isa: I) -> Digest {
+                self.0.digest_by(isa, self.1)
+            }
+        }
+        probe::dispatch(One(self, seed))
+    }
 
     /// The digests of many keys. The two slices are of one length.
     #[inline(always)]
-    fn digests<I: Isa>(_isa: I, seed: Seed, keys: &[Self], digests: &mut [Digest])
+    fn digests<I: Isa>(isa: I, seed: Seed, keys: &[Self], digests: &mut [Digest])
     where
         Self: Sized,
     {
         for (key, digest) in keys.iter().zip(digests) {
-            *digest = key.digest(seed);
+            *digest = key.digest_by(isa, seed);
         }
     }
 }
 
 impl Key for [u8] {
-    #[inline]
-    fn digest(&self, seed: Seed) -> Digest {
-        sip::hash(seed, self)
+    #[inline(always)]
+    fn digest_by<I: Isa>(&self, isa: I, seed: Seed) -> Digest {
+        Cipher::new(isa, seed).digest(self)
     }
 }
 
 impl<const N: usize> Key for [u8; N] {
-    #[inline]
-    fn digest(&self, seed: Seed) -> Digest {
-        sip::hash(seed, self)
-    }
-
     #[inline(always)]
-    fn digests<I: Isa>(isa: I, seed: Seed, keys: &[Self], digests: &mut [Digest]) {
-        sip::hash_each(isa, seed, keys, digests);
+    fn digest_by<I: Isa>(&self, isa: I, seed: Seed) -> Digest {
+        Cipher::new(isa, seed).digest(self)
     }
 }
 
 impl Key for Digest {
-    #[inline]
+    #[inline(always)]
+    fn digest_by<I: Isa>(&self, _: I, _: Seed) -> Digest {
+        *self
+    }
+
+    #[inline(always)]
     fn digest(&self, _: Seed) -> Digest {
         *self
     }
 }
 
 impl Key for str {
-    #[inline]
-    fn digest(&self, seed: Seed) -> Digest {
-        self.as_bytes().digest(seed)
+    #[inline(always)]
+    fn digest_by<I: Isa>(&self, isa: I, seed: Seed) -> Digest {
+        self.as_bytes().digest_by(isa, seed)
     }
 }
 
 impl Key for String {
-    #[inline]
-    fn digest(&self, seed: Seed) -> Digest {
-        self.as_bytes().digest(seed)
+    #[inline(always)]
+    fn digest_by<I: Isa>(&self, isa: I, seed: Seed) -> Digest {
+        self.as_bytes().digest_by(isa, seed)
     }
 }
 
 impl<K: Key + ?Sized> Key for &K {
-    #[inline]
-    fn digest(&self, seed: Seed) -> Digest {
-        (**self).digest(seed)
+    #[inline(always)]
+    fn digest_by<I: Isa>(&self, isa: I, seed: Seed) -> Digest {
+        (**self).digest_by(isa, seed)
     }
 }
 
 impl<K: Key + ?Sized> Key for Box<K> {
-    #[inline]
-    fn digest(&self, seed: Seed) -> Digest {
-        (**self).digest(seed)
+    #[inline(always)]
+    fn digest_by<I: Isa>(&self, isa: I, seed: Seed) -> Digest {
+        (**self).digest_by(isa, seed)
     }
 }
 
 macro_rules! integers {
     ($($int:ty),*) => {$(
         impl Key for $int {
-            #[inline]
-            fn digest(&self, seed: Seed) -> Digest {
-                self.to_le_bytes().digest(seed)
+            #[inline(always)]
+            fn digest_by<I: Isa>(&self, isa: I, seed: Seed) -> Digest {
+                self.to_le_bytes().digest_by(isa, seed)
             }
         }
     )*};
@@ -107,55 +121,55 @@ macro_rules! integers {
 integers!(u8, u16, u32, u64, u128, i8, i16, i32, i64, i128);
 
 impl Key for Ipv4Addr {
-    #[inline]
-    fn digest(&self, seed: Seed) -> Digest {
-        self.octets().digest(seed)
+    #[inline(always)]
+    fn digest_by<I: Isa>(&self, isa: I, seed: Seed) -> Digest {
+        self.octets().digest_by(isa, seed)
     }
 }
 
 impl Key for Ipv6Addr {
-    #[inline]
-    fn digest(&self, seed: Seed) -> Digest {
-        self.octets().digest(seed)
+    #[inline(always)]
+    fn digest_by<I: Isa>(&self, isa: I, seed: Seed) -> Digest {
+        self.octets().digest_by(isa, seed)
     }
 }
 
 impl Key for IpAddr {
-    #[inline]
-    fn digest(&self, seed: Seed) -> Digest {
+    #[inline(always)]
+    fn digest_by<I: Isa>(&self, isa: I, seed: Seed) -> Digest {
         match self {
-            IpAddr::V4(address) => address.digest(seed),
-            IpAddr::V6(address) => address.digest(seed),
+            IpAddr::V4(address) => address.digest_by(isa, seed),
+            IpAddr::V6(address) => address.digest_by(isa, seed),
         }
     }
 }
 
 impl Key for SocketAddrV4 {
-    #[inline]
-    fn digest(&self, seed: Seed) -> Digest {
+    #[inline(always)]
+    fn digest_by<I: Isa>(&self, isa: I, seed: Seed) -> Digest {
         let mut bytes = [0; 6];
         bytes[..4].copy_from_slice(&self.ip().octets());
         bytes[4..].copy_from_slice(&self.port().to_be_bytes());
-        bytes.digest(seed)
+        bytes.digest_by(isa, seed)
     }
 }
 
 impl Key for SocketAddrV6 {
-    #[inline]
-    fn digest(&self, seed: Seed) -> Digest {
+    #[inline(always)]
+    fn digest_by<I: Isa>(&self, isa: I, seed: Seed) -> Digest {
         let mut bytes = [0; 18];
         bytes[..16].copy_from_slice(&self.ip().octets());
         bytes[16..].copy_from_slice(&self.port().to_be_bytes());
-        bytes.digest(seed)
+        bytes.digest_by(isa, seed)
     }
 }
 
 impl Key for SocketAddr {
-    #[inline]
-    fn digest(&self, seed: Seed) -> Digest {
+    #[inline(always)]
+    fn digest_by<I: Isa>(&self, isa: I, seed: Seed) -> Digest {
         match self {
-            SocketAddr::V4(address) => address.digest(seed),
-            SocketAddr::V6(address) => address.digest(seed),
+            SocketAddr::V4(address) => address.digest_by(isa, seed),
+            SocketAddr::V6(address) => address.digest_by(isa, seed),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A loop over keys that finds their buckets, asks for them, and acts once they have come.
 
-use super::{ANY, Place, Placing, Table, Ways, with_fast_layout, with_layout};
+use super::{ANY, Place, Placing, Table, Ways};
 use crate::{
     Digest, Key, Seed,
     cells::bucket::Layout,
@@ -23,62 +23,24 @@ pub(crate) trait Each {
     );
 }
 
-/// Acts on every key, in order.
-pub(crate) fn each_key<K: Key, E: Each>(seed: Seed, keys: &[K], each: E) {
-    with_layout!(each.table().form, |layout| probe::dispatch(EachKey { layout, seed, keys, each }));
+/// Acts on every key, in order, with one loop for all shapes: for those that are not fast in any case.
+pub(crate) fn each_key_of_any<K: Key, E: Each>(seed: Seed, keys: &[K], each: E) {
+    let layout = each.table().any();
+    EachKey::<_, _, _, ANY> { layout, seed, keys, each }.run(BASE);
 }
 
-/// The same with a loop of its own only for the fast shapes, two subtables of a line a bucket: for
-/// loops that are many.
-pub(crate) fn each_key_of_few<K: Key, E: Each>(seed: Seed, keys: &[K], each: E) {
-    with_fast_layout!(each.table().form, |layout, D| probe::dispatch(OfFew::<_, _, _, D> {
-        layout,
-        seed,
-        keys,
-        each
-    }));
-}
-
-struct OfFew<'a, K, L, E, const D: usize> {
+struct EachKey<'a, K, L, E, const D: usize> {
     layout: L,
     seed: Seed,
     keys: &'a [K],
     each: E,
 }
 
-impl<K: Key, L: Layout, E: Each, const D: usize> Kernel for OfFew<'_, K, L, E, D> {
+impl<K: Key, L: Layout, E: Each, const D: usize> Kernel for EachKey<'_, K, L, E, D> {
     type Output = ();
 
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
-        let OfFew { layout, seed, keys, each } = self;
-        EachKey { layout, seed, keys, each }.run_with::<D, I>(isa);
-    }
-}
-
-struct EachKey<'a, K, L, E> {
-    layout: L,
-    seed: Seed,
-    keys: &'a [K],
-    each: E,
-}
-
-impl<K: Key, L: Layout, E: Each> Kernel for EachKey<'_, K, L, E> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<I: Isa>(self, isa: I) {
-        match self.each.table().form.subtables {
-            2 => self.run_with::<2, I>(isa),
-            3..=4 => self.run_with::<4, I>(isa),
-            _ => self.run_with::<8, I>(isa),
-        }
-    }
-}
-
-impl<K: Key, L: Layout, E: Each> EachKey<'_, K, L, E> {
-    #[inline(always)]
-    fn run_with<const D: usize, I: Isa>(self, isa: I) {
         let EachKey { layout, seed, keys, each } = self;
         let table = each.table();
         if table.form.placing == Placing::Independent {

@@ -13,12 +13,14 @@
 //! not [`storable`](Table::storable); the owner never asks for it. Without low bits the few
 //! fingerprints that would meet that remainder are taken to be their successors.
 
+mod cut;
 mod each;
 mod grow;
 mod moves;
 mod ways;
 
-pub(crate) use each::{Each, each_key, each_key_of_few};
+pub(crate) use cut::Cut;
+pub(crate) use each::{Each, each_key_of_any};
 pub use moves::{Moved, Moves};
 pub(crate) use ways::Ways;
 
@@ -164,50 +166,8 @@ pub(crate) struct Table {
     search: Vec<moves::Step>,
 }
 
-/// Runs a body with the layout of a table of the cells of a set, 8, 16 or 32 of at most 32 bits, as a
-/// value of its own type.
-macro_rules! with_layout {
-    ($form:expr, |$layout:ident| $body:expr) => {{
-        use $crate::cells::bucket::{Lanes, Odd};
-        match ($form.width, $form.cells) {
-            (8, 16) => {
-                let $layout = Lanes::<u8, 16>::NEW;
-                $body
-            }
-            (8, 32) => {
-                let $layout = Lanes::<u8, 32>::NEW;
-                $body
-            }
-            (16, 8) => {
-                let $layout = Lanes::<u16, 16>::NEW;
-                $body
-            }
-            (16, 16) => {
-                let $layout = Lanes::<u16, 32>::NEW;
-                $body
-            }
-            (16, 32) => {
-                let $layout = Lanes::<u16, 64>::NEW;
-                $body
-            }
-            (32, 8) => {
-                let $layout = Lanes::<u32, 32>::NEW;
-                $body
-            }
-            (32, 16) => {
-                let $layout = Lanes::<u32, 64>::NEW;
-                $body
-            }
-            (width, cells) => {
-                let $layout = Odd { cells, width };
-                $body
-            }
-        }
-    }};
-}
-pub(crate) use with_layout;
-
-/// The same for a few layouts, with the number of subtables; all others are one, and slower.
+/// Runs a body with the layout of a table and the number of its subtables, for a few of them; all
+/// others are one, and slower.
 macro_rules! with_fast_layout {
     ($form:expr, |$layout:ident, $D:ident| $body:expr) => {{
         use $crate::cells::bucket::{Any, Lanes, Split};
@@ -369,7 +329,14 @@ impl Table {
     /// The fingerprint of a digest.
     #[inline(always)]
     pub(crate) fn fingerprint_of(&self, digest: Digest) -> u64 {
-        self.ways::<ANY>().fingerprint_of(digest)
+        let fingerprint = spread::fraction(digest.0, self.form.fingerprints());
+        if self.form.low > 0 { fingerprint } else { self.next_storable(fingerprint) }
+    }
+
+    /// The fingerprint, or the first after it that can be stored.
+    #[inline(never)]
+    fn next_storable(&self, fingerprint: u64) -> u64 {
+        self.ways::<ANY>().next_storable(fingerprint)
     }
 
     /// What the places of a key are computed from.
@@ -397,10 +364,10 @@ impl Table {
         }
     }
 
-    /// How many subtables there are: two, the fast layout, known to the compiler.
+    /// How many subtables there are: `D`, known to the compiler, unless that stands for any number.
     #[inline(always)]
     pub(crate) fn subtables<const D: usize>(&self) -> usize {
-        if D == 2 { 2 } else { self.form.subtables as usize }
+        if D < ANY { D } else { self.form.subtables as usize }
     }
 
     /// The bucket and remainder of a fingerprint in each subtable.
@@ -444,22 +411,6 @@ impl Table {
             return found & !layout.matches(isa, bucket, 0, 0);
         }
         found
-    }
-
-    /// Not zero if the bucket at `place` has a cell that holds its remainder.
-    #[inline(always)]
-    pub(crate) fn some_in<I: Isa, L: Layout>(
-        &self,
-        isa: I,
-        layout: L,
-        table: &[u8],
-        place: Place,
-    ) -> u64 {
-        if place.remainder == self.largest {
-            return self.matches_in(isa, layout, table, place);
-        }
-        let value = self.encode(place.remainder, 0);
-        layout.some_match(isa, &table[place.offset..], value, self.low_mask)
     }
 
     /// The first cell that holds the key's remainder, and how many there are: at most one, unless

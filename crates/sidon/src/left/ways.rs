@@ -1,6 +1,6 @@
 //! From a digest to a fingerprint, and from that to its bucket in each subtable.
 
-use super::Place;
+use super::{ANY, Place};
 use crate::{
     Digest,
     hash::{permute::Permutation, spread},
@@ -71,5 +71,18 @@ impl<const D: usize> Ways<D> {
             place.remainder = image & mask;
         }
         places
+    }
+
+    /// The image of a fingerprint in each subtable: the bucket, and under it the remainder.
+    #[inline(always)]
+    pub(crate) fn images_of(&self, fingerprint: u64) -> [u64; D] {
+        let mut images = [fingerprint; D];
+        let subtables = if D < ANY { D } else { self.subtables };
+        for (i, image) in images[..subtables].iter_mut().enumerate() {
+            if i > 0 {
+                *image = self.permutations[i].apply(fingerprint);
+            }
+        }
+        images
     }
 }

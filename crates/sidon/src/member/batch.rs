@@ -29,7 +29,7 @@ pub(crate) trait Steps {
 
 /// Tables from this many bytes on are in no cache: memory is what a batch waits for, and is kept
 /// busy all the time. Smaller ones are best taken a chunk at a time.
-const DEEP: usize = 16 << 20;
+pub(crate) const DEEP: usize = 16 << 20;
 
 /// Takes the steps for every key, in order, in the way that suits a table of so many bytes.
 #[inline(always)]
@@ -51,16 +51,14 @@ pub(crate) fn each_key<I: Isa, K: Key, S: Steps>(
 #[inline(always)]
 fn by_chunks<I: Isa, K: Key, S: Steps>(isa: I, seed: Seed, keys: &[K], mut steps: S) {
     let mut places = [S::NOWHERE; CHUNK];
-    let mut digests = [Digest(0); CHUNK];
     for (i, keys) in keys.chunks(CHUNK).enumerate() {
-        let digests = chunk(isa, seed, keys, &mut digests);
-        for (&digest, place) in digests.iter().zip(&mut places) {
-            steps.approach(digest, place);
+        for (key, place) in keys.iter().zip(&mut places) {
+            steps.approach(key.digest_by(isa, seed), place);
         }
-        for place in &places[..digests.len()] {
+        for place in &places[..keys.len()] {
             steps.draw_near(place);
         }
-        for (place, key) in places[..digests.len()].iter().zip(i * CHUNK..) {
+        for (place, key) in places[..keys.len()].iter().zip(i * CHUNK..) {
             steps.act(key, place);
         }
     }
@@ -78,13 +76,10 @@ const RING: usize = (LAG + GROUP).next_power_of_two();
 #[inline(always)]
 fn staggered<I: Isa, K: Key, S: Steps>(isa: I, seed: Seed, keys: &[K], mut steps: S) {
     let mut places = [S::NOWHERE; RING];
-    let mut digests = [Digest(0); GROUP];
     let (mut asked, mut near, mut acted) = (0, 0, 0);
     for group in keys.chunks(GROUP) {
-        let digests = &mut digests[..group.len()];
-        K::digests(isa, seed, group, digests);
-        for &digest in &*digests {
-            steps.approach(digest, &mut places[asked % RING]);
+        for key in group {
+            steps.approach(key.digest_by(isa, seed), &mut places[asked % RING]);
             asked += 1;
         }
         while near + LAG / 2 < asked {

@@ -167,37 +167,18 @@ impl<K: Key + ?Sized> Insert<K> for Blocked {
     where
         K: Sized,
     {
-        batch::hashed(self.seed, keys, |_, digests| self.insert_digests(digests));
-    }
-}
-
-impl Blocked {
-    fn insert_digests(&mut self, digests: &[Digest]) {
-        struct Loop<'a>(&'a mut Blocked, &'a [Digest]);
-        impl Kernel for Loop<'_> {
+        // So little is done with a key that hashing it in a loop of its own would show.
+        struct Loop<'a, K>(&'a mut Blocked, &'a [K]);
+        impl<K: Key> Kernel for Loop<'_, K> {
             type Output = ();
             #[inline(always)]
             fn run<I: Isa>(self, isa: I) {
-                let Loop(filter, digests) = self;
+                let Loop(filter, keys) = self;
                 let (seed, bytes) = (filter.seed, filter.memory.bytes().len());
-                batch::each_key(isa, seed, digests, bytes, Enter { isa, filter });
+                batch::each_key(isa, seed, keys, bytes, Enter { isa, filter });
             }
         }
-        probe::dispatch(Loop(self, digests));
-    }
-
-    fn contains_digests(&self, digests: &[Digest], found: &mut [bool]) {
-        struct Loop<'a>(&'a Blocked, &'a [Digest], &'a mut [bool]);
-        impl Kernel for Loop<'_> {
-            type Output = ();
-            #[inline(always)]
-            fn run<I: Isa>(self, isa: I) {
-                let Loop(filter, digests, found) = self;
-                let bytes = filter.memory.bytes().len();
-                batch::each_key(isa, filter.seed, digests, bytes, Ask { isa, filter, found });
-            }
-        }
-        probe::dispatch(Loop(self, digests, found));
+        probe::dispatch(Loop(self, keys));
     }
 }
 
@@ -262,10 +243,18 @@ impl<K: Key + ?Sized> Contains<K> for Blocked {
     where
         K: Sized,
     {
+        struct Loop<'a, K>(&'a Blocked, &'a [K], &'a mut [bool]);
+        impl<K: Key> Kernel for Loop<'_, K> {
+            type Output = ();
+            #[inline(always)]
+            fn run<I: Isa>(self, isa: I) {
+                let Loop(filter, keys, found) = self;
+                let bytes = filter.memory.bytes().len();
+                batch::each_key(isa, filter.seed, keys, bytes, Ask { isa, filter, found });
+            }
+        }
         assert_eq!(keys.len(), found.len(), "one answer a key");
-        batch::hashed(self.seed, keys, |first, digests| {
-            self.contains_digests(digests, &mut found[first..first + digests.len()]);
-        });
+        probe::dispatch(Loop(self, keys, found));
     }
 
     /// By the plan's formula for the insertions so far, so repeated keys only make it cautious.

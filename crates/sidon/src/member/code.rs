@@ -22,6 +22,11 @@ pub(crate) trait Code {
     fn ceiling(&self) -> u64;
     /// Whether a key of this increment may be among those that the cell has met.
     fn admits(&self, value: u64, mark: u8) -> bool;
+    /// One word that says the same, if there is one: bit `value + mark` is set where the key is not
+    /// admitted, and all beyond are. The highest bit is not set.
+    fn excluded(&self) -> Option<u64> {
+        None
+    }
     /// The value with one more key; `None` where it cannot be held and nothing is pinned.
     fn raise(&self, value: u64, mark: u8) -> Option<u64>;
     /// The value without the key; `None` if it visibly was not there.
@@ -102,6 +107,14 @@ impl Code for Sums {
     fn admits(&self, value: u64, mark: u8) -> bool {
         let index = value as usize + usize::from(mark);
         self.table.get(index / 64).is_none_or(|word| word >> (index % 64) & 1 == 1)
+    }
+
+    fn excluded(&self) -> Option<u64> {
+        match *self.table {
+            [] => Some(0),
+            [word] if word >> 63 == 1 => Some(!word),
+            _ => None,
+        }
     }
 
     #[inline(always)]
@@ -327,11 +340,14 @@ mod tests {
             let increments = Increments::range(least).unwrap();
             let code = Sums::new(increments, 255, Overflow::Refuse).unwrap();
             assert_eq!(code.table.len(), 1, "{least}");
+            let excluded = code.excluded().unwrap();
             for value in 0..256u64 {
                 for (&mark, &increment) in code.marks().iter().zip(increments.values()) {
                     let rest = value as i64 - i64::from(increment);
                     let lemma = rest == 0 || rest >= i64::from(least);
                     assert_eq!(code.admits(value, mark), lemma, "{least}: {value} {increment}");
+                    let index = (value + u64::from(mark)).min(63);
+                    assert_eq!(excluded >> index & 1 == 0, lemma, "{least}: {value} {increment}");
                 }
             }
         }

@@ -16,7 +16,7 @@ use super::{
     counting::Overflow,
     increments::Increments,
     mapping::{InLines, Spread},
-    octets::Octets,
+    rows::Rows,
     table::{self, MANY, OnTable, Seek, Short, Table, Width},
 };
 use crate::{
@@ -78,7 +78,7 @@ pub(super) struct Coded<C, S = Plain> {
     pub(super) seed: Seed,
     pub(super) stored: u64,
     /// What is asked instead of the code, where that is faster.
-    pub(super) octets: Option<Box<Octets>>,
+    pub(super) rows: Option<Box<Rows>>,
 }
 
 /// What is done with a key.
@@ -178,8 +178,8 @@ impl<C: Code> Seek for Admitted<'_, C> {
 
 impl<C: Code, S: Store> Coded<C, S> {
     pub(super) fn new(store: S, code: C, seed: Seed) -> Self {
-        let octets = if S::MOVES { None } else { Octets::of(&code, store.table()) };
-        Coded { store, code, seed, stored: 0, octets }
+        let rows = if S::MOVES { None } else { Rows::of(&code, store.table()) };
+        Coded { store, code, seed, stored: 0, rows }
     }
 
     pub(super) fn clear(&mut self) {
@@ -245,8 +245,8 @@ impl<C: Code, S: Store> Coded<C, S> {
 
     pub(super) fn contains_batch(&self, keys: &[Digest], found: &mut [bool]) {
         let (table, reader) = (self.store.table(), self.store.reader());
-        if let Some(octets) = &self.octets {
-            return octets.contains_batch(table, keys, found);
+        if let Some(rows) = &self.rows {
+            return rows.contains_batch(table, keys, found);
         }
         if table.cells.bytes().len() <= NEAR {
             assert_eq!(keys.len(), found.len(), "one answer a key");
@@ -361,7 +361,7 @@ impl<C: Code> Coded<C, Plain> {
 impl<C: Clone> Coded<C, Plain> {
     pub(super) fn try_clone(&self) -> Result<Self, Infeasible> {
         let store = Plain(self.store.0.try_clone()?);
-        Ok(Coded { store, code: self.code.clone(), octets: self.octets.clone(), ..*self })
+        Ok(Coded { store, code: self.code.clone(), rows: self.rows.clone(), ..*self })
     }
 }
 

@@ -92,12 +92,19 @@ impl InLines {
         }
     }
 
-    /// Where line `i` of the digest starts, and the word that picks the cells in it: the whole part
-    /// of a position and its fraction.
+    /// Where line `i` of the digest starts, and the word that picks the cells in it.
     #[inline(always)]
     pub(super) fn line(self, digest: Digest, i: u32) -> (usize, u64) {
+        let (line, word) = self.split(digest, i);
+        (line * LINE, word)
+    }
+
+    /// Which line is line `i` of the digest, and the word that picks the cells in it: the whole part
+    /// of a position and its fraction.
+    #[inline(always)]
+    pub(super) fn split(self, digest: Digest, i: u32) -> (usize, u64) {
         let (line, word) = spread::split(digest, i, self.all);
-        (line as usize * LINE, word)
+        (line as usize, word)
     }
 
     /// Asks for the lines of the digest.

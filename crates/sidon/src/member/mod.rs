@@ -23,6 +23,8 @@ mod lines;
 mod mapping;
 pub mod multilayer;
 mod octets;
+mod rows;
+mod scattered;
 mod spill;
 mod table;
 pub mod variable;

@@ -217,7 +217,7 @@ impl Multilayer {
         let Layers { first, second, .. } = &self.filter.store;
         let (first, second) = (first.try_clone()?, second.try_clone()?);
         let store = Layers { first, second, ..self.filter.store };
-        let filter = Coded { store, code: self.filter.code.clone(), octets: None, ..self.filter };
+        let filter = Coded { store, code: self.filter.code.clone(), rows: None, ..self.filter };
         Ok(Multilayer { shape: self.shape, filter })
     }
 }

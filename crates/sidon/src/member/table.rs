@@ -125,6 +125,22 @@ impl Width for Short {
     }
 }
 
+/// The same where the compiler knows how many.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Known<const W: u32>;
+
+impl<const W: u32> Width for Known<W> {
+    #[inline(always)]
+    fn bits(self) -> u32 {
+        W
+    }
+
+    #[inline(always)]
+    fn read(self, bytes: &[u8], cell: u64) -> u64 {
+        Short(W).read(bytes, cell)
+    }
+}
+
 /// What a lookup asks of a cell.
 pub(super) trait Seek: Copy {
     /// Cells that a batch looks at before it asks for the others: enough to tell seven strangers of

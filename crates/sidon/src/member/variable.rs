@@ -100,7 +100,7 @@ impl Variable {
 
     #[cfg(test)]
     pub(super) fn is_asked_by_rows(&self) -> bool {
-        self.filter.octets.is_some()
+        self.filter.rows.is_some()
     }
 
     /// The largest counter. Reads the whole table.

@@ -6,11 +6,12 @@
 //! processor has: the question is asked once a batch, and costs nothing inside the loop.
 //!
 //! ```text
-//! dispatch(kernel) --+-- AVX2 found --> kernel.run(Avx2)      compiled with AVX2 throughout
+//! dispatch(kernel) --+-- AVX2 found --> kernel.run(Avx2)      compiled with AVX2 and AES throughout
 //!                    +-- x86-64 ------> kernel.run(Sse2)      SSE2 is part of x86-64
 //!                    +-- otherwise ---> kernel.run(Portable)
 //! ```
 
+mod aes;
 mod portable;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
@@ -31,14 +32,31 @@ pub const NIBBLES_MAX: u32 = 5;
 
 /// An instruction set: a proof, held by value, that its operations may be executed.
 pub trait Isa: Copy {
-    /// Four 64-bit words side by side.
-    type X4: Word;
+    /// 16 bytes, the state of a cipher.
+    type Block: Copy;
 
-    /// The four words as one.
-    fn load(self, words: [u64; 4]) -> Self::X4;
+    /// The block of two little-endian words.
+    fn block(self, halves: [u64; 2]) -> Self::Block;
 
-    /// The four words of one.
-    fn store(self, words: Self::X4) -> [u64; 4];
+    /// The block's first word.
+    fn low_half(self, block: Self::Block) -> u64;
+
+    /// Exclusive or.
+    fn xor(self, one: Self::Block, other: Self::Block) -> Self::Block;
+
+    /// A round of AES (FIPS 197): SubBytes, ShiftRows, MixColumns, and the round's key is added.
+    fn aes_round(self, block: Self::Block, key: Self::Block) -> Self::Block;
+
+    /// Runs a kernel in a function of its own, compiled for this instruction set: for loops that
+    /// would take registers from each other.
+    #[inline(always)]
+    fn apart<K: Kernel>(self, kernel: K) -> K::Output {
+        #[inline(never)]
+        fn inner<I: Isa, K: Kernel>(isa: I, kernel: K) -> K::Output {
+            kernel.run(isa)
+        }
+        inner(self, kernel)
+    }
 
     /// Which lanes of the bucket hold `value`: bit `i` of the answer is lane `i`. A lane is
     /// little-endian, and the bucket has 16, 32 or 64 bytes.
@@ -47,11 +65,10 @@ pub trait Isa: Copy {
     /// Which lanes of the bucket hold `value` where the bits of `ignored` are not looked at.
     fn matches_but<L: Lane, const N: usize>(self, bucket: &[u8; N], value: L, ignored: L) -> u64;
 
-    /// Not zero if [`matches_but`](Self::matches_but) is not, in fewer steps.
-    #[inline(always)]
-    fn some_match<L: Lane, const N: usize>(self, bucket: &[u8; N], value: L, ignored: L) -> u64 {
-        self.matches_but(bucket, value, ignored)
-    }
+    /// Which bytes of the bucket lie in lanes that are `value` once the bits of `set` are set in
+    /// them: bit `i` of the answer is byte `i`, so a lane has as many bits as bytes. The fewest steps
+    /// from a bucket to a number.
+    fn marks<L: Lane, const N: usize>(self, bucket: &[u8; N], value: L, set: L) -> u64;
 
     /// Whether one of the 4-bit cells of the line that `word` names is zero: cell `i` is named by
     /// the seven bits below the upper `7 * i`, for `i` below `cells`, at most [`NIBBLES_MAX`].
@@ -60,11 +77,83 @@ pub trait Isa: Copy {
     /// A one in the lowest bit of each of those cells, in a line of zeros: eight little-endian words.
     fn nibble_ones(self, word: u64, cells: u32) -> [u64; LINE / 8];
 
+    /// A [`Sieve`] and a number of cells, made ready for a loop.
+    type Sieve: Copy;
+
+    /// Makes a sieve ready for so many cells of a line, at most [`SIEVED_MAX`].
+    fn sieve(self, sieve: &Sieve, cells: u32) -> Self::Sieve;
+
+    /// Whether none of the 8-bit cells of the line that `word` names is excluded.
+    fn all_admitted(self, line: &[u8; LINE], word: u64, sieve: &Self::Sieve) -> bool;
+
+    /// Which of [`Eight`] cells that lie without gaps from `bytes[0]` on are `value` once the bits of
+    /// `set` are set in them: bit `i` of the answer is cell `i`. There are sixteen bytes from byte
+    /// `width / 2` on.
+    fn eight(self, bytes: &[u8], eight: &Eight, value: u32, set: u32) -> u64;
+
     /// Whether all bits that `choice` names in the line are set.
     fn line_contains(self, line: &[u8; LINE], choice: LineChoice) -> bool;
 
     /// Sets all bits that `choice` names in the line.
     fn line_insert(self, line: &mut [u8; LINE], choice: LineChoice);
+}
+
+/// How many 8-bit cells of a line one word names.
+pub const SIEVED_MAX: u32 = 8;
+
+/// Which 8-bit cells of a line a word names, and which values exclude a key there.
+///
+/// Cell `i` is named by the product of the word and `factors[i]`, modulo 2^64: by its upper six bits.
+/// The three bits below pick one of `marks`. The key is excluded if bit `value + mark` of `excluded` is
+/// set. The highest bit is not, nor are those beyond.
+#[derive(Debug, Clone, Copy)]
+pub struct Sieve {
+    /// One factor a cell.
+    pub factors: [u64; SIEVED_MAX as usize],
+    /// One mark for each value of the three bits.
+    pub marks: [u32; 8],
+    /// One bit for each sum of value and mark.
+    pub excluded: u32,
+}
+
+/// Eight cells of one width, without gaps: where each lies.
+#[derive(Debug, Clone, Copy)]
+pub struct Eight {
+    /// The bits of a cell, 5 to [`Eight::WIDTH_MOST`].
+    width: u32,
+    /// For each cell four bytes that hold it, from the first byte on for the first four, from byte
+    /// `width / 2` on for the others.
+    bytes: [u8; 32],
+    /// How far the cell is to be moved down in them.
+    shifts: [u32; 8],
+}
+
+impl Eight {
+    /// The widest cell that four bytes hold wherever it begins.
+    pub const WIDTH_MOST: u32 = 25;
+
+    /// Cells of this width.
+    ///
+    /// # Panics
+    /// Unless the width is 5 to [`Eight::WIDTH_MOST`].
+    pub fn new(width: u32) -> Self {
+        assert!((5..=Self::WIDTH_MOST).contains(&width), "no cell of {width} bits");
+        let (mut bytes, mut shifts) = ([0; 32], [0; 8]);
+        for (i, shift) in (0..).zip(&mut shifts) {
+            let bit = i * width - if i < 4 { 0 } else { width / 2 * 8 };
+            for byte in 0..4 {
+                bytes[(4 * i + byte) as usize] = (bit / 8 + byte) as u8;
+            }
+            *shift = bit % 8;
+        }
+        Eight { width, bytes, shifts }
+    }
+
+    /// The largest value of a cell.
+    #[inline(always)]
+    fn ceiling(&self) -> u32 {
+        u32::MAX >> (32 - self.width)
+    }
 }
 
 /// Which bits of a 64-byte line stand for a key.
@@ -140,20 +229,6 @@ macro_rules! lane {
     )*};
 }
 lane!(u8, u16, u32);
-
-/// What a hash needs of a 64-bit word, alone or four side by side.
-pub trait Word: Copy {
-    /// Sum modulo 2^64.
-    fn add(self, other: Self) -> Self;
-    /// Exclusive or.
-    fn xor(self, other: Self) -> Self;
-    /// Exclusive or with the same word in every place.
-    fn xor_word(self, word: u64) -> Self;
-    /// Rotation to the left by `N` bits, 1 to 63.
-    fn rotate<const N: u32>(self) -> Self;
-    /// Shift to the right by 0 to 63 bits.
-    fn shift_right(self, bits: u32) -> Self;
-}
 
 /// A loop that wants the best instruction set there is.
 ///

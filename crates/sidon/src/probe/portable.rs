@@ -1,22 +1,32 @@
 //! The definition of every operation, in plain Rust.
 
-use super::{Isa, LINE, Lane, LineChoice, SALT, Word};
+use super::{Eight, Isa, LINE, Lane, LineChoice, SALT, Sieve, aes};
 
 /// Plain Rust, for any processor.
 #[derive(Debug, Clone, Copy)]
 pub struct Portable;
 
 impl Isa for Portable {
-    type X4 = [u64; 4];
+    type Block = [u64; 2];
 
     #[inline(always)]
-    fn load(self, words: [u64; 4]) -> [u64; 4] {
-        words
+    fn block(self, halves: [u64; 2]) -> [u64; 2] {
+        halves
     }
 
     #[inline(always)]
-    fn store(self, words: [u64; 4]) -> [u64; 4] {
-        words
+    fn low_half(self, block: [u64; 2]) -> u64 {
+        block[0]
+    }
+
+    #[inline(always)]
+    fn xor(self, one: [u64; 2], other: [u64; 2]) -> [u64; 2] {
+        [one[0] ^ other[0], one[1] ^ other[1]]
+    }
+
+    #[inline(always)]
+    fn aes_round(self, block: [u64; 2], key: [u64; 2]) -> [u64; 2] {
+        aes::round(block, key)
     }
 
     #[inline(always)]
@@ -33,6 +43,18 @@ impl Isa for Portable {
             mask |= u64::from(differ == 0) << i;
         }
         mask
+    }
+
+    #[inline(always)]
+    fn marks<L: Lane, const N: usize>(self, bucket: &[u8; N], value: L, set: L) -> u64 {
+        const { assert!(N == 16 || N == 32 || N == 64, "a bucket has 16, 32 or 64 bytes") };
+        let lane_bits = u64::MAX >> (64 - L::BYTES);
+        let mut marks = 0;
+        for (i, lane) in bucket.chunks_exact(L::BYTES).enumerate() {
+            let equal = L::read(lane).to_u32() | set.to_u32() == value.to_u32();
+            marks |= (lane_bits * u64::from(equal)) << (i * L::BYTES);
+        }
+        marks
     }
 
     #[inline(always)]
@@ -57,6 +79,40 @@ impl Isa for Portable {
             rest <<= 7;
         }
         ones
+    }
+
+    type Sieve = (Sieve, u32);
+
+    #[inline(always)]
+    fn sieve(self, sieve: &Sieve, cells: u32) -> (Sieve, u32) {
+        debug_assert!(cells <= super::SIEVED_MAX, "the word names no more cells");
+        debug_assert!(sieve.excluded >> 31 == 0, "what lies beyond is not excluded");
+        (*sieve, cells)
+    }
+
+    #[inline(always)]
+    fn all_admitted(self, line: &[u8; LINE], word: u64, sieve: &(Sieve, u32)) -> bool {
+        let (sieve, cells) = sieve;
+        let mut excluded = 0;
+        for factor in &sieve.factors[..*cells as usize] {
+            let named = word.wrapping_mul(*factor);
+            let value = u32::from(line[(named >> 58) as usize]);
+            let index = value + sieve.marks[(named >> 55) as usize % 8];
+            excluded |= sieve.excluded >> index.min(31);
+        }
+        excluded & 1 == 0
+    }
+
+    #[inline(always)]
+    fn eight(self, bytes: &[u8], eight: &Eight, value: u32, set: u32) -> u64 {
+        let mut mask = 0;
+        for i in 0..8 {
+            let bit = (i * eight.width) as usize;
+            let word = bytes[bit / 8..][..4].try_into().expect("a slice of four bytes");
+            let cell = (u32::from_le_bytes(word) >> (bit % 8)) & eight.ceiling();
+            mask |= u64::from(cell | set == value) << i;
+        }
+        mask
     }
 
     #[inline(always)]
@@ -90,50 +146,4 @@ fn word(line: &[u8; LINE], i: usize) -> u64 {
     let mut word = [0; 8];
     word.copy_from_slice(&line[i * 8..][..8]);
     u64::from_le_bytes(word)
-}
-
-impl Word for [u64; 4] {
-    #[inline(always)]
-    fn add(self, other: Self) -> Self {
-        std::array::from_fn(|i| self[i].wrapping_add(other[i]))
-    }
-    #[inline(always)]
-    fn xor(self, other: Self) -> Self {
-        std::array::from_fn(|i| self[i] ^ other[i])
-    }
-    #[inline(always)]
-    fn xor_word(self, word: u64) -> Self {
-        self.map(|own| own ^ word)
-    }
-    #[inline(always)]
-    fn rotate<const N: u32>(self) -> Self {
-        self.map(|word| word.rotate_left(N))
-    }
-    #[inline(always)]
-    fn shift_right(self, bits: u32) -> Self {
-        self.map(|word| word >> bits)
-    }
-}
-
-impl Word for u64 {
-    #[inline(always)]
-    fn add(self, other: Self) -> Self {
-        self.wrapping_add(other)
-    }
-    #[inline(always)]
-    fn xor(self, other: Self) -> Self {
-        self ^ other
-    }
-    #[inline(always)]
-    fn xor_word(self, word: u64) -> Self {
-        self ^ word
-    }
-    #[inline(always)]
-    fn rotate<const N: u32>(self) -> Self {
-        self.rotate_left(N)
-    }
-    #[inline(always)]
-    fn shift_right(self, bits: u32) -> Self {
-        self >> bits
-    }
 }

@@ -48,10 +48,19 @@ fn all_widths<const N: usize>(bucket: [u8; N], value: u32) {
         assert_eq!(twins_agree!(|isa| isa.matches_but(&bucket, value8, ignored8)), seeing(1));
         assert_eq!(twins_agree!(|isa| isa.matches_but(&bucket, value16, ignored16)), seeing(2));
         assert_eq!(twins_agree!(|isa| isa.matches_but(&bucket, value, ignored)), seeing(4));
-        let some = |lanes| seeing(lanes) != 0;
-        assert_eq!(twins_agree!(|isa| isa.some_match(&bucket, value8, ignored8) != 0), some(1));
-        assert_eq!(twins_agree!(|isa| isa.some_match(&bucket, value16, ignored16) != 0), some(2));
-        assert_eq!(twins_agree!(|isa| isa.some_match(&bucket, value, ignored) != 0), some(4));
+        let marked = |bytes: usize| {
+            let set = |lane: &[u8]| -> Vec<u8> {
+                lane.iter().zip(ignored.to_le_bytes()).map(|(byte, set)| byte | set).collect()
+            };
+            let wanted = set(&value.to_le_bytes()[..bytes]);
+            let lanes = bucket.chunks_exact(bytes).map(|lane| set(lane) == wanted);
+            let bits = lanes.flat_map(|equal| std::iter::repeat_n(equal, bytes));
+            bits.enumerate().map(|(i, equal)| u64::from(equal) << i).sum::<u64>()
+        };
+        let (set8, set16) = (value8 | ignored8, value16 | ignored16);
+        assert_eq!(twins_agree!(|isa| isa.marks(&bucket, set8, ignored8)), marked(1));
+        assert_eq!(twins_agree!(|isa| isa.marks(&bucket, set16, ignored16)), marked(2));
+        assert_eq!(twins_agree!(|isa| isa.marks(&bucket, value | ignored, ignored)), marked(4));
     }
 }
 
@@ -135,21 +144,110 @@ proptest! {
     }
 
     #[test]
-    fn four_words_are_four_words(a: [u64; 4], b: [u64; 4]) {
-        fn all<W: Word>(x: W, y: W) -> [W; 10] {
-            [
-                x.add(y), x.xor(y), x.xor_word(77), x.rotate::<13>(), x.rotate::<16>(),
-                x.rotate::<17>(), x.rotate::<21>(), x.rotate::<32>(), x.shift_right(24),
-                x.shift_right(0),
-            ]
-        }
-        let four = twins_agree!(|isa| all(isa.load(a), isa.load(b)).map(|x| isa.store(x)));
-        for i in 0..4 {
-            for (operation, lone) in all(a[i], b[i]).into_iter().enumerate() {
-                prop_assert_eq!(four[operation][i], lone);
-            }
+    fn a_round_of_aes_is_what_its_four_steps_are(block: [u64; 2], key: [u64; 2]) {
+        let twins = twins_agree!(|isa| {
+            let round = isa.aes_round(isa.block(block), isa.block(key));
+            let other = isa.xor(isa.block([block[1], block[0]]), isa.block(key));
+            [isa.low_half(round), isa.low_half(other)]
+        });
+        prop_assert_eq!(twins, [aes_by_steps(block, key)[0], block[1] ^ key[0]]);
+        prop_assert_eq!(Portable.aes_round(block, key), aes_by_steps(block, key));
+    }
+
+    #[test]
+    fn sieves_agree_on_any_word(
+        word: u64,
+        cells in 0u32..=SIEVED_MAX,
+        values in prop::array::uniform32(0u8..40),
+        excluded: u32,
+        factors: [u64; 8],
+        marks in prop::array::uniform8(0u32..60),
+    ) {
+        let mut line = [0u8; LINE];
+        line[..32].copy_from_slice(&values);
+        line[32..].copy_from_slice(&values.map(|value| value.wrapping_mul(7)));
+        // Few bits, so that all cells may pass; and many, so that one may stop the key.
+        let excluded = excluded >> 1;
+        for excluded in [excluded & excluded.rotate_left(7) & excluded.rotate_left(12), excluded, 0] {
+            let sieve = Sieve { factors, marks, excluded };
+            let admitted = (0..cells as usize).all(|i| {
+                let named = word.wrapping_mul(factors[i]);
+                let index = u32::from(line[(named >> 58) as usize]) + marks[(named << 6 >> 61) as usize];
+                index >= 31 || (excluded >> index) & 1 == 0
+            });
+            let answers = twins_agree!(|isa| isa.all_admitted(&line, word, &isa.sieve(&sieve, cells)));
+            prop_assert_eq!(answers, admitted);
         }
     }
+
+    #[test]
+    fn eights_agree_on_any_cells(width in 5u32..=Eight::WIDTH_MOST, cells in prop::array::uniform8(0u32..5), set in 0u32..4) {
+        let eight = Eight::new(width);
+        // A few values, small and large, between ones: what lies beside a cell is not looked at.
+        let ceiling = u32::MAX >> (32 - width);
+        let cells = cells.map(|cell| if cell < 3 { cell } else { ceiling - (cell - 3) });
+        let mut bytes = vec![0xff; (width as usize / 2 + 16).max(width as usize)];
+        for (i, cell) in cells.into_iter().enumerate() {
+            for j in 0..width as usize {
+                let bit = i * width as usize + j;
+                bytes[bit / 8] &= !(u8::from(cell >> j & 1 == 0) << (bit % 8));
+            }
+        }
+        for value in cells {
+            let by_hand = cells.iter().enumerate().map(|(i, cell)| u64::from(cell | set == value | set) << i).sum::<u64>();
+            prop_assert_eq!(twins_agree!(|isa| isa.eight(&bytes, &eight, value | set, set)), by_hand);
+        }
+    }
+}
+
+/// The product in the field of AES, bit by bit.
+fn times(a: u8, b: u8) -> u8 {
+    (0..8).rev().fold(0u8, |sum, bit| {
+        let doubled = (sum << 1) ^ if sum >> 7 == 1 { 0x1b } else { 0 };
+        doubled ^ if (b >> bit) & 1 == 1 { a } else { 0 }
+    })
+}
+
+/// FIPS 197, sections 5.1.1 to 5.1.4, word by word.
+fn aes_by_steps(block: [u64; 2], key: [u64; 2]) -> [u64; 2] {
+    let bytes: Vec<u8> = block.iter().flat_map(|half| half.to_le_bytes()).collect();
+    let substituted: Vec<u8> = bytes
+        .iter()
+        .map(|&byte| {
+            let inverse = (0..=255).find(|&other| times(byte, other) == 1).unwrap_or(0);
+            let bit = |i: u32| (inverse >> (i % 8)) & 1;
+            (0..8).fold(0x63, |image, i| {
+                image ^ (bit(i) ^ bit(i + 4) ^ bit(i + 5) ^ bit(i + 6) ^ bit(i + 7)) << i
+            })
+        })
+        .collect();
+    let shifted = |row: usize, column: usize| substituted[(column + row) % 4 * 4 + row];
+    let mut mixed = [0u8; 16];
+    for (i, byte) in mixed.iter_mut().enumerate() {
+        let (row, column) = (i % 4, i / 4);
+        *byte = times(2, shifted(row, column))
+            ^ times(3, shifted((row + 1) % 4, column))
+            ^ shifted((row + 2) % 4, column)
+            ^ shifted((row + 3) % 4, column);
+    }
+    let (low, high) = mixed.split_at(8);
+    let half = |bytes: &[u8], key| u64::from_le_bytes(bytes.try_into().unwrap()) ^ key;
+    [half(low, key[0]), half(high, key[1])]
+}
+
+/// The first round of the example in FIPS 197, appendix B.
+#[test]
+fn the_round_is_the_standards() {
+    let halves = |hex: u128| {
+        let bytes = hex.to_be_bytes();
+        let half = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+        [half(0), half(8)]
+    };
+    let start = halves(0x193de3be_a0f4e22b_9ac68d2a_e9f84808);
+    let key = halves(0xa0fafe17_88542cb1_23a33939_2a6c7605);
+    let end = halves(0xa49c7ff2_689f352b_6b5bea43_026a5049);
+    assert_eq!(Portable.aes_round(start, key), end);
+    assert_eq!(aes_by_steps(start, key), end);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! Every function here is `unsafe` for one reason alone, that the processor must have the
 //! instructions. A value of [`Sse2`] or [`Avx2`] is the proof that it has.
 
-use super::{Isa, Kernel, LINE, Lane, LineChoice, Portable, SALT, Word, portable};
+use super::{Eight, Isa, Kernel, LINE, Lane, LineChoice, Portable, SALT, Sieve, portable};
 use std::arch::x86_64::*;
 
 /// SSE2, which every x86-64 processor has.
@@ -15,7 +15,7 @@ impl Sse2 {
     pub const ALWAYS: Sse2 = Sse2(());
 }
 
-/// AVX2 and BMI2, which every x86-64 server since 2015 has.
+/// AVX2, BMI1, BMI2, LZCNT, POPCNT and AES, which every x86-64 server since 2015 has.
 #[derive(Debug, Clone, Copy)]
 pub struct Avx2(());
 
@@ -23,18 +23,36 @@ impl Avx2 {
     /// The proof, if this processor has the instructions.
     #[inline]
     pub fn detect() -> Option<Self> {
-        (is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2")).then_some(Avx2(()))
+        let all = is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("bmi1")
+            && is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("lzcnt")
+            && is_x86_feature_detected!("popcnt")
+            && is_x86_feature_detected!("aes");
+        all.then_some(Avx2(()))
     }
 }
 
 /// Runs the kernel in a function that is compiled with AVX2.
 #[inline]
 pub(super) fn run_avx2<K: Kernel>(isa: Avx2, kernel: K) -> K::Output {
-    #[target_feature(enable = "avx2,bmi2")]
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,aes")]
     fn inner<K: Kernel>(isa: Avx2, kernel: K) -> K::Output {
         kernel.run(isa)
     }
-    // SAFETY: `isa` was made by `Avx2::detect`, so this processor has AVX2 and BMI2.
+    // SAFETY: `isa` was made by `Avx2::detect`, so this processor has all of them.
+    unsafe { inner(isa, kernel) }
+}
+
+/// The same in a function that is never inlined.
+#[inline(always)]
+fn run_avx2_apart<K: Kernel>(isa: Avx2, kernel: K) -> K::Output {
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,aes")]
+    #[inline(never)]
+    fn inner<K: Kernel>(isa: Avx2, kernel: K) -> K::Output {
+        kernel.run(isa)
+    }
+    // SAFETY: `isa` was made by `Avx2::detect`, so this processor has all of them.
     unsafe { inner(isa, kernel) }
 }
 
@@ -54,16 +72,26 @@ fn load128(bytes: &[u8], at: usize) -> __m128i {
 }
 
 impl Isa for Sse2 {
-    type X4 = [u64; 4];
+    type Block = [u64; 2];
 
     #[inline(always)]
-    fn load(self, words: [u64; 4]) -> [u64; 4] {
-        words
+    fn block(self, halves: [u64; 2]) -> [u64; 2] {
+        halves
     }
 
     #[inline(always)]
-    fn store(self, words: [u64; 4]) -> [u64; 4] {
-        words
+    fn low_half(self, block: [u64; 2]) -> u64 {
+        block[0]
+    }
+
+    #[inline(always)]
+    fn xor(self, one: [u64; 2], other: [u64; 2]) -> [u64; 2] {
+        [one[0] ^ other[0], one[1] ^ other[1]]
+    }
+
+    #[inline(always)]
+    fn aes_round(self, block: [u64; 2], key: [u64; 2]) -> [u64; 2] {
+        Portable.aes_round(block, key)
     }
 
     #[inline(always)]
@@ -127,6 +155,32 @@ impl Isa for Sse2 {
     }
 
     #[inline(always)]
+    fn marks<L: Lane, const N: usize>(self, bucket: &[u8; N], value: L, set: L) -> u64 {
+        const { assert!(N == 16 || N == 32 || N == 64, "a bucket has 16, 32 or 64 bytes") };
+        let (value, set) = (value.to_u32(), set.to_u32());
+        let mut marks = 0;
+        // SAFETY: all intrinsics of this block are SSE2, which x86-64 has; `load128` checks its
+        // own bounds.
+        unsafe {
+            let (wanted, set) = match L::BYTES {
+                1 => (_mm_set1_epi8(value as i8), _mm_set1_epi8(set as i8)),
+                2 => (_mm_set1_epi16(value as i16), _mm_set1_epi16(set as i16)),
+                _ => (_mm_set1_epi32(value as i32), _mm_set1_epi32(set as i32)),
+            };
+            for i in 0..N / 16 {
+                let lanes = _mm_or_si128(load128(bucket, i * 16), set);
+                let equal = match L::BYTES {
+                    1 => _mm_cmpeq_epi8(lanes, wanted),
+                    2 => _mm_cmpeq_epi16(lanes, wanted),
+                    _ => _mm_cmpeq_epi32(lanes, wanted),
+                };
+                marks |= u64::from(_mm_movemask_epi8(equal) as u16) << (i * 16);
+            }
+        }
+        marks
+    }
+
+    #[inline(always)]
     fn any_nibble_zero(self, line: &[u8; LINE], word: u64, cells: u32) -> bool {
         Portable.any_nibble_zero(line, word, cells)
     }
@@ -134,6 +188,23 @@ impl Isa for Sse2 {
     #[inline(always)]
     fn nibble_ones(self, word: u64, cells: u32) -> [u64; LINE / 8] {
         Portable.nibble_ones(word, cells)
+    }
+
+    type Sieve = (Sieve, u32);
+
+    #[inline(always)]
+    fn sieve(self, sieve: &Sieve, cells: u32) -> (Sieve, u32) {
+        Portable.sieve(sieve, cells)
+    }
+
+    #[inline(always)]
+    fn all_admitted(self, line: &[u8; LINE], word: u64, sieve: &(Sieve, u32)) -> bool {
+        Portable.all_admitted(line, word, sieve)
+    }
+
+    #[inline(always)]
+    fn eight(self, bytes: &[u8], eight: &Eight, value: u32, set: u32) -> u64 {
+        Portable.eight(bytes, eight, value, set)
     }
 
     #[inline(always)]
@@ -198,22 +269,35 @@ unsafe fn load256(bytes: &[u8], at: usize) -> __m256i {
 }
 
 impl Isa for Avx2 {
-    type X4 = Avx2X4;
+    type Block = __m128i;
 
     #[inline(always)]
-    fn load(self, words: [u64; 4]) -> Avx2X4 {
-        // SAFETY: a value of `Avx2` proves AVX2; `words` has 32 readable bytes, and the load
-        // allows any alignment.
-        Avx2X4(unsafe { _mm256_loadu_si256(words.as_ptr().cast()) })
+    fn block(self, halves: [u64; 2]) -> __m128i {
+        // SAFETY: SSE2 is part of x86-64.
+        unsafe { _mm_set_epi64x(halves[1] as i64, halves[0] as i64) }
     }
 
     #[inline(always)]
-    fn store(self, words: Avx2X4) -> [u64; 4] {
-        let mut stored = [0; 4];
-        // SAFETY: a value of `Avx2` proves AVX2; `stored` has 32 writable bytes, and the store
-        // allows any alignment.
-        unsafe { _mm256_storeu_si256(stored.as_mut_ptr().cast(), words.0) };
-        stored
+    fn low_half(self, block: __m128i) -> u64 {
+        // SAFETY: SSE2 is part of x86-64.
+        unsafe { _mm_cvtsi128_si64(block) as u64 }
+    }
+
+    #[inline(always)]
+    fn xor(self, one: __m128i, other: __m128i) -> __m128i {
+        // SAFETY: SSE2 is part of x86-64.
+        unsafe { _mm_xor_si128(one, other) }
+    }
+
+    #[inline(always)]
+    fn aes_round(self, block: __m128i, key: __m128i) -> __m128i {
+        // SAFETY: a value of `Avx2` proves AES.
+        unsafe { _mm_aesenc_si128(block, key) }
+    }
+
+    #[inline(always)]
+    fn apart<K: Kernel>(self, kernel: K) -> K::Output {
+        run_avx2_apart(self, kernel)
     }
 
     #[inline(always)]
@@ -276,25 +360,30 @@ impl Isa for Avx2 {
     }
 
     #[inline(always)]
-    fn some_match<L: Lane, const N: usize>(self, bucket: &[u8; N], value: L, ignored: L) -> u64 {
-        if L::BYTES != 2 || N == 16 {
-            return self.matches_but(bucket, value, ignored);
+    fn marks<L: Lane, const N: usize>(self, bucket: &[u8; N], value: L, set: L) -> u64 {
+        if N == 16 {
+            return Sse2::ALWAYS.marks(bucket, value, set);
         }
-        let value = value.to_u32() | ignored.to_u32();
-        let ignored = ignored.to_u32();
+        let (value, set) = (value.to_u32(), set.to_u32());
+        let mut marks = 0;
         // SAFETY: a value of `Avx2` proves AVX2; `load256` checks its own bounds.
-        let some = unsafe {
-            let wanted = _mm256_set1_epi16(value as i16);
-            let blind = _mm256_set1_epi16(ignored as i16);
-            let mut some = _mm256_setzero_si256();
+        unsafe {
+            let (wanted, set) = match L::BYTES {
+                1 => (_mm256_set1_epi8(value as i8), _mm256_set1_epi8(set as i8)),
+                2 => (_mm256_set1_epi16(value as i16), _mm256_set1_epi16(set as i16)),
+                _ => (_mm256_set1_epi32(value as i32), _mm256_set1_epi32(set as i32)),
+            };
             for i in 0..N / 32 {
-                let cells = _mm256_or_si256(load256(bucket, i * 32), blind);
-                some = _mm256_or_si256(some, _mm256_cmpeq_epi16(cells, wanted));
+                let lanes = _mm256_or_si256(load256(bucket, i * 32), set);
+                let equal = match L::BYTES {
+                    1 => _mm256_cmpeq_epi8(lanes, wanted),
+                    2 => _mm256_cmpeq_epi16(lanes, wanted),
+                    _ => _mm256_cmpeq_epi32(lanes, wanted),
+                };
+                marks |= u64::from(_mm256_movemask_epi8(equal) as u32) << (i * 32);
             }
-            // Two bits a cell, and no need to make them one.
-            _mm256_movemask_epi8(some)
-        };
-        u64::from(some as u32)
+        }
+        marks
     }
 
     #[inline(always)]
@@ -343,6 +432,83 @@ impl Isa for Avx2 {
         }
     }
 
+    type Sieve = Avx2Sieve;
+
+    #[inline(always)]
+    fn sieve(self, sieve: &Sieve, cells: u32) -> Avx2Sieve {
+        let (_, cells) = Portable.sieve(sieve, cells);
+        // Lanes are in the order that picking halves of two registers leaves.
+        let order = [0, 1, 4, 5, 2, 3, 6, 7];
+        let asked = (0..8).filter(|&lane| order[lane] < cells).map(|lane| 1 << lane).sum();
+        // SAFETY: a value of `Avx2` proves AVX2; `factors` and `marks` have the 64 and 32 bytes that
+        // are read, and the loads allow any alignment.
+        unsafe {
+            let factors = sieve.factors.as_ptr().cast::<__m256i>();
+            let factors = [_mm256_loadu_si256(factors), _mm256_loadu_si256(factors.add(1))];
+            let [a, b] = factors;
+            let marks = _mm256_loadu_si256(sieve.marks.as_ptr().cast());
+            let excluded = _mm256_set1_epi32(sieve.excluded.reverse_bits() as i32);
+            let (low, high) = (even_halves(a, b), odd_halves(a, b));
+            Avx2Sieve { factors, low, high, marks, excluded, asked }
+        }
+    }
+
+    #[inline(always)]
+    fn all_admitted(self, line: &[u8; LINE], word: u64, sieve: &Avx2Sieve) -> bool {
+        // SAFETY: a value of `Avx2` proves AVX2; `load256` checks its own bounds.
+        let excluded = unsafe {
+            // The upper half of each product, of 64 bits by parts of 32.
+            let low = _mm256_set1_epi32(word as i32);
+            let high = _mm256_set1_epi32((word >> 32) as i32);
+            let [a, b] = sieve.factors;
+            let carried = odd_halves(_mm256_mul_epu32(low, a), _mm256_mul_epu32(low, b));
+            let crossed = _mm256_add_epi32(
+                _mm256_mullo_epi32(low, sieve.high),
+                _mm256_mullo_epi32(high, sieve.low),
+            );
+            let named = _mm256_add_epi32(carried, crossed);
+
+            // Four bits name a dword of the line, the upper one its half; a permutation looks at
+            // the lower three bits of its indices alone, and a blend at the highest.
+            let dword = _mm256_srli_epi32::<28>(named);
+            let lower = _mm256_permutevar8x32_epi32(load256(line, 0), dword);
+            let upper = _mm256_permutevar8x32_epi32(load256(line, 32), dword);
+            let values = _mm256_castps_si256(_mm256_blendv_ps(
+                _mm256_castsi256_ps(lower),
+                _mm256_castsi256_ps(upper),
+                _mm256_castsi256_ps(named),
+            ));
+            // Two bits name its byte, the next three the mark.
+            let rest = _mm256_srli_epi32::<23>(named);
+            let place = _mm256_and_si256(rest, _mm256_set1_epi32(24));
+            let values = _mm256_and_si256(_mm256_srlv_epi32(values, place), _mm256_set1_epi32(255));
+            let index = _mm256_add_epi32(values, _mm256_permutevar8x32_epi32(sieve.marks, rest));
+            let index = _mm256_min_epu32(index, _mm256_set1_epi32(31));
+            // The bit of the index becomes the sign.
+            let excluded = _mm256_sllv_epi32(sieve.excluded, index);
+            _mm256_movemask_ps(_mm256_castsi256_ps(excluded))
+        };
+        excluded & sieve.asked == 0
+    }
+
+    #[inline(always)]
+    fn eight(self, bytes: &[u8], eight: &Eight, value: u32, set: u32) -> u64 {
+        // SAFETY: a value of `Avx2` proves AVX2; `load128` checks its own bounds; the fields have
+        // the 32 bytes that are read, and the loads allow any alignment.
+        unsafe {
+            let places = _mm256_loadu_si256(eight.bytes.as_ptr().cast());
+            let shifts = _mm256_loadu_si256(eight.shifts.as_ptr().cast());
+            let ceiling = _mm256_set1_epi32(eight.ceiling() as i32);
+            let (four, others) = (load128(bytes, 0), load128(bytes, eight.width as usize / 2));
+            let both = _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(four), others);
+            let cells = _mm256_srlv_epi32(_mm256_shuffle_epi8(both, places), shifts);
+            let cells = _mm256_and_si256(cells, ceiling);
+            let cells = _mm256_or_si256(cells, _mm256_set1_epi32(set as i32));
+            let equal = _mm256_cmpeq_epi32(cells, _mm256_set1_epi32(value as i32));
+            u64::from(_mm256_movemask_ps(_mm256_castsi256_ps(equal)) as u32)
+        }
+    }
+
     #[inline(always)]
     fn line_contains(self, line: &[u8; LINE], choice: LineChoice) -> bool {
         // SAFETY: a value of `Avx2` proves AVX2; `load256` checks its own bounds.
@@ -366,6 +532,32 @@ impl Isa for Avx2 {
             _mm256_storeu_si256(line.as_mut_ptr().cast(), low);
             _mm256_storeu_si256(line.as_mut_ptr().add(32).cast(), high);
         }
+    }
+}
+
+/// The lower halves of eight words, those of `a` first in each half of the register.
+///
+/// # Safety
+/// The processor must have AVX2.
+#[inline(always)]
+unsafe fn even_halves(a: __m256i, b: __m256i) -> __m256i {
+    // SAFETY: the caller has AVX2.
+    unsafe {
+        let (a, b) = (_mm256_castsi256_ps(a), _mm256_castsi256_ps(b));
+        _mm256_castps_si256(_mm256_shuffle_ps::<0b10_00_10_00>(a, b))
+    }
+}
+
+/// Their upper halves.
+///
+/// # Safety
+/// The processor must have AVX2.
+#[inline(always)]
+unsafe fn odd_halves(a: __m256i, b: __m256i) -> __m256i {
+    // SAFETY: the caller has AVX2.
+    unsafe {
+        let (a, b) = (_mm256_castsi256_ps(a), _mm256_castsi256_ps(b));
+        _mm256_castps_si256(_mm256_shuffle_ps::<0b11_01_11_01>(a, b))
     }
 }
 
@@ -396,51 +588,16 @@ unsafe fn line_bits(choice: LineChoice) -> (__m256i, __m256i) {
     }
 }
 
-/// Four words in one AVX2 register. Only [`Avx2::load`](Isa::load) makes one from words, so a
-/// value proves AVX2, as a value of [`Avx2`] does.
+/// A sieve in AVX2 registers. Only [`Avx2::sieve`](Isa::sieve) makes one.
 #[derive(Debug, Clone, Copy)]
-pub struct Avx2X4(__m256i);
-
-impl Word for Avx2X4 {
-    #[inline(always)]
-    fn add(self, other: Self) -> Self {
-        // SAFETY: `self` proves AVX2.
-        Avx2X4(unsafe { _mm256_add_epi64(self.0, other.0) })
-    }
-    #[inline(always)]
-    fn xor(self, other: Self) -> Self {
-        // SAFETY: `self` proves AVX2.
-        Avx2X4(unsafe { _mm256_xor_si256(self.0, other.0) })
-    }
-    #[inline(always)]
-    fn xor_word(self, word: u64) -> Self {
-        // SAFETY: `self` proves AVX2.
-        Avx2X4(unsafe { _mm256_xor_si256(self.0, _mm256_set1_epi64x(word as i64)) })
-    }
-    #[inline(always)]
-    fn shift_right(self, bits: u32) -> Self {
-        // SAFETY: `self` proves AVX2.
-        Avx2X4(unsafe { _mm256_srl_epi64(self.0, _mm_cvtsi32_si128(bits as i32)) })
-    }
-    #[inline(always)]
-    fn rotate<const N: u32>(self) -> Self {
-        // SAFETY: `self` proves AVX2.
-        Avx2X4(unsafe {
-            match N {
-                32 => _mm256_shuffle_epi32::<0b10_11_00_01>(self.0),
-                16 => {
-                    let by_two_bytes = _mm256_setr_epi8(
-                        6, 7, 0, 1, 2, 3, 4, 5, 14, 15, 8, 9, 10, 11, 12, 13, //
-                        6, 7, 0, 1, 2, 3, 4, 5, 14, 15, 8, 9, 10, 11, 12, 13,
-                    );
-                    _mm256_shuffle_epi8(self.0, by_two_bytes)
-                }
-                _ => {
-                    let left = _mm256_sll_epi64(self.0, _mm_cvtsi32_si128(N as i32));
-                    let right = _mm256_srl_epi64(self.0, _mm_cvtsi32_si128(64 - N as i32));
-                    _mm256_or_si256(left, right)
-                }
-            }
-        })
-    }
+pub struct Avx2Sieve {
+    factors: [__m256i; 2],
+    /// The lower and upper halves of the factors.
+    low: __m256i,
+    high: __m256i,
+    marks: __m256i,
+    /// What is excluded, the lowest bit highest.
+    excluded: __m256i,
+    /// The lanes of the cells that are asked.
+    asked: i32,
 }

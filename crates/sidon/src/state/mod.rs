@@ -10,7 +10,8 @@
 //! that is in. A stream in which that is always true is well-behaved, and then no member is ever
 //! answered a wrong state. Streams from a network are not: flows end without a word, packets come
 //! for flows that never began. [`Clock`] clears what was not touched for a whole phase, and
-//! [`Machine`] defines what every event means in every state, and for a flow that is not there.
+//! [`Machine`] defines what every event means in every state, and for a flow that is not there. With one
+//! state they are sets that age: [`Recent`].
 //!
 //! The structures are those of Bonomi, Mitzenmacher, Panigrahy, Singh and Varghese, "Beyond Bloom
 //! filters: from approximate membership checks to approximate state machines", SIGCOMM 2006.
@@ -20,6 +21,7 @@ pub mod clock;
 pub mod direct;
 pub mod fingerprint;
 pub mod machine;
+pub mod recent;
 mod spots;
 pub mod stateful;
 
@@ -28,6 +30,7 @@ pub use clock::{Clock, Period, Sweep};
 pub use direct::Direct;
 pub use fingerprint::Fingerprint;
 pub use machine::{Event, Machine};
+pub use recent::Recent;
 pub use stateful::Stateful;
 
 /// The number of a state: `0..states`.

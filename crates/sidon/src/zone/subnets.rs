@@ -16,7 +16,12 @@
 mod image;
 
 use super::within;
-use crate::{Infeasible, Key, Refused, Seed, cells::Memory, cells::Packed};
+use crate::{
+    Digest, Infeasible, Key, Refused, Seed,
+    cells::{self, Memory, Packed},
+    hash::spread,
+    probe,
+};
 
 /// Hosts that are written down in a word.
 pub const LISTED_MOST: u32 = 7;
@@ -112,8 +117,18 @@ impl Subnets {
 
     /// Takes a host in, and says whether it is new. On `Err`, nothing has changed.
     pub fn observe(&mut self, subnet: u64, host: u8) -> Result<bool, Refused> {
+        self.observe_hashed(self.digest(subnet), subnet, host)
+    }
+
+    /// [`observe`](Self::observe) for a subnet whose digest under the seed is known.
+    pub fn observe_hashed(
+        &mut self,
+        digest: Digest,
+        subnet: u64,
+        host: u8,
+    ) -> Result<bool, Refused> {
         within(subnet, 1 << self.shape.subnet_bits)?;
-        let (slot, word) = match self.find(subnet) {
+        let (slot, word) = match self.find(digest, subnet) {
             Ok(slot) => (slot, self.word(slot)),
             Err(free) => {
                 if self.stored == self.shape.subnets() {
@@ -225,33 +240,51 @@ impl Subnets {
         self.promoted
     }
 
+    /// Asks for the lines of a subnet of this digest, without waiting for them.
+    #[inline]
+    pub fn ask_ahead(&self, digest: Digest) {
+        if let Some(keys) = &self.keys {
+            let slot = spread::position(digest, 0, self.shape.slots) as usize;
+            probe::prefetch(self.words.bytes(), slot * 8);
+            probe::prefetch(keys.bytes(), slot * self.shape.subnet_bits as usize / 8);
+        }
+    }
+
+    /// What a subnet is looked up by. Nothing that is its own index is.
+    #[inline]
+    fn digest(&self, subnet: u64) -> Digest {
+        if self.keys.is_some() { subnet.digest(self.seed) } else { Digest(0) }
+    }
+
     fn full(&self) -> Refused {
         Refused::Full { stored: self.stored, cells: self.shape.slots }
     }
 
     fn word_of(&self, subnet: u64) -> Option<u64> {
         within(subnet, 1 << self.shape.subnet_bits).ok()?;
-        self.find(subnet).ok().map(|slot| self.word(slot))
+        self.find(self.digest(subnet), subnet).ok().map(|slot| self.word(slot))
     }
 
     /// The slot of a subnet, or the free one where it would be.
     #[inline]
-    fn find(&self, subnet: u64) -> Result<u64, u64> {
+    fn find(&self, digest: Digest, subnet: u64) -> Result<u64, u64> {
         let Some(keys) = &self.keys else {
             return if self.word(subnet) == 0 { Err(subnet) } else { Ok(subnet) };
         };
-        let digest = subnet.digest(self.seed).0;
-        let mut slot = ((u128::from(digest) * u128::from(self.shape.slots)) >> 64) as u64;
+        let slots = self.shape.slots;
+        let words = &self.words.bytes().as_chunks::<8>().0[..slots as usize];
+        let (keys, bits) = (keys.bytes(), self.shape.subnet_bits);
+        let mut slot = spread::position(digest, 0, slots);
         // One slot in eight is free, so this ends.
         loop {
-            if self.word(slot) == 0 {
+            if words[slot as usize] == [0; 8] {
                 return Err(slot);
             }
-            if keys.get(slot) == subnet {
+            if cells::read(keys, bits, slot) == subnet {
                 return Ok(slot);
             }
             slot += 1;
-            if slot == self.shape.slots {
+            if slot == slots {
                 slot = 0;
             }
         }

@@ -10,6 +10,7 @@
 //! | `address_scan` | source and port | 25 hosts in five minutes that did not let it in |
 //! | `port_scan` | source and victim | 15 ports in five minutes that did not let it in |
 //! | `random_scan` | source | 25 new ports in five minutes, of 15 hosts or more, that did not let it in, nine of ten tries |
+//! | `forged_syns` | none | ten SYNs in a minute with addresses that no host has, no two of one source or at one host |
 //!
 //! Many connections a second raise nothing while they come about. What passes one way only raises
 //! nothing either: who goes on after its SYN was answered, wherever the answer went. Each table has
@@ -17,10 +18,12 @@
 //! evidence of scans: their sources are forged. A source that tries ports of hosts at random is let
 //! in hardly ever; one that is like a peer tries as many, and is let in often.
 
+mod forged;
 mod list;
 mod table;
 
 use crate::{Event, Packet, monitor::sizes, time};
+use forged::Forged;
 use list::List;
 use serde_json::{Value, json};
 use sidon::{Infeasible, Key, Seed};
@@ -46,14 +49,16 @@ const TARGETS: usize = 32;
 /// The byte of a subject that says that it is of no port and no victim in particular.
 const ANYWHERE: usize = 33;
 /// The kinds of alarms.
-pub const KINDS: [&str; 4] = ["syn_flood", "address_scan", "port_scan", "random_scan"];
+pub const KINDS: [&str; 5] =
+    ["syn_flood", "address_scan", "port_scan", "random_scan", "forged_syns"];
 
 /// Something that somebody ought to look at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Alarm {
-    /// `syn_flood`, `address_scan`, `port_scan` or `random_scan`.
+    /// One of [`KINDS`].
     pub kind: &'static str,
-    /// Whom it is about: the victim of a flood, the source of a scan.
+    /// Whom it is about: the victim of a flood, the source of a scan, and of forged SYNs the
+    /// unspecified address, since that is nobody.
     pub subject: IpAddr,
     /// The same in words.
     pub text: String,
@@ -91,6 +96,8 @@ pub struct Alarms {
     hosts: Table<Scan>,
     ports: Table<Scan>,
     random: Table<Scan>,
+    /// Of IPv4 and of IPv6.
+    forged: [Forged; 2],
     list: List,
     ticked: u64,
 }
@@ -150,6 +157,7 @@ impl Alarms {
             hosts: Table::new(subjects, seed)?,
             ports: Table::new(subjects, seed)?,
             random: Table::new(subjects, seed)?,
+            forged: [const { Forged::new(0) }; 2],
             list: List::default(),
             ticked: 0,
         })
@@ -197,11 +205,13 @@ impl Alarms {
         anywhere[ANYWHERE] = 1;
         let (opener, victim) = (hash(&opener), hash(&victim));
         let target = victim & !0xffff | u32::from(port);
+        let forged = &mut self.forged[usize::from(!flow.is_v4())];
         if verdict.what != Deed::Opened {
             if let Some(flood) = self.floods.find(&at_victim) {
                 flood.answer(now);
             }
             if verdict.what == Deed::Confirmed {
+                forged.confirm(&flow);
                 if let Some(scan) = self.hosts.find(&by_port) {
                     scan.let_in(victim);
                 }
@@ -214,6 +224,7 @@ impl Alarms {
             }
             return;
         }
+        forged.ask(&flow, [opener, victim], now);
         if let Some(flood) = self.floods.enter(&at_victim, now) {
             flood.ask(now, opener);
             if flood.alarm.is_some() {
@@ -251,6 +262,7 @@ impl Alarms {
         self.hosts.entries().for_each(|scan| scan.look(now, false, HOSTS, list));
         self.ports.entries().for_each(|scan| scan.look(now, false, PORTS, list));
         self.random.entries().for_each(|scan| scan.look(now, false, HOSTS, list));
+        self.forged.iter_mut().for_each(|forged| forged.look(now, false, list));
     }
 
     /// The packets are over: what holds now is raised.
@@ -261,6 +273,7 @@ impl Alarms {
         self.hosts.entries().for_each(|scan| scan.look(now, true, HOSTS, list));
         self.ports.entries().for_each(|scan| scan.look(now, true, PORTS, list));
         self.random.entries().for_each(|scan| scan.look(now, true, HOSTS, list));
+        self.forged.iter_mut().for_each(|forged| forged.look(now, true, list));
     }
 
     /// The alarms raised so far, in the order in which they were: the last 256, and before those

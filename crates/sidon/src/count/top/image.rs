@@ -1,7 +1,10 @@
 //! The image of a [`Top`]: its shape and totals as fields, then the buckets and the filter as they
 //! lie in memory.
 
-use super::{AMOUNTS_MOST, ENTRIES, Shape, Stored, TAGS, Top};
+use super::{
+    AMOUNTS_MOST, ENTRIES, Shape, Stored, Top,
+    bucket::{TAGS, set_word, tag_of, word},
+};
 use crate::{
     Malformed, Seed,
     bytes::{self, Image},
@@ -54,32 +57,32 @@ impl<K: Stored, const A: usize> Top<K, A> {
     /// Whether the bucket can have come to be: every key is at its place, once, and no count is
     /// above the total.
     fn is_sound(&self, bucket: usize) -> bool {
-        let bytes = &self.buckets.bytes()[bucket..][..Self::BUCKET.bytes()];
+        let bytes = self.bucket(bucket);
         let within = |counts: &[u64]| counts.iter().zip(self.total).all(|(&n, total)| n <= total);
-        if !within(&self.turned_away(bucket)) {
+        if !within(&Self::BUCKET.turned_away::<A>(bytes)) {
             return false;
         }
         // What an empty bucket with the same entries and notes would have: nothing else anywhere.
         let mut again = vec![0; bytes.len()];
         again[TAGS..TAGS + 8 * A].copy_from_slice(&bytes[TAGS..TAGS + 8 * A]);
         let mut seen: Vec<K> = Vec::with_capacity(ENTRIES);
-        for entry in (0..ENTRIES).filter(|&entry| self.tag(bucket, entry) != 0) {
-            let key = K::read(self.key(bucket, entry));
+        for entry in Self::BUCKET.taken(bytes) {
+            let key = K::read(Self::BUCKET.key_of(bytes, entry));
             let place = self.place(key.digest(self.seed));
             if place.bucket != bucket || seen.contains(&key) {
                 return false;
             }
             seen.push(key);
-            again[2 * entry..2 * entry + 2].copy_from_slice(&place.tag.to_le_bytes());
+            again[2 * entry..2 * entry + 2].copy_from_slice(&tag_of(place.digest).to_le_bytes());
             key.write(&mut again[Self::BUCKET.key(entry)..][..K::BYTES]);
             for (amount, total) in self.total.into_iter().enumerate() {
                 let places = [Self::BUCKET.most(amount, entry), Self::BUCKET.missed(amount, entry)];
-                let [most, missed] = places.map(|at| super::word(bytes, at));
+                let [most, missed] = places.map(|at| word(bytes, at));
                 if missed > most || most > total {
                     return false;
                 }
                 for (at, count) in places.into_iter().zip([most, missed]) {
-                    super::set_word(&mut again, at, count);
+                    set_word(&mut again, at, count);
                 }
             }
         }

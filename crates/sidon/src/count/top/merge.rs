@@ -5,8 +5,12 @@
 //! without an entry is added to the most it may have. For streams that share no key, the shards of a
 //! stream, nothing is added: what was exact stays exact.
 
-use super::{ENTRIES, Place, Stored, Top};
-use crate::{Refused, member::same, ops::Merge, probe};
+use super::{
+    ENTRIES, Place, Stored, Top,
+    bucket::{TAGS, set_word, tag_of},
+    filter,
+};
+use crate::{Refused, member::same, ops::Merge};
 
 /// A key on its way to the merged table.
 #[derive(Clone, Copy)]
@@ -53,7 +57,10 @@ impl<K: Stored, const A: usize> Top<K, A> {
             *own = if shared { left.saturating_add(right) } else { left.max(right) }.to_le_bytes();
         }
         for (place, most) in losers {
-            self.turn_away(&place, most);
+            let Top { shape, buckets, filter, .. } = self;
+            let bucket = &mut buckets.bytes_mut()[place.bucket..][..Self::BUCKET.bytes()];
+            Self::BUCKET.turn_away(bucket, most);
+            filter::raise(filter.bytes_mut(), shape, place.digest, most);
         }
         Ok(())
     }
@@ -68,19 +75,20 @@ impl<K: Stored, const A: usize> Top<K, A> {
     ) {
         let mut candidates: Vec<Candidate<K, A>> = Vec::with_capacity(2 * ENTRIES);
         for (one, two) in [(&*self, other), (other, &*self)] {
-            for entry in (0..ENTRIES).filter(|&entry| one.tag(bucket, entry) != 0) {
-                let key = K::read(one.key(bucket, entry));
+            for entry in Self::BUCKET.taken(one.bucket(bucket)) {
+                let key = K::read(Self::BUCKET.key_of(one.bucket(bucket), entry));
                 if candidates.iter().any(|had| had.key == key) {
                     continue;
                 }
-                let bounds = one.entry_bounds(bucket, entry);
+                let bounds: [_; A] = Self::BUCKET.bounds(one.bucket(bucket), entry);
                 let (mut most, mut missed) =
                     (bounds.map(|own| own.most), bounds.map(|own| own.most - own.least));
                 let place = one.place(key.digest(one.seed));
-                let twin = two.find(probe::BASE, &place, &key);
+                let twin = two.find(&place, &key);
                 let elsewhere = match twin {
                     Some(twin) => {
-                        two.entry_bounds(bucket, twin).map(|own| (own.most, own.most - own.least))
+                        let bounds = Self::BUCKET.bounds(two.bucket(bucket), twin);
+                        bounds.map(|own| (own.most, own.most - own.least))
                     }
                     None if shared => two.without_entry(&place).map(|most| (most, most)),
                     None => [(0, 0); A],
@@ -92,20 +100,22 @@ impl<K: Stored, const A: usize> Top<K, A> {
                 candidates.push(Candidate { key, most, missed });
             }
         }
-        let mut away = self.turned_away(bucket);
-        for (away, other) in away.iter_mut().zip(other.turned_away(bucket)) {
+        let mut away: [u64; A] = Self::BUCKET.turned_away(self.bucket(bucket));
+        let others: [u64; A] = Self::BUCKET.turned_away(other.bucket(bucket));
+        for (away, other) in away.iter_mut().zip(others) {
             *away = if shared { *away + other } else { (*away).max(other) };
         }
         let bytes = &mut self.buckets.bytes_mut()[bucket..][..Self::BUCKET.bytes()];
         bytes.fill(0);
         for (amount, away) in away.into_iter().enumerate() {
-            super::set_word(bytes, super::TAGS + 8 * amount, away);
+            set_word(bytes, TAGS + 8 * amount, away);
         }
         candidates.sort_by_key(|candidate| std::cmp::Reverse(candidate.most[0]));
         for (entry, Candidate { key, most, missed }) in candidates.into_iter().enumerate() {
             let place = self.place(key.digest(self.seed));
             if entry < ENTRIES {
-                self.write(bucket, entry, place.tag, &key, most, missed);
+                let bytes = &mut self.buckets.bytes_mut()[bucket..][..Self::BUCKET.bytes()];
+                Self::BUCKET.write(bytes, entry, tag_of(place.digest), &key, [most, missed]);
             } else {
                 losers.push((place, most));
             }

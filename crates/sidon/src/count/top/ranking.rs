@@ -1,6 +1,6 @@
 //! The list of the heaviest keys, and what is certain about it.
 
-use super::{Bounds, ENTRIES, Stored, Top};
+use super::{Bounds, Stored, Top};
 
 /// A key and what it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,10 +41,11 @@ pub(super) fn rank<K: Stored, const A: usize>(table: &Top<K, A>, count: usize) -
     let mut entries = Vec::new();
     let mut others = 0;
     for bucket in table.all_buckets() {
-        others = others.max(table.turned_away(bucket)[0]);
-        for entry in (0..ENTRIES).filter(|&entry| table.tag(bucket, entry) != 0) {
-            let key = K::read(table.key(bucket, entry));
-            entries.push(Entry { key, amounts: table.entry_bounds(bucket, entry) });
+        let (layout, bytes) = (Top::<K, A>::BUCKET, table.bucket(bucket));
+        others = others.max(layout.turned_away::<A>(bytes)[0]);
+        for entry in layout.taken(bytes) {
+            let key = K::read(layout.key_of(bytes, entry));
+            entries.push(Entry { key, amounts: layout.bounds(bytes, entry) });
         }
     }
     Ranking::of(entries, others, count)

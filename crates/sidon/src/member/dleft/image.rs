@@ -1,9 +1,11 @@
 //! The byte image of a d-left filter.
 
-use super::{ANY, DLeft, Layout, Moves, Shape, with_layout};
+use super::{DLeft, Moves, Shape};
 use crate::{
     Malformed, Seed,
     bytes::{self, Image},
+    cells::bucket::Layout,
+    left::ANY,
 };
 
 impl Image for DLeft {
@@ -68,7 +70,7 @@ impl DLeft {
             for bucket in 0..self.shape.buckets {
                 let bytes = &self.table.memory.bytes()[self.table.offset(subtable, bucket)..];
                 for cell in 0..self.shape.cells {
-                    let value = with_layout!(self.shape, |layout| layout.read(bytes, cell));
+                    let value = self.table.any().read(bytes, cell);
                     if value & !self.table.form.cell_mask() != 0 {
                         return Err(malformed);
                     }

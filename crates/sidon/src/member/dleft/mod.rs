@@ -36,103 +36,21 @@
 //! the buckets and hands each the upper bit of the remainder: a cell still knows its fingerprint, so
 //! no key is needed and none is lost, and the false-positive rate stays `n / (buckets * 2^r)`.
 
+mod digests;
 mod image;
+mod merge;
+mod one;
+mod shape;
 
 pub use crate::left::{Moved, Moves, SUBTABLES_MOST};
+pub use shape::{COUNTER_MOST, Shape};
 
 use super::batch;
 use crate::{
-    Certainty, Digest, Infeasible, Key, Refused, Seed,
-    cells::bucket::Layout,
-    left::{self, ANY, Each, Form, Place, Placing, Spot, Table, with_layout},
-    ops::{Contains, Insert, Merge, Remove},
-    probe::{BASE, Isa},
+    Certainty, Infeasible, Key, Refused, Seed,
+    left::{Form, Table},
+    ops::{Contains, Insert, Remove},
 };
-
-/// The most bits of a counter.
-pub const COUNTER_MOST: u32 = 4;
-
-/// The integers that fix a d-left filter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shape {
-    /// How many subtables, 2 to 8.
-    pub subtables: u32,
-    /// How many buckets each subtable has: any number but zero.
-    pub buckets: u64,
-    /// How many cells a bucket has: 8, 16 or 32.
-    pub cells: u32,
-    /// The bits of a cell, 5 to 32; 8, 16 and 32 are the fast ones.
-    pub width: u32,
-    /// The bits of a remainder, at most what the counter leaves of the cell.
-    pub remainder: u32,
-    /// The bits of a counter, 0 to 4: a cell counts up to `2^counter` copies. With 0, each copy of
-    /// a fingerprint takes a cell of its own.
-    pub counter: u32,
-    /// What happens when all cells of a key are taken.
-    pub moves: Moves,
-    /// How many times the table may still be doubled.
-    pub growths: u32,
-    /// Whether a table that would refuse a key as [`Refused::Full`] doubles itself instead, while
-    /// `growths` lasts.
-    pub grows: bool,
-}
-
-impl Shape {
-    /// The cells of the whole table.
-    pub fn all_cells(&self) -> u64 {
-        u64::from(self.subtables) * self.buckets * u64::from(self.cells)
-    }
-
-    /// The bytes of the whole table.
-    pub fn bytes(&self) -> u64 {
-        self.form().bytes()
-    }
-
-    /// How many fingerprints there are: `buckets * 2^remainder`, which growing does not change.
-    pub fn fingerprints(&self) -> u64 {
-        self.buckets << self.remainder
-    }
-
-    /// How many copies of a key a cell counts, and one less for the largest remainder.
-    pub fn ceiling(&self) -> u64 {
-        1 << self.counter
-    }
-
-    fn check(&self) -> Result<(), Infeasible> {
-        let within = Infeasible::unless_within;
-        within("subtables", self.subtables.into(), 2, SUBTABLES_MOST.into())?;
-        if ![8, 16, 32].contains(&self.cells) {
-            within("cells", self.cells.into(), 8, 8)?;
-        }
-        within("width", self.width.into(), 5, 32)?;
-        within("counter", self.counter.into(), 0, COUNTER_MOST.into())?;
-        within("remainder", self.remainder.into(), 1, (self.width - self.counter).into())?;
-        // Without counters, some remainders are passed over: at most half of the fingerprints.
-        let reserve = if self.counter == 0 { 4 } else { 1 };
-        within("growths", self.growths.into(), 0, self.remainder.saturating_sub(reserve).into())?;
-        if self.counter == 0 {
-            within("remainder", self.remainder.into(), 4, 32)?;
-        }
-        self.form().check()
-    }
-
-    fn form(&self) -> Form {
-        let Shape { subtables, buckets, cells, width, remainder, counter, moves, growths, .. } =
-            *self;
-        Form {
-            subtables,
-            buckets,
-            cells,
-            width,
-            remainder,
-            low: counter,
-            moves,
-            growths,
-            placing: Placing::Permuted,
-            lost_by_moving: 0,
-        }
-    }
-}
 
 /// A multiset that keys can enter and leave. See the [module](self).
 #[derive(Debug)]
@@ -246,235 +164,6 @@ impl DLeft {
     pub fn try_clone(&self) -> Result<Self, Infeasible> {
         Ok(DLeft { table: self.table.try_clone()?, ..*self })
     }
-
-    #[inline(always)]
-    fn contains_at<const D: usize, I: Isa, L: Layout>(
-        &self,
-        isa: I,
-        layout: L,
-        places: &[Place; D],
-    ) -> bool {
-        // No early exit: buckets are asked for together, and a branch a bucket costs more. No
-        // closure: what is not inlined is not compiled for the instruction set.
-        let (mut any, table) = (0, self.table.memory.bytes());
-        for &place in &places[..self.table.subtables::<D>()] {
-            any |= self.table.some_in(isa, layout, table, place);
-        }
-        any != 0
-    }
-
-    #[inline(always)]
-    fn count_at<const D: usize, I: Isa, L: Layout>(
-        &self,
-        isa: I,
-        layout: L,
-        places: &[Place; D],
-    ) -> u64 {
-        match self.table.find(isa, layout, places) {
-            (_, 0) => 0,
-            (_, found) if self.shape.counter == 0 => found.into(),
-            (spot, _) => self.table.low_at(layout, places, spot) + 1,
-        }
-    }
-
-    /// Looks, then writes: the counter of the fingerprint's cell if it has one, else an empty cell
-    /// of its emptiest bucket, else whatever the fail-safe can free.
-    #[inline(always)]
-    fn insert_at<const D: usize, I: Isa, L: Layout>(
-        &mut self,
-        isa: I,
-        layout: L,
-        places: &[Place; D],
-    ) -> Result<(), Refused> {
-        let mut most = 0;
-        let mut best = Spot { place: 0, cell: 0 };
-        let table = self.table.memory.bytes();
-        for (i, &place) in places[..self.table.subtables::<D>()].iter().enumerate() {
-            if self.shape.counter > 0 {
-                let found = self.table.matches_in(isa, layout, table, place);
-                if found != 0 {
-                    let spot = Spot { place: i, cell: found.trailing_zeros() };
-                    return self.raise(layout, places, spot);
-                }
-            }
-            let empty = layout.matches(isa, &table[place.offset..], 0, 0);
-            // Strictly more: ties go to the left.
-            if empty.count_ones() > most {
-                most = empty.count_ones();
-                best = Spot { place: i, cell: empty.trailing_zeros() };
-            }
-        }
-        if most == 0 {
-            return self.insert_by_moving(places);
-        }
-        self.table.put(layout, places, best, 0);
-        self.stored += 1;
-        Ok(())
-    }
-
-    /// Inserts a fingerprint all of whose cells are taken, by moving or growing if that is allowed.
-    #[cold]
-    #[inline(never)]
-    fn insert_by_moving(&mut self, places: &[Place]) -> Result<(), Refused> {
-        if let Some(spot) = self.table.room_by_moving(places) {
-            with_layout!(self.shape, |layout| self.table.put(layout, places, spot, 0));
-            self.stored += 1;
-            return Ok(());
-        }
-        if self.shape.grows && self.shape.growths > 0 {
-            let fingerprint = self.table.fingerprint_at(places);
-            if self.grow().is_ok() {
-                return self.insert_fingerprint(fingerprint);
-            }
-        }
-        Err(Refused::Full { stored: self.table.occupied, cells: self.shape.all_cells() })
-    }
-
-    /// One more copy in a cell that is in use.
-    #[inline(always)]
-    fn raise<L: Layout>(&mut self, layout: L, places: &[Place], spot: Spot) -> Result<(), Refused> {
-        let copies = self.table.low_at(layout, places, spot) + 1;
-        let ceiling = self.ceiling_of(places[spot.place].remainder);
-        if copies >= ceiling {
-            return Err(Refused::Overflow { ceiling });
-        }
-        self.table.write(layout, places, spot, copies);
-        self.stored += 1;
-        Ok(())
-    }
-
-    /// The most copies a cell with this remainder counts: one more would look empty.
-    #[inline(always)]
-    fn ceiling_of(&self, remainder: u64) -> u64 {
-        let largest = remainder + 1 == 1 << self.shape.remainder;
-        self.shape.ceiling() - u64::from(largest)
-    }
-
-    #[inline(always)]
-    fn remove_at<const D: usize, I: Isa, L: Layout>(
-        &mut self,
-        isa: I,
-        layout: L,
-        places: &[Place; D],
-    ) -> Result<(), Refused> {
-        let (spot, found) = self.table.find(isa, layout, places);
-        if found == 0 {
-            return Err(Refused::NotStored);
-        }
-        match self.table.low_at(layout, places, spot) {
-            0 => self.table.empty(layout, places, spot),
-            more => self.table.write(layout, places, spot, more - 1),
-        }
-        self.stored -= 1;
-        Ok(())
-    }
-}
-
-/// A question that a batch asks of each key.
-trait Answer: Copy {
-    type Value;
-    fn of<const D: usize, I: Isa, L: Layout>(
-        self,
-        isa: I,
-        layout: L,
-        filter: &DLeft,
-        at: &[Place; D],
-    ) -> Self::Value;
-}
-
-#[derive(Clone, Copy)]
-struct IsIn;
-impl Answer for IsIn {
-    type Value = bool;
-    #[inline(always)]
-    fn of<const D: usize, I: Isa, L: Layout>(
-        self,
-        isa: I,
-        layout: L,
-        filter: &DLeft,
-        at: &[Place; D],
-    ) -> bool {
-        filter.contains_at(isa, layout, at)
-    }
-}
-
-#[derive(Clone, Copy)]
-struct Count;
-impl Answer for Count {
-    type Value = u64;
-    #[inline(always)]
-    fn of<const D: usize, I: Isa, L: Layout>(
-        self,
-        isa: I,
-        layout: L,
-        filter: &DLeft,
-        at: &[Place; D],
-    ) -> u64 {
-        filter.count_at(isa, layout, at)
-    }
-}
-
-/// Asks, key by key.
-struct Ask<'a, A: Answer> {
-    filter: &'a DLeft,
-    answers: &'a mut [A::Value],
-    answer: A,
-}
-
-impl<A: Answer> Each for Ask<'_, A> {
-    #[inline(always)]
-    fn table(&self) -> &Table {
-        &self.filter.table
-    }
-
-    #[inline(always)]
-    fn act<const D: usize, I: Isa, L: Layout>(
-        &mut self,
-        isa: I,
-        layout: L,
-        key: usize,
-        places: &[Place; D],
-    ) {
-        self.answers[key] = self.answer.of(isa, layout, self.filter, places);
-    }
-}
-
-/// What a batch does with each key.
-#[derive(Clone, Copy, PartialEq)]
-enum Act {
-    Insert,
-    Remove,
-}
-
-/// Changes the filter, key by key.
-struct Change<'a> {
-    filter: &'a mut DLeft,
-    act: Act,
-    refused: &'a mut dyn FnMut(usize, Refused),
-}
-
-impl Each for Change<'_> {
-    #[inline(always)]
-    fn table(&self) -> &Table {
-        &self.filter.table
-    }
-
-    #[inline(always)]
-    fn act<const D: usize, I: Isa, L: Layout>(
-        &mut self,
-        isa: I,
-        layout: L,
-        key: usize,
-        places: &[Place; D],
-    ) {
-        let done = match self.act {
-            Act::Insert => self.filter.insert_at(isa, layout, places),
-            Act::Remove => self.filter.remove_at(isa, layout, places),
-        };
-        if let Err(why) = done {
-            (self.refused)(key, why);
-        }
-    }
 }
 
 impl<K: Key + ?Sized> Insert<K> for DLeft {
@@ -488,7 +177,7 @@ impl<K: Key + ?Sized> Insert<K> for DLeft {
         K: Sized,
     {
         batch::hashed(self.seed, keys, |first, digests| {
-            self.change_digests(Act::Insert, digests, &mut |i, why| refused(first + i, why));
+            self.insert_digests(digests, &mut |i, why| refused(first + i, why));
         });
     }
 }
@@ -504,7 +193,7 @@ impl<K: Key + ?Sized> Remove<K> for DLeft {
         K: Sized,
     {
         batch::hashed(self.seed, keys, |first, digests| {
-            self.change_digests(Act::Remove, digests, &mut |i, why| refused(first + i, why));
+            self.remove_digests(digests, &mut |i, why| refused(first + i, why));
         });
     }
 }
@@ -530,78 +219,7 @@ impl<K: Key + ?Sized> Contains<K> for DLeft {
     }
 }
 
-impl Merge for DLeft {
-    /// Inserts every stored fingerprint of the other, each as often as it is there. The two may have
-    /// grown apart, since growing does not change a fingerprint; all else must be equal.
-    fn merge(&mut self, other: &Self) -> Result<(), Refused> {
-        super::same("seed", self.seed == other.seed)?;
-        super::same("subtables", self.shape.subtables == other.shape.subtables)?;
-        super::same("fingerprints", self.shape.fingerprints() == other.shape.fingerprints())?;
-        super::same("counter", self.shape.counter == other.shape.counter)?;
-        super::same("remainders", self.table.form.passed_mask() == other.table.form.passed_mask())?;
-        // What is refused half-way is undone by going back to a copy.
-        let Ok(before) = self.try_clone() else {
-            return Err(Refused::Full {
-                stored: self.table.occupied,
-                cells: self.shape.all_cells(),
-            });
-        };
-        for (fingerprint, copies) in other.fingerprints() {
-            for _ in 0..copies {
-                if let Err(why) = self.insert_fingerprint(fingerprint) {
-                    *self = before;
-                    return Err(why);
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// What is asked of digests: compiled once, here.
-impl DLeft {
-    fn insert_digest(&mut self, digest: Digest) -> Result<(), Refused> {
-        let places = self.table.places::<ANY>(digest);
-        with_layout!(self.shape, |layout| self.insert_at(BASE, layout, &places))
-    }
-
-    fn remove_digest(&mut self, digest: Digest) -> Result<(), Refused> {
-        let places = self.table.places::<ANY>(digest);
-        with_layout!(self.shape, |layout| self.remove_at(BASE, layout, &places))
-    }
-
-    fn contains_digest(&self, digest: Digest) -> bool {
-        let places = self.table.places::<ANY>(digest);
-        with_layout!(self.shape, |layout| self.contains_at(BASE, layout, &places))
-    }
-
-    fn count_digest(&self, digest: Digest) -> u64 {
-        let places = self.table.places::<ANY>(digest);
-        with_layout!(self.shape, |layout| self.count_at(BASE, layout, &places))
-    }
-
-    fn change_digests(
-        &mut self,
-        act: Act,
-        digests: &[Digest],
-        refused: &mut dyn FnMut(usize, Refused),
-    ) {
-        left::each_key(self.seed, digests, Change { filter: self, act, refused });
-    }
-
-    fn contains_digests(&self, digests: &[Digest], found: &mut [bool]) {
-        left::each_key(self.seed, digests, Ask { filter: self, answers: found, answer: IsIn });
-    }
-
-    fn count_digests(&self, digests: &[Digest], counts: &mut [u64]) {
-        left::each_key(self.seed, digests, Ask { filter: self, answers: counts, answer: Count });
-    }
-
-    fn insert_fingerprint(&mut self, fingerprint: u64) -> Result<(), Refused> {
-        let places = self.table.places_of::<ANY>(fingerprint);
-        with_layout!(self.shape, |layout| self.insert_at(BASE, layout, &places))
-    }
-}
-
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod twin;

@@ -1,7 +1,7 @@
 //! The claims of the paper's section 3.2, exhausted where the table is small.
 
 use super::*;
-use crate::{Digest, hash::spread};
+use crate::{Digest, hash::spread, ops::Merge};
 use sidon_kit::{Keys, Rng};
 use std::collections::HashMap;
 

@@ -99,7 +99,7 @@ impl Fingerprint {
     /// The low bits of a cell after its fate, `None` if it is empty; what is counted is right then.
     #[inline(always)]
     fn decided(&mut self, low: u64, fate: &mut dyn FnMut(Visited) -> Fate) -> Option<u64> {
-        let (answer, flows) = (self.read(low), self.flows_of(low));
+        let (answer, flows) = (self.tally.read(low), self.tally.flows_of(low));
         match fate(Visited { answer, touched: low & UNTOUCHED == 0, flows }) {
             Fate::Keep => Some(low),
             Fate::Untouch => Some(low | UNTOUCHED),
@@ -110,8 +110,8 @@ impl Fingerprint {
                 _ => Some(low),
             },
             Fate::Clear => {
-                self.flows -= flows;
-                self.shared -= u64::from(answer == Lookup::DontKnow);
+                self.tally.flows -= flows;
+                self.tally.shared -= u64::from(answer == Lookup::DontKnow);
                 None
             }
         }

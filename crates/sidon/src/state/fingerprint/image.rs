@@ -112,7 +112,7 @@ impl Fingerprint {
                     if low >> 1 >= values || !alone {
                         return Err(malformed);
                     }
-                    flows += self.flows_of(low);
+                    flows += self.tally.flows_of(low);
                     shared += u64::from(low >> 1 >= self.shape.states.into());
                     occupied += 1;
                 }
@@ -124,10 +124,10 @@ impl Fingerprint {
             if !storable || twice || self.table.cells_of(fingerprint) != 0 {
                 return Err(malformed);
             }
-            flows += self.flows_of(low);
+            flows += self.tally.flows_of(low);
             shared += u64::from(low >> 1 >= self.shape.states.into());
         }
-        (self.flows, self.shared, self.table.occupied) = (flows, shared, occupied);
+        (self.tally.flows, self.tally.shared, self.table.occupied) = (flows, shared, occupied);
         Ok(())
     }
 }

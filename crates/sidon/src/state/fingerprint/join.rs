@@ -28,14 +28,14 @@ impl Fingerprint {
         let ceiling = u64::from(self.shape.shared);
         for (fingerprint, low) in other.table.cells().chain(other.stash.iter().copied()) {
             let held = self.held(fingerprint);
-            let own = held.map_or(Lookup::Absent, |own| self.read(own));
-            let room = ceiling - held.map_or(0, |own| self.flows_of(own)).min(ceiling);
+            let own = held.map_or(Lookup::Absent, |own| self.tally.read(own));
+            let room = ceiling - held.map_or(0, |own| self.tally.flows_of(own)).min(ceiling);
             let joined = match self.capped(low, room) {
                 Some(low) => self.join(fingerprint, low),
                 // The cell is shared by as many as it can count.
                 None => Ok(()),
             };
-            met(Met { own, other: other.read(low), refused: joined.err() });
+            met(Met { own, other: other.tally.read(low), refused: joined.err() });
         }
         Ok(())
     }

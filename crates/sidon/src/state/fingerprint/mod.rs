@@ -37,7 +37,10 @@
 mod age;
 mod image;
 mod join;
+mod pairs;
 mod steps;
+mod sweep;
+mod tally;
 
 pub use crate::left::{Moved, Moves, Placing};
 pub use age::{Fate, Visited};
@@ -51,8 +54,10 @@ use crate::{
     left::{self, Each, Form, Place, SUBTABLES_MOST, Spot, Table, with_fast_layout},
     member::{self, batch},
     ops::{Merge, Next, StateMap},
-    probe::{BASE, Isa},
+    probe::{self, BASE, Isa},
 };
+use pairs::with_pairs;
+use tally::Tally;
 
 /// The most flows of the stash.
 pub const STASH_MOST: u32 = 64;
@@ -173,10 +178,8 @@ pub struct Fingerprint {
     table: Table,
     /// Fingerprints and low bits of the flows that found no cell.
     stash: Vec<(u64, u64)>,
-    /// Flows stored, those of shared cells counted each.
-    flows: u64,
-    /// Shared cells.
-    shared: u64,
+    /// How many flows there are, and how many cells are shared.
+    tally: Tally,
 }
 
 impl Fingerprint {
@@ -189,8 +192,7 @@ impl Fingerprint {
             seed,
             table: Table::new(shape.form())?,
             stash,
-            flows: 0,
-            shared: 0,
+            tally: Tally::new(&shape),
         })
     }
 
@@ -198,7 +200,7 @@ impl Fingerprint {
     pub fn clear(&mut self) {
         self.table.clear();
         self.stash.clear();
-        (self.flows, self.shared) = (0, 0);
+        self.tally = Tally::new(&self.shape);
     }
 
     /// The integers that fix the memory, as they are now.
@@ -208,12 +210,12 @@ impl Fingerprint {
 
     /// How many flows are stored, those of shared cells counted each.
     pub fn flows(&self) -> u64 {
-        self.flows
+        self.tally.flows
     }
 
     /// How many cells are shared, and so answer `DontKnow`.
     pub fn shared(&self) -> u64 {
-        self.shared
+        self.tally.shared
     }
 
     /// How many flows are in the stash.
@@ -313,7 +315,13 @@ impl Fingerprint {
 
     /// As [`lookup_batch`](Self::lookup_batch): compiled once, here.
     fn lookup_digests(&self, digests: &[Digest], answers: &mut [Lookup<State>]) {
-        left::each_key_of_few(self.seed, digests, Ask { map: self, answers });
+        with_pairs!(
+            self.shape,
+            |layout, N| {
+                probe::dispatch(pairs::Ask::<_, N> { layout, map: self, digests, answers });
+            },
+            left::each_key_of_any(self.seed, digests, Ask { map: self, answers })
+        );
     }
 
     /// As [`transition_batch`](Self::transition_batch): compiled once, here.
@@ -323,7 +331,14 @@ impl Fingerprint {
         change: &mut dyn FnMut(usize, Lookup<State>) -> Next<State>,
         refused: &mut dyn FnMut(usize, Refused),
     ) {
-        left::each_key_of_few(self.seed, digests, Change { map: self, change, refused });
+        with_pairs!(
+            self.shape,
+            |layout, N| {
+                let map = self;
+                probe::dispatch(pairs::Change::<_, N> { layout, map, digests, change, refused });
+            },
+            left::each_key_of_any(self.seed, digests, Change { map: self, change, refused })
+        );
     }
 
     /// A [`transition`](StateMap::transition) of each flow, in order: `change` gets the index of a

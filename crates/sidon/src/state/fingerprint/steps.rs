@@ -1,8 +1,7 @@
 //! What happens to a cell: look first, then write.
 
 use super::{
-    Fingerprint, Isa, Layout, Lookup, Next, Place, Placing, Refused, Spot, State, UNTOUCHED, known,
-    with_fast_layout,
+    Fingerprint, Isa, Layout, Lookup, Next, Place, Placing, Refused, Spot, State, UNTOUCHED,
 };
 use crate::{left::ANY, probe::BASE};
 
@@ -15,43 +14,14 @@ impl Fingerprint {
         places: &[Place; D],
     ) -> Lookup<State> {
         match self.table.find(isa, layout, places) {
-            (spot, 1) => self.read(self.table.low_at(layout, places, spot)),
+            (spot, 1) => self.tally.read(self.table.low_at(layout, places, spot)),
             (_, 0) if self.stash.is_empty() => Lookup::Absent,
             (_, 0) => match self.stashed_at(places) {
-                Some(at) => self.read(self.stash[at].1),
+                Some(at) => self.tally.read(self.stash[at].1),
                 None => Lookup::Absent,
             },
             _ => Lookup::DontKnow,
         }
-    }
-
-    /// What the low bits of a cell say.
-    #[inline(always)]
-    pub(super) fn read(&self, low: u64) -> Lookup<State> {
-        let value = low >> 1;
-        if value < u64::from(self.shape.states) {
-            Lookup::State(value as State)
-        } else {
-            Lookup::DontKnow
-        }
-    }
-
-    /// How many flows a cell with these low bits stands for.
-    #[inline(always)]
-    pub(super) fn flows_of(&self, low: u64) -> u64 {
-        // Values from the number of states on are one flow, two flows, ..
-        (low >> 1).saturating_sub(u64::from(self.shape.states) - 1).max(1)
-    }
-
-    /// The low bits of a shared cell of so many flows, touched.
-    #[inline(always)]
-    fn shared_by(&self, flows: u64) -> u64 {
-        (u64::from(self.shape.states) + flows - 1) << 1
-    }
-
-    #[inline(always)]
-    fn is_shared(&self, low: u64) -> bool {
-        low >> 1 >= u64::from(self.shape.states)
     }
 
     #[inline(always)]
@@ -65,7 +35,7 @@ impl Fingerprint {
         let (spot, found) = self.table.find(isa, layout, places);
         if found == 1 {
             let old = self.table.low_at(layout, places, spot);
-            let now = self.read(old);
+            let now = self.tally.read(old);
             let next = change(now);
             if let Next::Insert(state) = next
                 && self.shape.placing == Placing::Independent
@@ -73,7 +43,7 @@ impl Fingerprint {
                 self.enter(isa, layout, places, state)?;
                 return Ok(now);
             }
-            match self.change_low(old, next)? {
+            match self.tally.change(old, next)? {
                 None => self.table.empty(layout, places, spot),
                 Some(low) if self.shape.reinsert && low >> 1 != old >> 1 => {
                     self.table.empty(layout, places, spot);
@@ -93,9 +63,9 @@ impl Fingerprint {
             && let Some(at) = self.stashed_at(places)
         {
             let old = self.stash[at].1;
-            let now = self.read(old);
+            let now = self.tally.read(old);
             let next = change(now);
-            match self.change_low(old, next)? {
+            match self.tally.change(old, next)? {
                 Some(low) => self.stash[at].1 = low,
                 None => {
                     self.stash.swap_remove(at);
@@ -111,45 +81,6 @@ impl Fingerprint {
         Ok(Lookup::Absent)
     }
 
-    /// What becomes of the low bits of a flow's only cell; `None` if it is empty afterwards.
-    #[inline(always)]
-    fn change_low(&mut self, low: u64, next: Next<State>) -> Result<Option<u64>, Refused> {
-        match next {
-            Next::Stay => Ok(Some(low & !UNTOUCHED)),
-            Next::Modify(state) | Next::Set(state) => {
-                known(state, self.shape.states)?;
-                let states = u64::from(self.shape.states);
-                if low >> 1 > states {
-                    // Whose state of several flows that is nobody could tell later.
-                    return Ok(Some(low & !UNTOUCHED));
-                }
-                self.shared -= u64::from(low >> 1 == states);
-                Ok(Some(u64::from(state) << 1))
-            }
-            Next::Insert(state) => {
-                known(state, self.shape.states)?;
-                let flows = if self.is_shared(low) { self.flows_of(low) } else { 1 };
-                let ceiling = self.shape.shared.into();
-                if flows >= ceiling {
-                    return Err(Refused::Overflow { ceiling });
-                }
-                self.shared += u64::from(!self.is_shared(low));
-                self.flows += 1;
-                Ok(Some(self.shared_by(flows + 1)))
-            }
-            Next::Forget => {
-                self.flows -= 1;
-                if !self.is_shared(low) {
-                    return Ok(None);
-                }
-                let left = self.flows_of(low) - 1;
-                self.shared -= u64::from(left == 0);
-                // A cell is not touched by what leaves it.
-                Ok((left > 0).then(|| self.shared_by(left) | (low & UNTOUCHED)))
-            }
-        }
-    }
-
     /// A flow takes a cell of its own.
     #[inline(always)]
     fn enter<const D: usize, I: Isa, L: Layout>(
@@ -159,13 +90,13 @@ impl Fingerprint {
         places: &[Place; D],
         state: State,
     ) -> Result<(), Refused> {
-        known(state, self.shape.states)?;
+        self.tally.known(state)?;
         let low = u64::from(state) << 1;
         match self.table.room(isa, layout, places) {
             Some(spot) => self.table.put(layout, places, spot, low),
             None => self.enter_by_moving(places, low)?,
         }
-        self.flows += 1;
+        self.tally.flows += 1;
         Ok(())
     }
 
@@ -222,8 +153,8 @@ impl Fingerprint {
     pub(super) fn capped(&self, low: u64, flows: u64) -> Option<u64> {
         match flows {
             0 => None,
-            flows if flows >= self.flows_of(low) => Some(low),
-            flows => Some(self.shared_by(flows) | low & UNTOUCHED),
+            flows if flows >= self.tally.flows_of(low) => Some(low),
+            flows => Some(self.tally.shared_by(flows) | low & UNTOUCHED),
         }
     }
 
@@ -235,27 +166,28 @@ impl Fingerprint {
         let stashed = if found == 0 { self.stashed_at(&places) } else { None };
         let old = match (found, stashed) {
             (0, None) => {
-                let flows = self.flows_of(low);
+                let flows = self.tally.flows_of(low);
                 // The other may count more flows in a cell than this one can.
                 let ceiling = self.shape.shared.into();
                 if flows > ceiling {
                     return Err(Refused::Overflow { ceiling });
                 }
                 self.enter_fingerprint(fingerprint, low)?;
-                self.flows += flows;
-                self.shared += u64::from(self.is_shared(low));
+                self.tally.flows += flows;
+                self.tally.shared += u64::from(self.tally.is_shared(low));
                 return Ok(());
             }
             (_, Some(at)) => self.stash[at].1,
             _ => self.table.low_at(layout, &places, spot),
         };
-        let (flows, ceiling) = (self.flows_of(old) + self.flows_of(low), self.shape.shared.into());
+        let (flows, ceiling) =
+            (self.tally.flows_of(old) + self.tally.flows_of(low), self.shape.shared.into());
         if flows > ceiling {
             return Err(Refused::Overflow { ceiling });
         }
-        self.shared += u64::from(!self.is_shared(old));
-        self.flows += self.flows_of(low);
-        let both = self.shared_by(flows) | (old & low & UNTOUCHED);
+        self.tally.shared += u64::from(!self.tally.is_shared(old));
+        self.tally.flows += self.tally.flows_of(low);
+        let both = self.tally.shared_by(flows) | (old & low & UNTOUCHED);
         match stashed {
             Some(at) => self.stash[at].1 = both,
             None => self.table.write(layout, &places, spot, both),
@@ -283,7 +215,7 @@ impl Fingerprint {
         match next {
             Next::Forget => return Err(Refused::Ambiguous),
             Next::Insert(state) => return self.enter(BASE, layout, places, state),
-            Next::Modify(state) | Next::Set(state) => known(state, self.shape.states)?,
+            Next::Modify(state) | Next::Set(state) => self.tally.known(state)?,
             Next::Stay => {}
         }
         for (i, &place) in places[..self.table.subtables::<D>()].iter().enumerate() {
@@ -296,81 +228,13 @@ impl Fingerprint {
                 // One of these is the flow's, and its state is known to nobody from now on.
                 let low = match next {
                     Next::Stay => old & !UNTOUCHED,
-                    _ => self.shared_by(1),
+                    _ => self.tally.shared_by(1),
                 };
-                self.shared += u64::from(self.is_shared(low) && !self.is_shared(old));
+                self.tally.shared +=
+                    u64::from(self.tally.is_shared(low) && !self.tally.is_shared(old));
                 self.table.write(layout, places, spot, low);
             }
         }
         Ok(())
-    }
-
-    /// Visits buckets `from..to` and, behind the last, the stash, as [`Sweep`](super::Sweep) has it.
-    /// `expired` is told what the cleared cells would have answered.
-    pub fn sweep_each(
-        &mut self,
-        from: u64,
-        to: u64,
-        expired: &mut dyn FnMut(Lookup<State>),
-    ) -> u64 {
-        let buckets = u64::from(self.shape.subtables) * self.shape.buckets;
-        let mut cleared = 0;
-        with_fast_layout!(self.shape, |layout, _D| {
-            for bucket in from..to.min(buckets) {
-                cleared += self.sweep_bucket(layout, bucket as usize, expired);
-            }
-        });
-        if to > buckets && from <= buckets {
-            let mut at = 0;
-            while at < self.stash.len() {
-                let low = self.stash[at].1;
-                if low & UNTOUCHED == 0 {
-                    self.stash[at].1 = low | UNTOUCHED;
-                    at += 1;
-                    continue;
-                }
-                self.stash.swap_remove(at);
-                self.expire(low, expired);
-                cleared += 1;
-            }
-        }
-        cleared
-    }
-
-    #[inline(always)]
-    fn sweep_bucket<L: Layout>(
-        &mut self,
-        layout: L,
-        bucket: usize,
-        expired: &mut dyn FnMut(Lookup<State>),
-    ) -> u64 {
-        let offset = bucket * self.table.bucket_bytes;
-        let cells = self.shape.cells;
-        let bytes = &self.table.memory.bytes()[offset..];
-        let empty = layout.matches(BASE, bytes, 0, 0);
-        // A cell is a complement: touched ones have their lowest bit set.
-        let all_but_lowest = self.table.form.cell_mask() & !1;
-        let touched = layout.matches(BASE, bytes, 1, all_but_lowest);
-        let mut stale = !(empty | touched) & (u64::MAX >> (64 - cells));
-        let cleared = stale.count_ones().into();
-        while stale != 0 {
-            let cell = stale.trailing_zeros();
-            stale &= stale - 1;
-            let value = layout.read(&self.table.memory.bytes()[offset..], cell);
-            layout.write(&mut self.table.memory.bytes_mut()[offset..], cell, 0);
-            self.table.occupied -= 1;
-            self.expire(!value & self.table.form.low_mask(), expired);
-        }
-        if touched != 0 {
-            layout.clear_lowest(&mut self.table.memory.bytes_mut()[offset..], cells);
-        }
-        cleared
-    }
-
-    /// Counts out a cell that was cleared.
-    fn expire(&mut self, low: u64, expired: &mut dyn FnMut(Lookup<State>)) {
-        self.flows -= self.flows_of(low);
-        self.shared -= u64::from(self.is_shared(low));
-        expired(self.read(low));
     }
 }

@@ -62,7 +62,10 @@ impl Subnets {
                 continue;
             }
             // One slot in eight is free, so the search ends.
-            sound("subnets", key.is_none_or(|subnet| self.find(subnet) == Ok(slot)))?;
+            sound(
+                "subnets",
+                key.is_none_or(|subnet| self.find(self.digest(subnet), subnet) == Ok(slot)),
+            )?;
             let count = word >> 56;
             if count == PROMOTED {
                 let number = word & !(PROMOTED << 56);

@@ -1,0 +1,198 @@
+//! One bucket: where its parts lie, and what is asked of it and done to it alone.
+
+use super::{AMOUNTS_MOST, Bounds, Stored};
+use crate::{
+    Digest,
+    probe::{Isa, LINE},
+};
+
+/// Entries of a bucket.
+pub const ENTRIES: usize = 8;
+/// Bytes of a bucket's tags.
+pub(super) const TAGS: usize = 2 * ENTRIES;
+/// Bytes of eight counts.
+const COUNTS: usize = 8 * ENTRIES;
+
+/// Where a bucket's parts lie: tags, what was turned away and first amounts, by which it is found
+/// who stays; then entry by entry the other amounts, what was missed and the key; then up to the
+/// next line.
+///
+/// What it does, it does to the bytes of one bucket, [`bytes`](Self::bytes) of them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bucket {
+    pub(super) key: usize,
+    pub(super) amounts: usize,
+}
+
+impl Bucket {
+    const fn first(self) -> usize {
+        TAGS + 8 * self.amounts
+    }
+    pub(super) const fn head(self) -> usize {
+        self.first() + COUNTS
+    }
+    /// Bytes from one entry to the next: a line if that is nearly what it needs.
+    pub(super) const fn stride(self) -> usize {
+        let needed = 8 * (2 * self.amounts - 1) + self.key;
+        let lines = needed.next_multiple_of(LINE);
+        if lines - needed <= LINE / 16 { lines } else { needed }
+    }
+    pub(super) const fn entry(self, entry: usize) -> usize {
+        let start = if self.stride().is_multiple_of(LINE) {
+            self.head().next_multiple_of(LINE)
+        } else {
+            self.head()
+        };
+        start + entry * self.stride()
+    }
+    pub(super) const fn most(self, amount: usize, entry: usize) -> usize {
+        if amount == 0 { self.first() + 8 * entry } else { self.entry(entry) + 8 * (amount - 1) }
+    }
+    pub(super) const fn missed(self, amount: usize, entry: usize) -> usize {
+        self.entry(entry) + 8 * (self.amounts - 1 + amount)
+    }
+    pub(super) const fn key(self, entry: usize) -> usize {
+        self.missed(self.amounts, entry)
+    }
+    pub(super) const fn bytes(self) -> usize {
+        self.entry(ENTRIES).next_multiple_of(LINE)
+    }
+}
+
+/// The tag of a key in its bucket. No key has that of an empty entry.
+#[inline(always)]
+pub(super) fn tag_of(digest: Digest) -> u16 {
+    (digest.0 as u16).max(1)
+}
+
+#[inline(always)]
+pub(super) fn word(bytes: &[u8], at: usize) -> u64 {
+    match bytes[at..].first_chunk() {
+        Some(word) => u64::from_le_bytes(*word),
+        None => unreachable!("every count is whole"),
+    }
+}
+
+#[inline(always)]
+pub(super) fn set_word(bytes: &mut [u8], at: usize, word: u64) {
+    match bytes[at..].first_chunk_mut() {
+        Some(bytes) => *bytes = word.to_le_bytes(),
+        None => unreachable!("every count is whole"),
+    }
+}
+
+impl Bucket {
+    /// Which entries have this tag: a bit each.
+    #[inline(always)]
+    pub(super) fn tagged<I: Isa>(self, isa: I, bytes: &[u8], tag: u16) -> u64 {
+        match bytes.first_chunk::<TAGS>() {
+            Some(tags) => isa.matches(tags, tag),
+            None => unreachable!("every bucket is whole"),
+        }
+    }
+
+    /// The entries that hold a key.
+    pub(super) fn taken(self, bytes: &[u8]) -> impl Iterator<Item = usize> + use<> {
+        let free = self.tagged(crate::probe::Portable, bytes, 0);
+        (0..ENTRIES).filter(move |entry| free >> entry & 1 == 0)
+    }
+
+    /// The bytes of an entry's key.
+    #[inline(always)]
+    pub(super) fn key_of(self, bytes: &[u8], entry: usize) -> &[u8] {
+        &bytes[self.key(entry)..][..self.key]
+    }
+
+    /// The key's entry.
+    #[inline(always)]
+    pub(super) fn find<I: Isa, K: Stored>(
+        self,
+        isa: I,
+        bytes: &[u8],
+        tag: u16,
+        key: &K,
+    ) -> Option<usize> {
+        let mut tagged = self.tagged(isa, bytes, tag);
+        while tagged != 0 {
+            let entry = tagged.trailing_zeros() as usize % ENTRIES;
+            if key.is(self.key_of(bytes, entry)) {
+                return Some(entry);
+            }
+            tagged &= tagged - 1;
+        }
+        None
+    }
+
+    /// What an entry's key has.
+    #[inline(always)]
+    pub(super) fn bounds<const A: usize>(self, bytes: &[u8], entry: usize) -> [Bounds; A] {
+        let mut bounds = [Bounds::default(); A];
+        for (amount, bounds) in bounds.iter_mut().enumerate() {
+            let most = word(bytes, self.most(amount, entry));
+            let missed = word(bytes, self.missed(amount, entry));
+            *bounds = Bounds { least: most - missed, most };
+        }
+        bounds
+    }
+
+    /// Adds to what an entry's key has. The sums are below 2^64.
+    #[inline(always)]
+    pub(super) fn add<const A: usize>(self, bytes: &mut [u8], entry: usize, amounts: [u64; A]) {
+        const { assert!(A <= AMOUNTS_MOST) };
+        for (amount, add) in amounts.into_iter().enumerate() {
+            let at = self.most(amount, entry);
+            set_word(bytes, at, word(bytes, at) + add);
+        }
+    }
+
+    /// The most that a key without an entry may have.
+    #[inline(always)]
+    pub(super) fn turned_away<const A: usize>(self, bytes: &[u8]) -> [u64; A] {
+        let mut most = [0; A];
+        for (amount, most) in most.iter_mut().enumerate() {
+            *most = word(bytes, TAGS + 8 * amount);
+        }
+        most
+    }
+
+    /// Notes that a key without an entry may have so much.
+    #[inline(always)]
+    pub(super) fn turn_away<const A: usize>(self, bytes: &mut [u8], most: [u64; A]) {
+        for (amount, most) in most.into_iter().enumerate() {
+            let at = TAGS + 8 * amount;
+            set_word(bytes, at, word(bytes, at).max(most));
+        }
+    }
+
+    /// The entry with the smallest first amount, the first of them, and that.
+    #[inline(always)]
+    pub(super) fn lightest(self, bytes: &[u8]) -> (usize, u64) {
+        let counts = &bytes[self.first()..][..COUNTS];
+        let (mut lightest, mut least) = (0, u64::MAX);
+        for (entry, count) in counts.as_chunks::<8>().0.iter().enumerate() {
+            let count = u64::from_le_bytes(*count);
+            if count < least {
+                (lightest, least) = (entry, count);
+            }
+        }
+        (lightest, least)
+    }
+
+    /// Makes an entry.
+    #[inline(always)]
+    pub(super) fn write<K: Stored, const A: usize>(
+        self,
+        bytes: &mut [u8],
+        entry: usize,
+        tag: u16,
+        key: &K,
+        [most, missed]: [[u64; A]; 2],
+    ) {
+        bytes[2 * entry..2 * entry + 2].copy_from_slice(&tag.to_le_bytes());
+        for amount in 0..A {
+            set_word(bytes, self.most(amount, entry), most[amount]);
+            set_word(bytes, self.missed(amount, entry), missed[amount]);
+        }
+        key.write(&mut bytes[self.key(entry)..][..self.key]);
+    }
+}

@@ -1,0 +1,234 @@
+//! Many keys at a time: ask for the lines of some, then add what they have.
+
+use super::{
+    Place, Shape, Stored, Top,
+    bucket::{self, Bucket},
+    filter,
+};
+use crate::{
+    Digest, Key, Refused, Seed,
+    hash::spread,
+    member::batch::{self, Steps},
+    probe::{self, Isa, Kernel, LINE},
+};
+use std::marker::PhantomData;
+
+/// Tables up to this many bytes are asked for nothing ahead: they are always near.
+const NEAR: usize = 64 << 10;
+
+/// A key of a batch that is to be added: its digest under the table's seed, and where in the batch it
+/// and its amounts are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pick {
+    /// The digest of the key.
+    pub digest: Digest,
+    /// Which key.
+    pub key: u32,
+    /// Which amounts.
+    pub amounts: u32,
+}
+
+/// Its digest is known.
+impl Key for Pick {
+    #[inline(always)]
+    fn digest_by<I: Isa>(&self, _: I, _: Seed) -> Digest {
+        self.digest
+    }
+
+    #[inline(always)]
+    fn digest(&self, _: Seed) -> Digest {
+        self.digest
+    }
+}
+
+/// What is added, by its number.
+pub(super) trait Additions<K, const A: usize> {
+    fn of(&self, number: usize) -> (&K, [u64; A]);
+}
+
+/// Keys and amounts side by side.
+pub(super) struct Beside<'a, K, const A: usize>(pub &'a [K], pub &'a [[u64; A]]);
+
+impl<K, const A: usize> Additions<K, A> for Beside<'_, K, A> {
+    #[inline(always)]
+    fn of(&self, number: usize) -> (&K, [u64; A]) {
+        (&self.0[number], self.1[number])
+    }
+}
+
+/// Keys and amounts that are picked.
+pub(super) struct Picked<'a, K, const A: usize>(pub &'a [Pick], pub &'a [K], pub &'a [[u64; A]]);
+
+impl<K, const A: usize> Additions<K, A> for Picked<'_, K, A> {
+    #[inline(always)]
+    fn of(&self, number: usize) -> (&K, [u64; A]) {
+        let pick = self.0[number];
+        (&self.1[pick.key as usize], self.2[pick.amounts as usize])
+    }
+}
+
+/// The bytes of a table, taken hold of once for many keys.
+pub(super) struct Cells<'a, K, const A: usize> {
+    pub(super) buckets: &'a mut [u8],
+    pub(super) filter: &'a mut [u8],
+    pub(super) shape: Shape,
+    pub(super) seed: Seed,
+    pub(super) total: &'a mut [u64; A],
+    pub(super) key: PhantomData<K>,
+}
+
+impl<K: Stored, const A: usize> Cells<'_, K, A> {
+    const BUCKET: Bucket = Top::<K, A>::BUCKET;
+
+    #[inline(always)]
+    pub(super) fn place(&self, digest: Digest) -> Place {
+        let bucket = spread::position(digest, 0, self.shape.buckets) as usize;
+        Place { bucket: bucket * Self::BUCKET.bytes(), digest }
+    }
+
+    #[inline(always)]
+    pub(super) fn add<I: Isa>(
+        &mut self,
+        isa: I,
+        place: Place,
+        key: &K,
+        amounts: [u64; A],
+    ) -> Result<(), Refused> {
+        let mut total = *self.total;
+        for (total, amount) in total.iter_mut().zip(amounts) {
+            match total.checked_add(amount) {
+                Some(sum) => *total = sum,
+                None => return Err(Refused::Overflow { ceiling: u64::MAX }),
+            }
+        }
+        // No count of any kind is above the total, so no sum below can pass 2^64.
+        *self.total = total;
+        let bytes = &mut self.buckets[place.bucket..][..Self::BUCKET.bytes()];
+        match Self::BUCKET.find(isa, bytes, bucket::tag_of(place.digest), key) {
+            Some(entry) => Self::BUCKET.add(bytes, entry, amounts),
+            None => self.add_new(isa, place, key, amounts),
+        }
+        Ok(())
+    }
+
+    /// Adds the amounts of a key that has no entry.
+    #[inline(always)]
+    fn add_new<I: Isa>(&mut self, isa: I, place: Place, key: &K, amounts: [u64; A]) {
+        let bytes = &mut self.buckets[place.bucket..][..Self::BUCKET.bytes()];
+        let missed: [u64; A] =
+            without_entry(Self::BUCKET, bytes, self.filter, &self.shape, place.digest);
+        let mut most = missed;
+        for (most, amount) in most.iter_mut().zip(amounts) {
+            *most += amount;
+        }
+        let free = Self::BUCKET.tagged(isa, bytes, 0);
+        let entry = if free != 0 {
+            free.trailing_zeros() as usize % bucket::ENTRIES
+        } else {
+            let (lightest, least) = Self::BUCKET.lightest(bytes);
+            let (digest, had) = if most[0] <= least {
+                (place.digest, most)
+            } else {
+                let evicted = K::read(Self::BUCKET.key_of(bytes, lightest));
+                let had = Self::BUCKET.bounds(bytes, lightest).map(|bounds| bounds.most);
+                (evicted.digest(self.seed), had)
+            };
+            Self::BUCKET.turn_away(bytes, had);
+            filter::raise(self.filter, &self.shape, digest, had);
+            if most[0] <= least {
+                return;
+            }
+            lightest
+        };
+        Self::BUCKET.write(bytes, entry, bucket::tag_of(place.digest), key, [most, missed]);
+    }
+}
+
+/// The most that a key may have, if it has no entry.
+#[inline(always)]
+pub(super) fn without_entry<const A: usize>(
+    bucket: Bucket,
+    bytes: &[u8],
+    filter: &[u8],
+    shape: &Shape,
+    digest: Digest,
+) -> [u64; A] {
+    let mut most = bucket.turned_away(bytes);
+    // If nobody was turned away, the key would have an entry.
+    if most != [0; A] {
+        filter::lower(filter, shape, digest, &mut most);
+    }
+    most
+}
+
+/// Adds to the keys of these digests, in order, what the additions of their numbers say.
+pub(super) fn each<H: Key, K: Stored, const A: usize>(
+    cells: Cells<'_, K, A>,
+    hashed: &[H],
+    additions: impl Additions<K, A>,
+    refused: &mut dyn FnMut(usize, Refused),
+) {
+    struct Loop<'a, H, S>(Seed, &'a [H], usize, S);
+    impl<H: Key, S: Steps> Kernel for Loop<'_, H, S> {
+        type Output = ();
+        #[inline(always)]
+        fn run<I: Isa>(self, isa: I) {
+            batch::each_key(isa, self.0, self.1, self.2, self.3);
+        }
+    }
+    let bytes = cells.buckets.len() + cells.filter.len();
+    let enter = Enter { near: bytes <= NEAR, cells, additions, refused };
+    probe::dispatch(Loop(enter.cells.seed, hashed, bytes, enter));
+}
+
+/// Finds the bucket and the counters of a key, and adds its amounts.
+struct Enter<'a, K, D, const A: usize> {
+    near: bool,
+    cells: Cells<'a, K, A>,
+    additions: D,
+    refused: &'a mut dyn FnMut(usize, Refused),
+}
+
+impl<K: Stored, D: Additions<K, A>, const A: usize> Steps for Enter<'_, K, D, A> {
+    type Place = Place;
+    const NOWHERE: Place = Place { bucket: 0, digest: Digest(0) };
+
+    #[inline(always)]
+    fn approach(&mut self, digest: Digest, place: &mut Place) {
+        *place = self.cells.place(digest);
+        if !self.near {
+            for line in (0..Top::<K, A>::BUCKET.head()).step_by(LINE) {
+                probe::prefetch(self.cells.buckets, place.bucket + line);
+            }
+        }
+    }
+
+    /// The head of the bucket tells whether an entry is needed next, or the filter.
+    #[inline(always)]
+    fn draw_near(&mut self, place: &Place) {
+        if self.near {
+            return;
+        }
+        let Cells { buckets, filter, shape, .. } = &self.cells;
+        let tag = bucket::tag_of(place.digest);
+        let tagged = Top::<K, A>::BUCKET.tagged(probe::BASE, &buckets[place.bucket..], tag);
+        if tagged != 0 {
+            let at = Top::<K, A>::BUCKET.entry(tagged.trailing_zeros() as usize);
+            for line in (0..Top::<K, A>::BUCKET.stride()).step_by(LINE) {
+                probe::prefetch(buckets, place.bucket + at + line);
+            }
+        } else {
+            for row in 0..shape.rows {
+                probe::prefetch(filter, filter::place::<A>(shape, place.digest, row));
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn act(&mut self, number: usize, place: &Place) {
+        let (key, amounts) = self.additions.of(number);
+        if let Err(why) = self.cells.add(probe::BASE, *place, key, amounts) {
+            (self.refused)(number, why);
+        }
+    }
+}

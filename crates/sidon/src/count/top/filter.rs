@@ -1,0 +1,64 @@
+//! The counters of keys that have no entry: rows of 32 bits, an amount beside the other.
+
+use super::Shape;
+use crate::{Digest, hash::spread};
+
+/// The bytes of `A` counters.
+#[inline(always)]
+fn counters<const A: usize>(filter: &[u8], at: usize) -> [u32; A] {
+    let bytes = &filter[at..][..4 * A];
+    let mut counters = [0; A];
+    for (counter, bytes) in counters.iter_mut().zip(bytes.as_chunks::<4>().0) {
+        *counter = u32::from_le_bytes(*bytes);
+    }
+    counters
+}
+
+/// Where the key's counters of a row start.
+#[inline(always)]
+pub(super) fn place<const A: usize>(shape: &Shape, digest: Digest, row: u32) -> usize {
+    let column = spread::position(digest, row + 1, shape.columns);
+    (u64::from(row) * shape.columns + column) as usize * A * 4
+}
+
+/// What the key may have at most is not more than its counters say.
+#[inline(always)]
+pub(super) fn lower<const A: usize>(
+    filter: &[u8],
+    shape: &Shape,
+    digest: Digest,
+    most: &mut [u64; A],
+) {
+    for row in 0..shape.rows {
+        for (most, counter) in
+            most.iter_mut().zip(counters::<A>(filter, place::<A>(shape, digest, row)))
+        {
+            // A counter at its ceiling says nothing.
+            if counter != u32::MAX {
+                *most = (*most).min(counter.into());
+            }
+        }
+    }
+}
+
+/// The key's counters are no less than what it may have.
+#[inline(always)]
+pub(super) fn raise<const A: usize>(
+    filter: &mut [u8],
+    shape: &Shape,
+    digest: Digest,
+    most: [u64; A],
+) {
+    let mut ceiled = [0; A];
+    for (ceiled, most) in ceiled.iter_mut().zip(most) {
+        *ceiled = most.min(u32::MAX.into()) as u32;
+    }
+    for row in 0..shape.rows {
+        let at = place::<A>(shape, digest, row);
+        let had = counters::<A>(filter, at);
+        let bytes = filter[at..][..4 * A].as_chunks_mut::<4>().0;
+        for amount in 0..A {
+            bytes[amount] = had[amount].max(ceiled[amount]).to_le_bytes();
+        }
+    }
+}

@@ -1,0 +1,422 @@
+//! What is asked of digests, one or many: compiled once, here.
+//!
+//! ```text
+//! digest --> fingerprint --> images --> ask for buckets ...... look and write
+//! ```
+//! A batch takes a group of keys through the first steps, then an earlier group, or the same one,
+//! through the last.
+
+use super::{
+    DLeft,
+    one::{Entered, Left, Look},
+};
+use crate::{
+    Digest, Refused,
+    cells::bucket::Layout,
+    left::ANY,
+    member::batch::{CHUNK, DEEP, NEAR},
+    probe::{self, BASE, Isa, Kernel},
+};
+
+/// Runs a body with the layout of a shape and the number of its subtables, as far as there is code
+/// of its own for them.
+macro_rules! with_shape {
+    ($shape:expr, |$layout:ident, $D:ident| $body:expr) => {{
+        use crate::{
+            cells::bucket::{Eights, Lanes, Odd},
+            probe::Eight,
+        };
+        macro_rules! with {
+            ($subtables:expr, $of:expr) => {{
+                const $D: usize = $subtables;
+                let $layout = $of;
+                $body
+            }};
+        }
+        match ($shape.subtables, $shape.width, $shape.cells) {
+            (2, 8, 16) => with!(2, Lanes::<u8, 16>::NEW),
+            (2, 8, 32) => with!(2, Lanes::<u8, 32>::NEW),
+            (2, 16, 8) => with!(2, Lanes::<u16, 16>::NEW),
+            (2, 16, 16) => with!(2, Lanes::<u16, 32>::NEW),
+            (2, 16, 32) => with!(2, Lanes::<u16, 64>::NEW),
+            (2, 32, 8) => with!(2, Lanes::<u32, 32>::NEW),
+            (2, 32, 16) => with!(2, Lanes::<u32, 64>::NEW),
+            (2, width @ ..=Eight::WIDTH_MOST, cells) => with!(2, Eights::new(cells, width)),
+            (4, 16, 8) => with!(4, Lanes::<u16, 16>::NEW),
+            (4, 16, 16) => with!(4, Lanes::<u16, 32>::NEW),
+            (4, width @ ..=Eight::WIDTH_MOST, cells) => with!(4, Eights::new(cells, width)),
+            (_, 16, 8) => with!(ANY, Lanes::<u16, 16>::NEW),
+            (_, 16, 16) => with!(ANY, Lanes::<u16, 32>::NEW),
+            (_, width @ ..=Eight::WIDTH_MOST, cells) => with!(ANY, Eights::new(cells, width)),
+            (_, width, cells) => with!(ANY, Odd { cells, width }),
+        }
+    }};
+}
+
+impl DLeft {
+    pub(super) fn insert_digest(&mut self, digest: Digest) -> Result<(), Refused> {
+        self.insert_fingerprint(self.table.fingerprint_of(digest))
+    }
+
+    pub(super) fn insert_fingerprint(&mut self, fingerprint: u64) -> Result<(), Refused> {
+        let entered = with_shape!(self.shape, |layout, D| {
+            let images = self.table.images_of::<D>(fingerprint);
+            let look = Look { isa: BASE, layout, cut: self.table.cut() };
+            look.insert(self.table.memory.bytes_mut(), &images)
+        });
+        match entered {
+            Entered::New => self.table.occupied += 1,
+            Entered::Again => {}
+            Entered::Overflow(ceiling) => return Err(Refused::Overflow { ceiling }),
+            Entered::Full => return self.insert_by_moving(fingerprint),
+        }
+        self.stored += 1;
+        Ok(())
+    }
+
+    /// Inserts a fingerprint all of whose cells are taken, by moving or growing if that is allowed.
+    #[cold]
+    #[inline(never)]
+    fn insert_by_moving(&mut self, fingerprint: u64) -> Result<(), Refused> {
+        let places = self.table.places_of::<ANY>(fingerprint);
+        if let Some(spot) = self.table.room_by_moving(&places) {
+            self.table.put(self.table.any(), &places, spot, 0);
+            self.stored += 1;
+            return Ok(());
+        }
+        if self.shape.grows && self.shape.growths > 0 && self.grow().is_ok() {
+            return self.insert_fingerprint(fingerprint);
+        }
+        Err(Refused::Full { stored: self.table.occupied, cells: self.shape.all_cells() })
+    }
+
+    pub(super) fn remove_digest(&mut self, digest: Digest) -> Result<(), Refused> {
+        let left = with_shape!(self.shape, |layout, D| {
+            let images = self.table.images_of::<D>(self.table.fingerprint_of(digest));
+            let look = Look { isa: BASE, layout, cut: self.table.cut() };
+            look.remove(self.table.memory.bytes_mut(), &images)
+        });
+        match left {
+            Left::Last => self.table.occupied -= 1,
+            Left::One => {}
+            Left::None => return Err(Refused::NotStored),
+        }
+        self.stored -= 1;
+        Ok(())
+    }
+
+    pub(super) fn contains_digest(&self, digest: Digest) -> bool {
+        with_shape!(self.shape, |layout, D| {
+            let images = self.table.images_of::<D>(self.table.fingerprint_of(digest));
+            let look = Look { isa: BASE, layout, cut: self.table.cut() };
+            look.contains(self.table.memory.bytes(), &images)
+        })
+    }
+
+    pub(super) fn count_digest(&self, digest: Digest) -> u64 {
+        with_shape!(self.shape, |layout, D| {
+            let images = self.table.images_of::<D>(self.table.fingerprint_of(digest));
+            let look = Look { isa: BASE, layout, cut: self.table.cut() };
+            look.count(self.table.memory.bytes(), &images)
+        })
+    }
+
+    pub(super) fn insert_digests(
+        &mut self,
+        digests: &[Digest],
+        refused: &mut dyn FnMut(usize, Refused),
+    ) {
+        with_shape!(self.shape, |layout, D| {
+            let act = Enter { filter: self, refused };
+            probe::dispatch(Groups::<_, _, D> { layout, digests, act });
+        });
+    }
+
+    pub(super) fn remove_digests(
+        &mut self,
+        digests: &[Digest],
+        refused: &mut dyn FnMut(usize, Refused),
+    ) {
+        with_shape!(self.shape, |layout, D| {
+            let act = Leave { filter: self, refused };
+            probe::dispatch(Groups::<_, _, D> { layout, digests, act });
+        });
+    }
+
+    pub(super) fn contains_digests(&self, digests: &[Digest], found: &mut [bool]) {
+        with_shape!(self.shape, |layout, D| {
+            let act = Find { filter: self, found };
+            probe::dispatch(Groups::<_, _, D> { layout, digests, act });
+        });
+    }
+
+    pub(super) fn count_digests(&self, digests: &[Digest], counts: &mut [u64]) {
+        with_shape!(self.shape, |layout, D| {
+            let act = Count { filter: self, counts };
+            probe::dispatch(Groups::<_, _, D> { layout, digests, act });
+        });
+    }
+}
+
+/// What is done with a group of keys whose buckets have come. A trait and not a closure, so that it
+/// is inlined into the loop and compiled for its instruction set.
+trait Act {
+    fn filter(&self) -> &DLeft;
+    /// Acts on keys from the one of this index on.
+    fn act<const D: usize, I: Isa, L: Layout>(
+        &mut self,
+        isa: I,
+        layout: L,
+        first: usize,
+        images: &[[u64; D]],
+    );
+}
+
+/// A loop over digests.
+struct Groups<'a, L, A, const D: usize> {
+    layout: L,
+    digests: &'a [Digest],
+    act: A,
+}
+
+/// Keys of a group where memory is what a batch waits for, and how many groups acting is behind
+/// asking: long enough for memory to answer. Smaller tables are best taken a chunk at a time.
+const GROUP: usize = 8;
+const LAG: usize = 2;
+
+impl<L: Layout, A: Act, const D: usize> Kernel for Groups<'_, L, A, D> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self, isa: I) {
+        let Groups { layout, digests, mut act } = self;
+        let bytes = act.filter().table.memory.bytes().len();
+        let (size, lag) = if bytes < DEEP { (CHUNK, 0) } else { (GROUP, LAG) };
+        let mut images = [[0; D]; CHUNK];
+        let (mut asked, mut acted) = (0, 0);
+        while acted < digests.len() {
+            let until = digests.len().min(asked + size);
+            let first = asked % CHUNK;
+            isa.apart(Approach {
+                layout,
+                filter: act.filter(),
+                digests: &digests[asked..until],
+                images: &mut images[first..first + until - asked],
+            });
+            asked = until;
+            // All of them have been asked for, or as many groups as acting is to be behind.
+            if acted + lag * size < asked || asked == digests.len() {
+                let until = asked.min(acted + size);
+                let first = acted % CHUNK;
+                act.act(isa, layout, acted, &images[first..first + until - acted]);
+                acted = until;
+            }
+        }
+    }
+}
+
+/// Finds the images of a group of keys, and asks for their buckets if those are far.
+struct Approach<'a, L, const D: usize> {
+    layout: L,
+    filter: &'a DLeft,
+    digests: &'a [Digest],
+    images: &'a mut [[u64; D]],
+}
+
+impl<L: Layout, const D: usize> Kernel for Approach<'_, L, D> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self, _: I) {
+        let table = &self.filter.table;
+        let (ways, cut, bytes) = (table.ways::<D>(), table.cut(), table.memory.bytes());
+        if bytes.len() <= NEAR {
+            for (&digest, images) in self.digests.iter().zip(self.images) {
+                *images = ways.images_of(ways.fingerprint_of(digest));
+            }
+            return;
+        }
+        for (&digest, images) in self.digests.iter().zip(self.images) {
+            *images = ways.images_of(ways.fingerprint_of(digest));
+            for (i, &image) in images[..cut.subtables::<D>()].iter().enumerate() {
+                probe::prefetch(bytes, self.layout.offset(cut.bucket(i, image)));
+            }
+        }
+    }
+}
+
+/// Asks whether each key is in.
+struct Find<'a> {
+    filter: &'a DLeft,
+    found: &'a mut [bool],
+}
+
+impl Act for Find<'_> {
+    #[inline(always)]
+    fn filter(&self) -> &DLeft {
+        self.filter
+    }
+
+    #[inline(always)]
+    fn act<const D: usize, I: Isa, L: Layout>(
+        &mut self,
+        isa: I,
+        layout: L,
+        first: usize,
+        images: &[[u64; D]],
+    ) {
+        let table = &self.filter.table;
+        let (look, bytes) = (Look { isa, layout, cut: table.cut() }, table.memory.bytes());
+        for (images, found) in images.iter().zip(&mut self.found[first..]) {
+            *found = look.contains(bytes, images);
+        }
+    }
+}
+
+/// Counts the copies of each key.
+struct Count<'a> {
+    filter: &'a DLeft,
+    counts: &'a mut [u64],
+}
+
+impl Act for Count<'_> {
+    #[inline(always)]
+    fn filter(&self) -> &DLeft {
+        self.filter
+    }
+
+    #[inline(always)]
+    fn act<const D: usize, I: Isa, L: Layout>(
+        &mut self,
+        isa: I,
+        layout: L,
+        first: usize,
+        images: &[[u64; D]],
+    ) {
+        let table = &self.filter.table;
+        let (look, bytes) = (Look { isa, layout, cut: table.cut() }, table.memory.bytes());
+        for (images, copies) in images.iter().zip(&mut self.counts[first..]) {
+            *copies = look.count(bytes, images);
+        }
+    }
+}
+
+/// Inserts each key.
+struct Enter<'a> {
+    filter: &'a mut DLeft,
+    refused: &'a mut dyn FnMut(usize, Refused),
+}
+
+impl Act for Enter<'_> {
+    #[inline(always)]
+    fn filter(&self) -> &DLeft {
+        self.filter
+    }
+
+    #[inline(always)]
+    fn act<const D: usize, I: Isa, L: Layout>(
+        &mut self,
+        isa: I,
+        layout: L,
+        mut first: usize,
+        mut images: &[[u64; D]],
+    ) {
+        while let Some((entered, why)) = self.enter(isa, layout, images) {
+            let why = match why {
+                Entered::Overflow(ceiling) => Err(Refused::Overflow { ceiling }),
+                // Cells move or the table grows: all that is known of it is learned anew.
+                _ => self.filter.insert_by_moving(images[entered][0]),
+            };
+            if let Err(why) = why {
+                (self.refused)(first + entered, why);
+            }
+            (first, images) = (first + entered + 1, &images[entered + 1..]);
+        }
+    }
+}
+
+impl Enter<'_> {
+    /// Inserts keys up to the first that does not simply enter, and says which and why.
+    #[inline(always)]
+    fn enter<const D: usize, I: Isa, L: Layout>(
+        &mut self,
+        isa: I,
+        layout: L,
+        images: &[[u64; D]],
+    ) -> Option<(usize, Entered)> {
+        let table = &mut self.filter.table;
+        let (look, bytes) = (Look { isa, layout, cut: table.cut() }, table.memory.bytes_mut());
+        let (mut again, mut stopped) = (0, None);
+        for (i, images) in images.iter().enumerate() {
+            match look.insert(bytes, images) {
+                Entered::New => {}
+                Entered::Again => again += 1,
+                why => {
+                    stopped = Some((i, why));
+                    break;
+                }
+            }
+        }
+        let entered = stopped.as_ref().map_or(images.len(), |&(i, _)| i) as u64;
+        table.occupied += entered - again;
+        self.filter.stored += entered;
+        stopped
+    }
+}
+
+/// Removes each key.
+struct Leave<'a> {
+    filter: &'a mut DLeft,
+    refused: &'a mut dyn FnMut(usize, Refused),
+}
+
+impl Act for Leave<'_> {
+    #[inline(always)]
+    fn filter(&self) -> &DLeft {
+        self.filter
+    }
+
+    #[inline(always)]
+    fn act<const D: usize, I: Isa, L: Layout>(
+        &mut self,
+        isa: I,
+        layout: L,
+        first: usize,
+        images: &[[u64; D]],
+    ) {
+        let mut next = 0;
+        while let Some(absent) = self.leave(isa, layout, &images[next..]) {
+            (self.refused)(first + next + absent, Refused::NotStored);
+            next += absent + 1;
+        }
+    }
+}
+
+impl Leave<'_> {
+    /// Removes keys up to the first that is not in, and says which.
+    #[inline(always)]
+    fn leave<const D: usize, I: Isa, L: Layout>(
+        &mut self,
+        isa: I,
+        layout: L,
+        images: &[[u64; D]],
+    ) -> Option<usize> {
+        let table = &mut self.filter.table;
+        let (look, bytes) = (Look { isa, layout, cut: table.cut() }, table.memory.bytes_mut());
+        let (mut others, mut stopped) = (0, None);
+        for (i, images) in images.iter().enumerate() {
+            match look.remove(bytes, images) {
+                Left::Last => {}
+                Left::One => others += 1,
+                Left::None => {
+                    stopped = Some(i);
+                    break;
+                }
+            }
+        }
+        let left = stopped.unwrap_or(images.len()) as u64;
+        table.occupied -= left - others;
+        self.filter.stored -= left;
+        stopped
+    }
+}

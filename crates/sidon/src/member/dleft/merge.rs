@@ -1,0 +1,32 @@
+//! Taking in what another filter holds.
+
+use super::DLeft;
+use crate::{Refused, member::same, ops::Merge};
+
+impl Merge for DLeft {
+    /// Inserts every stored fingerprint of the other, each as often as it is there. The two may have
+    /// grown apart, since growing does not change a fingerprint; all else must be equal.
+    fn merge(&mut self, other: &Self) -> Result<(), Refused> {
+        same("seed", self.seed == other.seed)?;
+        same("subtables", self.shape.subtables == other.shape.subtables)?;
+        same("fingerprints", self.shape.fingerprints() == other.shape.fingerprints())?;
+        same("counter", self.shape.counter == other.shape.counter)?;
+        same("remainders", self.table.form.passed_mask() == other.table.form.passed_mask())?;
+        // What is refused half-way is undone by going back to a copy.
+        let Ok(before) = self.try_clone() else {
+            return Err(Refused::Full {
+                stored: self.table.occupied,
+                cells: self.shape.all_cells(),
+            });
+        };
+        for (fingerprint, copies) in other.fingerprints() {
+            for _ in 0..copies {
+                if let Err(why) = self.insert_fingerprint(fingerprint) {
+                    *self = before;
+                    return Err(why);
+                }
+            }
+        }
+        Ok(())
+    }
+}

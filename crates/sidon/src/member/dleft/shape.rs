@@ -1,0 +1,92 @@
+//! The integers that fix a d-left filter, and what they must satisfy.
+
+use super::{Moves, SUBTABLES_MOST};
+use crate::{
+    Infeasible,
+    left::{Form, Placing},
+};
+
+/// The most bits of a counter.
+pub const COUNTER_MOST: u32 = 4;
+
+/// The integers that fix a d-left filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// How many subtables, 2 to 8.
+    pub subtables: u32,
+    /// How many buckets each subtable has: any number but zero.
+    pub buckets: u64,
+    /// How many cells a bucket has: 8, 16 or 32.
+    pub cells: u32,
+    /// The bits of a cell, 5 to 32; 8, 16 and 32 are the fast ones.
+    pub width: u32,
+    /// The bits of a remainder, at most what the counter leaves of the cell.
+    pub remainder: u32,
+    /// The bits of a counter, 0 to 4: a cell counts up to `2^counter` copies. With 0, each copy of
+    /// a fingerprint takes a cell of its own.
+    pub counter: u32,
+    /// What happens when all cells of a key are taken.
+    pub moves: Moves,
+    /// How many times the table may still be doubled.
+    pub growths: u32,
+    /// Whether a table that would refuse a key as [`Refused::Full`] doubles itself instead, while
+    /// `growths` lasts.
+    pub grows: bool,
+}
+
+impl Shape {
+    /// The cells of the whole table.
+    pub fn all_cells(&self) -> u64 {
+        u64::from(self.subtables) * self.buckets * u64::from(self.cells)
+    }
+
+    /// The bytes of the whole table.
+    pub fn bytes(&self) -> u64 {
+        self.form().bytes()
+    }
+
+    /// How many fingerprints there are: `buckets * 2^remainder`, which growing does not change.
+    pub fn fingerprints(&self) -> u64 {
+        self.buckets << self.remainder
+    }
+
+    /// How many copies of a key a cell counts, and one less for the largest remainder.
+    pub fn ceiling(&self) -> u64 {
+        1 << self.counter
+    }
+
+    pub(super) fn check(&self) -> Result<(), Infeasible> {
+        let within = Infeasible::unless_within;
+        within("subtables", self.subtables.into(), 2, SUBTABLES_MOST.into())?;
+        if ![8, 16, 32].contains(&self.cells) {
+            within("cells", self.cells.into(), 8, 8)?;
+        }
+        within("width", self.width.into(), 5, 32)?;
+        within("counter", self.counter.into(), 0, COUNTER_MOST.into())?;
+        within("remainder", self.remainder.into(), 1, (self.width - self.counter).into())?;
+        // Without counters, some remainders are passed over: at most half of the fingerprints.
+        let reserve = if self.counter == 0 { 4 } else { 1 };
+        within("growths", self.growths.into(), 0, self.remainder.saturating_sub(reserve).into())?;
+        if self.counter == 0 {
+            within("remainder", self.remainder.into(), 4, 32)?;
+        }
+        self.form().check()
+    }
+
+    pub(super) fn form(&self) -> Form {
+        let Shape { subtables, buckets, cells, width, remainder, counter, moves, growths, .. } =
+            *self;
+        Form {
+            subtables,
+            buckets,
+            cells,
+            width,
+            remainder,
+            low: counter,
+            moves,
+            growths,
+            placing: Placing::Permuted,
+            lost_by_moving: 0,
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! What a code admits, by rows: for each value of a cell a row of bits, one for each increment.
+//!
+//! A question is then two reads, the value and its row. Cells of up to eight bits and up to eight
+//! increments have rows.
+
+use super::{code::Code, octets, scattered, table::Table};
+use crate::{
+    Digest,
+    hash::spread,
+    probe::{SIEVED_MAX, Sieve},
+};
+
+/// The rows of a code.
+#[derive(Debug, Clone)]
+pub(super) struct Rows {
+    /// Bit `i` of row `value`: whether the cell admits increment `i`.
+    rows: [u8; 256],
+    /// How many increments there are.
+    pub(super) increments: u32,
+    /// What is asked of lines instead, where that is enough.
+    pub(super) sieve: Option<Sieve>,
+}
+
+impl Rows {
+    /// The rows, if there are any. Cells in lines must be bytes, of 1, 2, 4 or 8 increments.
+    pub(super) fn of<C: Code>(code: &C, table: &Table) -> Option<Box<Self>> {
+        let (marks, width) = (code.marks(), table.cells.width());
+        let octets = width == 8 && marks.len().is_power_of_two();
+        if width > 8 || marks.len() > 8 || (table.in_lines.is_some() && !octets) {
+            return None;
+        }
+        let mut rows = [0; 256];
+        for (value, row) in (0..).zip(&mut rows[..1 << width]) {
+            for (i, &mark) in marks.iter().enumerate() {
+                *row |= u8::from(code.admits(value, mark)) << i;
+            }
+        }
+        Some(Box::new(Rows { rows, increments: marks.len() as u32, sieve: sieve(code, table) }))
+    }
+
+    /// One in the lowest bit if a cell of this value admits the increment.
+    #[inline(always)]
+    pub(super) fn admits(&self, value: u8, increment: u64) -> u8 {
+        self.rows[usize::from(value)] >> (increment % 8)
+    }
+
+    /// Answers for each digest.
+    pub(super) fn contains_batch(&self, table: &Table, digests: &[Digest], found: &mut [bool]) {
+        assert_eq!(digests.len(), found.len(), "one answer a key");
+        match table.in_lines {
+            Some(mapping) => octets::contains_batch(self, table, mapping, digests, found),
+            None => scattered::contains_batch(self, table, digests, found),
+        }
+    }
+}
+
+/// The sieve of cells in lines, if one word says what is excluded.
+fn sieve<C: Code>(code: &C, table: &Table) -> Option<Sieve> {
+    let (excluded, marks) = (u32::try_from(code.excluded()?).ok()?, code.marks());
+    if excluded > u32::MAX / 2 || table.in_lines?.each > SIEVED_MAX {
+        return None;
+    }
+    // The powers that positions are spread by.
+    let mut factors = [1; SIEVED_MAX as usize];
+    for i in 1..factors.len() {
+        factors[i] = spread::again(factors[i - 1]);
+    }
+    let mark = |three_bits: usize| marks[three_bits * marks.len() / 8].into();
+    Some(Sieve { factors, marks: std::array::from_fn(mark), excluded })
+}

@@ -1,0 +1,211 @@
+//! Cells anywhere in the table, asked by rows.
+//!
+//! Nothing is kept of a cell while its line is under way: a position is one multiplication, made once
+//! to ask for the line and once more to look. Strangers mostly end at their first or second cell. In
+//! a table that no cache holds the others are asked for only then; in a smaller one they are looked at
+//! right away.
+
+use super::{
+    batch::{CHUNK, DEEP, NEAR},
+    rows::Rows,
+    table::{Known, Short, Table, Width},
+};
+use crate::{
+    Digest,
+    hash::spread,
+    probe::{self, Isa, Kernel},
+};
+
+/// Cells that are looked at before all others, without a branch between them.
+const FIRST: usize = 2;
+
+/// Answers for each digest.
+pub(super) fn contains_batch(rows: &Rows, table: &Table, digests: &[Digest], found: &mut [bool]) {
+    match table.cells.width() {
+        7 => probe::dispatch(Lookup { width: Known::<7>, rows, table, digests, found }),
+        8 => probe::dispatch(Lookup { width: Known::<8>, rows, table, digests, found }),
+        width => probe::dispatch(Lookup { width: Short(width), rows, table, digests, found }),
+    }
+}
+
+/// A loop over digests that asks.
+struct Lookup<'a, W> {
+    width: W,
+    rows: &'a Rows,
+    table: &'a Table,
+    digests: &'a [Digest],
+    found: &'a mut [bool],
+}
+
+impl<W: Width> Kernel for Lookup<'_, W> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self, _: I) {
+        let Lookup { width, rows, table, digests, found } = self;
+        let increments = rows.increments;
+        if increments.is_power_of_two() {
+            let pick = Upper(increments.ilog2());
+            Ask::new(width, rows, pick, table).all(digests, found);
+        } else {
+            let pick = Share(increments.into());
+            Ask::new(width, rows, pick, table).all(digests, found);
+        }
+    }
+}
+
+/// Which increment the fraction of a position picks.
+trait Pick {
+    fn increment(&self, fraction: u64) -> u64;
+}
+
+/// One of two to this many: the upper bits, none of them if there is one increment.
+struct Upper(u32);
+
+impl Pick for Upper {
+    #[inline(always)]
+    fn increment(&self, fraction: u64) -> u64 {
+        (fraction >> 1) >> (63 - self.0)
+    }
+}
+
+/// One of so many.
+struct Share(u64);
+
+impl Pick for Share {
+    #[inline(always)]
+    fn increment(&self, fraction: u64) -> u64 {
+        spread::fraction(fraction, self.0)
+    }
+}
+
+/// How to ask for cells and look at them.
+struct Ask<'a, W, P> {
+    width: W,
+    rows: &'a Rows,
+    pick: P,
+    bytes: &'a [u8],
+    cells: u64,
+    hashes: usize,
+}
+
+impl<'a, W: Width, P: Pick> Ask<'a, W, P> {
+    #[inline(always)]
+    fn new(width: W, rows: &'a Rows, pick: P, table: &'a Table) -> Self {
+        let (bytes, cells) = (table.cells.bytes(), table.cells.cells());
+        Ask { width, rows, pick, bytes, cells, hashes: table.hashes }
+    }
+
+    #[inline(always)]
+    fn all(&self, digests: &[Digest], found: &mut [bool]) {
+        let (far, deep) = (self.bytes.len() > NEAR, self.bytes.len() >= DEEP);
+        let others = self.hashes.saturating_sub(FIRST);
+        for (digests, found) in digests.chunks(CHUNK).zip(found.chunks_mut(CHUNK)) {
+            if far {
+                for &Digest(word) in digests {
+                    self.prefetch(word, FIRST);
+                }
+            }
+            for (&Digest(word), found) in digests.iter().zip(&mut *found) {
+                let (first, next) = self.first_admit(word);
+                *found = first && (deep || self.all_admit(next, others));
+                if deep && first {
+                    self.prefetch(next, others);
+                }
+            }
+            if deep {
+                for (&Digest(word), found) in digests.iter().zip(found) {
+                    let next = (0..FIRST).fold(word, |word, _| spread::again(word));
+                    *found = *found && self.all_admit(next, others);
+                }
+            }
+        }
+    }
+
+    /// Asks for the cells that so many words from this one on name.
+    #[inline(always)]
+    fn prefetch(&self, mut word: u64, cells: usize) {
+        for _ in 0..cells {
+            let bit = spread::fraction(word, self.cells) * u64::from(self.width.bits());
+            probe::prefetch(self.bytes, (bit / 8) as usize);
+            word = spread::again(word);
+        }
+    }
+
+    /// One in the lowest bit if the cell that a word names admits its increment.
+    #[inline(always)]
+    fn admits(&self, word: u64) -> u8 {
+        let (cell, fraction) = spread::split(Digest(word), 0, self.cells);
+        let value = self.width.read(self.bytes, cell);
+        self.rows.admits(value as u8, self.pick.increment(fraction))
+    }
+
+    /// Whether the first cells admit their increments, and the word after theirs.
+    #[inline(always)]
+    fn first_admit(&self, mut word: u64) -> (bool, u64) {
+        let mut all = self.admits(word);
+        if self.hashes >= FIRST {
+            for _ in 1..FIRST {
+                word = spread::again(word);
+                all &= self.admits(word);
+            }
+        }
+        (all & 1 == 1, spread::again(word))
+    }
+
+    /// Whether the cells that so many words from this one on name all admit their increments.
+    #[inline(always)]
+    fn all_admit(&self, mut word: u64, cells: usize) -> bool {
+        for _ in 0..cells {
+            if self.admits(word) & 1 == 0 {
+                return false;
+            }
+            word = spread::again(word);
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        Seed,
+        member::{Increments, Overflow, Spread, Variable, variable::Shape},
+        ops::{Contains, Insert},
+    };
+
+    #[test]
+    fn batches_answer_as_the_code_does_one_by_one() {
+        let sets = [
+            Increments::UNIT,
+            Increments::of([3, 4, 5]),
+            Increments::range(4).unwrap(),
+            Increments::of([8, 12, 14, 15]),
+            Increments::of([31, 47, 60]),
+            Increments::range(16).unwrap(),
+        ];
+        let keys: Vec<u64> = (0..20_000).collect();
+        for increments in sets {
+            let mut passed = 0;
+            // In the core's own cache, and beyond it.
+            for (hashes, width, counters) in
+                [(1, 7, 3_000), (2, 9, 6_000), (5, 7, 12_001), (10, 8, 700_001), (3, 16, 600_000)]
+            {
+                let (overflow, spread) = (Overflow::Pin, Spread::Anywhere);
+                let shape = Shape { counters, hashes, width, increments, overflow, spread };
+                let mut filter = Variable::new(shape, Seed(6)).unwrap();
+                let members = (counters / 4).min(15_000) as usize;
+                for key in &keys[..members] {
+                    filter.insert(key).unwrap();
+                }
+                let mut found = vec![false; keys.len()];
+                filter.contains_batch(&keys, &mut found);
+                passed += found[members..].iter().filter(|&&found| found).count();
+                for (key, found) in keys.iter().zip(found) {
+                    assert_eq!(found, filter.contains(key), "{key} in {shape:?}");
+                }
+            }
+            assert!(passed > 100, "{passed} strangers of {increments:?}");
+        }
+    }
+}

@@ -1,0 +1,351 @@
+//! Batches on the fast shapes: two subtables, a line or half a one a bucket.
+//!
+//! The two buckets of some flows are asked for before others are looked at, so that memory works for
+//! many at a time. A loop has the table and the few numbers it needs at hand, and does what happens
+//! nearly always; the rest is left to the steps that single operations take.
+
+use super::{Fingerprint, Isa, Layout, Lookup, Next, Refused, State, tally::Tally};
+use crate::{
+    Digest,
+    left::{ANY, CELLS_MOST, Cut, Ways},
+    probe::{self, BASE, Kernel},
+};
+
+/// Runs a body with the layout of a shape that has loops of its own and the bytes of its buckets, or
+/// the other body.
+macro_rules! with_pairs {
+    ($shape:expr, |$layout:ident, $N:ident| $body:expr, $other:expr) => {{
+        use $crate::cells::bucket::{Lanes, Split};
+        let Shape { subtables, width, cells, placing, reinsert, .. } = $shape;
+        match (subtables, width, cells) {
+            _ if placing != Placing::Permuted || reinsert => $other,
+            (2, 16, 32) => {
+                const $N: usize = 64;
+                let $layout = Lanes::<u16, $N>::NEW;
+                $body
+            }
+            (2, 24, 10) => {
+                const $N: usize = 32;
+                let $layout = Split::<10, $N, 16>;
+                $body
+            }
+            (2, 24, 21) => {
+                const $N: usize = 64;
+                let $layout = Split::<21, $N, 32>;
+                $body
+            }
+            (2, 32, 16) => {
+                const $N: usize = 64;
+                let $layout = Lanes::<u32, $N>::NEW;
+                $body
+            }
+            _ => $other,
+        }
+    }};
+}
+pub(super) use with_pairs;
+
+/// Flows whose buckets are on their way. A core waits for some twenty lines at a time: what is asked
+/// for beyond that is forgotten, and read when it is needed, which takes longest.
+const AHEAD: usize = 12;
+/// Flows looked at, and asked for, at a time.
+const STEP: usize = 4;
+/// Pairs remembered, a power of two.
+const RING: usize = AHEAD.next_power_of_two();
+
+/// The two buckets of a flow.
+#[derive(Clone, Copy)]
+struct Pair {
+    /// Which they are, counted on from one subtable to the next.
+    buckets: [usize; 2],
+    /// What the flow's cell holds in either, if its low bits are all zero. A cell is a complement:
+    /// these bits are ones here.
+    cells: [u64; 2],
+}
+
+/// From a digest to its pair: copies that a loop keeps at hand.
+struct Finder {
+    ways: Ways<2>,
+    cut: Cut,
+}
+
+impl Finder {
+    #[inline(always)]
+    fn of(map: &Fingerprint) -> Self {
+        Finder { ways: map.table.ways(), cut: map.table.cut() }
+    }
+
+    /// Finds the buckets of a flow and asks for them.
+    #[inline(always)]
+    fn approach<const N: usize>(&self, table: &[[u8; N]], digest: Digest) -> Pair {
+        let [left, right] = self.ways.images_of(self.ways.fingerprint_of(digest));
+        let buckets = [self.cut.bucket(0, left), self.cut.bucket(1, right)];
+        probe::prefetch(table.as_flattened(), buckets[0] * N);
+        probe::prefetch(table.as_flattened(), buckets[1] * N);
+        Pair { buckets, cells: [self.cut.value(left), self.cut.value(right)] }
+    }
+}
+
+/// What is done with a flow once its buckets have come.
+trait Act<const N: usize> {
+    fn table(&self) -> &[[u8; N]];
+
+    /// Acts on the flow of this index; `false` if the loop is to end after it.
+    fn act(&mut self, key: usize, pair: &Pair) -> bool;
+}
+
+/// Acts on the flows from this index on, in order, each some time after its buckets were asked for.
+/// Gives the index of the first that is left.
+#[inline(always)]
+fn each<const N: usize>(
+    finder: &Finder,
+    digests: &[Digest],
+    from: usize,
+    act: &mut impl Act<N>,
+) -> usize {
+    let mut pairs = [Pair { buckets: [0; 2], cells: [0; 2] }; RING];
+    let (mut asked, mut key) = (from, from);
+    while key < digests.len() {
+        let (ask, act_on) = (digests.len().min(key + AHEAD), digests.len().min(key + STEP));
+        for i in asked..ask {
+            pairs[i % RING] = finder.approach(act.table(), digests[i]);
+        }
+        for i in key..act_on {
+            if !act.act(i, &pairs[i % RING]) {
+                return i + 1;
+            }
+        }
+        (asked, key) = (ask, act_on);
+    }
+    key
+}
+
+/// Which cells of the two buckets hold the flow's remainder: those of the second from bit
+/// [`CELLS_MOST`] on. If the remainder is the largest, empty cells are among them.
+#[inline(always)]
+fn matches<I: Isa, L: Layout, const N: usize>(
+    isa: I,
+    layout: L,
+    table: &[[u8; N]],
+    pair: &Pair,
+    low_mask: u64,
+) -> u64 {
+    let left = layout.matches(isa, &table[pair.buckets[0]], pair.cells[0], low_mask);
+    let right = layout.matches(isa, &table[pair.buckets[1]], pair.cells[1], low_mask);
+    left | right << CELLS_MOST
+}
+
+/// Asks for every flow.
+pub(super) struct Ask<'a, L, const N: usize> {
+    pub(super) layout: L,
+    pub(super) map: &'a Fingerprint,
+    pub(super) digests: &'a [Digest],
+    pub(super) answers: &'a mut [Lookup<State>],
+}
+
+impl<L: Layout, const N: usize> Kernel for Ask<'_, L, N> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self, isa: I) {
+        let Ask { layout, map, digests, answers } = self;
+        let table = map.table.memory.bytes().as_chunks::<N>().0;
+        let (low_mask, tally) = (map.table.form.low_mask(), map.tally);
+        let mut asking = Asking { isa, layout, map, table, low_mask, tally, digests, answers };
+        each(&Finder::of(map), digests, 0, &mut asking);
+    }
+}
+
+struct Asking<'a, I, L, const N: usize> {
+    isa: I,
+    layout: L,
+    map: &'a Fingerprint,
+    table: &'a [[u8; N]],
+    low_mask: u64,
+    tally: Tally,
+    digests: &'a [Digest],
+    answers: &'a mut [Lookup<State>],
+}
+
+impl<I: Isa, L: Layout, const N: usize> Act<N> for Asking<'_, I, L, N> {
+    #[inline(always)]
+    fn table(&self) -> &[[u8; N]] {
+        self.table
+    }
+
+    #[inline(always)]
+    fn act(&mut self, key: usize, pair: &Pair) -> bool {
+        let found = matches(self.isa, self.layout, self.table, pair, self.low_mask);
+        let first = found.trailing_zeros();
+        let (place, cell) = ((first as usize / CELLS_MOST) & 1, first % CELLS_MOST as u32);
+        let value = self.layout.read(&self.table[pair.buckets[place]], cell);
+        self.answers[key] = if found == 0 && self.map.stash.is_empty() {
+            Lookup::Absent
+        } else if found.is_power_of_two() && value != 0 {
+            self.tally.read(value ^ pair.cells[place])
+        } else {
+            self.map.lookup_digest(self.digests[key])
+        };
+        true
+    }
+}
+
+/// Changes the state of every flow.
+pub(super) struct Change<'a, L, const N: usize> {
+    pub(super) layout: L,
+    pub(super) map: &'a mut Fingerprint,
+    pub(super) digests: &'a [Digest],
+    pub(super) change: &'a mut dyn FnMut(usize, Lookup<State>) -> Next<State>,
+    pub(super) refused: &'a mut dyn FnMut(usize, Refused),
+}
+
+impl<L: Layout, const N: usize> Kernel for Change<'_, L, N> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self, isa: I) {
+        let Change { layout, map, digests, change, refused } = self;
+        let mut from = 0;
+        while from < digests.len() {
+            let finder = Finder::of(map);
+            let Fingerprint { table, stash, tally, .. } = &mut *map;
+            let mut changing = Changing {
+                isa,
+                layout,
+                low_mask: table.form.low_mask(),
+                table: table.memory.bytes_mut().as_chunks_mut::<N>().0,
+                occupied: &mut table.occupied,
+                stash,
+                ways: &finder.ways,
+                digests,
+                tally,
+                change,
+                refused,
+                left: None,
+            };
+            from = each(&finder, digests, from, &mut changing);
+            if let Some(next) = changing.left {
+                let key = from - 1;
+                if let Err(why) = map.change_slowly(digests[key], next, &mut |now| change(key, now))
+                {
+                    refused(key, why);
+                }
+            }
+        }
+    }
+}
+
+impl Fingerprint {
+    /// A transition to what comes next, if that is known already, or else as `change` says.
+    #[cold]
+    #[inline(never)]
+    fn change_slowly(
+        &mut self,
+        digest: Digest,
+        next: Option<Next<State>>,
+        change: &mut dyn FnMut(Lookup<State>) -> Next<State>,
+    ) -> Result<Lookup<State>, Refused> {
+        let places = self.table.places::<ANY>(digest);
+        let change = |now| next.unwrap_or_else(|| change(now));
+        self.transition_at(BASE, self.table.any(), &places, change)
+    }
+}
+
+struct Changing<'a, I, L, const N: usize> {
+    isa: I,
+    layout: L,
+    table: &'a mut [[u8; N]],
+    low_mask: u64,
+    occupied: &'a mut u64,
+    stash: &'a [(u64, u64)],
+    ways: &'a Ways<2>,
+    digests: &'a [Digest],
+    tally: &'a mut Tally,
+    change: &'a mut dyn FnMut(usize, Lookup<State>) -> Next<State>,
+    refused: &'a mut dyn FnMut(usize, Refused),
+    /// Set for a flow that is left to others, with what becomes of it if that is known.
+    left: Option<Option<Next<State>>>,
+}
+
+impl<I: Isa, L: Layout, const N: usize> Act<N> for Changing<'_, I, L, N> {
+    #[inline(always)]
+    fn table(&self) -> &[[u8; N]] {
+        self.table
+    }
+
+    #[inline(always)]
+    fn act(&mut self, key: usize, pair: &Pair) -> bool {
+        let found = matches(self.isa, self.layout, self.table, pair, self.low_mask);
+        if found == 0 {
+            return self.absent(key, pair);
+        }
+        let first = found.trailing_zeros();
+        let (place, cell) = ((first as usize / CELLS_MOST) & 1, first % CELLS_MOST as u32);
+        let bucket = &mut self.table[pair.buckets[place]];
+        let value = self.layout.read(bucket, cell);
+        if !found.is_power_of_two() || value == 0 {
+            return self.leave(None);
+        }
+        let low = value ^ pair.cells[place];
+        let next = (self.change)(key, self.tally.read(low));
+        match self.tally.change(low, next) {
+            Ok(Some(low)) => self.layout.write(bucket, cell, pair.cells[place] ^ low),
+            Ok(None) => {
+                self.layout.write(bucket, cell, 0);
+                *self.occupied -= 1;
+            }
+            Err(why) => (self.refused)(key, why),
+        }
+        true
+    }
+}
+
+impl<I: Isa, L: Layout, const N: usize> Changing<'_, I, L, N> {
+    /// A flow that has no cell.
+    #[inline(always)]
+    fn absent(&mut self, key: usize, pair: &Pair) -> bool {
+        if !self.stash.is_empty() && self.is_stashed(key) {
+            return self.leave(None);
+        }
+        let next = (self.change)(key, Lookup::Absent);
+        let state = match next {
+            Next::Insert(state) | Next::Set(state) => state,
+            Next::Stay => return true,
+            Next::Modify(_) | Next::Forget => {
+                (self.refused)(key, Refused::NotStored);
+                return true;
+            }
+        };
+        if let Err(why) = self.tally.known(state) {
+            (self.refused)(key, why);
+            return true;
+        }
+        let left = self.layout.matches(self.isa, &self.table[pair.buckets[0]], 0, 0);
+        let right = self.layout.matches(self.isa, &self.table[pair.buckets[1]], 0, 0);
+        if left | right == 0 {
+            return self.leave(Some(next));
+        }
+        // The emptier of the two, ties to the left.
+        let place = usize::from(right.count_ones() > left.count_ones());
+        let cell = [left, right][place].trailing_zeros();
+        let value = pair.cells[place] ^ u64::from(state) << 1;
+        self.layout.write(&mut self.table[pair.buckets[place]], cell, value);
+        *self.occupied += 1;
+        self.tally.flows += 1;
+        true
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn is_stashed(&self, key: usize) -> bool {
+        let fingerprint = self.ways.fingerprint_of(self.digests[key]);
+        self.stash.iter().any(|&(stashed, _)| stashed == fingerprint)
+    }
+
+    /// Leaves the flow to the steps that single operations take.
+    #[inline(always)]
+    fn leave(&mut self, next: Option<Next<State>>) -> bool {
+        self.left = Some(next);
+        false
+    }
+}

@@ -1,0 +1,194 @@
+//! Sets that forget: a key that nothing touched for a whole phase is no longer in.
+//!
+//! A set is a map of one state, and its cells have the flag that ageing needs. So a [`Direct`] is a
+//! counting Bloom filter here, or a Bloom filter with counters of one bit, and a [`Fingerprint`] is
+//! a d-left filter:
+//! ```
+//! use sidon::{Seed, ops::Insert, plan::{self, States}, state::{Clock, Fingerprint, Period, Recent}};
+//! let shape = plan::fingerprint_fast(States { flows: 10_000, states: 1, error: 1e-4 })?;
+//! let mut seen = Recent::new(Fingerprint::new(shape, Seed(1))?);
+//! let mut clock = Clock::new(Period::Operations(1_000));
+//! seen.insert("a client")?;
+//! for _ in 0..2_000 {
+//!     clock.tick(&mut seen, 1);
+//! }
+//! assert!(!seen.touch("a client"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//! Beside the flags it costs what the filters cost, and is as often wrong about strangers.
+
+use super::{Direct, Fingerprint, State, Sweep};
+use crate::{
+    Certainty, Refused,
+    answer::Lookup,
+    ops::{Contains, Insert, Merge, Remove, StateMap},
+};
+
+/// The one state: the key is in.
+const IN: State = 0;
+
+/// A set of the keys that were there lately, over a map of one state or more. See the [module](self).
+#[derive(Debug)]
+pub struct Recent<M> {
+    map: M,
+}
+
+impl<M> Recent<M> {
+    /// The set that the map is: the keys that have any state in it.
+    pub fn new(map: M) -> Self {
+        Recent { map }
+    }
+
+    /// The map.
+    pub fn map(&self) -> &M {
+        &self.map
+    }
+
+    /// The map, to change: batches, for one, are its own.
+    pub fn map_mut(&mut self) -> &mut M {
+        &mut self.map
+    }
+
+    /// Whether the key is in; if it is, it has been touched, and stays for another phase.
+    pub fn touch<K: ?Sized>(&mut self, key: &K) -> bool
+    where
+        M: StateMap<K>,
+    {
+        !matches!(self.map.touch(key), Lookup::Absent)
+    }
+
+    /// The key was seen: touched if it is in, which is told, and inserted if not. On `Err`, nothing
+    /// has changed.
+    pub fn see<K: ?Sized>(&mut self, key: &K) -> Result<bool, Refused>
+    where
+        M: StateMap<K, State = State>,
+    {
+        let known = self.touch(key);
+        if !known {
+            self.map.insert(key, IN)?;
+        }
+        Ok(known)
+    }
+}
+
+impl<K: ?Sized, M: StateMap<K, State = State>> Insert<K> for Recent<M> {
+    fn insert(&mut self, key: &K) -> Result<(), Refused> {
+        self.map.insert(key, IN)
+    }
+}
+
+impl<K: ?Sized, M: StateMap<K, State = State>> Remove<K> for Recent<M> {
+    fn remove(&mut self, key: &K) -> Result<(), Refused> {
+        self.map.forget(key)
+    }
+}
+
+impl<K: ?Sized> Contains<K> for Recent<Fingerprint>
+where
+    Fingerprint: StateMap<K>,
+{
+    fn contains(&self, key: &K) -> bool {
+        !matches!(self.map.lookup(key), Lookup::Absent)
+    }
+
+    fn certainty(&self) -> Certainty {
+        self.map.certainty()
+    }
+}
+
+impl<K: ?Sized> Contains<K> for Recent<Direct>
+where
+    Direct: StateMap<K>,
+{
+    fn contains(&self, key: &K) -> bool {
+        !matches!(self.map.lookup(key), Lookup::Absent)
+    }
+
+    fn certainty(&self) -> Certainty {
+        Certainty::from_rate(self.map.pair_rate())
+    }
+}
+
+impl<M: Sweep> Sweep for Recent<M> {
+    fn units(&self) -> u64 {
+        self.map.units()
+    }
+
+    fn sweep(&mut self, from: u64, to: u64) -> u64 {
+        self.map.sweep(from, to)
+    }
+}
+
+impl<M: Merge> Merge for Recent<M> {
+    fn merge(&mut self, other: &Self) -> Result<(), Refused> {
+        self.map.merge(&other.map)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Seed,
+        plan::{self, States},
+        state::{Clock, Period, direct},
+    };
+
+    /// Keys that are seen in every phase stay, and all others go within two.
+    fn forgets<M>(mut set: Recent<M>)
+    where
+        M: StateMap<u64, State = State> + Sweep,
+        Recent<M>: Contains<u64>,
+    {
+        let mut clock = Clock::new(Period::Operations(1_000));
+        for key in 0..2_000u64 {
+            set.insert(&key).unwrap();
+        }
+        let mut left = vec![];
+        for _ in 0..4 {
+            for busy in 0..500u64 {
+                assert_eq!(set.see(&busy), Ok(true));
+                clock.tick(&mut set, 2);
+            }
+            left.push((500..2_000u64).filter(|key| set.contains(key)).count());
+        }
+        assert_eq!((clock.phases(), clock.behind()), (4, 0));
+        // The first visit puts flags down, the second clears: all but what strangers share.
+        assert_eq!(left[0], 1_500);
+        assert!(left[1] < 20 && left[3] < 20, "{left:?}");
+        assert!((0..500u64).all(|busy| set.contains(&busy)));
+        let passing = set.certainty().error();
+        assert!(passing > 0.0 && passing < 0.01, "{passing}");
+        // Whoever comes back is new, and can be taken out again.
+        let gone = (500..2_000u64).find(|key| !set.contains(key)).unwrap();
+        assert_eq!(set.see(&gone), Ok(false));
+        set.insert(&gone).unwrap();
+    }
+
+    #[test]
+    fn what_is_not_seen_for_a_phase_is_no_longer_in_whatever_the_cells_are() {
+        let shape =
+            plan::fingerprint_fast(States { flows: 2_000, states: 1, error: 1e-3 }).unwrap();
+        forgets(Recent::new(Fingerprint::new(shape, Seed(1)).unwrap()));
+        for counter in [1, 4] {
+            let (cells, hashes) = (32_000, 8);
+            let shape = direct::Shape { cells, hashes, states: 1, counter, timed: true };
+            forgets(Recent::new(Direct::new(shape, Seed(1)).unwrap()));
+        }
+    }
+
+    #[test]
+    fn a_key_leaves_as_often_as_it_entered() {
+        let shape = plan::fingerprint_fast(States { flows: 100, states: 1, error: 1e-3 }).unwrap();
+        let mut set = Recent::new(Fingerprint::new(shape, Seed(1)).unwrap());
+        for _ in 0..2 {
+            set.insert("x").unwrap();
+        }
+        for _ in 0..2 {
+            assert!(set.contains("x"));
+            set.remove("x").unwrap();
+        }
+        assert!(!set.contains("x"));
+        assert_eq!(set.remove("x"), Err(Refused::NotStored));
+    }
+}
