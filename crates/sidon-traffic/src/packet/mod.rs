@@ -8,7 +8,7 @@
 //! Frame -> link.rs: where is the network header? -> ip.rs: addresses, fragments, protocol
 //!       -> transport.rs: ports, flags -> tunnel.rs, on request: the same again inside
 //! ```
-//! Most frames are alike, and [`usual`] reads those in one go.
+//! Most frames are alike, and `usual.rs` reads those in one go.
 
 mod ip;
 mod link;

@@ -29,7 +29,7 @@ pub struct Shape {
     pub moves: Moves,
     /// How many times the table may still be doubled.
     pub growths: u32,
-    /// Whether a table that would refuse a key as [`Refused::Full`] doubles itself instead, while
+    /// Whether a table that would refuse a key as [`Refused::Full`](crate::Refused::Full) doubles itself instead, while
     /// `growths` lasts.
     pub grows: bool,
 }
