@@ -127,7 +127,7 @@ fn batches_say_and_do_what_single_operations_do() {
         ..SHAPE
     }));
     for shape in shapes {
-        let single = filled(shape, &stream);
+        let mut single = filled(shape, &stream);
         let mut batch = Min::new(shape, Seed(3)).unwrap();
         batch.add_batch(&keys, &amounts, &mut |_, why| panic!("{why}"));
         assert!(batch.to_bytes() == single.to_bytes(), "{shape:?}");
@@ -139,9 +139,14 @@ fn batches_say_and_do_what_single_operations_do() {
         let mut values = vec![0; keys.len()];
         single.estimate_batch(&keys, &mut estimates);
         single.least_batch(&keys, &mut values);
-        for ((key, estimate), value) in keys.iter().zip(estimates).zip(values) {
-            assert_eq!(single.estimate(key), estimate);
+        for ((key, estimate), value) in keys.iter().zip(&estimates).zip(values) {
+            assert_eq!(single.estimate(key), *estimate);
             assert_eq!(estimate.value, value);
+        }
+        single.decay(2, 3).unwrap();
+        single.estimate_batch(&keys, &mut estimates);
+        for (key, estimate) in keys.iter().zip(&estimates) {
+            assert_eq!(single.estimate(key), *estimate, "{shape:?}");
         }
     }
 }

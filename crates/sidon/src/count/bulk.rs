@@ -6,7 +6,8 @@ use super::{
 };
 use crate::{
     Digest, Estimate, Key, Refused, Seed,
-    member::batch::{self, NEAR, Steps},
+    member::batch::{self, CHUNK, NEAR, Steps},
+    ops::Count,
     probe::{self, Isa, Kernel},
 };
 use std::marker::PhantomData;
@@ -26,30 +27,41 @@ impl Min {
         assert_eq!(keys.len(), amounts.len(), "one amount a key");
         batch::hashed(self.seed, keys, |first, digests| {
             let amounts = &amounts[first..first + digests.len()];
-            self.add_digests(digests, amounts, &mut |i, why| refused(first + i, why));
+            // If the total has room for all of them, none need be asked.
+            match amounts.iter().try_fold(self.total, |total, &amount| min::grown(total, amount)) {
+                Ok(total) => {
+                    self.total = total;
+                    self.raise_digests(digests, amounts);
+                }
+                Err(_) => {
+                    for (i, (digest, &amount)) in digests.iter().zip(amounts).enumerate() {
+                        self.add(digest, amount).unwrap_or_else(|why| refused(first + i, why));
+                    }
+                }
+            }
         });
     }
 
-    /// As [`add_batch`](Self::add_batch): compiled once, here.
-    fn add_digests(
-        &mut self,
-        keys: &[Digest],
-        amounts: &[u64],
-        refused: &mut dyn FnMut(usize, Refused),
-    ) {
-        struct Batch<'a, K>(&'a mut Min, &'a [K], &'a [u64], &'a mut dyn FnMut(usize, Refused));
-        impl<K: Key> Job for Batch<'_, K> {
+    /// Adds amounts that are in the total already.
+    fn raise_digests(&mut self, digests: &[Digest], amounts: &[u64]) {
+        struct Batch<'a>(&'a mut Min, &'a [Digest], &'a [u64]);
+        impl Job for Batch<'_> {
             type Output = ();
             fn run<C: Cell, const D: usize>(self) {
-                let Batch(sketch, keys, amounts, refused) = self;
+                let Batch(sketch, digests, amounts) = self;
                 let (seed, mapping, update) = (sketch.seed, sketch.mapping, sketch.shape.update);
-                let (table, total) = (sketch.memory.bytes_mut(), &mut sketch.total);
-                let (bytes, cells) = (table.len(), PhantomData::<C>);
-                let add = Add { mapping, update, table, total, amounts, refused, cells };
-                probe::dispatch(EachKey(seed, keys, bytes, Each::<Add<'_, C>, C, D>(add, cells)));
+                let (table, cells) = (sketch.memory.bytes_mut(), PhantomData::<C>);
+                let bytes = table.len();
+                let add = Add { mapping, update, table, amounts, cells };
+                probe::dispatch(EachKey(
+                    seed,
+                    digests,
+                    bytes,
+                    Each::<Add<'_, C>, C, D>(add, cells),
+                ));
             }
         }
-        cell::by_shape(self.shape, Batch(self, keys, amounts, refused));
+        cell::by_shape(self.shape, Batch(self, digests, amounts));
     }
 
     /// Writes what [`estimate`](crate::ops::Count::estimate) says of each key to the same place.
@@ -76,7 +88,17 @@ impl Min {
     }
 
     fn estimate_digests(&self, digests: &[Digest], estimates: &mut [Estimate]) {
-        self.ask(digests, estimates);
+        if self.reads_lines() {
+            return self.ask(digests, estimates);
+        }
+        // In two loops: together they have more to remember than there are registers.
+        let reading = self.reading();
+        let mut values = [0; CHUNK];
+        for (digests, estimates) in digests.chunks(CHUNK).zip(estimates.chunks_mut(CHUNK)) {
+            let values = &mut values[..digests.len()];
+            self.ask(digests, values);
+            reading.estimates(values, estimates);
+        }
     }
 
     fn least_digests(&self, digests: &[Digest], values: &mut [u64]) {
@@ -110,9 +132,7 @@ struct Add<'a, C> {
     mapping: Mapping,
     update: Update,
     table: &'a mut [u8],
-    total: &'a mut u64,
     amounts: &'a [u64],
-    refused: &'a mut dyn FnMut(usize, Refused),
     cells: PhantomData<C>,
 }
 
@@ -127,12 +147,7 @@ impl<C: Cell> Act<C> for Add<'_, C> {
     }
     #[inline(always)]
     fn act(&mut self, key: usize, at: &[usize]) {
-        let amount = self.amounts[key];
-        match min::grown(*self.total, amount) {
-            Ok(total) => *self.total = total,
-            Err(why) => return (self.refused)(key, why),
-        }
-        min::raise::<C>(C::cells_mut(self.table), at, self.update, amount);
+        min::raise::<C>(C::cells_mut(self.table), at, self.update, self.amounts[key]);
     }
 }
 
@@ -185,7 +200,16 @@ impl<K: Key, S: Steps> Kernel for EachKey<'_, K, S> {
 
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
-        batch::each_key(isa, self.0, self.1, self.2, self.3);
+        let EachKey(seed, keys, bytes, mut steps) = self;
+        if bytes > NEAR {
+            return batch::each_key(isa, seed, keys, bytes, steps);
+        }
+        // Nothing to wait for.
+        let mut place = S::NOWHERE;
+        for (i, key) in keys.iter().enumerate() {
+            steps.approach(key.digest_by(isa, seed), &mut place);
+            steps.act(i, &place);
+        }
     }
 }
 

@@ -94,7 +94,7 @@ pub struct Min {
 }
 
 /// How the slack of an answer follows from what others hold.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 struct Slack {
     /// Slack for each unit of it: the whole part, `u64::MAX` if nothing can be said, and the
     /// fraction of 2^64.
@@ -142,11 +142,12 @@ impl Slack {
     /// The slack where others hold so much.
     #[inline(always)]
     fn of(&self, rest: u64) -> u64 {
-        if self.whole == u64::MAX {
-            return u64::MAX;
+        let part = ((u128::from(rest) * u128::from(self.part)) >> 64) as u64;
+        match self.whole {
+            0 => part,
+            u64::MAX => u64::MAX,
+            whole => rest.saturating_mul(whole).saturating_add(part),
         }
-        let part = (u128::from(rest) * u128::from(self.part)) >> 64;
-        rest.saturating_mul(self.whole).saturating_add(part as u64)
     }
 }
 
@@ -385,27 +386,95 @@ impl Min {
     /// What a smallest counter of this value says; the first counter of the key tells its line.
     #[inline(always)]
     pub(super) fn estimate_from<C: Cell>(&self, least: u64, first: usize) -> Estimate {
-        // Answers differ from key to key in no order: what depends on them is chosen, not branched on.
-        let (empty, full) = (least == 0, least == C::CEILING);
+        let reading = self.reading();
+        match self.slack.rest {
+            Rest::Line => match self.in_line::<C>(first) {
+                Some(mass) => reading.with(mass).estimate(least),
+                None => reading.blind().estimate(least),
+            },
+            _ => reading.estimate(least),
+        }
+    }
+
+    /// How counters are read, where that is the same for all keys.
+    #[inline(always)]
+    pub(super) fn reading(&self) -> Reading {
+        let Min { floor, rounding, slack, .. } = *self;
+        let own = if slack.rest == Rest::All { 0 } else { u64::MAX };
+        let reading =
+            Reading { ceiling: self.shape.ceiling(), floor, mass: 0, own, rounding, slack };
+        reading.with(self.total)
+    }
+
+    /// Whether what others hold differs from line to line.
+    #[inline(always)]
+    pub(super) fn reads_lines(&self) -> bool {
+        self.slack.rest == Rest::Line
+    }
+}
+
+/// From a smallest counter to what it says.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Reading {
+    ceiling: u64,
+    floor: u64,
+    /// What a row holds at most.
+    mass: u64,
+    /// The bits of an answer that count as the key's own part of that: all or none.
+    own: u64,
+    rounding: u64,
+    slack: Slack,
+}
+
+impl Reading {
+    /// The same where a row holds so much.
+    #[inline(always)]
+    fn with(self, mass: u64) -> Self {
+        Reading { mass: mass.saturating_add(self.rounding), ..self }
+    }
+
+    /// The same where nothing is known of what a row holds.
+    #[inline(always)]
+    fn blind(self) -> Self {
+        Reading { slack: Slack { whole: u64::MAX, ..self.slack }, ..self }
+    }
+
+    /// What smallest counters of these values say.
+    pub(super) fn estimates(self, values: &[u64], estimates: &mut [Estimate]) {
+        // The usual case, in a loop of its own: more than two columns, and nothing has decayed.
+        let slack = Slack { whole: 0, rest: Rest::Total, ..self.slack };
+        let usual = Reading { own: u64::MAX, rounding: 0, slack, ..self };
+        if self == usual {
+            usual.each(values, estimates);
+        } else {
+            self.each(values, estimates);
+        }
+    }
+
+    #[inline(always)]
+    fn each(self, values: &[u64], estimates: &mut [Estimate]) {
+        for (estimate, value) in estimates.iter_mut().zip(values) {
+            *estimate = self.estimate(*value);
+        }
+    }
+
+    /// What a smallest counter of this value says. Answers differ from key to key in no order: what
+    /// depends on them is chosen, not branched on.
+    #[inline(always)]
+    fn estimate(&self, least: u64) -> Estimate {
+        let full = least == self.ceiling;
         let value = if full { self.floor } else { least };
-        let bound = [Bound::AtMost, Bound::AtLeast, Bound::Exact]
-            [usize::from(full) + 2 * usize::from(empty)];
-        let mass = match self.slack.rest {
-            Rest::Line => self.in_line::<C>(first),
-            _ => Some(self.total),
-        };
-        let own = if self.slack.rest == Rest::All { 0 } else { value };
-        let slack = match mass {
-            Some(mass) => {
-                let rest = mass.saturating_add(self.rounding).saturating_sub(own);
-                self.slack.of(rest).saturating_add(self.rounding)
-            }
-            None => u64::MAX,
-        };
+        let bound = if full { Bound::AtLeast } else { Bound::AtMost };
+        let bound = if least == 0 { Bound::Exact } else { bound };
+        let rest = self.mass.saturating_sub(value & self.own);
         // No count is below zero: that much is certain.
-        let certain = usize::from(slack >= value);
-        let certainty = [Certainty::WrongAtMost(self.slack.error), Certainty::Certain][certain];
-        Estimate { value, bound, slack: slack.min(value), certainty }
+        let slack = self.slack.of(rest).saturating_add(self.rounding).min(value);
+        let certainty = if slack == value {
+            Certainty::Certain
+        } else {
+            Certainty::WrongAtMost(self.slack.error)
+        };
+        Estimate { value, bound, slack, certainty }
     }
 }
 
