@@ -180,6 +180,21 @@ fn what_was_seen_last_time_is_known_this_time() {
 }
 
 #[test]
+fn a_flood_from_everywhere_makes_no_endless_report() {
+    let folder = Folder::new("everywhere");
+    let (capture, tables) = (folder.path("flood.pcap"), folder.path("tables"));
+    let flood = ["-c", "6000", "--flood", "5000", "--flood-share", "90", "-s", "80"];
+    let generate = ["generate", "-w", &capture];
+    Command::new(env!("CARGO_BIN_EXE_sidon")).args(generate).args(flood).assert().success();
+    let report = json(&["-r", &capture, "--csv", &tables], 0);
+    let subnets = report["new_sources_subnets"].as_u64().unwrap();
+    assert!(subnets > 1000, "{subnets}");
+    assert_eq!(report["new_sources"].as_array().unwrap().len(), 1000);
+    let all = fs::read_to_string(folder.0.join("tables/new_sources.csv")).unwrap();
+    assert_eq!(all.lines().count() as u64, 1 + subnets);
+}
+
+#[test]
 fn events_and_tables_are_written() {
     let folder = Folder::new("files");
     let capture = folder.capture(3_000);

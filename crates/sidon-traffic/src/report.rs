@@ -61,6 +61,10 @@ pub struct Report {
     pub audit: Option<Audit>,
 }
 
+/// The most subnets that the JSON of a report lists: a flood from forged addresses has a subnet for
+/// every address, and a report is to fit in memory that is fixed at the start.
+const SUBNETS_TOLD: usize = 1000;
+
 /// What a report is made of.
 pub(crate) struct Parts<'a> {
     pub(crate) settings: &'a Settings,
@@ -91,7 +95,7 @@ pub(crate) fn of(parts: Parts<'_>) -> Report {
     ledger.dont_know("connections", counts.dont_know);
     let mut new_sources: Vec<_> =
         shards.iter().flat_map(|shard| shard.sources.new_by_subnet()).collect();
-    new_sources.sort_by_key(|&(subnet, hosts)| (std::cmp::Reverse(hosts), subnet));
+    new_sources.sort_unstable_by_key(|&(subnet, hosts)| (std::cmp::Reverse(hosts), subnet));
     let audits = shards.iter().filter_map(Shard::audit);
     Report {
         ledger,
@@ -166,9 +170,10 @@ impl Report {
             "top_hosts_complete": self.hosts.complete,
             "top_ports": rows(&self.ports, |key| json!({ "key": sizes::port_name(*key).to_string() })),
             "top_ports_complete": self.ports.complete,
-            "new_sources": self.new_sources.iter().map(|(subnet, count)| {
+            "new_sources": self.new_sources.iter().take(SUBNETS_TOLD).map(|(subnet, count)| {
                 json!({ "subnet": subnet.to_string(), "count": count })
             }).collect::<Value>(),
+            "new_sources_subnets": self.new_sources.len(),
             "new_sources_total": self.new_sources_total,
         });
         let Counts { half_open, peak_half_open, open, dont_know, .. } = self.connections;
