@@ -12,6 +12,7 @@
 use crate::{
     FlowKey, Packet,
     budget::SHARDS,
+    flow,
     monitor::sizes::{self, Host, Port},
 };
 use sidon::{
@@ -215,20 +216,28 @@ impl<W: Weigh> Kernel for Sort<'_, W> {
         let Sort { seed, weights, packets, digests, lanes, .. } = self;
         for (index, packet) in packets.iter().enumerate() {
             let at = index as u32;
-            let flow = packet.flow.undirected();
-            let digest = flow.digest_by(isa, seed);
-            (self.keys[index], digests[index]) = (flow, digest);
+            let hashed = if packet.flow.is_v4() {
+                // What is hashed and kept is made in registers: bytes that were just written one way
+                // and are read another way are waited for.
+                let number = packet.flow.v4_number();
+                let (flow, ends) = (flow::v4_undirected(number), flow::v4_ends(number));
+                self.keys[index] = FlowKey::from_v4_number(flow);
+                self.hosts[index] = ends;
+                Hashed::new(isa, seed, &flow::v4_bytes(flow), &ends)
+            } else {
+                let (flow, ends) = (packet.flow.undirected(), packet.flow.ends());
+                (self.keys[index], self.hosts[index]) = (flow, ends);
+                Hashed::new(isa, seed, &flow, &ends)
+            };
+            let Hashed { flow: digest, ends: [by_source, by_destination], subnet } = hashed;
+            digests[index] = digest;
             lanes[shard(digest)].flows.push(Pick { digest, key: at, amounts: at });
 
-            let [source, destination] = packet.flow.ends();
-            self.hosts[index] = [source, destination];
-            let [by_source, by_destination] =
-                [source.digest_by(isa, seed), destination.digest_by(isa, seed)];
             self.sources[index] = by_source;
             let pick = Pick { digest: by_source, key: 2 * at, amounts: at };
             lanes[shard(by_source)].hosts.push(pick);
             // Who speaks to itself is one host.
-            if by_source != by_destination || source != destination {
+            if by_source != by_destination || self.hosts[index][0] != self.hosts[index][1] {
                 let pick = Pick { digest: by_destination, key: 2 * at + 1, amounts: at };
                 lanes[shard(by_destination)].hosts.push(pick);
             }
@@ -243,9 +252,27 @@ impl<W: Weigh> Kernel for Sort<'_, W> {
             self.amounts[index] = amounts;
             // A packet that must have been, and that nobody counted, shows no source.
             if amounts != [0, 0] {
-                let owner = shard(subnet(&source).digest_by(isa, seed));
-                lanes[owner].sources.push(index as u16);
+                lanes[shard(subnet)].sources.push(index as u16);
             }
+        }
+    }
+}
+
+/// The digests of what a packet names.
+struct Hashed {
+    flow: Digest,
+    ends: [Digest; 2],
+    /// Of the source's subnet.
+    subnet: Digest,
+}
+
+impl Hashed {
+    #[inline(always)]
+    fn new<I: Isa>(isa: I, seed: Seed, flow: &impl Key, ends: &[Host; 2]) -> Self {
+        Hashed {
+            flow: flow.digest_by(isa, seed),
+            ends: [ends[0].digest_by(isa, seed), ends[1].digest_by(isa, seed)],
+            subnet: subnet(&ends[0]).digest_by(isa, seed),
         }
     }
 }

@@ -219,56 +219,46 @@ impl FlowKey {
     #[inline]
     pub fn is_ordered(&self) -> bool {
         if self.is_v4() {
-            let (addresses, ports) = self.v4_words();
-            return is_ordered(addresses, ports);
+            return v4_is_ordered(self.v4_number());
         }
         let address = |at| u128::from_be_bytes(std::array::from_fn(|i| self.bytes[at + i]));
         (address(0), self.source_port()) <= (address(16), self.destination_port())
     }
 
-    /// Both addresses, then both ports, of a key of IPv4, as the bytes lie.
+    /// The encoding of a key of IPv4 as one number, as the bytes lie.
     #[inline(always)]
-    fn v4_words(&self) -> ([u8; 8], [u8; 4]) {
-        let [a, b, c, d, e, f, g, h, ports @ ..] = &self.bytes;
-        let [i, j, k, l, ..] = *ports;
-        ([*a, *b, *c, *d, *e, *f, *g, *h], [i, j, k, l])
+    pub(crate) fn v4_number(&self) -> u128 {
+        u128::from_le_bytes(std::array::from_fn(|i| self.bytes[i]))
+    }
+
+    /// The key of IPv4 that has this number.
+    #[inline(always)]
+    pub(crate) fn from_v4_number(number: u128) -> Self {
+        let mut bytes = [0; V6];
+        bytes[..16].copy_from_slice(&number.to_le_bytes());
+        FlowKey { bytes, len: V4 as u8 }
     }
 
     /// One key for both directions: this one or [`FlowKey::reversed`], whichever has the lower
     /// end first.
     #[inline]
     pub fn undirected(&self) -> Self {
-        if !self.is_v4() {
-            return if self.is_ordered() { *self } else { self.reversed() };
+        if self.is_v4() {
+            return Self::from_v4_number(v4_undirected(self.v4_number()));
         }
-        // Which way a packet goes is anyone's guess: turned by a shift and not by a branch.
-        let (addresses, ports) = self.v4_words();
-        let turn = u32::from(!is_ordered(addresses, ports));
-        let mut key = *self;
-        let addresses = u64::from_le_bytes(addresses).rotate_left(32 * turn);
-        let ports = u32::from_le_bytes(ports).rotate_left(16 * turn);
-        key.bytes[..8].copy_from_slice(&addresses.to_le_bytes());
-        key.bytes[8..12].copy_from_slice(&ports.to_le_bytes());
-        key
+        if self.is_ordered() { *self } else { self.reversed() }
     }
 
     /// Source and destination, each as its version, its octets, and zeros up to 16 of them.
     #[inline(always)]
     pub(crate) fn ends(&self) -> [[u8; 17]; 2] {
-        let mut ends = [[0; 17]; 2];
         if self.is_v4() {
-            let (addresses, _) = self.v4_words();
-            let addresses = u64::from_le_bytes(addresses);
-            for (end, address) in ends.iter_mut().zip([addresses as u32, (addresses >> 32) as u32])
-            {
-                // The version, four octets, three zeros.
-                end[..8].copy_from_slice(&(u64::from(address) << 8 | 4).to_le_bytes());
-            }
-        } else {
-            for (end, address) in ends.iter_mut().zip(self.bytes.as_chunks::<16>().0) {
-                end[0] = 6;
-                end[1..].copy_from_slice(address);
-            }
+            return v4_ends(self.v4_number());
+        }
+        let mut ends = [[0; 17]; 2];
+        for (end, address) in ends.iter_mut().zip(self.bytes.as_chunks::<16>().0) {
+            end[0] = 6;
+            end[1..].copy_from_slice(address);
         }
         ends
     }
@@ -332,13 +322,43 @@ impl FlowKey {
     }
 }
 
-/// Whether the first of two ends of IPv4 is the lower one, or the same.
+/// Whether the source of the key of IPv4 that has this number is the lower end, or the same.
 #[inline(always)]
-fn is_ordered(addresses: [u8; 8], ports: [u8; 4]) -> bool {
-    let (addresses, ports) = (u64::from_be_bytes(addresses), u64::from(u32::from_be_bytes(ports)));
+fn v4_is_ordered(number: u128) -> bool {
+    let (addresses, ports) = ((number as u64).swap_bytes(), ((number >> 64) as u32).swap_bytes());
+    let ports = u64::from(ports);
     let source = (addresses >> 32) << 16 | ports >> 16;
     let destination = (addresses & u64::from(u32::MAX)) << 16 | ports & u64::from(u16::MAX);
     source <= destination
+}
+
+/// The number of one key for both directions. Which way a packet goes is anyone's guess: turned by a
+/// shift and not by a branch.
+#[inline(always)]
+pub(crate) fn v4_undirected(number: u128) -> u128 {
+    let turn = u32::from(!v4_is_ordered(number));
+    let addresses = (number as u64).rotate_left(32 * turn);
+    let ports = ((number >> 64) as u32).rotate_left(16 * turn);
+    let protocol = number >> 96 << 96;
+    protocol | u128::from(ports) << 64 | u128::from(addresses)
+}
+
+/// The bytes that the key of IPv4 with this number is hashed as.
+#[inline(always)]
+pub(crate) fn v4_bytes(number: u128) -> [u8; V4] {
+    let bytes = number.to_le_bytes();
+    std::array::from_fn(|i| bytes[i])
+}
+
+/// Source and destination of the key of IPv4 that has this number.
+#[inline(always)]
+pub(crate) fn v4_ends(number: u128) -> [[u8; 17]; 2] {
+    [number as u32, (number >> 32) as u32].map(|address| {
+        let mut end = [0; 17];
+        // The version, four octets, three zeros.
+        end[..8].copy_from_slice(&(u64::from(address) << 8 | 4).to_le_bytes());
+        end
+    })
 }
 
 /// `10.0.0.1:443 -> 10.0.0.2:5555 tcp`; without ports where the protocol has none.
