@@ -2,11 +2,11 @@
 //!
 //! Nothing is kept of a cell while its line is under way: a position is one multiplication, made once
 //! to ask for the line and once more to look. Strangers mostly end at their first or second cell. In
-//! a table that no cache holds the others are asked for only then; in a smaller one they are looked at
-//! right away.
+//! a table that the core's own cache does not nearly hold the others are asked for only then; in a
+//! smaller one they are looked at right away.
 
 use super::{
-    batch::{CHUNK, DEEP, NEAR},
+    batch::{CHUNK, NEAR},
     rows::Rows,
     table::{Known, Short, Table, Width},
 };
@@ -18,6 +18,8 @@ use crate::{
 
 /// Cells that are looked at before all others, without a branch between them.
 const FIRST: usize = 2;
+/// Tables from this many bytes on have all cells of a key asked for before they are looked at.
+const DEEP: usize = 6 << 20;
 
 /// Answers for each digest.
 pub(super) fn contains_batch(rows: &Rows, table: &Table, digests: &[Digest], found: &mut [bool]) {
