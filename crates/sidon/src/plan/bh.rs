@@ -1,7 +1,7 @@
 //! Pairs of counters: the smallest table, and how often a cell leaves its range.
 
 use super::{
-    Target,
+    OVERFLOWS, Target,
     increments::{Cell, Line, best_hashes, least_cells},
 };
 use crate::{
@@ -13,10 +13,19 @@ use crate::{
 /// The best B_3 sequence of four increments up to 15; its mirror `{1, 3, 12, 15}` is as good.
 pub const BH_SET: Increments = Increments::of([1, 4, 13, 15]);
 
+/// The bits of the two counters of a cell, from few to many: of keys, and of sums.
+const WIDTHS: [(u32, u32); 5] = [(4, 8), (5, 8), (5, 9), (6, 9), (6, 10)];
+
 /// The smallest table of [`BH_SET`] that meets the target, its sums looked at whatever the number
-/// of keys: a counter of keys of four bits, and one of sums of eight.
+/// of keys, and overflows as rarely as a counting filter.
 pub fn bh(target: Target) -> Result<bh::Shape, Infeasible> {
-    bh_of(target, BH_SET, Decode::Improved(15))
+    for widths in WIDTHS {
+        let shape = least(target, BH_SET, Decode::Improved(15), widths)?;
+        if shape.cells as f64 * bh_overflow(shape, target.keys)? <= OVERFLOWS {
+            return Ok(shape);
+        }
+    }
+    Err(Infeasible::Memory { bytes: u64::MAX })
 }
 
 /// The smallest table of these increments that meets the target, counters of four and eight bits.
@@ -25,17 +34,27 @@ pub fn bh_of(
     increments: Increments,
     decode: Decode,
 ) -> Result<bh::Shape, Infeasible> {
+    least(target, increments, decode, WIDTHS[0])
+}
+
+fn least(
+    target: Target,
+    increments: Increments,
+    decode: Decode,
+    (keys_bits, sum_bits): (u32, u32),
+) -> Result<bh::Shape, Infeasible> {
     target.check()?;
+    let (centred, overflow, spread) = (false, Overflow::Refuse, Spread::Anywhere);
     let shape = |cells, hashes| bh::Shape {
         cells,
         hashes,
-        keys_bits: 4,
-        sum_bits: 8,
+        keys_bits,
+        sum_bits,
         increments,
         decode,
-        centred: false,
-        overflow: Overflow::Refuse,
-        spread: Spread::Anywhere,
+        centred,
+        overflow,
+        spread,
     };
     let cell = cell(shape(1, 1), 0)?;
     let rate = |cells: u64, hashes| cell.rate(cells as f64, hashes, target.keys as f64);
@@ -72,4 +91,24 @@ pub fn bh_best_hashes(shape: bh::Shape, keys: u64) -> Result<u32, Infeasible> {
 fn cell(shape: bh::Shape, powers: usize) -> Result<Cell, Infeasible> {
     let pins = bh::Shape { overflow: Overflow::Pin, ..shape };
     Ok(Cell::walk(&pins.code()?, 1 << shape.width().min(24), powers))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_overflows_as_rarely_as_it_says_and_is_the_smallest_that_does() {
+        for (keys, false_positives) in [(100, 1e-2), (50_000, 1.5e-3), (1_000_000, 1e-3)] {
+            let target = Target { keys, false_positives };
+            let shape = bh(target).unwrap();
+            let overflows = shape.cells as f64 * bh_overflow(shape, keys).unwrap();
+            assert!(overflows <= OVERFLOWS, "{overflows} of {shape:?}");
+            assert!(bh_rate(shape, keys).unwrap() <= false_positives);
+            // The paper's widths would be smaller, and overflow too often.
+            let paper = bh_of(target, BH_SET, Decode::Improved(15)).unwrap();
+            let more = paper.cells as f64 * bh_overflow(paper, keys).unwrap();
+            assert_eq!(more > OVERFLOWS, paper.width() < shape.width(), "{more} of {paper:?}");
+        }
+    }
 }
