@@ -49,16 +49,11 @@ impl Min {
             type Output = ();
             fn run<C: Cell, const D: usize>(self) {
                 let Batch(sketch, digests, amounts) = self;
-                let (seed, mapping, update) = (sketch.seed, sketch.mapping, sketch.shape.update);
+                let (mapping, update) = (sketch.mapping, sketch.shape.update);
                 let (table, cells) = (sketch.memory.bytes_mut(), PhantomData::<C>);
                 let bytes = table.len();
                 let add = Add { mapping, update, table, amounts, cells };
-                probe::dispatch(EachKey(
-                    seed,
-                    digests,
-                    bytes,
-                    Each::<Add<'_, C>, C, D>(add, cells),
-                ));
+                probe::dispatch(EachKey(digests, bytes, Each::<Add<'_, C>, C, D>(add, cells)));
             }
         }
         cell::by_shape(self.shape, Batch(self, digests, amounts));
@@ -83,7 +78,7 @@ impl Min {
     pub fn least_batch<K: Key>(&self, keys: &[K], values: &mut [u64]) {
         assert_eq!(keys.len(), values.len(), "one answer a key");
         batch::hashed(self.seed, keys, |first, digests| {
-            self.least_digests(digests, &mut values[first..first + digests.len()]);
+            self.ask(digests, &mut values[first..first + digests.len()]);
         });
     }
 
@@ -101,22 +96,20 @@ impl Min {
         }
     }
 
-    fn least_digests(&self, digests: &[Digest], values: &mut [u64]) {
-        self.ask(digests, values);
-    }
-
-    fn ask<K: Key, T: Answer>(&self, keys: &[K], answers: &mut [T]) {
-        struct Batch<'a, K, T>(&'a [K], Ask<'a, T>);
-        impl<K: Key, T: Answer> Job for Batch<'_, K, T> {
+    /// Compiled once for each kind of answer, here.
+    #[inline(never)]
+    fn ask<T: Answer>(&self, digests: &[Digest], answers: &mut [T]) {
+        struct Batch<'a, T>(&'a [Digest], Ask<'a, T>);
+        impl<T: Answer> Job for Batch<'_, T> {
             type Output = ();
             fn run<C: Cell, const D: usize>(self) {
-                let Batch(keys, ask) = self;
-                let (seed, bytes, cells) = (ask.sketch.seed, ask.table.len(), PhantomData::<C>);
-                probe::dispatch(EachKey(seed, keys, bytes, Each::<Ask<'_, T>, C, D>(ask, cells)));
+                let Batch(digests, ask) = self;
+                let (bytes, cells) = (ask.table.len(), PhantomData::<C>);
+                probe::dispatch(EachKey(digests, bytes, Each::<Ask<'_, T>, C, D>(ask, cells)));
             }
         }
         let ask = Ask { sketch: self, table: self.table(), answers };
-        cell::by_shape(self.shape, Batch(keys, ask));
+        cell::by_shape(self.shape, Batch(digests, ask));
     }
 }
 
@@ -192,22 +185,23 @@ impl<C: Cell, T: Answer> Act<C> for Ask<'_, T> {
     }
 }
 
-/// A loop over keys: the seed, the keys, the bytes of the table, the steps.
-struct EachKey<'a, K, S>(Seed, &'a [K], usize, S);
+/// A loop over keys: their digests, the bytes of the table, the steps.
+struct EachKey<'a, S>(&'a [Digest], usize, S);
 
-impl<K: Key, S: Steps> Kernel for EachKey<'_, K, S> {
+impl<S: Steps> Kernel for EachKey<'_, S> {
     type Output = ();
 
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
-        let EachKey(seed, keys, bytes, mut steps) = self;
+        let EachKey(digests, bytes, mut steps) = self;
         if bytes > NEAR {
-            return batch::each_key(isa, seed, keys, bytes, steps);
+            // Digests are hashed already, whatever the seed.
+            return batch::each_key(isa, Seed(0), digests, bytes, steps);
         }
         // Nothing to wait for.
         let mut place = S::NOWHERE;
-        for (i, key) in keys.iter().enumerate() {
-            steps.approach(key.digest_by(isa, seed), &mut place);
+        for (i, &digest) in digests.iter().enumerate() {
+            steps.approach(digest, &mut place);
             steps.act(i, &place);
         }
     }

@@ -11,8 +11,9 @@ pub(crate) const CHUNK: usize = 32;
 pub(crate) const NEAR: usize = 512 << 10;
 
 /// What is done with each key in two steps or three: finding its cells and asking for them, asking
-/// for more where the first to come tell what is needed, and acting on them once they have come. A trait and not closures, so that both are inlined into the loop and
-/// compiled for its instruction set.
+/// for more where the first to come tell what is needed, and acting on them once they have come. A
+/// trait and not closures, so that all are inlined into the loop and compiled for its instruction
+/// set.
 pub(crate) trait Steps {
     /// Where the cells of a key are.
     type Place: Copy;
