@@ -62,4 +62,10 @@ impl Cut {
     pub(crate) fn value(&self, image: u64) -> u64 {
         !(image << self.low) & self.cell_mask
     }
+
+    /// The image in the first subtable that has this bucket, and this value without low bits.
+    #[inline(always)]
+    pub(crate) fn image(&self, bucket: usize, value: u64) -> u64 {
+        (bucket as u64) << self.remainder | (!value & self.cell_mask) >> self.low
+    }
 }

@@ -66,7 +66,7 @@ fn by_chunks<I: Isa, K: Key, S: Steps>(isa: I, seed: Seed, keys: &[K], mut steps
 }
 
 /// Keys hashed at a time.
-const GROUP: usize = 8;
+pub(crate) const GROUP: usize = 8;
 /// How far acting is behind asking: long enough for memory to answer.
 const LAG: usize = 16;
 /// Places remembered, a power of two.
@@ -102,6 +102,31 @@ fn staggered<I: Isa, K: Key, S: Steps>(isa: I, seed: Seed, keys: &[K], mut steps
     }
 }
 
+/// Keys of whatever type, to a loop that is compiled once: it has a group of them hashed while memory
+/// works for the group before.
+pub(crate) trait Hashes {
+    /// How many keys there are.
+    fn len(&self) -> usize;
+    /// Writes the digests of the keys from this index on.
+    fn hash(&self, from: usize, digests: &mut [Digest]);
+}
+
+/// Keys to be hashed under a seed.
+pub(crate) struct Unhashed<'a, K> {
+    pub(crate) seed: Seed,
+    pub(crate) keys: &'a [K],
+}
+
+impl<K: Key> Hashes for Unhashed<'_, K> {
+    fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    fn hash(&self, from: usize, digests: &mut [Digest]) {
+        hash::digests(self.seed, &self.keys[from..from + digests.len()], digests);
+    }
+}
+
 /// Keys that are hashed before a loop over their digests starts.
 const RUN: usize = 128;
 
@@ -110,21 +135,26 @@ const RUN: usize = 128;
 /// Loops over keys are loops over digests, which are compiled once, here. What is compiled again for
 /// every kind of key is the hashing alone.
 pub(crate) fn hashed<K: Key>(seed: Seed, keys: &[K], act: impl FnMut(usize, &[Digest])) {
+    runs(&Unhashed { seed, keys }, act);
+}
+
+/// The same for keys of whatever type.
+pub(crate) fn runs(keys: &(impl Hashes + ?Sized), act: impl FnMut(usize, &[Digest])) {
     // Room that is not needed takes time to make.
     if keys.len() <= CHUNK {
-        runs::<CHUNK, _>(seed, keys, act);
+        runs_of::<CHUNK>(keys, act);
     } else {
-        runs::<RUN, _>(seed, keys, act);
+        runs_of::<RUN>(keys, act);
     }
 }
 
 #[inline(always)]
-fn runs<const N: usize, K: Key>(seed: Seed, keys: &[K], mut act: impl FnMut(usize, &[Digest])) {
+fn runs_of<const N: usize>(keys: &(impl Hashes + ?Sized), mut act: impl FnMut(usize, &[Digest])) {
     let mut digests = [Digest(0); N];
-    for (i, keys) in keys.chunks(N).enumerate() {
-        let digests = &mut digests[..keys.len()];
-        hash::digests(seed, keys, digests);
-        act(i * N, digests);
+    for first in (0..keys.len()).step_by(N) {
+        let digests = &mut digests[..N.min(keys.len() - first)];
+        keys.hash(first, digests);
+        act(first, digests);
     }
 }
 

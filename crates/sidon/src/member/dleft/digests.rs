@@ -1,10 +1,10 @@
-//! What is asked of digests, one or many: compiled once, here.
+//! What is asked of keys, one or many: compiled once, here.
 //!
 //! ```text
 //! digest --> fingerprint --> images --> ask for buckets ...... look and write
 //! ```
-//! A batch takes a group of keys through the first steps, then an earlier group, or the same one,
-//! through the last.
+//! A batch has a group of keys hashed and takes it through the first steps, then an earlier group, or
+//! the same one, through the last.
 
 use super::{
     DLeft,
@@ -14,7 +14,7 @@ use crate::{
     Digest, Refused,
     cells::bucket::Layout,
     left::ANY,
-    member::batch::{CHUNK, DEEP, NEAR},
+    member::batch::{CHUNK, DEEP, GROUP, Hashes, NEAR},
     probe::{self, BASE, Isa, Kernel},
 };
 
@@ -121,39 +121,39 @@ impl DLeft {
         })
     }
 
-    pub(super) fn insert_digests(
+    pub(super) fn insert_keys(
         &mut self,
-        digests: &[Digest],
+        keys: &dyn Hashes,
         refused: &mut dyn FnMut(usize, Refused),
     ) {
         with_shape!(self.shape, |layout, D| {
             let act = Enter { filter: self, refused };
-            probe::dispatch(Groups::<_, _, D> { layout, digests, act });
+            probe::dispatch(Groups::<_, _, D> { layout, keys, act });
         });
     }
 
-    pub(super) fn remove_digests(
+    pub(super) fn remove_keys(
         &mut self,
-        digests: &[Digest],
+        keys: &dyn Hashes,
         refused: &mut dyn FnMut(usize, Refused),
     ) {
         with_shape!(self.shape, |layout, D| {
             let act = Leave { filter: self, refused };
-            probe::dispatch(Groups::<_, _, D> { layout, digests, act });
+            probe::dispatch(Groups::<_, _, D> { layout, keys, act });
         });
     }
 
-    pub(super) fn contains_digests(&self, digests: &[Digest], found: &mut [bool]) {
+    pub(super) fn contains_keys(&self, keys: &dyn Hashes, found: &mut [bool]) {
         with_shape!(self.shape, |layout, D| {
             let act = Find { filter: self, found };
-            probe::dispatch(Groups::<_, _, D> { layout, digests, act });
+            probe::dispatch(Groups::<_, _, D> { layout, keys, act });
         });
     }
 
-    pub(super) fn count_digests(&self, digests: &[Digest], counts: &mut [u64]) {
+    pub(super) fn count_keys(&self, keys: &dyn Hashes, counts: &mut [u64]) {
         with_shape!(self.shape, |layout, D| {
             let act = Count { filter: self, counts };
-            probe::dispatch(Groups::<_, _, D> { layout, digests, act });
+            probe::dispatch(Groups::<_, _, D> { layout, keys, act });
         });
     }
 }
@@ -172,16 +172,15 @@ trait Act {
     );
 }
 
-/// A loop over digests.
+/// A loop over keys.
 struct Groups<'a, L, A, const D: usize> {
     layout: L,
-    digests: &'a [Digest],
+    keys: &'a dyn Hashes,
     act: A,
 }
 
-/// Keys of a group where memory is what a batch waits for, and how many groups acting is behind
-/// asking: long enough for memory to answer. Smaller tables are best taken a chunk at a time.
-const GROUP: usize = 8;
+/// How many groups acting is behind asking where memory is what a batch waits for: long enough for it to
+/// answer. Smaller tables are best taken a chunk at a time.
 const LAG: usize = 2;
 
 impl<L: Layout, A: Act, const D: usize> Kernel for Groups<'_, L, A, D> {
@@ -189,23 +188,24 @@ impl<L: Layout, A: Act, const D: usize> Kernel for Groups<'_, L, A, D> {
 
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
-        let Groups { layout, digests, mut act } = self;
-        let bytes = act.filter().table.memory.bytes().len();
+        let Groups { layout, keys, mut act } = self;
+        let (len, bytes) = (keys.len(), act.filter().table.memory.bytes().len());
         let (size, lag) = if bytes < DEEP { (CHUNK, 0) } else { (GROUP, LAG) };
-        let mut images = [[0; D]; CHUNK];
+        let (mut digests, mut images) = ([Digest(0); CHUNK], [[0; D]; CHUNK]);
         let (mut asked, mut acted) = (0, 0);
-        while acted < digests.len() {
-            let until = digests.len().min(asked + size);
+        while acted < len {
+            let group = size.min(len - asked);
             let first = asked % CHUNK;
+            keys.hash(asked, &mut digests[..group]);
             isa.apart(Approach {
                 layout,
                 filter: act.filter(),
-                digests: &digests[asked..until],
-                images: &mut images[first..first + until - asked],
+                digests: &digests[..group],
+                images: &mut images[first..first + group],
             });
-            asked = until;
+            asked += group;
             // All of them have been asked for, or as many groups as acting is to be behind.
-            if acted + lag * size < asked || asked == digests.len() {
+            while acted < len && (acted + lag * size < asked || asked == len) {
                 let until = asked.min(acted + size);
                 let first = acted % CHUNK;
                 act.act(isa, layout, acted, &images[first..first + until - acted]);

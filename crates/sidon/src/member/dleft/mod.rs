@@ -45,7 +45,7 @@ mod shape;
 pub use crate::left::{Moved, Moves, SUBTABLES_MOST};
 pub use shape::{COUNTER_MOST, Shape};
 
-use super::batch;
+use super::batch::Unhashed;
 use crate::{
     Certainty, Infeasible, Key, Refused, Seed,
     left::{Form, Table},
@@ -120,9 +120,7 @@ impl DLeft {
     /// If the two slices differ in length.
     pub fn count_batch<K: Key>(&self, keys: &[K], counts: &mut [u64]) {
         assert_eq!(keys.len(), counts.len(), "one answer a key");
-        batch::hashed(self.seed, keys, |first, digests| {
-            self.count_digests(digests, &mut counts[first..first + digests.len()]);
-        });
+        self.count_keys(&Unhashed { seed: self.seed, keys }, counts);
     }
 
     /// The stored fingerprints and their copies, in the order of the table.
@@ -176,9 +174,7 @@ impl<K: Key + ?Sized> Insert<K> for DLeft {
     where
         K: Sized,
     {
-        batch::hashed(self.seed, keys, |first, digests| {
-            self.insert_digests(digests, &mut |i, why| refused(first + i, why));
-        });
+        self.insert_keys(&Unhashed { seed: self.seed, keys }, refused);
     }
 }
 
@@ -192,9 +188,7 @@ impl<K: Key + ?Sized> Remove<K> for DLeft {
     where
         K: Sized,
     {
-        batch::hashed(self.seed, keys, |first, digests| {
-            self.remove_digests(digests, &mut |i, why| refused(first + i, why));
-        });
+        self.remove_keys(&Unhashed { seed: self.seed, keys }, refused);
     }
 }
 
@@ -209,9 +203,7 @@ impl<K: Key + ?Sized> Contains<K> for DLeft {
         K: Sized,
     {
         assert_eq!(keys.len(), found.len(), "one answer a key");
-        batch::hashed(self.seed, keys, |first, digests| {
-            self.contains_digests(digests, &mut found[first..first + digests.len()]);
-        });
+        self.contains_keys(&Unhashed { seed: self.seed, keys }, found);
     }
 
     fn certainty(&self) -> Certainty {

@@ -52,7 +52,10 @@ use crate::{
     answer::Lookup,
     cells::bucket::Layout,
     left::{self, Each, Form, Place, SUBTABLES_MOST, Spot, Table, with_fast_layout},
-    member::{self, batch},
+    member::{
+        self,
+        batch::{self, Hashes, Unhashed},
+    },
     ops::{Merge, Next, StateMap},
     probe::{self, BASE, Isa},
 };
@@ -308,26 +311,27 @@ impl Fingerprint {
     /// If the two slices differ in length.
     pub fn lookup_batch<K: Key>(&self, keys: &[K], answers: &mut [Lookup<State>]) {
         assert_eq!(keys.len(), answers.len(), "one answer a key");
-        batch::hashed(self.seed, keys, |first, digests| {
-            self.lookup_digests(digests, &mut answers[first..first + digests.len()]);
-        });
+        self.lookup_keys(&Unhashed { seed: self.seed, keys }, answers);
     }
 
     /// As [`lookup_batch`](Self::lookup_batch): compiled once, here.
-    fn lookup_digests(&self, digests: &[Digest], answers: &mut [Lookup<State>]) {
+    fn lookup_keys(&self, keys: &dyn Hashes, answers: &mut [Lookup<State>]) {
         with_pairs!(
             self.shape,
             |layout, N| {
-                probe::dispatch(pairs::Ask::<_, N> { layout, map: self, digests, answers });
+                probe::dispatch(pairs::Ask::<_, N> { layout, map: self, keys, answers });
             },
-            left::each_key_of_any(self.seed, digests, Ask { map: self, answers })
+            batch::runs(keys, |first, digests| {
+                let answers = &mut answers[first..first + digests.len()];
+                left::each_key_of_any(self.seed, digests, Ask { map: self, answers });
+            })
         );
     }
 
     /// As [`transition_batch`](Self::transition_batch): compiled once, here.
-    fn transition_digests(
+    fn transition_keys(
         &mut self,
-        digests: &[Digest],
+        keys: &dyn Hashes,
         change: &mut dyn FnMut(usize, Lookup<State>) -> Next<State>,
         refused: &mut dyn FnMut(usize, Refused),
     ) {
@@ -335,9 +339,14 @@ impl Fingerprint {
             self.shape,
             |layout, N| {
                 let map = self;
-                probe::dispatch(pairs::Change::<_, N> { layout, map, digests, change, refused });
+                probe::dispatch(pairs::Change::<_, N> { layout, map, keys, change, refused });
             },
-            left::each_key_of_any(self.seed, digests, Change { map: self, change, refused })
+            batch::runs(keys, |first, digests| {
+                let change = &mut |i: usize, now| change(first + i, now);
+                let refused = &mut |i, why| refused(first + i, why);
+                let each = Change { map: self, change, refused };
+                left::each_key_of_any(each.map.seed, digests, each);
+            })
         );
     }
 
@@ -350,10 +359,7 @@ impl Fingerprint {
         mut change: impl FnMut(usize, Lookup<State>) -> Next<State>,
         refused: &mut dyn FnMut(usize, Refused),
     ) {
-        batch::hashed(self.seed, keys, |first, digests| {
-            let change = &mut |i: usize, now| change(first + i, now);
-            self.transition_digests(digests, change, &mut |i, why| refused(first + i, why));
-        });
+        self.transition_keys(&Unhashed { seed: self.seed, keys }, &mut change, refused);
     }
 
     /// Does the same to each flow whatever its state: [`insert`](StateMap::insert),

@@ -8,6 +8,7 @@ use super::{Fingerprint, Isa, Layout, Lookup, Next, Refused, State, tally::Tally
 use crate::{
     Digest,
     left::{ANY, CELLS_MOST, Cut, Ways},
+    member::batch::{CHUNK, DEEP, GROUP, Hashes},
     probe::{self, BASE, Kernel},
 };
 
@@ -45,16 +46,13 @@ macro_rules! with_pairs {
 }
 pub(super) use with_pairs;
 
-/// Flows whose buckets are on their way. A core waits for some twenty lines at a time: what is asked
-/// for beyond that is forgotten, and read when it is needed, which takes longest.
-const AHEAD: usize = 12;
-/// Flows looked at, and asked for, at a time.
-const STEP: usize = 4;
-/// Pairs remembered, a power of two.
-const RING: usize = AHEAD.next_power_of_two();
+/// How many flows acting is behind asking where memory is what a batch waits for. A core waits for some
+/// twenty lines at a time: what is asked for beyond that is forgotten, and read when it is needed, which
+/// takes longest.
+const LAG: usize = 8;
 
 /// The two buckets of a flow.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Pair {
     /// Which they are, counted on from one subtable to the next.
     buckets: [usize; 2],
@@ -78,11 +76,87 @@ impl Finder {
     /// Finds the buckets of a flow and asks for them.
     #[inline(always)]
     fn approach<const N: usize>(&self, table: &[[u8; N]], digest: Digest) -> Pair {
+        let pair = self.find(digest);
+        probe::prefetch(table.as_flattened(), pair.buckets[0] * N);
+        probe::prefetch(table.as_flattened(), pair.buckets[1] * N);
+        pair
+    }
+
+    /// Finds the buckets of a flow.
+    #[inline(always)]
+    fn find(&self, digest: Digest) -> Pair {
         let [left, right] = self.ways.images_of(self.ways.fingerprint_of(digest));
-        let buckets = [self.cut.bucket(0, left), self.cut.bucket(1, right)];
-        probe::prefetch(table.as_flattened(), buckets[0] * N);
-        probe::prefetch(table.as_flattened(), buckets[1] * N);
-        Pair { buckets, cells: [self.cut.value(left), self.cut.value(right)] }
+        Pair {
+            buckets: [self.cut.bucket(0, left), self.cut.bucket(1, right)],
+            cells: [self.cut.value(left), self.cut.value(right)],
+        }
+    }
+}
+
+/// How far a batch has come, and the flows whose buckets are on their way.
+struct Way<'a> {
+    keys: &'a dyn Hashes,
+    /// Digests and pairs of the last flows that were asked for.
+    digests: [Digest; CHUNK],
+    pairs: [Pair; CHUNK],
+    /// Flows asked for and acted on.
+    asked: usize,
+    acted: usize,
+    /// Flows hashed and asked for at a time, and how many acting is behind.
+    group: usize,
+    lag: usize,
+}
+
+impl<'a> Way<'a> {
+    /// The start of a batch on a table of so many bytes.
+    #[inline(always)]
+    fn start(keys: &'a dyn Hashes, bytes: usize) -> Self {
+        let (group, lag) = if bytes < DEEP { (CHUNK, 0) } else { (GROUP, LAG) };
+        let (digests, pairs) = ([Digest(0); CHUNK], [Pair::default(); CHUNK]);
+        Way { keys, digests, pairs, asked: 0, acted: 0, group, lag }
+    }
+
+    /// Acts on the flows that are left, in order, each some time after its buckets were asked for.
+    /// Ends after the last or the first that is not done, and says whether it is done.
+    #[inline(always)]
+    fn go<const N: usize>(&mut self, finder: &Finder, act: &mut impl Act<N>) -> bool {
+        let len = self.keys.len();
+        loop {
+            let until = if self.asked == len { len } else { self.asked.saturating_sub(self.lag) };
+            while self.acted < until {
+                let key = self.acted;
+                self.acted += 1;
+                if !act.act(key, &self.pairs[key % CHUNK]) {
+                    return false;
+                }
+            }
+            if self.acted == len {
+                return true;
+            }
+            let first = self.asked % CHUNK;
+            let group = self.group.min(len - self.asked);
+            let digests = &mut self.digests[first..first + group];
+            self.keys.hash(self.asked, digests);
+            for (digest, pair) in digests.iter().zip(&mut self.pairs[first..]) {
+                *pair = finder.approach(act.table(), *digest);
+            }
+            self.asked += group;
+        }
+    }
+
+    /// The digest of a flow that was asked for not long ago.
+    fn digest(&self, key: usize) -> Digest {
+        self.digests[key % CHUNK]
+    }
+
+    /// Finds the buckets under way anew, in a table that may have grown.
+    #[cold]
+    #[inline(never)]
+    fn find_anew(&mut self, map: &Fingerprint) {
+        let finder = Finder::of(map);
+        for key in self.acted..self.asked {
+            self.pairs[key % CHUNK] = finder.find(self.digest(key));
+        }
     }
 }
 
@@ -90,34 +164,8 @@ impl Finder {
 trait Act<const N: usize> {
     fn table(&self) -> &[[u8; N]];
 
-    /// Acts on the flow of this index; `false` if the loop is to end after it.
+    /// Acts on the flow of this index; `false` if that is not done.
     fn act(&mut self, key: usize, pair: &Pair) -> bool;
-}
-
-/// Acts on the flows from this index on, in order, each some time after its buckets were asked for.
-/// Gives the index of the first that is left.
-#[inline(always)]
-fn each<const N: usize>(
-    finder: &Finder,
-    digests: &[Digest],
-    from: usize,
-    act: &mut impl Act<N>,
-) -> usize {
-    let mut pairs = [Pair { buckets: [0; 2], cells: [0; 2] }; RING];
-    let (mut asked, mut key) = (from, from);
-    while key < digests.len() {
-        let (ask, act_on) = (digests.len().min(key + AHEAD), digests.len().min(key + STEP));
-        for i in asked..ask {
-            pairs[i % RING] = finder.approach(act.table(), digests[i]);
-        }
-        for i in key..act_on {
-            if !act.act(i, &pairs[i % RING]) {
-                return i + 1;
-            }
-        }
-        (asked, key) = (ask, act_on);
-    }
-    key
 }
 
 /// Which cells of the two buckets hold the flow's remainder: those of the second from bit
@@ -139,7 +187,7 @@ fn matches<I: Isa, L: Layout, const N: usize>(
 pub(super) struct Ask<'a, L, const N: usize> {
     pub(super) layout: L,
     pub(super) map: &'a Fingerprint,
-    pub(super) digests: &'a [Digest],
+    pub(super) keys: &'a dyn Hashes,
     pub(super) answers: &'a mut [Lookup<State>],
 }
 
@@ -148,11 +196,15 @@ impl<L: Layout, const N: usize> Kernel for Ask<'_, L, N> {
 
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
-        let Ask { layout, map, digests, answers } = self;
+        let Ask { layout, map, keys, answers } = self;
         let table = map.table.memory.bytes().as_chunks::<N>().0;
         let (low_mask, tally) = (map.table.form.low_mask(), map.tally);
-        let mut asking = Asking { isa, layout, map, table, low_mask, tally, digests, answers };
-        each(&Finder::of(map), digests, 0, &mut asking);
+        let mut asking = Asking { isa, layout, map, table, low_mask, tally, answers };
+        let mut way = Way::start(keys, table.as_flattened().len());
+        while !way.go(&Finder::of(map), &mut asking) {
+            let key = way.acted - 1;
+            asking.answers[key] = map.lookup_digest(way.digest(key));
+        }
     }
 }
 
@@ -163,7 +215,6 @@ struct Asking<'a, I, L, const N: usize> {
     table: &'a [[u8; N]],
     low_mask: u64,
     tally: Tally,
-    digests: &'a [Digest],
     answers: &'a mut [Lookup<State>],
 }
 
@@ -184,7 +235,7 @@ impl<I: Isa, L: Layout, const N: usize> Act<N> for Asking<'_, I, L, N> {
         } else if found.is_power_of_two() && value != 0 {
             self.tally.read(value ^ pair.cells[place])
         } else {
-            self.map.lookup_digest(self.digests[key])
+            return false;
         };
         true
     }
@@ -194,7 +245,7 @@ impl<I: Isa, L: Layout, const N: usize> Act<N> for Asking<'_, I, L, N> {
 pub(super) struct Change<'a, L, const N: usize> {
     pub(super) layout: L,
     pub(super) map: &'a mut Fingerprint,
-    pub(super) digests: &'a [Digest],
+    pub(super) keys: &'a dyn Hashes,
     pub(super) change: &'a mut dyn FnMut(usize, Lookup<State>) -> Next<State>,
     pub(super) refused: &'a mut dyn FnMut(usize, Refused),
 }
@@ -204,9 +255,9 @@ impl<L: Layout, const N: usize> Kernel for Change<'_, L, N> {
 
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
-        let Change { layout, map, digests, change, refused } = self;
-        let mut from = 0;
-        while from < digests.len() {
+        let Change { layout, map, keys, change, refused } = self;
+        let mut way = Way::start(keys, map.table.memory.bytes().len());
+        loop {
             let finder = Finder::of(map);
             let Fingerprint { table, stash, tally, .. } = &mut *map;
             let mut changing = Changing {
@@ -216,21 +267,21 @@ impl<L: Layout, const N: usize> Kernel for Change<'_, L, N> {
                 table: table.memory.bytes_mut().as_chunks_mut::<N>().0,
                 occupied: &mut table.occupied,
                 stash,
-                ways: &finder.ways,
-                digests,
+                cut: finder.cut,
                 tally,
                 change,
                 refused,
-                left: None,
+                next: None,
             };
-            from = each(&finder, digests, from, &mut changing);
-            if let Some(next) = changing.left {
-                let key = from - 1;
-                if let Err(why) = map.change_slowly(digests[key], next, &mut |now| change(key, now))
-                {
-                    refused(key, why);
-                }
+            if way.go(&finder, &mut changing) {
+                return;
             }
+            let (key, next) = (way.acted - 1, changing.next);
+            let change = &mut |now| change(key, now);
+            if let Err(why) = map.change_slowly(way.digest(key), next, change) {
+                refused(key, why);
+            }
+            way.find_anew(map);
         }
     }
 }
@@ -258,13 +309,12 @@ struct Changing<'a, I, L, const N: usize> {
     low_mask: u64,
     occupied: &'a mut u64,
     stash: &'a [(u64, u64)],
-    ways: &'a Ways<2>,
-    digests: &'a [Digest],
+    cut: Cut,
     tally: &'a mut Tally,
     change: &'a mut dyn FnMut(usize, Lookup<State>) -> Next<State>,
     refused: &'a mut dyn FnMut(usize, Refused),
-    /// Set for a flow that is left to others, with what becomes of it if that is known.
-    left: Option<Option<Next<State>>>,
+    /// What becomes of a flow that is left to others, if that is known.
+    next: Option<Next<State>>,
 }
 
 impl<I: Isa, L: Layout, const N: usize> Act<N> for Changing<'_, I, L, N> {
@@ -304,7 +354,7 @@ impl<I: Isa, L: Layout, const N: usize> Changing<'_, I, L, N> {
     /// A flow that has no cell.
     #[inline(always)]
     fn absent(&mut self, key: usize, pair: &Pair) -> bool {
-        if !self.stash.is_empty() && self.is_stashed(key) {
+        if !self.stash.is_empty() && self.is_stashed(pair) {
             return self.leave(None);
         }
         let next = (self.change)(key, Lookup::Absent);
@@ -337,15 +387,16 @@ impl<I: Isa, L: Layout, const N: usize> Changing<'_, I, L, N> {
 
     #[cold]
     #[inline(never)]
-    fn is_stashed(&self, key: usize) -> bool {
-        let fingerprint = self.ways.fingerprint_of(self.digests[key]);
+    fn is_stashed(&self, pair: &Pair) -> bool {
+        // The first permutation is the identity.
+        let fingerprint = self.cut.image(pair.buckets[0], pair.cells[0]);
         self.stash.iter().any(|&(stashed, _)| stashed == fingerprint)
     }
 
     /// Leaves the flow to the steps that single operations take.
     #[inline(always)]
     fn leave(&mut self, next: Option<Next<State>>) -> bool {
-        self.left = Some(next);
+        self.next = next;
         false
     }
 }

@@ -263,6 +263,55 @@ fn a_batch_leaves_the_bytes_that_single_operations_leave() {
     }
 }
 
+/// The same where memory is what a batch waits for: acting is some groups behind asking, and flows meet
+/// themselves on the way.
+#[test]
+fn a_batch_in_a_table_beyond_the_caches_does_as_single_operations_do() {
+    for width in WIDTHS {
+        let buckets = batch::DEEP as u64 / 64 + 5;
+        let shape = Shape { states: 5, shared: 3, stash: 2, ..wide(width, buckets) };
+        let shape = Shape { remainder: 7, ..shape };
+        let (mut one, mut batch) = (map(shape), map(shape));
+        let mut rng = Rng::seeded(u64::from(width.0));
+        // Every third has the largest remainder, which empty cells look like.
+        let flows: Vec<Digest> = (0..60)
+            .map(|i| {
+                let any = rng.below(shape.fingerprints());
+                digest_of(&one, if i % 3 == 0 { any | 127 } else { any }, 0)
+            })
+            .collect();
+        for _ in 0..200 {
+            let len = rng.below(100) as usize;
+            let flow = |rng: &mut Rng| flows[rng.below(flows.len() as u64) as usize];
+            let keys: Vec<Digest> = (0..len).map(|_| flow(&mut rng)).collect();
+            let next = |i: usize| match (keys[i].0 ^ i as u64) % 5 {
+                0 => Next::Forget,
+                state => Next::Set(state as State),
+            };
+            let (mut told, mut refused) = (vec![], vec![]);
+            let change = |i: usize, now| {
+                told.push(now);
+                next(i)
+            };
+            batch.transition_batch(&keys, change, &mut |i, why| refused.push((i, why)));
+            for (i, key) in keys.iter().enumerate() {
+                let was = one.lookup(key);
+                let done = one.transition_with(key, |_| next(i));
+                assert_eq!(told[i], was, "{width:?}");
+                assert_eq!(
+                    refused.iter().find(|&&(at, _)| at == i).map(|&(_, why)| why),
+                    done.err()
+                );
+            }
+            assert_eq!((batch.flows(), batch.shared()), (one.flows(), one.shared()));
+            let mut answers = vec![Lookup::Absent; len];
+            batch.lookup_batch(&keys, &mut answers);
+            assert!(keys.iter().zip(answers).all(|(key, answer)| one.lookup(key) == answer));
+        }
+        assert!(batch.table.memory.bytes() == one.table.memory.bytes(), "{width:?}");
+    }
+}
+
 #[test]
 fn strangers_are_answered_as_often_as_fingerprints_are_in_use() {
     for (placing, moves) in
