@@ -79,7 +79,8 @@ fn main() -> Result<ExitCode> {
     for keys in if states.is_empty() { Vec::new() } else { args.sizes() } {
         let keys = keys as usize;
         let rounds = rounds(member::usual_rounds(keys, args.quick));
-        rows.extend(state::run(&states, keys, rounds)?);
+        let batch = args.batch as usize;
+        rows.extend(state::run(&states, keys, batch, rounds)?);
         notes.push(state::longest_sweep(keys)?);
     }
     ensure!(!rows.is_empty(), "--only {} names nothing", args.only.join(", "));
@@ -90,6 +91,7 @@ fn main() -> Result<ExitCode> {
         "quick": args.quick,
         "rounds": args.rounds,
         "chunk": filter::CHUNK,
+        "state_batch": args.batch,
         "operations": workload::OPERATIONS,
     });
     if args.json {

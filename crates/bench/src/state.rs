@@ -33,13 +33,13 @@ fn state_of(place: usize) -> u8 {
     (place % STATES as usize) as u8
 }
 
-/// A map under test. Batches are of at most [`CHUNK`] flows.
+/// A map under test. Calls are of some flows at a time.
 trait Map {
     fn bytes(&self) -> u64;
     /// Inserts new flows in these states.
     fn insert(&mut self, keys: &[Tuple], first: usize);
     /// How many are in some state, and the sum of the states.
-    fn lookup(&self, keys: &[Tuple]) -> (usize, u64);
+    fn lookup(&mut self, keys: &[Tuple]) -> (usize, u64);
     /// Each flow goes to the state after its own.
     fn transition(&mut self, keys: &[Tuple]);
     fn forget(&mut self, keys: &[Tuple]);
@@ -48,7 +48,8 @@ trait Map {
 fn build(name: &str, keys: usize) -> Result<Box<dyn Map>> {
     let ours = |error| -> Result<Box<dyn Map>> {
         let target = States { flows: keys as u64, states: STATES, error };
-        Ok(Box::new(Fingerprint::new(plan::fingerprint_fast(target)?, SEED)?))
+        let map = Fingerprint::new(plan::fingerprint_fast(target)?, SEED)?;
+        Ok(Box::new(Ours { map, answers: Vec::new() }))
     };
     match name {
         "fingerprint_1e-6" => ours(1e-6),
@@ -70,23 +71,28 @@ fn build(name: &str, keys: usize) -> Result<Box<dyn Map>> {
     }
 }
 
-impl Map for Fingerprint {
+/// A map of ours, and room for the answers of a call.
+struct Ours {
+    map: Fingerprint,
+    answers: Vec<Lookup<State>>,
+}
+
+impl Map for Ours {
     fn bytes(&self) -> u64 {
-        self.shape().bytes()
+        self.map.shape().bytes()
     }
 
     fn insert(&mut self, keys: &[Tuple], first: usize) {
         // One that is refused will show as lost.
         let mut next = |i| Next::Insert(State::from(state_of(first + i)));
-        self.apply_batch(keys, &mut next, &mut |_, _| {});
+        self.map.apply_batch(keys, &mut next, &mut |_, _| {});
     }
 
-    fn lookup(&self, keys: &[Tuple]) -> (usize, u64) {
-        let mut answers = [Lookup::Absent; CHUNK];
-        let answers = &mut answers[..keys.len()];
-        self.lookup_batch(keys, answers);
+    fn lookup(&mut self, keys: &[Tuple]) -> (usize, u64) {
+        self.answers.resize(keys.len(), Lookup::Absent);
+        self.map.lookup_batch(keys, &mut self.answers);
         let (mut found, mut sum) = (0, 0);
-        for answer in &*answers {
+        for answer in &self.answers {
             if let Lookup::State(state) = answer {
                 found += 1;
                 sum += u64::from(*state);
@@ -100,11 +106,11 @@ impl Map for Fingerprint {
             Lookup::State(state) => Next::Modify((state + 1) % STATES as State),
             _ => Next::Stay,
         };
-        self.transition_batch(keys, change, &mut |_, _| {});
+        self.map.transition_batch(keys, change, &mut |_, _| {});
     }
 
     fn forget(&mut self, keys: &[Tuple]) {
-        self.apply_batch(keys, &mut |_| Next::Forget, &mut |_, _| {});
+        self.map.apply_batch(keys, &mut |_| Next::Forget, &mut |_, _| {});
     }
 }
 
@@ -119,7 +125,7 @@ impl Map for HashMap<Tuple, u8> {
         }
     }
 
-    fn lookup(&self, keys: &[Tuple]) -> (usize, u64) {
+    fn lookup(&mut self, keys: &[Tuple]) -> (usize, u64) {
         let states = keys.iter().filter_map(|key| self.get(key));
         states.fold((0, 0), |(found, sum), state| (found + 1, sum + u64::from(*state)))
     }
@@ -151,7 +157,7 @@ impl<H: std::hash::BuildHasher> Map for CuckooFilter<H> {
         }
     }
 
-    fn lookup(&self, keys: &[Tuple]) -> (usize, u64) {
+    fn lookup(&mut self, keys: &[Tuple]) -> (usize, u64) {
         let counters = keys
             .iter()
             .filter_map(|key| self.get_associated_data(key))
@@ -175,7 +181,12 @@ impl<H: std::hash::BuildHasher> Map for CuckooFilter<H> {
 }
 
 /// The rows of the wanted structures at one number of flows.
-pub(crate) fn run(names: &[&'static str], keys: usize, rounds: usize) -> Result<Vec<Row>> {
+pub(crate) fn run(
+    names: &[&'static str],
+    keys: usize,
+    batch: usize,
+    rounds: usize,
+) -> Result<Vec<Row>> {
     let mut work = Workload::seeded(2025, keys);
     let mut rows = Vec::new();
     let mut all: Vec<Vec<Round>> = names.iter().map(|_| Vec::new()).collect();
@@ -183,7 +194,7 @@ pub(crate) fn run(names: &[&'static str], keys: usize, rounds: usize) -> Result<
         eprintln!("state: {keys} flows, round {number} of {rounds}");
         let strangers = work.strangers();
         for (name, rounds) in names.iter().zip(&mut all) {
-            rounds.push(Round::run(name, keys, &work, &strangers)?);
+            rounds.push(Round::run(name, keys, batch, &work, &strangers)?);
         }
     }
     for (name, rounds) in names.iter().zip(&all) {
@@ -217,21 +228,27 @@ struct Round {
 }
 
 impl Round {
-    fn run(name: &str, keys: usize, work: &Workload, strangers: &[Tuple]) -> Result<Self> {
+    fn run(
+        name: &str,
+        keys: usize,
+        batch: usize,
+        work: &Workload,
+        strangers: &[Tuple],
+    ) -> Result<Self> {
         let mut map = build(name, keys)?;
         let map = map.as_mut();
         let mut ns = Vec::new();
         let mut first = 0;
         let inserted = ns_each(work.members.len(), || {
-            for chunk in work.members.chunks(CHUNK) {
+            for chunk in work.members.chunks(batch) {
                 map.insert(chunk, first);
                 first += chunk.len();
             }
         });
         ns.push(("insert", inserted));
         let bytes = map.bytes();
-        let count = |map: &dyn Map, keys: &[Tuple]| -> usize {
-            black_box(keys.chunks(CHUNK).map(|chunk| black_box(map.lookup(chunk)).0).sum())
+        let count = |map: &mut dyn Map, keys: &[Tuple]| -> usize {
+            black_box(keys.chunks(batch).map(|chunk| black_box(map.lookup(chunk)).0).sum())
         };
         let hit = ns_each(work.passes * work.probes.len(), || {
             for _ in 0..work.passes {
@@ -243,11 +260,11 @@ impl Round {
         let miss = ns_each(strangers.len(), || passed = count(map, strangers));
         ns.push(("lookup_miss", miss));
         let changed = ns_each(work.probes.len(), || {
-            work.probes.chunks(CHUNK).for_each(|chunk| map.transition(chunk));
+            work.probes.chunks(batch).for_each(|chunk| map.transition(chunk));
         });
         ns.push(("transition", changed));
         let gone = ns_each(work.probes.len(), || {
-            work.probes.chunks(CHUNK).for_each(|chunk| map.forget(chunk));
+            work.probes.chunks(batch).for_each(|chunk| map.forget(chunk));
         });
         ns.push(("forget", gone));
         Ok(Round { bytes, ns, passed })
@@ -264,20 +281,21 @@ const SWEEPS: usize = 5;
 pub(crate) fn longest_sweep(keys: usize) -> Result<String> {
     let work = Workload::seeded(2026, keys);
     let target = States { flows: keys as u64, states: STATES, error: 1e-6 };
-    let mut filled = Fingerprint::new(plan::fingerprint_fast(target)?, SEED)?;
+    let map = Fingerprint::new(plan::fingerprint_fast(target)?, SEED)?;
+    let mut filled = Ours { map, answers: Vec::new() };
     for (i, chunk) in work.members.chunks(CHUNK).enumerate() {
-        Map::insert(&mut filled, chunk, i * CHUNK);
+        filled.insert(chunk, i * CHUNK);
     }
     let (mut once, mut phases) = (0.0, 0);
     let mut times = vec![f64::INFINITY; work.probes.len().div_ceil(CHUNK)];
     for _ in 0..SWEEPS {
-        let mut map = filled.try_clone()?;
+        let mut map = Ours { map: filled.map.try_clone()?, answers: Vec::new() };
         let mut clock = Clock::new(Period::Operations(work.probes.len() as u64));
         once = 0.0;
         for (chunk, time) in work.probes.chunks(CHUNK).zip(&mut times) {
             let took = ns_each(chunk.len(), || {
                 map.transition(chunk);
-                clock.tick(&mut map, chunk.len() as u64);
+                clock.tick(&mut map.map, chunk.len() as u64);
             });
             once = f64::max(once, took);
             *time = time.min(took);
@@ -307,16 +325,16 @@ mod tests {
             for (i, chunk) in keys.chunks(CHUNK).enumerate() {
                 map.insert(chunk, i * CHUNK);
             }
-            let sum = |map: &dyn Map| -> (usize, u64) {
+            let sum = |map: &mut dyn Map| -> (usize, u64) {
                 let all = keys.chunks(CHUNK).map(|chunk| map.lookup(chunk));
                 all.fold((0, 0), |(n, sum), (found, states)| (n + found, sum + states))
             };
             let states: u64 = (0..keys.len()).map(|i| u64::from(state_of(i))).sum();
-            assert_eq!(sum(&*map), (keys.len(), states), "{name}");
+            assert_eq!(sum(&mut *map), (keys.len(), states), "{name}");
             keys.chunks(CHUNK).for_each(|chunk| map.transition(chunk));
-            assert_eq!(sum(&*map).0, keys.len(), "{name}");
+            assert_eq!(sum(&mut *map).0, keys.len(), "{name}");
             keys.chunks(CHUNK).for_each(|chunk| map.forget(chunk));
-            assert_eq!(sum(&*map).0, 0, "{name}");
+            assert_eq!(sum(&mut *map).0, 0, "{name}");
         }
     }
 }
