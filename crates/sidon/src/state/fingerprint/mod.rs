@@ -328,26 +328,36 @@ impl Fingerprint {
         );
     }
 
-    /// As [`transition_batch`](Self::transition_batch): compiled once, here.
+    /// As [`transition_batch`](Self::transition_batch): compiled for every `change`, which each flow
+    /// goes through.
     fn transition_keys(
         &mut self,
         keys: &dyn Hashes,
-        change: &mut dyn FnMut(usize, Lookup<State>) -> Next<State>,
+        mut change: impl FnMut(usize, Lookup<State>) -> Next<State>,
         refused: &mut dyn FnMut(usize, Refused),
     ) {
         with_pairs!(
             self.shape,
             |layout, N| {
                 let map = self;
-                probe::dispatch(pairs::Change::<_, N> { layout, map, keys, change, refused });
+                probe::dispatch(pairs::Change::<_, _, N> { layout, map, keys, change, refused });
             },
             batch::runs(keys, |first, digests| {
                 let change = &mut |i: usize, now| change(first + i, now);
                 let refused = &mut |i, why| refused(first + i, why);
-                let each = Change { map: self, change, refused };
-                left::each_key_of_any(each.map.seed, digests, each);
+                self.transition_digests(digests, change, refused);
             })
         );
+    }
+
+    /// The same for shapes that are not fast in any case: compiled once, here.
+    fn transition_digests(
+        &mut self,
+        digests: &[Digest],
+        change: &mut dyn FnMut(usize, Lookup<State>) -> Next<State>,
+        refused: &mut dyn FnMut(usize, Refused),
+    ) {
+        left::each_key_of_any(self.seed, digests, Change { map: self, change, refused });
     }
 
     /// A [`transition`](StateMap::transition) of each flow, in order: `change` gets the index of a
@@ -356,10 +366,10 @@ impl Fingerprint {
     pub fn transition_batch<K: Key>(
         &mut self,
         keys: &[K],
-        mut change: impl FnMut(usize, Lookup<State>) -> Next<State>,
+        change: impl FnMut(usize, Lookup<State>) -> Next<State>,
         refused: &mut dyn FnMut(usize, Refused),
     ) {
-        self.transition_keys(&Unhashed { seed: self.seed, keys }, &mut change, refused);
+        self.transition_keys(&Unhashed { seed: self.seed, keys }, change, refused);
     }
 
     /// Does the same to each flow whatever its state: [`insert`](StateMap::insert),

@@ -242,20 +242,23 @@ impl<I: Isa, L: Layout, const N: usize> Act<N> for Asking<'_, I, L, N> {
 }
 
 /// Changes the state of every flow.
-pub(super) struct Change<'a, L, const N: usize> {
+pub(super) struct Change<'a, F, L, const N: usize> {
     pub(super) layout: L,
     pub(super) map: &'a mut Fingerprint,
     pub(super) keys: &'a dyn Hashes,
-    pub(super) change: &'a mut dyn FnMut(usize, Lookup<State>) -> Next<State>,
+    pub(super) change: F,
     pub(super) refused: &'a mut dyn FnMut(usize, Refused),
 }
 
-impl<L: Layout, const N: usize> Kernel for Change<'_, L, N> {
+impl<F, L: Layout, const N: usize> Kernel for Change<'_, F, L, N>
+where
+    F: FnMut(usize, Lookup<State>) -> Next<State>,
+{
     type Output = ();
 
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
-        let Change { layout, map, keys, change, refused } = self;
+        let Change { layout, map, keys, mut change, refused } = self;
         let mut way = Way::start(keys, map.table.memory.bytes().len());
         loop {
             let finder = Finder::of(map);
@@ -269,7 +272,7 @@ impl<L: Layout, const N: usize> Kernel for Change<'_, L, N> {
                 stash,
                 cut: finder.cut,
                 tally,
-                change,
+                change: &mut change,
                 refused,
                 next: None,
             };
@@ -302,7 +305,7 @@ impl Fingerprint {
     }
 }
 
-struct Changing<'a, I, L, const N: usize> {
+struct Changing<'a, F, I, L, const N: usize> {
     isa: I,
     layout: L,
     table: &'a mut [[u8; N]],
@@ -311,13 +314,16 @@ struct Changing<'a, I, L, const N: usize> {
     stash: &'a [(u64, u64)],
     cut: Cut,
     tally: &'a mut Tally,
-    change: &'a mut dyn FnMut(usize, Lookup<State>) -> Next<State>,
+    change: &'a mut F,
     refused: &'a mut dyn FnMut(usize, Refused),
     /// What becomes of a flow that is left to others, if that is known.
     next: Option<Next<State>>,
 }
 
-impl<I: Isa, L: Layout, const N: usize> Act<N> for Changing<'_, I, L, N> {
+impl<F, I: Isa, L: Layout, const N: usize> Act<N> for Changing<'_, F, I, L, N>
+where
+    F: FnMut(usize, Lookup<State>) -> Next<State>,
+{
     #[inline(always)]
     fn table(&self) -> &[[u8; N]] {
         self.table
@@ -350,7 +356,10 @@ impl<I: Isa, L: Layout, const N: usize> Act<N> for Changing<'_, I, L, N> {
     }
 }
 
-impl<I: Isa, L: Layout, const N: usize> Changing<'_, I, L, N> {
+impl<F, I: Isa, L: Layout, const N: usize> Changing<'_, F, I, L, N>
+where
+    F: FnMut(usize, Lookup<State>) -> Next<State>,
+{
     /// A flow that has no cell.
     #[inline(always)]
     fn absent(&mut self, key: usize, pair: &Pair) -> bool {
