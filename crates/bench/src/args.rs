@@ -29,9 +29,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "P", default_value_t = 0.001)]
     pub(crate) fpr: f64,
 
-    /// Flows a call in the section `state`, about as many as a packet ring or an engine hands over at a
-    /// time. Elsewhere a call has 32 keys.
-    #[arg(long, value_name = "N", default_value_t = 256,
+    /// Flows a call in the section `state`, by default as many as the engine hands over at a time.
+    /// Elsewhere a call has 32 keys.
+    #[arg(long, value_name = "N", default_value_t = 512,
           value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub(crate) batch: u32,
 

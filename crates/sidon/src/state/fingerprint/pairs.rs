@@ -46,10 +46,9 @@ macro_rules! with_pairs {
 }
 pub(super) use with_pairs;
 
-/// How many flows acting is behind asking where memory is what a batch waits for. A core waits for some
-/// twenty lines at a time: what is asked for beyond that is forgotten, and read when it is needed, which
-/// takes longest.
-const LAG: usize = 8;
+/// How many flows acting is behind asking where memory is what a batch waits for: long enough for it to
+/// answer.
+const LAG: usize = 16;
 
 /// The two buckets of a flow.
 #[derive(Clone, Copy, Default)]
