@@ -8,8 +8,8 @@ use anyhow::Result;
 use sidon::{
     cells::Packed,
     member::{
-        Bh, Blocked, Bloom, Counting, DLeft, Increments, Moves, Multilayer, Overflow, Spread,
-        Variable, blocked, counting, dleft, variable,
+        Backyard, Bh, Blocked, Bloom, Counting, DLeft, Increments, Moves, Multilayer, Overflow,
+        Spread, Variable, blocked, counting, dleft, variable,
     },
     ops::{Contains, Insert, Remove},
     plan::{self, Target},
@@ -39,6 +39,8 @@ pub(crate) const ENTRIES: &[Entry] = &[
     Entry::ours("dleft_single", true, |target| dleft(fast(target), true)),
     Entry::ours("dleft_paper", true, |target| dleft(paper(target), false)),
     Entry::ours("dleft_small", true, |target| dleft(plan::dleft_small(target)?, false)),
+    Entry::ours("backyard", true, |target| backyard(target, false)),
+    Entry::ours("backyard_single", true, |target| backyard(target, true)),
     Entry::ours("dleft_smallest", true, |target| dleft(plan::dleft_smallest(target)?, false)),
 ];
 
@@ -190,4 +192,9 @@ fn paper(target: Target) -> dleft::Shape {
 
 fn dleft(shape: dleft::Shape, single: bool) -> Result<Box<dyn Filter>> {
     Ok(Ours::multiset(DLeft::new(shape, SEED)?, shape.bytes(), single))
+}
+
+fn backyard(target: Target, single: bool) -> Result<Box<dyn Filter>> {
+    let shape = plan::backyard(target)?;
+    Ok(Ours::multiset(Backyard::new(shape, SEED)?, shape.bytes(), single))
 }

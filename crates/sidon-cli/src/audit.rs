@@ -7,7 +7,7 @@ use anyhow::Result;
 use indicatif::ProgressBar;
 use sidon::{
     Refused, Seed,
-    member::{Bh, Blocked, Bloom, Counting, DLeft, Multilayer, Variable},
+    member::{Backyard, Bh, Blocked, Bloom, Counting, DLeft, Multilayer, Variable},
     ops::{Contains, Insert, Remove},
     plan::Shape,
 };
@@ -65,6 +65,7 @@ audited!(Bloom);
 audited!(Blocked);
 audited!(Counting, remove_batch);
 audited!(DLeft, remove_batch);
+audited!(Backyard, remove_batch);
 audited!(Variable, remove_batch);
 audited!(Bh, remove_batch);
 audited!(Multilayer, remove_batch);
@@ -96,6 +97,7 @@ pub(crate) fn audit(
         Shape::Blocked(shape) => Box::new(Blocked::new(shape, secret)?),
         Shape::Counting(shape) => Box::new(Counting::new(shape, secret)?),
         Shape::DLeft(shape) => Box::new(DLeft::new(shape, secret)?),
+        Shape::Backyard(shape) => Box::new(Backyard::new(shape, secret)?),
         Shape::Variable(shape) => Box::new(Variable::new(shape, secret)?),
         Shape::Bh(shape) => Box::new(Bh::new(shape, secret)?),
         Shape::Multilayer(shape) => Box::new(Multilayer::new(shape, secret)?),

@@ -26,6 +26,7 @@ fn plan_member_lists_structures_cheapest_first() {
         "dleft",
         "dleft",
         "dleft",
+        "backyard",
         "multilayer",
         "variable",
         "variable",

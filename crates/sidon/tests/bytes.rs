@@ -4,8 +4,9 @@ use sidon::{
     Malformed, Seed,
     bytes::{self, Image},
     member::{
-        Bh, Blocked, Bloom, Counting, DLeft, Decode, Increments, Moves, Multilayer, Overflow,
-        Spread, Variable, bh, blocked, bloom, counting, dleft, multilayer, variable,
+        Backyard, Bh, Blocked, Bloom, Counting, DLeft, Decode, Increments, Moves, Multilayer,
+        Overflow, Spread, Variable, backyard, bh, blocked, bloom, counting, dleft, multilayer,
+        variable,
     },
     ops::{Contains, Count, Insert, StateMap},
     state::{Direct, Fingerprint, State, Stateful, direct, fingerprint, stateful},
@@ -104,7 +105,7 @@ fn state_goldens() -> [Vec<u8>; 3] {
     ]
 }
 
-fn goldens() -> [Vec<u8>; 11] {
+fn goldens() -> [Vec<u8>; 12] {
     let overflow = Overflow::Refuse;
     let counting4 =
         counting::Shape { counters: 101, hashes: 4, width: 4, overflow, spread: Spread::Anywhere };
@@ -169,6 +170,9 @@ fn goldens() -> [Vec<u8>; 11] {
         overflow: Overflow::Refuse,
         spread: Spread::Anywhere,
     };
+    let mut spilling =
+        filled(Backyard::new(backyard::Shape { lines: 1, sharing: 1 }, SEED).unwrap());
+    (0..29u64).for_each(|key| spilling.insert(&key).unwrap());
     let blocked = blocked::Shape { lines: 2, hashes: 8 };
     let bloom = bloom::Shape { bits: 333, hashes: 5 };
     [
@@ -178,6 +182,7 @@ fn goldens() -> [Vec<u8>; 11] {
         golden("counting-pin.sidon", filled(Counting::new(counting3, SEED).unwrap())),
         golden("counting-lines.sidon", filled(Counting::new(lines, SEED).unwrap())),
         golden("dleft.sidon", filled(DLeft::new(left, SEED).unwrap())),
+        golden("backyard.sidon", spilling),
         golden("variable.sidon", filled(Variable::new(variable, SEED).unwrap())),
         golden("variable-lines.sidon", filled(Variable::new(variable_lines, SEED).unwrap())),
         golden("bh.sidon", filled(Bh::new(bh, SEED).unwrap())),
@@ -203,6 +208,7 @@ fn read_as_all(image: &[u8]) -> Option<Malformed> {
         Ok(Blocked::KIND) => one::<Blocked>(image),
         Ok(Counting::KIND) => one::<Counting>(image),
         Ok(DLeft::KIND) => one::<DLeft>(image),
+        Ok(Backyard::KIND) => one::<Backyard>(image),
         Ok(Filter::<Any>::KIND) => one::<Filter<Any>>(image),
         Ok(Sketch::<Any>::KIND) => one::<Sketch<Any>>(image),
         Ok(Adaptive::KIND) => one::<Adaptive>(image),
@@ -227,14 +233,15 @@ fn golden_images_are_read_back() {
         assert!(!structure.contains("a stranger"));
         assert_eq!(S::from_bytes(image, Seed(1)).err(), Some(Malformed::Seed));
     }
-    let [bloom, blocked, counting, pin, lines, left, variable, in_lines, bh, centred, layers] =
-        goldens();
+    let [bloom, blocked, counting, pin, lines, left, yard, others @ ..] = goldens();
+    let [variable, in_lines, bh, centred, layers] = others;
     check::<Bloom>(&bloom);
     check::<Blocked>(&blocked);
     check::<Counting>(&counting);
     check::<Counting>(&pin);
     check::<Counting>(&lines);
     check::<DLeft>(&left);
+    check::<Backyard>(&yard);
     check::<Variable>(&variable);
     check::<Variable>(&in_lines);
     check::<Bh>(&bh);

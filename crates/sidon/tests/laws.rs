@@ -4,8 +4,9 @@ use sidon::{
     Key, Refused, Seed,
     bytes::Image,
     member::{
-        Bh, Blocked, Bloom, Counting, DLeft, Decode, Increments, Moves, Multilayer, Overflow,
-        Spread, Variable, bh, blocked, bloom, counting, dleft, multilayer, variable,
+        Backyard, Bh, Blocked, Bloom, Counting, DLeft, Decode, Increments, Moves, Multilayer,
+        Overflow, Spread, Variable, backyard, bh, blocked, bloom, counting, dleft, multilayer,
+        variable,
     },
     ops::{Contains, Insert, Merge, Remove},
 };
@@ -189,6 +190,10 @@ keys_leave!(Left<const D: u32, const CELLS: u32, const WIDTH: u32, const COUNTER
     }
 });
 
+keys_leave!(Yard<const SHARING: u32>(Backyard), |size: u64| {
+    backyard::Shape { lines: size.div_ceil(50), sharing: SHARING }
+});
+
 /// What a run met: a law that was never put to the test holds for nothing.
 #[derive(Debug, Default)]
 struct Met {
@@ -349,6 +354,12 @@ fn dleft_keeps_every_law_in_every_layout() {
 }
 
 #[test]
+fn lines_with_a_back_keep_every_law() {
+    assert!(deletes::<Yard<1>>().refused_inserts > 100);
+    assert!(deletes::<Yard<7>>().refused_inserts > 100);
+}
+
+#[test]
 fn filters_that_only_grow_keep_every_law() {
     for seed in 0..4 {
         assert!(against_the_twin::<Bloom>(401, 60, 1_000, seed).inserted > 400);
@@ -408,10 +419,12 @@ fn batches_are_the_same_as_one_by_one() {
         batch_is_one_by_one::<Left<2, 8, 14, 0, 99>>(size, 1 << 40);
         batch_is_one_by_one::<Left<4, 8, 16, 2, 1>>(size, 1 << 40);
         batch_is_one_by_one::<Left<6, 16, 32, 4, 1>>(size, 1 << 40);
+        batch_is_one_by_one::<Yard<6>>(size, 1 << 40);
     }
     // Few keys: counters at their ceiling refuse within a batch.
     batch_is_one_by_one::<Counters<2, false, 0>>(301, 40);
     batch_is_one_by_one::<Counters<2, true, 0>>(301, 40);
+    batch_is_one_by_one::<Yard<3>>(301, 40);
     batch_is_one_by_one::<Varied<4, 4, false, 0>>(301, 40);
     batch_is_one_by_one::<Varied<4, 5, true, 0>>(301, 40);
     batch_is_one_by_one::<Paired<3, 5, 6, false, false, 0>>(301, 40);

@@ -78,6 +78,10 @@ pub(super) fn member_rate(shape: &Shape, keys: u64, rate: f64) -> String {
                 _ => used,
             }
         }
+        Shape::Backyard(shape) => {
+            let lines = show::whole(shape.lines);
+            format!("1 - (1 - 1/(65535 lines))^n = 1 - (1 - 1/(65535 * {lines}))^{n}")
+        }
         _ => format!("n / 2^64 = {n} / 2^64"),
     };
     format!("  rate = {formula}\n       = {}", show::rate(rate))

@@ -25,7 +25,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "P")]
     fpr: f64,
     /// Only structures of this name: bloom, blocked, counting, variable, bh,
-    /// multilayer, dleft, hash_set
+    /// multilayer, dleft, backyard, hash_set
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
     /// Build each structure and measure it: fill, churn, then ask for members and strangers
@@ -216,6 +216,7 @@ fn shape_json(shape: &Shape) -> Value {
             "growths": shape.growths,
             "grows": shape.grows,
         }),
+        Shape::Backyard(shape) => json!({ "lines": shape.lines, "sharing": shape.sharing }),
         Shape::HashSet { slots } => json!({ "slots": slots }),
         _ => Value::Null,
     }

@@ -32,7 +32,7 @@ impl Worth {
     pub(super) fn of_member(shape: &Shape) -> Self {
         let lines = match shape {
             Shape::Bloom(shape) => shape.hashes.into(),
-            Shape::Blocked(_) => 1,
+            Shape::Blocked(_) | Shape::Backyard(_) => 1,
             Shape::Counting(shape) => spread(shape.spread, shape.hashes),
             Shape::Variable(shape) => spread(shape.spread, shape.hashes),
             Shape::Bh(shape) => spread(shape.spread, shape.hashes),

@@ -11,7 +11,7 @@ use sidon::{
     Malformed, Refused, Seed,
     bytes::{Image, Parts},
     count::{Layout, Min},
-    member::{Bh, Blocked, Bloom, Counting, DLeft, Multilayer, Variable},
+    member::{Backyard, Bh, Blocked, Bloom, Counting, DLeft, Multilayer, Variable},
     ops::Merge,
     state::{Direct, Fingerprint, Stateful},
     zone::{Adaptive, Any, Filter, Sketch},
@@ -108,6 +108,7 @@ fn kind(kind: u16) -> Option<(&'static str, Vec<&'static str>)> {
             .concat(),
         ),
         16 => ("zone::Subnets", vec!["subnet bits", "slots", "bitmaps", "subnets", "promoted"]),
+        17 => ("member::Backyard", vec!["lines", "sharing"]),
         17 => ("addresses", vec!["slots", "stored"]),
         _ => return None,
     })
@@ -175,6 +176,10 @@ fn facts(parts: &Parts<'_>) -> Result<Vec<(&'static str, Fact)>, Malformed> {
         }
         DLeft::KIND => {
             let one = read::<DLeft>(parts)?;
+            set(one.stored(), one.load(), one.false_positive_rate())
+        }
+        Backyard::KIND => {
+            let one = read::<Backyard>(parts)?;
             set(one.stored(), one.load(), one.false_positive_rate())
         }
         Variable::KIND => {
@@ -355,6 +360,7 @@ pub(super) fn merge(all: &[Parts<'_>]) -> Result<Vec<u8>, Apart> {
         Blocked::KIND => one::<Blocked>(all),
         Counting::KIND => one::<Counting>(all),
         DLeft::KIND => one::<DLeft>(all),
+        Backyard::KIND => one::<Backyard>(all),
         Variable::KIND => one::<Variable>(all),
         Bh::KIND => one::<Bh>(all),
         Multilayer::KIND => one::<Multilayer>(all),

@@ -1,6 +1,7 @@
 //! Batches: hash, ask for lines, and act on them once they have come.
 
 use crate::{Digest, Key, Seed, hash, probe::Isa};
+use std::ops::Range;
 
 /// Keys under way at a time: enough to hide a memory's latency, few enough to stay in registers'
 /// reach.
@@ -124,6 +125,45 @@ impl<K: Key> Hashes for Unhashed<'_, K> {
 
     fn hash(&self, from: usize, digests: &mut [Digest]) {
         hash::digests(self.seed, &self.keys[from..from + digests.len()], digests);
+    }
+}
+
+/// What is done with groups of keys of whatever type: finding their places and asking for them, and
+/// acting on them once they have come. Places are remembered in a ring of [`CHUNK`].
+pub(crate) trait Groups {
+    /// Finds the places of some keys, remembers them from this one of the ring on, and asks for them.
+    fn ask<I: Isa>(&mut self, isa: I, at: usize, digests: &[Digest]);
+    /// Acts on the keys from the one of this index on, whose places are these of the ring.
+    fn act<I: Isa>(&mut self, isa: I, first: usize, at: Range<usize>);
+}
+
+/// Takes all keys through both steps, in order. Where memory is what a table of so many bytes waits
+/// for, acting is `lag` groups behind asking, at most 3: long enough for memory to answer. Smaller tables
+/// are best taken a chunk at a time.
+#[inline(always)]
+pub(crate) fn by_groups<I: Isa, G: Groups>(
+    isa: I,
+    keys: &dyn Hashes,
+    bytes: usize,
+    lag: usize,
+    groups: &mut G,
+) {
+    let len = keys.len();
+    let (size, lag) = if bytes < DEEP { (CHUNK, 0) } else { (GROUP, lag) };
+    let mut digests = [Digest(0); CHUNK];
+    let (mut asked, mut acted) = (0, 0);
+    while acted < len {
+        let group = size.min(len - asked);
+        keys.hash(asked, &mut digests[..group]);
+        groups.ask(isa, asked % CHUNK, &digests[..group]);
+        asked += group;
+        // All of them have been asked for, or as many groups as acting is to be behind.
+        while acted < len && (acted + lag * size < asked || asked == len) {
+            let until = asked.min(acted + size);
+            let at = acted % CHUNK;
+            groups.act(isa, acted, at..at + until - acted);
+            acted = until;
+        }
     }
 }
 

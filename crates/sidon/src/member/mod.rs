@@ -9,7 +9,9 @@
 //! | [`Bh`] | yes | k lines | 29 |
 //! | [`Multilayer`] | yes | k lines | 20 |
 //! | [`DLeft`] | yes | 2 lines | 11 to 18 |
+//! | [`Backyard`] | yes | one line | 21 |
 
+pub mod backyard;
 pub(crate) mod batch;
 pub mod bh;
 pub mod blocked;
@@ -29,6 +31,7 @@ mod spill;
 mod table;
 pub mod variable;
 
+pub use backyard::Backyard;
 pub use bh::{Bh, Decode};
 pub use blocked::Blocked;
 pub use bloom::Bloom;

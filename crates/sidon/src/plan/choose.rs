@@ -1,17 +1,17 @@
 //! Which structure, what size, what it will cost.
 
 use super::{
-    Target, bh, bh_rate, blocked, blocked_rate, bloom, bloom_rate, counting, counting_in_lines,
-    counting_rate, dleft_fast, dleft_rate, dleft_small, dleft_smallest, multilayer,
-    multilayer_rate, variable, variable_in_lines, variable_rate,
+    Target, backyard, backyard_rate, bh, bh_rate, blocked, blocked_rate, bloom, bloom_rate,
+    counting, counting_in_lines, counting_rate, dleft_fast, dleft_rate, dleft_small,
+    dleft_smallest, multilayer, multilayer_rate, variable, variable_in_lines, variable_rate,
 };
 use crate::{
     Infeasible,
     cells::Packed,
     member::{
-        bh as bh_filter, blocked as blocked_filter, bloom as bloom_filter,
-        counting as counting_filter, dleft as dleft_filter, multilayer as multilayer_filter,
-        variable as variable_filter,
+        backyard as backyard_filter, bh as bh_filter, blocked as blocked_filter,
+        bloom as bloom_filter, counting as counting_filter, dleft as dleft_filter,
+        multilayer as multilayer_filter, variable as variable_filter,
     },
     probe::LINE,
 };
@@ -45,6 +45,8 @@ pub enum Shape {
     Multilayer(multilayer_filter::Shape),
     /// A [`member::DLeft`](crate::member::DLeft).
     DLeft(dleft_filter::Shape),
+    /// A [`member::Backyard`](crate::member::Backyard).
+    Backyard(backyard_filter::Shape),
     /// The plain alternative, not ours: a hash table of 64-bit digests with a byte of control a
     /// slot, a power of two of slots and at most seven in eight of them full.
     HashSet {
@@ -64,6 +66,7 @@ impl Shape {
             Shape::Bh(_) => "bh",
             Shape::Multilayer(_) => "multilayer",
             Shape::DLeft(_) => "dleft",
+            Shape::Backyard(_) => "backyard",
             Shape::HashSet { .. } => "hash_set",
         }
     }
@@ -127,6 +130,12 @@ pub fn members(target: Target) -> Result<Vec<Member>, Infeasible> {
         if !rows.contains(&row) {
             rows.push(row);
         }
+    }
+
+    // Its values are too short for the lower rates.
+    if let Ok(shape) = backyard(target) {
+        let (bytes, false_positives) = (shape.bytes(), backyard_rate(shape, keys));
+        rows.push(Member { bytes, false_positives, shape: Shape::Backyard(shape) });
     }
 
     let slots = (keys.div_ceil(7) * 8).next_power_of_two();

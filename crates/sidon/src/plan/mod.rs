@@ -4,6 +4,7 @@
 //! what is planned here is measured in the tests. [`members`] lists every structure that meets a
 //! target, cheapest first, with the plain alternative among them.
 
+mod backyard;
 mod bh;
 mod bloom;
 mod choose;
@@ -20,6 +21,7 @@ mod zone;
 mod zone_rate;
 mod zone_search;
 
+pub use backyard::{backyard, backyard_rate, backyard_spilled};
 pub use bh::{BH_SET, bh, bh_best_hashes, bh_of, bh_overflow, bh_rate};
 pub use bloom::{
     blocked, blocked_rate, bloom, bloom_best_hashes, bloom_bits_per_key, bloom_rate,

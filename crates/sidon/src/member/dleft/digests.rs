@@ -14,9 +14,10 @@ use crate::{
     Digest, Refused,
     cells::bucket::Layout,
     left::ANY,
-    member::batch::{CHUNK, DEEP, GROUP, Hashes, NEAR},
+    member::batch::{CHUNK, Groups, Hashes, NEAR, by_groups},
     probe::{self, BASE, Isa, Kernel},
 };
+use std::ops::Range;
 
 /// Runs a body with the layout of a shape and the number of its subtables, as far as there is code
 /// of its own for them.
@@ -128,7 +129,7 @@ impl DLeft {
     ) {
         with_shape!(self.shape, |layout, D| {
             let act = Enter { filter: self, refused };
-            probe::dispatch(Groups::<_, _, D> { layout, keys, act });
+            probe::dispatch(Walk::<_, _, D>::new(layout, keys, act));
         });
     }
 
@@ -139,21 +140,21 @@ impl DLeft {
     ) {
         with_shape!(self.shape, |layout, D| {
             let act = Leave { filter: self, refused };
-            probe::dispatch(Groups::<_, _, D> { layout, keys, act });
+            probe::dispatch(Walk::<_, _, D>::new(layout, keys, act));
         });
     }
 
     pub(super) fn contains_keys(&self, keys: &dyn Hashes, found: &mut [bool]) {
         with_shape!(self.shape, |layout, D| {
             let act = Find { filter: self, found };
-            probe::dispatch(Groups::<_, _, D> { layout, keys, act });
+            probe::dispatch(Walk::<_, _, D>::new(layout, keys, act));
         });
     }
 
     pub(super) fn count_keys(&self, keys: &dyn Hashes, counts: &mut [u64]) {
         with_shape!(self.shape, |layout, D| {
             let act = Count { filter: self, counts };
-            probe::dispatch(Groups::<_, _, D> { layout, keys, act });
+            probe::dispatch(Walk::<_, _, D>::new(layout, keys, act));
         });
     }
 }
@@ -172,46 +173,43 @@ trait Act {
     );
 }
 
-/// A loop over keys.
-struct Groups<'a, L, A, const D: usize> {
+/// A loop over keys, which remembers their images.
+struct Walk<'a, L, A, const D: usize> {
     layout: L,
     keys: &'a dyn Hashes,
     act: A,
+    images: [[u64; D]; CHUNK],
 }
 
-/// How many groups acting is behind asking where memory is what a batch waits for: long enough for it to
-/// answer. Smaller tables are best taken a chunk at a time.
+impl<'a, L, A, const D: usize> Walk<'a, L, A, D> {
+    fn new(layout: L, keys: &'a dyn Hashes, act: A) -> Self {
+        Walk { layout, keys, act, images: [[0; D]; CHUNK] }
+    }
+}
+
+/// How many groups acting is behind asking.
 const LAG: usize = 2;
 
-impl<L: Layout, A: Act, const D: usize> Kernel for Groups<'_, L, A, D> {
+impl<L: Layout, A: Act, const D: usize> Kernel for Walk<'_, L, A, D> {
     type Output = ();
 
     #[inline(always)]
-    fn run<I: Isa>(self, isa: I) {
-        let Groups { layout, keys, mut act } = self;
-        let (len, bytes) = (keys.len(), act.filter().table.memory.bytes().len());
-        let (size, lag) = if bytes < DEEP { (CHUNK, 0) } else { (GROUP, LAG) };
-        let (mut digests, mut images) = ([Digest(0); CHUNK], [[0; D]; CHUNK]);
-        let (mut asked, mut acted) = (0, 0);
-        while acted < len {
-            let group = size.min(len - asked);
-            let first = asked % CHUNK;
-            keys.hash(asked, &mut digests[..group]);
-            isa.apart(Approach {
-                layout,
-                filter: act.filter(),
-                digests: &digests[..group],
-                images: &mut images[first..first + group],
-            });
-            asked += group;
-            // All of them have been asked for, or as many groups as acting is to be behind.
-            while acted < len && (acted + lag * size < asked || asked == len) {
-                let until = asked.min(acted + size);
-                let first = acted % CHUNK;
-                act.act(isa, layout, acted, &images[first..first + until - acted]);
-                acted = until;
-            }
-        }
+    fn run<I: Isa>(mut self, isa: I) {
+        let (keys, bytes) = (self.keys, self.act.filter().table.memory.bytes().len());
+        by_groups(isa, keys, bytes, LAG, &mut self);
+    }
+}
+
+impl<L: Layout, A: Act, const D: usize> Groups for Walk<'_, L, A, D> {
+    #[inline(always)]
+    fn ask<I: Isa>(&mut self, isa: I, at: usize, digests: &[Digest]) {
+        let images = &mut self.images[at..at + digests.len()];
+        isa.apart(Approach { layout: self.layout, filter: self.act.filter(), digests, images });
+    }
+
+    #[inline(always)]
+    fn act<I: Isa>(&mut self, isa: I, first: usize, at: Range<usize>) {
+        self.act.act(isa, self.layout, first, &self.images[at]);
     }
 }
 

@@ -1,0 +1,63 @@
+//! The byte image of a filter with a back: the lines, then the buckets behind them.
+
+use super::{
+    Backyard, Line, Place, Shape,
+    line::{CELLS, VALUES},
+};
+use crate::{
+    Malformed, Seed,
+    bytes::{self, Image},
+    probe::LINE,
+};
+
+impl Image for Backyard {
+    const KIND: u16 = 17;
+
+    fn to_bytes(&self) -> Vec<u8> {
+        let Shape { lines, sharing } = self.shape;
+        let payload = [self.lines().as_flattened(), self.back.payload()].concat();
+        bytes::write(Self::KIND, self.seed, &[lines, sharing.into()], &payload)
+    }
+
+    fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
+        let (fields, payload) = bytes::read::<2>(image, Self::KIND, seed)?;
+        let [lines, sharing] = fields;
+        let shape = Shape { lines, sharing: bytes::narrow("sharing", sharing)? };
+        shape.check()?;
+        bytes::justify(payload, shape.bytes())?;
+        let mut filter = Backyard::new(shape, seed)?;
+        let (front, back) = payload.split_at(lines as usize * LINE);
+        filter.front.bytes_mut()[..front.len()].copy_from_slice(front);
+        filter.back.memory.bytes_mut()[..back.len()].copy_from_slice(back);
+        filter.recount().ok_or(Malformed::Field { name: "payload" })?;
+        Ok(filter)
+    }
+}
+
+impl Backyard {
+    /// Counts what is stored. Nothing for a table that no sequence of operations leads to: bits beyond a
+    /// cell's parts, a line that does not know what is behind it, or that has room for it.
+    fn recount(&mut self) -> Option<()> {
+        let beyond = !self.back.form.cell_mask() as u32;
+        let cells = self.back.payload().as_chunks().0;
+        if cells.iter().any(|&cell| u32::from_le_bytes(cell) & beyond != 0) {
+            return None;
+        }
+        let (mut behind, mut spilled) = (vec![0; self.shape.lines as usize], 0);
+        for (line, low) in self.back.cells() {
+            let known = behind.get_mut(line as usize).filter(|_| low < VALUES)?;
+            *known |= Place::of_cell(line, low).class();
+            spilled += 1;
+        }
+        let mut stored = spilled;
+        for (line, &behind) in self.lines().iter().zip(&behind) {
+            let in_use = Line(line).values().count() as u64;
+            if Line(line).spilled() != behind || (behind > 0 && in_use < CELLS.into()) {
+                return None;
+            }
+            stored += in_use;
+        }
+        (self.stored, self.back.occupied) = (stored, spilled);
+        Some(())
+    }
+}

@@ -1,0 +1,247 @@
+//! One line of the front, and what is behind it.
+
+use crate::{
+    Digest,
+    cells::bucket::{Lanes, Layout},
+    hash::spread,
+    left::{Place as Bucket, Spot, Table},
+    probe::{BASE, Isa, LINE},
+};
+
+/// Cells of a line.
+pub const CELLS: u32 = 31;
+/// Values of a cell in use.
+pub(super) const VALUES: u64 = 65_535;
+
+/// Bits of a cell's mark, and the marks of all cells of a line.
+const SPAN: u32 = 2;
+const MARKS: u64 = u64::MAX >> SPAN;
+
+/// A bucket of the back: 16 cells of 32 bits.
+const BACK: Lanes<u32, 64> = Lanes::NEW;
+
+/// Where a key belongs: the line in the upper bits, the value in the lower 16.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place(u64);
+
+impl Place {
+    pub(super) const NOWHERE: Place = Place(0);
+
+    #[inline(always)]
+    pub(super) fn new(line: u64, value: u16) -> Self {
+        Place(line << 16 | u64::from(value))
+    }
+
+    /// The place of a digest: the line is one fraction of it, the value a fraction of the rest.
+    #[inline(always)]
+    pub(super) fn of(digest: Digest, lines: u64) -> Self {
+        let (line, rest) = spread::split(digest, 0, lines);
+        Place(line << 16 | (spread::fraction(rest, VALUES) + 1))
+    }
+
+    /// The place of a key in the back, where cells hold one less than values.
+    #[inline(always)]
+    pub(super) fn of_cell(line: u64, low: u64) -> Self {
+        Place(line << 16 | (low + 1))
+    }
+
+    #[inline(always)]
+    pub(super) fn line(self) -> usize {
+        (self.0 >> 16) as usize
+    }
+
+    #[inline(always)]
+    pub(super) fn value(self) -> u16 {
+        self.0 as u16
+    }
+
+    #[inline(always)]
+    fn low(self) -> u64 {
+        u64::from(self.value()) - 1
+    }
+
+    /// The bit of its class.
+    #[inline(always)]
+    pub(super) fn class(self) -> u16 {
+        1 << (self.0 & 15)
+    }
+
+    pub(super) fn fingerprint(self) -> u64 {
+        (self.0 >> 16) * VALUES + self.low()
+    }
+
+    /// The buckets of its line in the back.
+    fn buckets(self, back: &Table) -> [Bucket; 2] {
+        back.places_of(self.0 >> 16)
+    }
+}
+
+/// A line, to be looked at or to be changed.
+pub(super) struct Line<B>(pub(super) B);
+
+impl Line<&[u8; LINE]> {
+    /// The classes of which keys are in the back.
+    #[inline(always)]
+    pub(super) fn spilled(&self) -> u16 {
+        let [.., low, high] = *self.0;
+        u16::from_le_bytes([low, high])
+    }
+
+    /// Whether keys of this class are in the back.
+    #[inline(always)]
+    pub(super) fn spilled_like(&self, place: Place) -> bool {
+        self.spilled() & place.class() != 0
+    }
+
+    /// Marks of the cells that hold a value, or are empty if it is zero.
+    #[inline(always)]
+    fn holding<I: Isa>(&self, isa: I, value: u16) -> u64 {
+        isa.marks(self.0, value, 0) & MARKS
+    }
+
+    #[inline(always)]
+    pub(super) fn contains<I: Isa>(&self, isa: I, place: Place, back: &Table) -> bool {
+        // The front's answer is nearly always the last word: one branch, seldom taken.
+        let here = self.holding(isa, place.value()) != 0;
+        if !here & self.spilled_like(place) {
+            return find(back, place).is_some();
+        }
+        here
+    }
+
+    #[inline(always)]
+    pub(super) fn count<I: Isa>(&self, isa: I, place: Place, back: &Table) -> u64 {
+        let here = self.holding(isa, place.value()).count_ones() / SPAN;
+        if self.spilled_like(place) {
+            return u64::from(here + count_back(back, place));
+        }
+        here.into()
+    }
+
+    /// The values of the cells in use.
+    pub(super) fn values(self) -> impl Iterator<Item = u16> {
+        let cells = self.0.as_chunks::<2>().0[..CELLS as usize].iter();
+        cells.map(|&cell| u16::from_le_bytes(cell)).filter(|&value| value != 0)
+    }
+}
+
+impl Line<&mut [u8; LINE]> {
+    #[inline(always)]
+    fn look(&self) -> Line<&[u8; LINE]> {
+        Line(self.0)
+    }
+
+    /// Makes the first of the marked cells hold a value.
+    #[inline(always)]
+    fn write(&mut self, marks: u64, value: u16) {
+        let cell = (marks.trailing_zeros() / SPAN) as usize % (LINE / 2);
+        self.0.as_chunks_mut().0[cell] = value.to_le_bytes();
+    }
+
+    fn set_spilled(&mut self, spilled: u16) {
+        let [.., low, high] = self.0;
+        [*low, *high] = spilled.to_le_bytes();
+    }
+
+    /// Stores one more copy, if there is room.
+    #[inline(always)]
+    pub(super) fn insert<I: Isa>(mut self, isa: I, place: Place, back: &mut Table) -> bool {
+        let empty = self.look().holding(isa, 0);
+        if empty == 0 {
+            return self.spill(place, back);
+        }
+        self.write(empty, place.value());
+        true
+    }
+
+    /// Takes one copy out, if there is one.
+    #[inline(always)]
+    pub(super) fn remove<I: Isa>(mut self, isa: I, place: Place, back: &mut Table) -> bool {
+        let here = self.look().holding(isa, place.value());
+        if (here == 0) | (self.look().spilled() != 0) {
+            return self.remove_with_back(here, place, back);
+        }
+        self.write(here, 0);
+        true
+    }
+
+    /// A key of this full line goes to the back, and the one that came takes its cell: who came last is
+    /// asked for first.
+    #[cold]
+    #[inline(never)]
+    fn spill(mut self, place: Place, back: &mut Table) -> bool {
+        let buckets = place.buckets(back);
+        let room = back.room(BASE, BACK, &buckets).or_else(|| back.room_by_moving(&buckets));
+        let Some(room) = room else { return false };
+        // Any will do: one that the value picks.
+        let cell = &mut self.0.as_chunks_mut().0[usize::from(place.value()) % CELLS as usize];
+        let leaving = Place::new(0, u16::from_le_bytes(*cell));
+        *cell = place.value().to_le_bytes();
+        back.put(BACK, &buckets, room, leaving.low());
+        self.set_spilled(self.look().spilled() | leaving.class());
+        true
+    }
+
+    /// Takes a copy out of the back, or out of this line, and then one of the back takes its cell.
+    #[cold]
+    #[inline(never)]
+    fn remove_with_back(mut self, here: u64, place: Place, back: &mut Table) -> bool {
+        let buckets = place.buckets(back);
+        let spot = if here != 0 {
+            let (spot, behind) = back.find(BASE, BACK, &buckets);
+            debug_assert!(behind > 0, "what a line knows to be in the back is there");
+            let low = back.low_at(BACK, &buckets, spot);
+            self.write(here, Place::of_cell(0, low).value());
+            spot
+        } else if self.look().spilled_like(place)
+            && let Some(spot) = find(back, place)
+        {
+            spot
+        } else {
+            return false;
+        };
+        back.empty(BACK, &buckets, spot);
+        self.set_spilled(classes(back, &buckets));
+        true
+    }
+}
+
+/// The classes of the keys of a line that are in the back.
+fn classes(back: &Table, buckets: &[Bucket; 2]) -> u16 {
+    let mut classes = 0;
+    for &bucket in buckets {
+        let bytes = &back.memory.bytes()[bucket.offset..];
+        let mut cells = back.matches_in(BASE, BACK, back.memory.bytes(), bucket);
+        while cells != 0 {
+            if let Some((_, low)) = back.decode(BACK.read(bytes, cells.trailing_zeros())) {
+                classes |= Place::of_cell(0, low).class();
+            }
+            cells &= cells - 1;
+        }
+    }
+    classes
+}
+
+/// The first cell of the back that holds this copy's line and value.
+#[cold]
+#[inline(never)]
+fn find(back: &Table, place: Place) -> Option<Spot> {
+    let cells = alike(back, place);
+    let found = cells.iter().position(|&cells| cells != 0)?;
+    Some(Spot { place: found, cell: cells[found].trailing_zeros() })
+}
+
+#[cold]
+#[inline(never)]
+fn count_back(back: &Table, place: Place) -> u32 {
+    alike(back, place).map(u64::count_ones).iter().sum()
+}
+
+/// The cells of both buckets that hold the line and the value.
+fn alike(back: &Table, place: Place) -> [u64; 2] {
+    let table = back.memory.bytes();
+    place.buckets(back).map(|bucket| {
+        let value = back.encode(bucket.remainder, place.low());
+        BACK.matches(BASE, &table[bucket.offset..], value, 0)
+    })
+}
