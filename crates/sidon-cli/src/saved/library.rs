@@ -108,8 +108,8 @@ fn kind(kind: u16) -> Option<(&'static str, Vec<&'static str>)> {
             .concat(),
         ),
         16 => ("zone::Subnets", vec!["subnet bits", "slots", "bitmaps", "subnets", "promoted"]),
-        17 => ("member::Backyard", vec!["lines", "sharing"]),
         17 => ("addresses", vec!["slots", "stored"]),
+        19 => ("member::Backyard", vec!["lines", "sharing"]),
         _ => return None,
     })
 }

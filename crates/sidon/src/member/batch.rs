@@ -129,38 +129,50 @@ impl<K: Key> Hashes for Unhashed<'_, K> {
 }
 
 /// What is done with groups of keys of whatever type: finding their places and asking for them, and
-/// acting on them once they have come. Places are remembered in a ring of [`CHUNK`].
+/// acting on them once they have come.
 pub(crate) trait Groups {
+    /// How the keys are taken where memory is what a batch waits for.
+    const PACE: Pace;
     /// Finds the places of some keys, remembers them from this one of the ring on, and asks for them.
     fn ask<I: Isa>(&mut self, isa: I, at: usize, digests: &[Digest]);
     /// Acts on the keys from the one of this index on, whose places are these of the ring.
     fn act<I: Isa>(&mut self, isa: I, first: usize, at: Range<usize>);
 }
 
-/// Takes all keys through both steps, in order. Where memory is what a table of so many bytes waits
-/// for, acting is `lag` groups behind asking, at most 3: long enough for memory to answer. Smaller tables
-/// are best taken a chunk at a time.
+/// How many keys are taken at a time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pace {
+    /// Keys asked for at a time, and keys acted on.
+    pub(crate) ask: usize,
+    pub(crate) act: usize,
+    /// How many acting is behind asking: long enough for memory to answer.
+    pub(crate) lag: usize,
+    /// Places remembered: a multiple of both and of [`CHUNK`], no less than all that are under way.
+    pub(crate) ring: usize,
+}
+
+/// Takes all keys through both steps, in order, in the way that suits a table of so many bytes.
 #[inline(always)]
 pub(crate) fn by_groups<I: Isa, G: Groups>(
     isa: I,
     keys: &dyn Hashes,
     bytes: usize,
-    lag: usize,
     groups: &mut G,
 ) {
+    let Pace { ask, act, lag, ring } =
+        if bytes < DEEP { Pace { ask: CHUNK, act: CHUNK, lag: 0, ..G::PACE } } else { G::PACE };
     let len = keys.len();
-    let (size, lag) = if bytes < DEEP { (CHUNK, 0) } else { (GROUP, lag) };
     let mut digests = [Digest(0); CHUNK];
     let (mut asked, mut acted) = (0, 0);
     while acted < len {
-        let group = size.min(len - asked);
+        let group = ask.min(len - asked);
         keys.hash(asked, &mut digests[..group]);
-        groups.ask(isa, asked % CHUNK, &digests[..group]);
+        groups.ask(isa, asked % ring, &digests[..group]);
         asked += group;
-        // All of them have been asked for, or as many groups as acting is to be behind.
-        while acted < len && (acted + lag * size < asked || asked == len) {
-            let until = asked.min(acted + size);
-            let at = acted % CHUNK;
+        // All of them have been asked for, or as many as acting is to be behind.
+        while acted < len && (acted + act + lag <= asked || asked == len) {
+            let until = len.min(acted + act);
+            let at = acted % ring;
             groups.act(isa, acted, at..at + until - acted);
             acted = until;
         }

@@ -1,9 +1,12 @@
 //! What is asked of many keys: compiled once, here.
 
-use super::{Backyard, Line, Place};
+use super::{
+    Backyard,
+    line::{Line, Place, ask_behind, find},
+};
 use crate::{
     Digest, Refused,
-    member::batch::{CHUNK, Groups, Hashes, NEAR, by_groups},
+    member::batch::{CHUNK, GROUP, Groups, Hashes, NEAR, Pace, by_groups},
     probe::{self, Isa, Kernel, LINE},
 };
 use std::ops::Range;
@@ -14,7 +17,7 @@ impl Backyard {
         keys: &dyn Hashes,
         refused: &mut dyn FnMut(usize, Refused),
     ) {
-        probe::dispatch(Walk::new(keys, Enter { filter: self, refused }));
+        probe::dispatch(Walk::new(keys, Enter { filter: self, refused, before: 0, failed: 0 }));
     }
 
     pub(super) fn remove_keys(
@@ -34,29 +37,32 @@ impl Backyard {
     }
 }
 
-/// What is done with keys whose lines have come. A trait and not a closure, so that it is inlined into
-/// the loop and compiled for its instruction set.
+/// What is done with up to 32 keys whose lines have come, in two steps: what their lines suffice for, and
+/// then what is behind them is needed for, which has been asked for meanwhile. Keys of one line keep their
+/// order: as long as one waits for what is behind, so do those that come after it. A trait and not a
+/// closure, so that it is inlined into the loop and compiled for its instruction set.
 trait Act {
     fn filter(&self) -> &Backyard;
-    /// Acts on keys from the one of this index on.
-    fn act<I: Isa>(&mut self, isa: I, first: usize, places: &[Place]);
+    /// Acts on keys from the one of this index on, and says for which more is needed, a bit for each.
+    fn at_lines<I: Isa>(&mut self, isa: I, first: usize, places: &[Place]) -> u32;
+    /// Acts on one of these: the one so far from the first.
+    fn behind(&mut self, first: usize, i: usize, place: Place);
 }
 
 /// A loop over keys, which remembers their places.
 struct Walk<'a, A> {
     keys: &'a dyn Hashes,
     act: A,
-    places: [Place; CHUNK],
+    places: [Place; RING],
 }
+
+const RING: usize = 2 * CHUNK;
 
 impl<'a, A: Act> Walk<'a, A> {
     fn new(keys: &'a dyn Hashes, act: A) -> Self {
-        Walk { keys, act, places: [Place::NOWHERE; CHUNK] }
+        Walk { keys, act, places: [Place::NOWHERE; RING] }
     }
 }
-
-/// How many groups acting is behind asking.
-const LAG: usize = 2;
 
 impl<A: Act> Kernel for Walk<'_, A> {
     type Output = ();
@@ -64,11 +70,13 @@ impl<A: Act> Kernel for Walk<'_, A> {
     #[inline(always)]
     fn run<I: Isa>(mut self, isa: I) {
         let (keys, bytes) = (self.keys, self.act.filter().front.bytes().len());
-        by_groups(isa, keys, bytes, LAG, &mut self);
+        by_groups(isa, keys, bytes, &mut self);
     }
 }
 
 impl<A: Act> Groups for Walk<'_, A> {
+    const PACE: Pace = Pace { ask: GROUP, act: CHUNK, lag: CHUNK, ring: RING };
+
     #[inline(always)]
     fn ask<I: Isa>(&mut self, _: I, at: usize, digests: &[Digest]) {
         let Backyard { shape, front, .. } = self.act.filter();
@@ -83,7 +91,13 @@ impl<A: Act> Groups for Walk<'_, A> {
 
     #[inline(always)]
     fn act<I: Isa>(&mut self, isa: I, first: usize, at: Range<usize>) {
-        self.act.act(isa, first, &self.places[at]);
+        let places = &self.places[at];
+        let mut left = self.act.at_lines(isa, first, places);
+        while left != 0 {
+            let i = left.trailing_zeros() as usize;
+            self.act.behind(first, i, places[i]);
+            left &= left - 1;
+        }
     }
 }
 
@@ -100,12 +114,23 @@ impl Act for Find<'_> {
     }
 
     #[inline(always)]
-    fn act<I: Isa>(&mut self, isa: I, first: usize, places: &[Place]) {
+    fn at_lines<I: Isa>(&mut self, isa: I, first: usize, places: &[Place]) -> u32 {
         let Backyard { front, back, .. } = self.filter;
-        let lines = front.bytes().as_chunks().0;
-        for (&place, found) in places.iter().zip(&mut self.found[first..]) {
-            *found = Line(&lines[place.line()]).contains(isa, place, back);
+        let (lines, mut left) = (front.bytes().as_chunks().0, 0);
+        let found = &mut self.found[first..first + places.len()];
+        for (i, (&place, found)) in places.iter().zip(found).enumerate() {
+            let line = Line(&lines[place.line()]);
+            *found = line.holds(isa, place);
+            if !*found & line.spilled_like(place) {
+                left |= 1 << i;
+                ask_behind(back, place);
+            }
         }
+        left
+    }
+
+    fn behind(&mut self, first: usize, i: usize, place: Place) {
+        self.found[first + i] = find(&self.filter.back, place).is_some();
     }
 }
 
@@ -122,19 +147,26 @@ impl Act for Count<'_> {
     }
 
     #[inline(always)]
-    fn act<I: Isa>(&mut self, isa: I, first: usize, places: &[Place]) {
+    fn at_lines<I: Isa>(&mut self, isa: I, first: usize, places: &[Place]) -> u32 {
         let Backyard { front, back, .. } = self.filter;
         let lines = front.bytes().as_chunks().0;
         for (&place, copies) in places.iter().zip(&mut self.counts[first..]) {
             *copies = Line(&lines[place.line()]).count(isa, place, back);
         }
+        0
     }
+
+    fn behind(&mut self, _: usize, _: usize, _: Place) {}
 }
 
 /// Inserts each key.
 struct Enter<'a> {
     filter: &'a mut Backyard,
     refused: &'a mut dyn FnMut(usize, Refused),
+    /// How many were stored before the first of these keys.
+    before: u64,
+    /// How many of these were refused.
+    failed: u64,
 }
 
 impl Act for Enter<'_> {
@@ -144,15 +176,26 @@ impl Act for Enter<'_> {
     }
 
     #[inline(always)]
-    fn act<I: Isa>(&mut self, isa: I, first: usize, places: &[Place]) {
-        let Backyard { shape, front, back, stored, .. } = &mut *self.filter;
-        let lines = front.bytes_mut().as_chunks_mut().0;
+    fn at_lines<I: Isa>(&mut self, isa: I, _: usize, places: &[Place]) -> u32 {
+        let Backyard { front, back, stored, .. } = &mut *self.filter;
+        (self.before, self.failed) = (*stored, 0);
+        let (lines, mut left) = (front.bytes_mut().as_chunks_mut().0, 0u32);
         for (i, &place) in places.iter().enumerate() {
-            if Line(&mut lines[place.line()]).insert(isa, place, back) {
-                *stored += 1;
-            } else {
-                (self.refused)(first + i, shape.full(*stored));
+            if !Line(&mut lines[place.line()]).insert_here(isa, place) {
+                left |= 1 << i;
+                ask_behind(back, place);
             }
+        }
+        *stored += places.len() as u64 - u64::from(left.count_ones());
+        left
+    }
+
+    fn behind(&mut self, first: usize, i: usize, place: Place) {
+        if self.filter.insert_at(place).is_err() {
+            // As many as there were when its turn was.
+            let stored = self.before + i as u64 - self.failed;
+            self.failed += 1;
+            (self.refused)(first + i, self.filter.shape.full(stored));
         }
     }
 }
@@ -170,15 +213,22 @@ impl Act for Leave<'_> {
     }
 
     #[inline(always)]
-    fn act<I: Isa>(&mut self, isa: I, first: usize, places: &[Place]) {
+    fn at_lines<I: Isa>(&mut self, isa: I, _: usize, places: &[Place]) -> u32 {
         let Backyard { front, back, stored, .. } = &mut *self.filter;
-        let lines = front.bytes_mut().as_chunks_mut().0;
+        let (lines, mut left) = (front.bytes_mut().as_chunks_mut().0, 0u32);
         for (i, &place) in places.iter().enumerate() {
-            if Line(&mut lines[place.line()]).remove(isa, place, back) {
-                *stored -= 1;
-            } else {
-                (self.refused)(first + i, Refused::NotStored);
+            if !Line(&mut lines[place.line()]).remove_here(isa, place) {
+                left |= 1 << i;
+                ask_behind(back, place);
             }
+        }
+        *stored -= places.len() as u64 - u64::from(left.count_ones());
+        left
+    }
+
+    fn behind(&mut self, first: usize, i: usize, place: Place) {
+        if let Err(why) = self.filter.remove_at(place) {
+            (self.refused)(first + i, why);
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::{
 };
 
 impl Image for Backyard {
-    const KIND: u16 = 17;
+    const KIND: u16 = 19;
 
     fn to_bytes(&self) -> Vec<u8> {
         let Shape { lines, sharing } = self.shape;

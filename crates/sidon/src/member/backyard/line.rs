@@ -5,7 +5,8 @@ use crate::{
     cells::bucket::{Lanes, Layout},
     hash::spread,
     left::{Place as Bucket, Spot, Table},
-    probe::{BASE, Isa, LINE},
+    member::batch::NEAR,
+    probe::{self, BASE, Isa, LINE},
 };
 
 /// Cells of a line.
@@ -99,14 +100,16 @@ impl Line<&[u8; LINE]> {
         isa.marks(self.0, value, 0) & MARKS
     }
 
+    /// Whether a copy is in the line itself.
+    #[inline(always)]
+    pub(super) fn holds<I: Isa>(&self, isa: I, place: Place) -> bool {
+        self.holding(isa, place.value()) != 0
+    }
+
+    /// Whether a copy is in the line or behind it.
     #[inline(always)]
     pub(super) fn contains<I: Isa>(&self, isa: I, place: Place, back: &Table) -> bool {
-        // The front's answer is nearly always the last word: one branch, seldom taken.
-        let here = self.holding(isa, place.value()) != 0;
-        if !here & self.spilled_like(place) {
-            return find(back, place).is_some();
-        }
-        here
+        self.holds(isa, place) || (self.spilled_like(place) && find(back, place).is_some())
     }
 
     #[inline(always)]
@@ -143,26 +146,37 @@ impl Line<&mut [u8; LINE]> {
         [*low, *high] = spilled.to_le_bytes();
     }
 
+    /// Stores one more copy, if the line has room.
+    #[inline(always)]
+    pub(super) fn insert_here<I: Isa>(&mut self, isa: I, place: Place) -> bool {
+        let empty = self.look().holding(isa, 0);
+        if empty != 0 {
+            self.write(empty, place.value());
+        }
+        empty != 0
+    }
+
     /// Stores one more copy, if there is room.
     #[inline(always)]
     pub(super) fn insert<I: Isa>(mut self, isa: I, place: Place, back: &mut Table) -> bool {
-        let empty = self.look().holding(isa, 0);
-        if empty == 0 {
-            return self.spill(place, back);
+        self.insert_here(isa, place) || self.spill(place, back)
+    }
+
+    /// Takes one copy out, if there is one and no key behind waits for its cell.
+    #[inline(always)]
+    pub(super) fn remove_here<I: Isa>(&mut self, isa: I, place: Place) -> bool {
+        let here = self.look().holding(isa, place.value());
+        let can = (here != 0) & (self.look().spilled() == 0);
+        if can {
+            self.write(here, 0);
         }
-        self.write(empty, place.value());
-        true
+        can
     }
 
     /// Takes one copy out, if there is one.
     #[inline(always)]
     pub(super) fn remove<I: Isa>(mut self, isa: I, place: Place, back: &mut Table) -> bool {
-        let here = self.look().holding(isa, place.value());
-        if (here == 0) | (self.look().spilled() != 0) {
-            return self.remove_with_back(here, place, back);
-        }
-        self.write(here, 0);
-        true
+        self.remove_here(isa, place) || self.remove_with_back(place, back)
     }
 
     /// A key of this full line goes to the back, and the one that came takes its cell: who came last is
@@ -182,10 +196,12 @@ impl Line<&mut [u8; LINE]> {
         true
     }
 
-    /// Takes a copy out of the back, or out of this line, and then one of the back takes its cell.
+    /// Takes a copy out of this line, which has spilled, and then one of the back takes its cell; or out
+    /// of the back.
     #[cold]
     #[inline(never)]
-    fn remove_with_back(mut self, here: u64, place: Place, back: &mut Table) -> bool {
+    fn remove_with_back(mut self, place: Place, back: &mut Table) -> bool {
+        let here = self.look().holding(BASE, place.value());
         let buckets = place.buckets(back);
         let spot = if here != 0 {
             let (spot, behind) = back.find(BASE, BACK, &buckets);
@@ -225,7 +241,7 @@ fn classes(back: &Table, buckets: &[Bucket; 2]) -> u16 {
 /// The first cell of the back that holds this copy's line and value.
 #[cold]
 #[inline(never)]
-fn find(back: &Table, place: Place) -> Option<Spot> {
+pub(super) fn find(back: &Table, place: Place) -> Option<Spot> {
     let cells = alike(back, place);
     let found = cells.iter().position(|&cells| cells != 0)?;
     Some(Spot { place: found, cell: cells[found].trailing_zeros() })
@@ -244,4 +260,16 @@ fn alike(back: &Table, place: Place) -> [u64; 2] {
         let value = back.encode(bucket.remainder, place.low());
         BACK.matches(BASE, &table[bucket.offset..], value, 0)
     })
+}
+
+/// Asks for the buckets behind the line of a key.
+#[cold]
+#[inline(never)]
+pub(super) fn ask_behind(back: &Table, place: Place) {
+    let table = back.memory.bytes();
+    if table.len() > NEAR {
+        for bucket in place.buckets(back) {
+            probe::prefetch(table, bucket.offset);
+        }
+    }
 }

@@ -148,6 +148,15 @@ impl Backyard {
         self.stored += 1;
         Ok(())
     }
+
+    fn remove_at(&mut self, place: Place) -> Result<(), Refused> {
+        let line = &mut self.front.bytes_mut().as_chunks_mut().0[place.line()];
+        if !Line(line).remove(BASE, place, &mut self.back) {
+            return Err(Refused::NotStored);
+        }
+        self.stored -= 1;
+        Ok(())
+    }
 }
 
 impl<K: Key + ?Sized> Insert<K> for Backyard {
@@ -165,14 +174,9 @@ impl<K: Key + ?Sized> Insert<K> for Backyard {
 }
 
 impl<K: Key + ?Sized> Remove<K> for Backyard {
+    #[inline]
     fn remove(&mut self, key: &K) -> Result<(), Refused> {
-        let place = self.place_of(key.digest(self.seed));
-        let line = &mut self.front.bytes_mut().as_chunks_mut().0[place.line()];
-        if !Line(line).remove(BASE, place, &mut self.back) {
-            return Err(Refused::NotStored);
-        }
-        self.stored -= 1;
-        Ok(())
+        self.remove_at(self.place_of(key.digest(self.seed)))
     }
 
     fn remove_batch(&mut self, keys: &[K], refused: &mut dyn FnMut(usize, Refused))

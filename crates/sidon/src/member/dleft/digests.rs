@@ -14,7 +14,7 @@ use crate::{
     Digest, Refused,
     cells::bucket::Layout,
     left::ANY,
-    member::batch::{CHUNK, Groups, Hashes, NEAR, by_groups},
+    member::batch::{CHUNK, GROUP, Groups, Hashes, NEAR, Pace, by_groups},
     probe::{self, BASE, Isa, Kernel},
 };
 use std::ops::Range;
@@ -187,20 +187,19 @@ impl<'a, L, A, const D: usize> Walk<'a, L, A, D> {
     }
 }
 
-/// How many groups acting is behind asking.
-const LAG: usize = 2;
-
 impl<L: Layout, A: Act, const D: usize> Kernel for Walk<'_, L, A, D> {
     type Output = ();
 
     #[inline(always)]
     fn run<I: Isa>(mut self, isa: I) {
         let (keys, bytes) = (self.keys, self.act.filter().table.memory.bytes().len());
-        by_groups(isa, keys, bytes, LAG, &mut self);
+        by_groups(isa, keys, bytes, &mut self);
     }
 }
 
 impl<L: Layout, A: Act, const D: usize> Groups for Walk<'_, L, A, D> {
+    const PACE: Pace = Pace { ask: GROUP, act: GROUP, lag: 2 * GROUP, ring: CHUNK };
+
     #[inline(always)]
     fn ask<I: Isa>(&mut self, isa: I, at: usize, digests: &[Digest]) {
         let images = &mut self.images[at..at + digests.len()];
