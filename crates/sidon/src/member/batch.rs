@@ -1,7 +1,6 @@
 //! Batches: hash, ask for lines, and act on them once they have come.
 
 use crate::{Digest, Key, Seed, hash, probe::Isa};
-use std::ops::Range;
 
 /// Keys under way at a time: enough to hide a memory's latency, few enough to stay in registers'
 /// reach.
@@ -133,13 +132,17 @@ impl<K: Key> Hashes for Unhashed<'_, K> {
 pub(crate) trait Groups {
     /// How the keys are taken where memory is what a batch waits for.
     const PACE: Pace;
-    /// Finds the places of some keys, remembers them from this one of the ring on, and asks for them.
-    fn ask<I: Isa>(&mut self, isa: I, at: usize, digests: &[Digest]);
-    /// Acts on the keys from the one of this index on, whose places are these of the ring.
-    fn act<I: Isa>(&mut self, isa: I, first: usize, at: Range<usize>);
+    /// Where a key is.
+    type Place: Copy;
+    /// Any value, before there is one.
+    const NOWHERE: Self::Place;
+    /// Finds the places of some keys, and asks for them.
+    fn ask<I: Isa>(&mut self, isa: I, digests: &[Digest], places: &mut [Self::Place]);
+    /// Acts on the keys from the one of this index on.
+    fn act<I: Isa>(&mut self, isa: I, first: usize, places: &[Self::Place]);
 }
 
-/// How many keys are taken at a time.
+/// How many keys are taken at a time, each a divisor of [`CHUNK`] or a multiple.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pace {
     /// Keys asked for at a time, and keys acted on.
@@ -147,34 +150,37 @@ pub(crate) struct Pace {
     pub(crate) act: usize,
     /// How many acting is behind asking: long enough for memory to answer.
     pub(crate) lag: usize,
-    /// Places remembered: a multiple of both and of [`CHUNK`], no less than all that are under way.
-    pub(crate) ring: usize,
+    /// From how many bytes on a table is taken so. Smaller ones are best taken a chunk at a time.
+    pub(crate) from: usize,
 }
 
-/// Takes all keys through both steps, in order, in the way that suits a table of so many bytes.
+/// Takes all keys through both steps, in order, in the way that suits a table of so many bytes. `RING`
+/// places are remembered, whole chunks of them and no fewer than are under way.
 #[inline(always)]
-pub(crate) fn by_groups<I: Isa, G: Groups>(
+pub(crate) fn by_groups<const RING: usize, I: Isa, G: Groups>(
     isa: I,
     keys: &dyn Hashes,
     bytes: usize,
-    groups: &mut G,
+    mut groups: G,
 ) {
-    let Pace { ask, act, lag, ring } =
-        if bytes < DEEP { Pace { ask: CHUNK, act: CHUNK, lag: 0, ..G::PACE } } else { G::PACE };
+    const { assert!(RING.is_multiple_of(CHUNK) && RING >= G::PACE.act + G::PACE.lag) };
+    let Pace { mut ask, mut act, mut lag, from } = G::PACE;
+    if bytes < from {
+        (ask, act, lag) = (CHUNK, CHUNK, 0);
+    }
     let len = keys.len();
-    let mut digests = [Digest(0); CHUNK];
+    let (mut digests, mut places) = ([Digest(0); CHUNK], [G::NOWHERE; RING]);
     let (mut asked, mut acted) = (0, 0);
     while acted < len {
-        let group = ask.min(len - asked);
+        let (group, at) = (ask.min(len - asked), asked % RING);
         keys.hash(asked, &mut digests[..group]);
-        groups.ask(isa, asked % ring, &digests[..group]);
+        groups.ask(isa, &digests[..group], &mut places[at..at + group]);
         asked += group;
         // All of them have been asked for, or as many as acting is to be behind.
         while acted < len && (acted + act + lag <= asked || asked == len) {
-            let until = len.min(acted + act);
-            let at = acted % ring;
-            groups.act(isa, acted, at..at + until - acted);
-            acted = until;
+            let (group, at) = (act.min(len - acted), acted % RING);
+            groups.act(isa, acted, &places[at..at + group]);
+            acted += group;
         }
     }
 }

@@ -11,7 +11,7 @@
 //! it get back what they held.
 
 use super::{
-    batch::{self, CHUNK, NEAR},
+    batch::{self, CHUNK, Hashes, NEAR},
     code::Code,
     counting::Overflow,
     increments::Increments,
@@ -243,13 +243,19 @@ impl<C: Code, S: Store> Coded<C, S> {
         true
     }
 
-    pub(super) fn contains_batch(&self, keys: &[Digest], found: &mut [bool]) {
-        let (table, reader) = (self.store.table(), self.store.reader());
-        if let Some(rows) = &self.rows {
-            return rows.contains_batch(table, keys, found);
+    pub(super) fn contains_keys(&self, keys: &dyn Hashes, found: &mut [bool]) {
+        assert_eq!(keys.len(), found.len(), "one answer a key");
+        match &self.rows {
+            Some(rows) => rows.contains_keys(self.store.table(), keys, found),
+            None => batch::runs(keys, |first, digests| {
+                self.contains_digests(digests, &mut found[first..first + digests.len()]);
+            }),
         }
+    }
+
+    fn contains_digests(&self, keys: &[Digest], found: &mut [bool]) {
+        let (table, reader) = (self.store.table(), self.store.reader());
         if table.cells.bytes().len() <= NEAR {
-            assert_eq!(keys.len(), found.len(), "one answer a key");
             return probe::dispatch(Near { filter: self, keys, found });
         }
         table.contains_batch_with(reader, Admitted(&self.code), self.seed, keys, found);
@@ -503,8 +509,8 @@ macro_rules! coded_filter {
                 self.filter.act_on_all(act, digests, refused);
             }
 
-            fn contains_digests(&self, digests: &[crate::Digest], found: &mut [bool]) {
-                self.filter.contains_batch(digests, found);
+            fn contains_keys(&self, keys: &dyn super::batch::Hashes, found: &mut [bool]) {
+                self.filter.contains_keys(keys, found);
             }
         }
 
@@ -552,10 +558,8 @@ macro_rules! coded_filter {
             where
                 K: Sized,
             {
-                assert_eq!(keys.len(), found.len(), "one answer a key");
-                super::batch::hashed(self.filter.seed, keys, |first, digests| {
-                    self.contains_digests(digests, &mut found[first..first + digests.len()]);
-                });
+                let seed = self.filter.seed;
+                self.contains_keys(&super::batch::Unhashed { seed, keys }, found);
             }
 
             fn certainty(&self) -> Certainty {

@@ -5,33 +5,33 @@
 //! their first line.
 
 use super::{
-    batch::{self, NEAR, Steps},
+    batch::{CHUNK, GROUP, Groups, Hashes, NEAR, Pace, by_groups},
     mapping::InLines,
     rows::Rows,
     table::Table,
 };
 use crate::{
-    Digest, Seed,
+    Digest,
     hash::spread,
     probe::{self, Isa, Kernel, LINE},
 };
 
-/// Answers for each digest.
-pub(super) fn contains_batch(
+/// Answers for each key.
+pub(super) fn contains_keys(
     rows: &Rows,
     table: &Table,
     mapping: InLines,
-    digests: &[Digest],
+    keys: &dyn Hashes,
     found: &mut [bool],
 ) {
-    probe::dispatch(Lookup { rows, table: table.cells.bytes(), mapping, digests, found });
+    probe::dispatch(Lookup { rows, table: table.cells.bytes(), mapping, keys, found });
 }
 
 struct Lookup<'a> {
     rows: &'a Rows,
     table: &'a [u8],
     mapping: InLines,
-    digests: &'a [Digest],
+    keys: &'a dyn Hashes,
     found: &'a mut [bool],
 }
 
@@ -43,6 +43,7 @@ impl Kernel for Lookup<'_> {
         let (rows, each) = (self.rows, self.mapping.each);
         match (&rows.sieve, self.mapping.lines) {
             // A number that is known lets the compiler do without loops.
+            (Some(sieve), 1) => self.ask::<1, _, I>(isa, Sieved(isa, isa.sieve(sieve, each))),
             (Some(sieve), 2) => self.ask::<2, _, I>(isa, Sieved(isa, isa.sieve(sieve, each))),
             (Some(sieve), _) => self.ask::<0, _, I>(isa, Sieved(isa, isa.sieve(sieve, each))),
             (None, _) => self.ask::<0, _, I>(isa, ByRows(rows, each)),
@@ -54,14 +55,12 @@ impl Lookup<'_> {
     /// In so many lines a key, or in any number of them if it is zero.
     #[inline(always)]
     fn ask<const LINES: u32, A: Ask, I: Isa>(self, isa: I, ask: A) {
-        let Lookup { table, mut mapping, digests, found, .. } = self;
+        let Lookup { table, mut mapping, keys, found, .. } = self;
         if LINES > 0 {
             mapping.lines = LINES;
         }
         let bytes = table.len();
-        let steps = Find { ask, table, mapping, found, far: bytes > NEAR };
-        // Digests are keys that have been hashed: the seed is of no account.
-        batch::each_key(isa, Seed(0), digests, bytes, steps);
+        by_groups::<{ 2 * CHUNK }, _, _>(isa, keys, bytes, Find { ask, table, mapping, found });
     }
 }
 
@@ -98,36 +97,43 @@ impl Ask for ByRows<'_> {
     }
 }
 
-/// Asks for the lines of a key, and looks at its cells.
+/// Asks for the lines of keys, and looks at their cells.
 struct Find<'a, A> {
     ask: A,
     table: &'a [u8],
     mapping: InLines,
     found: &'a mut [bool],
-    far: bool,
 }
 
-impl<A: Ask> Steps for Find<'_, A> {
+/// A table of this many bytes is no longer in reach of one core alone.
+const SHARED: usize = 4 << 20;
+
+impl<A: Ask> Groups for Find<'_, A> {
+    const PACE: Pace = Pace { ask: GROUP, act: CHUNK, lag: CHUNK, from: SHARED };
     type Place = Digest;
     const NOWHERE: Digest = Digest(0);
 
     #[inline(always)]
-    fn approach(&mut self, digest: Digest, place: &mut Digest) {
-        if self.far {
-            self.mapping.prefetch(self.table, digest);
+    fn ask<I: Isa>(&mut self, _: I, digests: &[Digest], places: &mut [Digest]) {
+        places.copy_from_slice(digests);
+        if self.table.len() > NEAR {
+            for &digest in digests {
+                self.mapping.prefetch(self.table, digest);
+            }
         }
-        *place = digest;
     }
 
     #[inline(always)]
-    fn act(&mut self, key: usize, digest: &Digest) {
+    fn act<I: Isa>(&mut self, _: I, first: usize, digests: &[Digest]) {
         let lines = self.table.as_chunks::<LINE>().0;
-        let mut all = true;
-        for i in 0..self.mapping.lines {
-            let (line, word) = self.mapping.split(*digest, i);
-            all = all && self.ask.all_admit(&lines[line], word);
+        for (&digest, found) in digests.iter().zip(&mut self.found[first..]) {
+            let mut all = true;
+            for i in 0..self.mapping.lines {
+                let (line, word) = self.mapping.split(digest, i);
+                all = all && self.ask.all_admit(&lines[line], word);
+            }
+            *found = all;
         }
-        self.found[key] = all;
     }
 }
 

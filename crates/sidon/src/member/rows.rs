@@ -3,9 +3,13 @@
 //! A question is then two reads, the value and its row. Cells of up to eight bits and up to eight
 //! increments have rows.
 
-use super::{code::Code, octets, scattered, table::Table};
+use super::{
+    batch::{self, Hashes},
+    code::Code,
+    octets, scattered,
+    table::Table,
+};
 use crate::{
-    Digest,
     hash::spread,
     probe::{SIEVED_MAX, Sieve},
 };
@@ -44,12 +48,14 @@ impl Rows {
         self.rows[usize::from(value)] >> (increment % 8)
     }
 
-    /// Answers for each digest.
-    pub(super) fn contains_batch(&self, table: &Table, digests: &[Digest], found: &mut [bool]) {
-        assert_eq!(digests.len(), found.len(), "one answer a key");
+    /// Answers for each key.
+    pub(super) fn contains_keys(&self, table: &Table, keys: &dyn Hashes, found: &mut [bool]) {
         match table.in_lines {
-            Some(mapping) => octets::contains_batch(self, table, mapping, digests, found),
-            None => scattered::contains_batch(self, table, digests, found),
+            Some(mapping) => octets::contains_keys(self, table, mapping, keys, found),
+            None => batch::runs(keys, |first, digests| {
+                let found = &mut found[first..first + digests.len()];
+                scattered::contains_batch(self, table, digests, found);
+            }),
         }
     }
 }

@@ -6,10 +6,9 @@ use super::{
 };
 use crate::{
     Digest, Refused,
-    member::batch::{CHUNK, GROUP, Groups, Hashes, NEAR, Pace, by_groups},
+    member::batch::{CHUNK, DEEP, GROUP, Groups, Hashes, NEAR, Pace, by_groups},
     probe::{self, Isa, Kernel, LINE},
 };
-use std::ops::Range;
 
 impl Backyard {
     pub(super) fn insert_keys(
@@ -17,7 +16,7 @@ impl Backyard {
         keys: &dyn Hashes,
         refused: &mut dyn FnMut(usize, Refused),
     ) {
-        probe::dispatch(Walk::new(keys, Enter { filter: self, refused, before: 0, failed: 0 }));
+        probe::dispatch(Walk { keys, act: Enter { filter: self, refused, before: 0, failed: 0 } });
     }
 
     pub(super) fn remove_keys(
@@ -25,15 +24,15 @@ impl Backyard {
         keys: &dyn Hashes,
         refused: &mut dyn FnMut(usize, Refused),
     ) {
-        probe::dispatch(Walk::new(keys, Leave { filter: self, refused }));
+        probe::dispatch(Walk { keys, act: Leave { filter: self, refused } });
     }
 
     pub(super) fn contains_keys(&self, keys: &dyn Hashes, found: &mut [bool]) {
-        probe::dispatch(Walk::new(keys, Find { filter: self, found }));
+        probe::dispatch(Walk { keys, act: Find { filter: self, found } });
     }
 
     pub(super) fn count_keys(&self, keys: &dyn Hashes, counts: &mut [u64]) {
-        probe::dispatch(Walk::new(keys, Count { filter: self, counts }));
+        probe::dispatch(Walk { keys, act: Count { filter: self, counts } });
     }
 }
 
@@ -49,39 +48,32 @@ trait Act {
     fn behind(&mut self, first: usize, i: usize, place: Place);
 }
 
-/// A loop over keys, which remembers their places.
+/// A loop over keys.
 struct Walk<'a, A> {
     keys: &'a dyn Hashes,
     act: A,
-    places: [Place; RING],
-}
-
-const RING: usize = 2 * CHUNK;
-
-impl<'a, A: Act> Walk<'a, A> {
-    fn new(keys: &'a dyn Hashes, act: A) -> Self {
-        Walk { keys, act, places: [Place::NOWHERE; RING] }
-    }
 }
 
 impl<A: Act> Kernel for Walk<'_, A> {
     type Output = ();
 
     #[inline(always)]
-    fn run<I: Isa>(mut self, isa: I) {
-        let (keys, bytes) = (self.keys, self.act.filter().front.bytes().len());
-        by_groups(isa, keys, bytes, &mut self);
+    fn run<I: Isa>(self, isa: I) {
+        let bytes = self.act.filter().front.bytes().len();
+        by_groups::<{ 2 * CHUNK }, _, _>(isa, self.keys, bytes, self);
     }
 }
 
 impl<A: Act> Groups for Walk<'_, A> {
-    const PACE: Pace = Pace { ask: GROUP, act: CHUNK, lag: CHUNK, ring: RING };
+    const PACE: Pace = Pace { ask: GROUP, act: CHUNK, lag: CHUNK, from: DEEP };
+    type Place = Place;
+    const NOWHERE: Place = Place::NOWHERE;
 
     #[inline(always)]
-    fn ask<I: Isa>(&mut self, _: I, at: usize, digests: &[Digest]) {
+    fn ask<I: Isa>(&mut self, _: I, digests: &[Digest], places: &mut [Place]) {
         let Backyard { shape, front, .. } = self.act.filter();
         let (lines, bytes) = (shape.lines, front.bytes());
-        for (&digest, place) in digests.iter().zip(&mut self.places[at..]) {
+        for (&digest, place) in digests.iter().zip(places) {
             *place = Place::of(digest, lines);
             if bytes.len() > NEAR {
                 probe::prefetch(bytes, place.line() * LINE);
@@ -90,8 +82,7 @@ impl<A: Act> Groups for Walk<'_, A> {
     }
 
     #[inline(always)]
-    fn act<I: Isa>(&mut self, isa: I, first: usize, at: Range<usize>) {
-        let places = &self.places[at];
+    fn act<I: Isa>(&mut self, isa: I, first: usize, places: &[Place]) {
         let mut left = self.act.at_lines(isa, first, places);
         while left != 0 {
             let i = left.trailing_zeros() as usize;

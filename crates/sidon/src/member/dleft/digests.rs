@@ -14,10 +14,9 @@ use crate::{
     Digest, Refused,
     cells::bucket::Layout,
     left::ANY,
-    member::batch::{CHUNK, GROUP, Groups, Hashes, NEAR, Pace, by_groups},
+    member::batch::{CHUNK, DEEP, GROUP, Groups, Hashes, NEAR, Pace, by_groups},
     probe::{self, BASE, Isa, Kernel},
 };
-use std::ops::Range;
 
 /// Runs a body with the layout of a shape and the number of its subtables, as far as there is code
 /// of its own for them.
@@ -129,7 +128,7 @@ impl DLeft {
     ) {
         with_shape!(self.shape, |layout, D| {
             let act = Enter { filter: self, refused };
-            probe::dispatch(Walk::<_, _, D>::new(layout, keys, act));
+            probe::dispatch(Walk::<_, _, D> { layout, keys, act });
         });
     }
 
@@ -140,21 +139,21 @@ impl DLeft {
     ) {
         with_shape!(self.shape, |layout, D| {
             let act = Leave { filter: self, refused };
-            probe::dispatch(Walk::<_, _, D>::new(layout, keys, act));
+            probe::dispatch(Walk::<_, _, D> { layout, keys, act });
         });
     }
 
     pub(super) fn contains_keys(&self, keys: &dyn Hashes, found: &mut [bool]) {
         with_shape!(self.shape, |layout, D| {
             let act = Find { filter: self, found };
-            probe::dispatch(Walk::<_, _, D>::new(layout, keys, act));
+            probe::dispatch(Walk::<_, _, D> { layout, keys, act });
         });
     }
 
     pub(super) fn count_keys(&self, keys: &dyn Hashes, counts: &mut [u64]) {
         with_shape!(self.shape, |layout, D| {
             let act = Count { filter: self, counts };
-            probe::dispatch(Walk::<_, _, D>::new(layout, keys, act));
+            probe::dispatch(Walk::<_, _, D> { layout, keys, act });
         });
     }
 }
@@ -173,42 +172,36 @@ trait Act {
     );
 }
 
-/// A loop over keys, which remembers their images.
+/// A loop over keys.
 struct Walk<'a, L, A, const D: usize> {
     layout: L,
     keys: &'a dyn Hashes,
     act: A,
-    images: [[u64; D]; CHUNK],
-}
-
-impl<'a, L, A, const D: usize> Walk<'a, L, A, D> {
-    fn new(layout: L, keys: &'a dyn Hashes, act: A) -> Self {
-        Walk { layout, keys, act, images: [[0; D]; CHUNK] }
-    }
 }
 
 impl<L: Layout, A: Act, const D: usize> Kernel for Walk<'_, L, A, D> {
     type Output = ();
 
     #[inline(always)]
-    fn run<I: Isa>(mut self, isa: I) {
-        let (keys, bytes) = (self.keys, self.act.filter().table.memory.bytes().len());
-        by_groups(isa, keys, bytes, &mut self);
+    fn run<I: Isa>(self, isa: I) {
+        let bytes = self.act.filter().table.memory.bytes().len();
+        by_groups::<CHUNK, _, _>(isa, self.keys, bytes, self);
     }
 }
 
 impl<L: Layout, A: Act, const D: usize> Groups for Walk<'_, L, A, D> {
-    const PACE: Pace = Pace { ask: GROUP, act: GROUP, lag: 2 * GROUP, ring: CHUNK };
+    const PACE: Pace = Pace { ask: GROUP, act: GROUP, lag: 2 * GROUP, from: DEEP };
+    type Place = [u64; D];
+    const NOWHERE: [u64; D] = [0; D];
 
     #[inline(always)]
-    fn ask<I: Isa>(&mut self, isa: I, at: usize, digests: &[Digest]) {
-        let images = &mut self.images[at..at + digests.len()];
+    fn ask<I: Isa>(&mut self, isa: I, digests: &[Digest], images: &mut [[u64; D]]) {
         isa.apart(Approach { layout: self.layout, filter: self.act.filter(), digests, images });
     }
 
     #[inline(always)]
-    fn act<I: Isa>(&mut self, isa: I, first: usize, at: Range<usize>) {
-        self.act.act(isa, self.layout, first, &self.images[at]);
+    fn act<I: Isa>(&mut self, isa: I, first: usize, images: &[[u64; D]]) {
+        self.act.act(isa, self.layout, first, images);
     }
 }
 
