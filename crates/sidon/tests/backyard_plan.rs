@@ -39,7 +39,7 @@ fn planned_lines_take_their_keys_and_pass_strangers_as_planned() {
     let mut found = vec![false; n];
     filter.contains_batch(&strangers, &mut found);
     assert_rate(found.into_iter().filter(|&found| found).count(), n, rate);
-    // Some 2,400 keys in the back, with a standard deviation of about a hundred.
+    // Some 2,250 keys in the back, with a standard deviation of about a hundred.
     assert_close(filter.spilled() as f64, plan::backyard_spilled(shape, keys), 0.25);
 }
 

@@ -1,7 +1,9 @@
 //! Buckets of cells in a few subtables: what is under [`member::DLeft`](crate::member::DLeft) and
-//! [`state::Fingerprint`](crate::state::Fingerprint).
+//! [`state::Fingerprint`](crate::state::Fingerprint), and behind the lines of
+//! [`member::Backyard`](crate::member::Backyard).
 //!
-//! A fingerprint has one bucket in each subtable and stands in at most one cell of them. A cell
+//! A fingerprint has one bucket in each subtable. Whether it stands in more than one cell of them is its
+//! owner's to say: a flow does not, a line of keys does. A cell
 //! holds the remainder and some low bits, which belong to whoever owns the table: copies of a key,
 //! or the state of a flow.
 //! ```text
@@ -413,8 +415,7 @@ impl Table {
         found
     }
 
-    /// The first cell that holds the key's remainder, and how many there are: at most one, unless
-    /// placing is independent.
+    /// The first cell that holds the key's remainder, and how many there are.
     #[inline(always)]
     pub(crate) fn find<const D: usize, I: Isa, L: Layout>(
         &self,

@@ -142,20 +142,22 @@ pub(crate) trait Groups {
     fn act<I: Isa>(&mut self, isa: I, first: usize, places: &[Self::Place]);
 }
 
-/// How many keys are taken at a time, each a divisor of [`CHUNK`] or a multiple.
+/// How many keys are taken at a time, where a batch is taken so.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pace {
-    /// Keys asked for at a time, and keys acted on.
+    /// Keys asked for at a time, a part of [`CHUNK`].
     pub(crate) ask: usize,
+    /// Keys acted on at a time: whole groups of those asked for, at most a chunk.
     pub(crate) act: usize,
-    /// How many acting is behind asking: long enough for memory to answer.
+    /// How many acting is behind asking, in whole groups: long enough for memory to answer.
     pub(crate) lag: usize,
     /// From how many bytes on a table is taken so. Smaller ones are best taken a chunk at a time.
     pub(crate) from: usize,
 }
 
 /// Takes all keys through both steps, in order, in the way that suits a table of so many bytes. `RING`
-/// places are remembered, whole chunks of them and no fewer than are under way.
+/// places are remembered, whole chunks of them and no fewer than are under way. [`each_key`] does so for
+/// keys that are hashed one by one.
 #[inline(always)]
 pub(crate) fn by_groups<const RING: usize, I: Isa, G: Groups>(
     isa: I,
@@ -163,7 +165,11 @@ pub(crate) fn by_groups<const RING: usize, I: Isa, G: Groups>(
     bytes: usize,
     mut groups: G,
 ) {
-    const { assert!(RING.is_multiple_of(CHUNK) && RING >= G::PACE.act + G::PACE.lag) };
+    const {
+        let Pace { ask, act, lag, .. } = G::PACE;
+        assert!(CHUNK.is_multiple_of(ask) && act.is_multiple_of(ask) && lag.is_multiple_of(ask));
+        assert!(CHUNK.is_multiple_of(act) && RING.is_multiple_of(CHUNK) && RING >= act + lag);
+    }
     let Pace { mut ask, mut act, mut lag, from } = G::PACE;
     if bytes < from {
         (ask, act, lag) = (CHUNK, CHUNK, 0);

@@ -9,7 +9,7 @@
 //! | [`Bh`] | yes | k lines | 29 |
 //! | [`Multilayer`] | yes | k lines | 20 |
 //! | [`DLeft`] | yes | 2 lines | 11 to 18 |
-//! | [`Backyard`] | yes | one line | 21 |
+//! | [`Backyard`] | yes | one line, rarely more | 22 |
 
 pub mod backyard;
 pub(crate) mod batch;

@@ -60,7 +60,7 @@ impl Lookup<'_> {
             mapping.lines = LINES;
         }
         let bytes = table.len();
-        by_groups::<{ 2 * CHUNK }, _, _>(isa, keys, bytes, Find { ask, table, mapping, found });
+        by_groups::<CHUNK, _, _>(isa, keys, bytes, Find { ask, table, mapping, found });
     }
 }
 
@@ -105,11 +105,11 @@ struct Find<'a, A> {
     found: &'a mut [bool],
 }
 
-/// A table of this many bytes is no longer in reach of one core alone.
+/// A table of this many bytes is not in the core's own cache.
 const SHARED: usize = 4 << 20;
 
 impl<A: Ask> Groups for Find<'_, A> {
-    const PACE: Pace = Pace { ask: GROUP, act: CHUNK, lag: CHUNK, from: SHARED };
+    const PACE: Pace = Pace { ask: GROUP, act: GROUP, lag: 2 * GROUP, from: SHARED };
     type Place = Digest;
     const NOWHERE: Digest = Digest(0);
 

@@ -2,7 +2,7 @@
 
 use super::{
     Backyard,
-    line::{Line, Place, ask_behind, find},
+    line::{self, Line, Place, ask_behind, find},
 };
 use crate::{
     Digest, Refused,
@@ -36,10 +36,11 @@ impl Backyard {
     }
 }
 
-/// What is done with up to 32 keys whose lines have come, in two steps: what their lines suffice for, and
-/// then what is behind them is needed for, which has been asked for meanwhile. Keys of one line keep their
-/// order: as long as one waits for what is behind, so do those that come after it. A trait and not a
-/// closure, so that it is inlined into the loop and compiled for its instruction set.
+/// What is done with up to 32 keys whose lines have come, in two steps: first what their lines suffice for,
+/// then what else is needed for, which has been asked for meanwhile. The result is that of one key after
+/// the other: while a key waits for what is behind its line, so does every later key of that line that it
+/// could make a difference to. A trait and not a closure, so that it is inlined into the loop and compiled
+/// for its instruction set.
 trait Act {
     fn filter(&self) -> &Backyard;
     /// Acts on keys from the one of this index on, and says for which more is needed, a bit for each.
@@ -107,7 +108,7 @@ impl Act for Find<'_> {
     #[inline(always)]
     fn at_lines<I: Isa>(&mut self, isa: I, first: usize, places: &[Place]) -> u32 {
         let Backyard { front, back, .. } = self.filter;
-        let (lines, mut left) = (front.bytes().as_chunks().0, 0);
+        let (lines, mut left) = (line::all(front), 0);
         let found = &mut self.found[first..first + places.len()];
         for (i, (&place, found)) in places.iter().zip(found).enumerate() {
             let line = Line(&lines[place.line()]);
@@ -140,7 +141,7 @@ impl Act for Count<'_> {
     #[inline(always)]
     fn at_lines<I: Isa>(&mut self, isa: I, first: usize, places: &[Place]) -> u32 {
         let Backyard { front, back, .. } = self.filter;
-        let lines = front.bytes().as_chunks().0;
+        let lines = line::all(front);
         for (&place, copies) in places.iter().zip(&mut self.counts[first..]) {
             *copies = Line(&lines[place.line()]).count(isa, place, back);
         }
@@ -170,7 +171,7 @@ impl Act for Enter<'_> {
     fn at_lines<I: Isa>(&mut self, isa: I, _: usize, places: &[Place]) -> u32 {
         let Backyard { front, back, stored, .. } = &mut *self.filter;
         (self.before, self.failed) = (*stored, 0);
-        let (lines, mut left) = (front.bytes_mut().as_chunks_mut().0, 0u32);
+        let (lines, mut left) = (line::all_mut(front), 0u32);
         for (i, &place) in places.iter().enumerate() {
             if !Line(&mut lines[place.line()]).insert_here(isa, place) {
                 left |= 1 << i;
@@ -206,11 +207,14 @@ impl Act for Leave<'_> {
     #[inline(always)]
     fn at_lines<I: Isa>(&mut self, isa: I, _: usize, places: &[Place]) -> u32 {
         let Backyard { front, back, stored, .. } = &mut *self.filter;
-        let (lines, mut left) = (front.bytes_mut().as_chunks_mut().0, 0u32);
+        let (lines, mut left) = (line::all_mut(front), 0u32);
         for (i, &place) in places.iter().enumerate() {
-            if !Line(&mut lines[place.line()]).remove_here(isa, place) {
+            let mut line = Line(&mut lines[place.line()]);
+            if !line.remove_here(isa, place) {
                 left |= 1 << i;
-                ask_behind(back, place);
+                if line.look().spilled() != 0 {
+                    ask_behind(back, place);
+                }
             }
         }
         *stored -= places.len() as u64 - u64::from(left.count_ones());

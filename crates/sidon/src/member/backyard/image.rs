@@ -2,7 +2,7 @@
 
 use super::{
     Backyard, Line, Place, Shape,
-    line::{CELLS, VALUES},
+    line::{CELLS, VALUES, classes},
 };
 use crate::{
     Malformed, Seed,
@@ -43,15 +43,17 @@ impl Backyard {
         if cells.iter().any(|&cell| u32::from_le_bytes(cell) & beyond != 0) {
             return None;
         }
-        let (mut behind, mut spilled) = (vec![0; self.shape.lines as usize], 0);
+        let mut spilled = 0;
         for (line, low) in self.back.cells() {
-            let known = behind.get_mut(line as usize).filter(|_| low < VALUES)?;
-            *known |= Place::of_cell(line, low).class();
+            if line >= self.shape.lines || low >= VALUES {
+                return None;
+            }
             spilled += 1;
         }
         let mut stored = spilled;
-        for (line, &behind) in self.lines().iter().zip(&behind) {
+        for (i, line) in (0..).zip(self.lines()) {
             let in_use = Line(line).values().count() as u64;
+            let behind = classes(&self.back, &Place::new(i, 0).buckets(&self.back));
             if Line(line).spilled() != behind || (behind > 0 && in_use < CELLS.into()) {
                 return None;
             }

@@ -2,7 +2,10 @@
 
 use crate::{
     Digest,
-    cells::bucket::{Lanes, Layout},
+    cells::{
+        Memory,
+        bucket::{Lanes, Layout},
+    },
     hash::spread,
     left::{Place as Bucket, Spot, Table},
     member::batch::NEAR,
@@ -15,11 +18,13 @@ pub const CELLS: u32 = 31;
 pub(super) const VALUES: u64 = 65_535;
 
 /// Bits of a cell's mark, and the marks of all cells of a line.
-const SPAN: u32 = 2;
+const SPAN: u32 = <Lanes<u16, LINE> as Layout>::SPAN;
 const MARKS: u64 = u64::MAX >> SPAN;
 
-/// A bucket of the back: 16 cells of 32 bits.
-const BACK: Lanes<u32, 64> = Lanes::NEW;
+/// A bucket of the back fills a line.
+const BACK: Lanes<u32, LINE> = Lanes::NEW;
+pub(super) const BACK_WIDTH: u32 = u32::BITS;
+pub(super) const BACK_CELLS: u32 = LINE as u32 * 8 / BACK_WIDTH;
 
 /// Where a key belongs: the line in the upper bits, the value in the lower 16.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,7 +77,7 @@ impl Place {
     }
 
     /// The buckets of its line in the back.
-    fn buckets(self, back: &Table) -> [Bucket; 2] {
+    pub(super) fn buckets(self, back: &Table) -> [Bucket; 2] {
         back.places_of(self.0 >> 16)
     }
 }
@@ -130,7 +135,7 @@ impl Line<&[u8; LINE]> {
 
 impl Line<&mut [u8; LINE]> {
     #[inline(always)]
-    fn look(&self) -> Line<&[u8; LINE]> {
+    pub(super) fn look(&self) -> Line<&[u8; LINE]> {
         Line(self.0)
     }
 
@@ -222,8 +227,20 @@ impl Line<&mut [u8; LINE]> {
     }
 }
 
+/// All lines of a front.
+#[inline(always)]
+pub(super) fn all(front: &Memory) -> &[[u8; LINE]] {
+    front.bytes().as_chunks().0
+}
+
+/// The same, to change.
+#[inline(always)]
+pub(super) fn all_mut(front: &mut Memory) -> &mut [[u8; LINE]] {
+    front.bytes_mut().as_chunks_mut().0
+}
+
 /// The classes of the keys of a line that are in the back.
-fn classes(back: &Table, buckets: &[Bucket; 2]) -> u16 {
+pub(super) fn classes(back: &Table, buckets: &[Bucket; 2]) -> u16 {
     let mut classes = 0;
     for &bucket in buckets {
         let bytes = &back.memory.bytes()[bucket.offset..];

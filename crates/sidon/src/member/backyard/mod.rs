@@ -13,8 +13,9 @@
 //! and went, and most lines have none there. A stranger reads its line, and the back if keys of its
 //! class were spilled from it: one in ninety, where lines hold 24 keys on average.
 //!
-//! There are no counters: a copy takes a cell of its own, and no more than 63 copies find one. A stranger passes if it shares line and value with a member: `n / (lines * 65535)`, since a
-//! spilled key keeps both.
+//! There are no counters: a copy takes a cell of its own, and no more than 63 copies find one. A stranger
+//! passes if it shares line and value with a member: `n / (lines * 65535)`, since a spilled key keeps
+//! both.
 //!
 //! A front with a back behind is from Arbitman, Naor and Segev, "Backyard cuckoo hashing" (FOCS 2010);
 //! a block that knows what has left it, from Breslow and Jayasena, "Morton filters" (VLDB 2018). The
@@ -137,11 +138,11 @@ impl Backyard {
 
     #[inline(always)]
     fn lines(&self) -> &[[u8; LINE]] {
-        &self.front.bytes().as_chunks().0[..self.shape.lines as usize]
+        &line::all(&self.front)[..self.shape.lines as usize]
     }
 
     fn insert_at(&mut self, place: Place) -> Result<(), Refused> {
-        let line = &mut self.front.bytes_mut().as_chunks_mut().0[place.line()];
+        let line = &mut line::all_mut(&mut self.front)[place.line()];
         if !Line(line).insert(BASE, place, &mut self.back) {
             return Err(self.shape.full(self.stored));
         }
@@ -150,7 +151,7 @@ impl Backyard {
     }
 
     fn remove_at(&mut self, place: Place) -> Result<(), Refused> {
-        let line = &mut self.front.bytes_mut().as_chunks_mut().0[place.line()];
+        let line = &mut line::all_mut(&mut self.front)[place.line()];
         if !Line(line).remove(BASE, place, &mut self.back) {
             return Err(Refused::NotStored);
         }
@@ -208,7 +209,8 @@ impl<K: Key + ?Sized> Contains<K> for Backyard {
 }
 
 impl Merge for Backyard {
-    /// Inserts every stored fingerprint of the other, each as often as it is there.
+    /// Inserts every stored fingerprint of the other, each as often as it is there. The two may differ in
+    /// how many lines share a bucket of the back.
     fn merge(&mut self, other: &Self) -> Result<(), Refused> {
         same("seed", self.seed == other.seed)?;
         same("lines", self.shape.lines == other.shape.lines)?;

@@ -1,6 +1,6 @@
 //! The integers that fix a filter with a back.
 
-use super::line::{CELLS, VALUES};
+use super::line::{BACK_CELLS, BACK_WIDTH, CELLS, VALUES};
 use crate::{
     Infeasible, Refused,
     left::{Form, Moves, Placing},
@@ -10,9 +10,8 @@ use crate::{
 /// The most lines, as a power of two, that share a bucket of the back.
 pub const SHARING_MOST: u32 = 15;
 
-/// Subtables of the back, and cells of its buckets.
+/// Subtables of the back.
 const SUBTABLES: u32 = 2;
-const BACK_CELLS: u32 = 16;
 /// Bits of a value.
 const VALUE_BITS: u32 = 16;
 
@@ -31,6 +30,9 @@ impl Shape {
     pub fn back_cells(&self) -> u64 {
         self.back().all_cells()
     }
+
+    /// The most keys that a line and its two buckets of the back hold.
+    pub const LINE_MOST: u32 = CELLS + SUBTABLES * BACK_CELLS;
 
     /// The cells of front and back.
     pub fn all_cells(&self) -> u64 {
@@ -66,7 +68,7 @@ impl Shape {
             subtables: SUBTABLES,
             buckets: self.lines.div_ceil(1 << self.sharing),
             cells: BACK_CELLS,
-            width: 32,
+            width: BACK_WIDTH,
             remainder: self.sharing,
             low: VALUE_BITS,
             moves: Moves::Search(256),

@@ -56,8 +56,10 @@ fn is_its_twin(mut filter: Backyard, universe: u64, rounds: u32) -> u64 {
         filter.count_batch(&keys, &mut counted);
         assert_eq!(counted, counts);
         for ((key, &count), found) in keys.iter().zip(&counts).zip(found) {
-            assert_eq!((filter.count(key), filter.contains(key), found), (count, count > 0, found));
-            assert_eq!(found, count > 0);
+            assert_eq!(
+                (filter.count(key), filter.contains(key), found),
+                (count, count > 0, count > 0)
+            );
         }
 
         let (insert, batch) = (rng.below(5) < 3, rng.below(4) > 0);
@@ -142,8 +144,7 @@ fn a_merge_that_does_not_fit_changes_nothing() {
         if i % 3 == 0 { &mut left } else { &mut right }.insert(&key).unwrap();
     }
     let before = left.to_bytes();
-    let small = filter(2, 1);
-    left.merge(&small).unwrap();
+    left.merge(&filter(2, 1)).unwrap();
     assert_eq!(left.to_bytes(), before);
     left.merge(&right).unwrap();
     assert_eq!(left.stored(), 90);
