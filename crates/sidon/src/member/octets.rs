@@ -60,7 +60,7 @@ impl Lookup<'_> {
             mapping.lines = LINES;
         }
         let bytes = table.len();
-        by_groups::<CHUNK, _, _>(isa, keys, bytes, Find { ask, table, mapping, found });
+        by_groups::<{ 2 * CHUNK }, _, _>(isa, keys, bytes, Find { ask, table, mapping, found });
     }
 }
 
@@ -109,7 +109,7 @@ struct Find<'a, A> {
 const SHARED: usize = 4 << 20;
 
 impl<A: Ask> Groups for Find<'_, A> {
-    const PACE: Pace = Pace { ask: GROUP, act: GROUP, lag: 2 * GROUP, from: SHARED };
+    const PACE: Pace = Pace { ask: GROUP, act: CHUNK, lag: CHUNK, from: SHARED };
     type Place = Digest;
     const NOWHERE: Digest = Digest(0);
 
