@@ -151,7 +151,8 @@ fn as_lines(target: Target) -> Result<variable::Shape> {
     Ok(variable::Shape { counters, hashes, width: 8, increments, overflow, spread })
 }
 
-/// The same number of counters, all of a key in one line: fewer strangers pass even so.
+/// The same number of counters, all of a key in one line, and of the hashes that are looked at side by side
+/// the number with the lowest rate: fewer strangers pass even so.
 fn as_line(target: Target) -> Result<variable::Shape> {
     let shape = variable::Shape { spread: Spread::Lines(1), ..as_lines(target)? };
     let mut best = (f64::INFINITY, shape);
