@@ -23,35 +23,27 @@ trait Multi: Insert<u64> + Remove<u64> + Contains<u64> {
     fn reshape(&mut self, grow: bool) -> bool;
 }
 
-impl Multi for DLeft {
-    fn fingerprint(&self, key: u64) -> u64 {
-        self.fingerprint(&key)
-    }
-    fn count(&self, key: u64) -> u64 {
-        self.count(&key)
-    }
-    fn stored(&self) -> u64 {
-        self.stored()
-    }
-    fn reshape(&mut self, grow: bool) -> bool {
-        if grow { self.grow().is_ok() } else { self.shrink().is_ok() }
-    }
+macro_rules! multi {
+    ($name:ident, |$filter:ident, $grow:ident| $reshape:expr) => {
+        impl Multi for $name {
+            fn fingerprint(&self, key: u64) -> u64 {
+                self.fingerprint(&key)
+            }
+            fn count(&self, key: u64) -> u64 {
+                self.count(&key)
+            }
+            fn stored(&self) -> u64 {
+                self.stored()
+            }
+            fn reshape(&mut self, $grow: bool) -> bool {
+                let $filter = self;
+                $reshape
+            }
+        }
+    };
 }
-
-impl Multi for Backyard {
-    fn fingerprint(&self, key: u64) -> u64 {
-        self.fingerprint(&key)
-    }
-    fn count(&self, key: u64) -> u64 {
-        self.count(&key)
-    }
-    fn stored(&self) -> u64 {
-        self.stored()
-    }
-    fn reshape(&mut self, _: bool) -> bool {
-        false
-    }
-}
+multi!(DLeft, |filter, grow| if grow { filter.grow() } else { filter.shrink() }.is_ok());
+multi!(Backyard, |_filter, _grow| false);
 
 /// How often a run met each of these.
 #[derive(Debug, Default)]
