@@ -5,33 +5,33 @@ use super::{
     line::{self, Line, Place, ask_behind, find},
 };
 use crate::{
-    Digest, Refused,
-    member::batch::{CHUNK, DEEP, GROUP, Groups, Hashes, NEAR, Pace, by_groups},
+    Key, Refused,
+    member::batch::{CHUNK, NEAR},
     probe::{self, Isa, Kernel, LINE},
 };
 
 impl Backyard {
-    pub(super) fn insert_keys(
+    pub(super) fn insert_keys<K: Key>(
         &mut self,
-        keys: &dyn Hashes,
+        keys: &[K],
         refused: &mut dyn FnMut(usize, Refused),
     ) {
         probe::dispatch(Walk { keys, act: Enter { filter: self, refused, before: 0, failed: 0 } });
     }
 
-    pub(super) fn remove_keys(
+    pub(super) fn remove_keys<K: Key>(
         &mut self,
-        keys: &dyn Hashes,
+        keys: &[K],
         refused: &mut dyn FnMut(usize, Refused),
     ) {
         probe::dispatch(Walk { keys, act: Leave { filter: self, refused } });
     }
 
-    pub(super) fn contains_keys(&self, keys: &dyn Hashes, found: &mut [bool]) {
+    pub(super) fn contains_keys<K: Key>(&self, keys: &[K], found: &mut [bool]) {
         probe::dispatch(Walk { keys, act: Find { filter: self, found } });
     }
 
-    pub(super) fn count_keys(&self, keys: &dyn Hashes, counts: &mut [u64]) {
+    pub(super) fn count_keys<K: Key>(&self, keys: &[K], counts: &mut [u64]) {
         probe::dispatch(Walk { keys, act: Count { filter: self, counts } });
     }
 }
@@ -49,46 +49,44 @@ trait Act {
     fn behind(&mut self, first: usize, i: usize, place: Place);
 }
 
-/// A loop over keys.
-struct Walk<'a, A> {
-    keys: &'a dyn Hashes,
+/// A loop over keys. It is compiled for every kind of them: one that hashes keys elsewhere, and is told
+/// their digests, takes half as long again.
+struct Walk<'a, K, A> {
+    keys: &'a [K],
     act: A,
 }
 
-impl<A: Act> Kernel for Walk<'_, A> {
+impl<K: Key, A: Act> Kernel for Walk<'_, K, A> {
     type Output = ();
 
     #[inline(always)]
-    fn run<I: Isa>(self, isa: I) {
-        let bytes = self.act.filter().front.bytes().len();
-        by_groups::<{ 2 * CHUNK }, _, _>(isa, self.keys, bytes, self);
-    }
-}
-
-impl<A: Act> Groups for Walk<'_, A> {
-    const PACE: Pace = Pace { ask: GROUP, act: CHUNK, lag: CHUNK, from: DEEP };
-    type Place = Place;
-    const NOWHERE: Place = Place::NOWHERE;
-
-    #[inline(always)]
-    fn ask<I: Isa>(&mut self, _: I, digests: &[Digest], places: &mut [Place]) {
-        let Backyard { shape, front, .. } = self.act.filter();
-        let (lines, bytes) = (shape.lines, front.bytes());
-        for (&digest, place) in digests.iter().zip(places) {
-            *place = Place::of(digest, lines);
-            if bytes.len() > NEAR {
-                probe::prefetch(bytes, place.line() * LINE);
+    fn run<I: Isa>(mut self, isa: I) {
+        let mut places = [Place::NOWHERE; CHUNK];
+        for (i, keys) in self.keys.chunks(CHUNK).enumerate() {
+            let places = &mut places[..keys.len()];
+            self.ask(isa, keys, places);
+            let mut left = self.act.at_lines(isa, i * CHUNK, places);
+            while left != 0 {
+                let key = left.trailing_zeros() as usize;
+                self.act.behind(i * CHUNK, key, places[key]);
+                left &= left - 1;
             }
         }
     }
+}
 
+impl<K: Key, A: Act> Walk<'_, K, A> {
+    /// Finds the places of keys, and asks for their lines if those are far.
     #[inline(always)]
-    fn act<I: Isa>(&mut self, isa: I, first: usize, places: &[Place]) {
-        let mut left = self.act.at_lines(isa, first, places);
-        while left != 0 {
-            let i = left.trailing_zeros() as usize;
-            self.act.behind(first, i, places[i]);
-            left &= left - 1;
+    fn ask<I: Isa>(&self, isa: I, keys: &[K], places: &mut [Place]) {
+        let Backyard { shape, seed, front, .. } = self.act.filter();
+        let (lines, bytes) = (shape.lines, front.bytes());
+        let far = bytes.len() > NEAR;
+        for (key, place) in keys.iter().zip(places) {
+            *place = Place::of(key.digest_by(isa, *seed), lines);
+            if far {
+                probe::prefetch(bytes, place.line() * LINE);
+            }
         }
     }
 }

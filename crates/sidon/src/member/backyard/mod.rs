@@ -30,7 +30,6 @@ mod shape;
 pub use line::CELLS;
 pub use shape::{SHARING_MOST, Shape};
 
-use super::batch::Unhashed;
 use crate::{
     Certainty, Digest, Infeasible, Key, Refused, Seed,
     cells::Memory,
@@ -111,7 +110,7 @@ impl Backyard {
     /// If the two slices differ in length.
     pub fn count_batch<K: Key>(&self, keys: &[K], counts: &mut [u64]) {
         assert_eq!(keys.len(), counts.len(), "one answer a key");
-        self.count_keys(&Unhashed { seed: self.seed, keys }, counts);
+        self.count_keys(keys, counts);
     }
 
     /// The stored fingerprints, each as often as it is stored: first those of the front, line by line.
@@ -170,7 +169,7 @@ impl<K: Key + ?Sized> Insert<K> for Backyard {
     where
         K: Sized,
     {
-        self.insert_keys(&Unhashed { seed: self.seed, keys }, refused);
+        self.insert_keys(keys, refused);
     }
 }
 
@@ -184,7 +183,7 @@ impl<K: Key + ?Sized> Remove<K> for Backyard {
     where
         K: Sized,
     {
-        self.remove_keys(&Unhashed { seed: self.seed, keys }, refused);
+        self.remove_keys(keys, refused);
     }
 }
 
@@ -200,7 +199,7 @@ impl<K: Key + ?Sized> Contains<K> for Backyard {
         K: Sized,
     {
         assert_eq!(keys.len(), found.len(), "one answer a key");
-        self.contains_keys(&Unhashed { seed: self.seed, keys }, found);
+        self.contains_keys(keys, found);
     }
 
     fn certainty(&self) -> Certainty {
