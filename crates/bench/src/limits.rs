@@ -7,16 +7,20 @@
 //! | `prefetched` | from a counter, 32 asked for at a time | what a batch can reach |
 //!
 //! On Sidon's memory, which asks for huge pages from 4 MiB on, and on a `Vec`'s ordinary ones.
+//!
+//! [`Reads`] is the last of them for a table of a given size, beside the structures of that size.
 
 use crate::{
     clock::ns_each,
     filter::CHUNK,
+    ours,
     report::{Row, Size},
     stats::Summary,
 };
 use anyhow::Result;
 use sidon::{
     cells::Memory,
+    plan::{self, Target},
     probe::{LINE, prefetch},
 };
 use sidon_kit::Rng;
@@ -86,10 +90,17 @@ fn round(table: &[u8], number: u64) -> [(&'static str, f64); 3] {
         let sum = |sum: u64, _| sum ^ read(table, rng.below(lines) as usize);
         black_box((0..READS).fold(0, sum));
     });
-    let mut picked = [0; CHUNK];
-    let prefetched = ns_each(READS, || {
+    let prefetched = prefetched::<CHUNK>(table, &mut rng);
+    [("chase", chase), ("independent", independent), ("prefetched", prefetched)]
+}
+
+/// A read of a line in a table, `LINES` asked for at a time.
+fn prefetched<const LINES: usize>(table: &[u8], rng: &mut Rng) -> f64 {
+    let lines = (table.len() / LINE) as u64;
+    let mut picked = [0; LINES];
+    ns_each(READS, || {
         let mut sum = 0;
-        for _ in 0..READS / CHUNK {
+        for _ in 0..READS / LINES {
             for line in &mut picked {
                 *line = rng.below(lines) as usize;
                 prefetch(table, *line * LINE);
@@ -97,8 +108,44 @@ fn round(table: &[u8], number: u64) -> [(&'static str, f64); 3] {
             sum = picked.iter().fold(sum, |sum, &line| sum ^ read(table, line));
         }
         black_box(sum);
-    });
-    [("chase", chase), ("independent", independent), ("prefetched", prefetched)]
+    })
+}
+
+/// Lines that are read for a key, of a table as large as some structure's.
+#[derive(Clone, Copy)]
+pub(crate) struct Reads {
+    /// Its name in tables, JSON and `--only`.
+    pub(crate) name: &'static str,
+    /// The bytes of the table for a target.
+    pub(crate) bytes: fn(Target) -> Result<u64>,
+    /// Nanoseconds for the lines of a key, those of [`CHUNK`] keys asked for at a time.
+    timed: fn(&[u8], &mut Rng) -> f64,
+}
+
+impl Reads {
+    /// One line, of as large a table as `backyard`'s; two, as `dleft`'s.
+    pub(crate) const ALL: [Reads; 2] = [
+        Reads {
+            name: "read_one_line",
+            bytes: |target| Ok(plan::backyard(target)?.bytes()),
+            timed: |table, rng| prefetched::<CHUNK>(table, rng),
+        },
+        Reads {
+            name: "read_two_lines",
+            bytes: |target| Ok(ours::fast(target).bytes()),
+            timed: |table, rng| 2.0 * prefetched::<{ 2 * CHUNK }>(table, rng),
+        },
+    ];
+
+    /// Nanoseconds a key, in a round of this number.
+    pub(crate) fn round(&self, target: Target, number: usize) -> Result<f64> {
+        let mut memory = Memory::zeroed((self.bytes)(target)?)?;
+        memory.bytes_mut().fill(1);
+        let mut rng = Rng::seeded(number as u64);
+        // The first time brings to the caches what they hold of it, as entering members does.
+        (self.timed)(memory.bytes(), &mut rng);
+        Ok((self.timed)(memory.bytes(), &mut rng))
+    }
 }
 
 #[inline(always)]

@@ -55,10 +55,13 @@ fn main() -> Result<ExitCode> {
     }
     let mut entries = filter::all();
     entries.retain(|entry| args.wants("member", entry.name));
-    for keys in if entries.is_empty() { Vec::new() } else { args.sizes() } {
+    let mut floors = limits::Reads::ALL.to_vec();
+    floors.retain(|floor| args.wants("member", floor.name));
+    let any = !entries.is_empty() || !floors.is_empty();
+    for keys in if any { args.sizes() } else { Vec::new() } {
         let target = Target { keys: keys.into(), false_positives: args.fpr };
         let rounds = rounds(member::usual_rounds(keys as usize, args.quick));
-        rows.extend(member::run(&entries, target, rounds, &mut notes)?);
+        rows.extend(member::run(&entries, &floors, target, rounds, &mut notes)?);
     }
     if zone::NAMES.iter().any(|name| args.wants("zone", name)) {
         rows.extend(zone::run(rounds(HASH_ROUNDS), |name| args.wants("zone", name))?);

@@ -3,6 +3,8 @@
 //! Round 1 of every structure, then round 2 of every structure: whatever slows the machine for a
 //! while slows all of them. A round builds the structure, runs every operation once and drops it,
 //! so that one table at a time is in memory.
+//!
+//! Among them are the reads of lines that such structures come down to, timed as the two questions are.
 //! ```text
 //! empty --insert members--> full --hits--> --misses--> --churn--> --remove newcomers--> done
 //! ```
@@ -10,6 +12,7 @@
 use crate::{
     clock::ns_each,
     filter::{CHUNK, Entry, Filter, Tuple},
+    limits::Reads,
     report::{Row, Size},
     stats::Summary,
     workload::{OPERATIONS, Workload},
@@ -41,6 +44,7 @@ pub(crate) fn usual_rounds(members: usize, quick: bool) -> usize {
 /// panics, is named in `notes` instead.
 pub(crate) fn run(
     entries: &[Entry],
+    floors: &[Reads],
     target: Target,
     rounds: usize,
     notes: &mut Vec<String>,
@@ -49,6 +53,7 @@ pub(crate) fn run(
     let mut work = Workload::seeded(WORKLOAD_SEED, members);
     let mut results: Vec<Vec<Round>> = entries.iter().map(|_| Vec::new()).collect();
     let mut failed = vec![false; entries.len()];
+    let mut reads = vec![Vec::new(); floors.len()];
     for number in 1..=rounds {
         eprintln!("member: {members} keys, round {number} of {rounds}");
         let strangers = work.strangers();
@@ -72,11 +77,32 @@ pub(crate) fn run(
             failed[i] = true;
             notes.push(format!("{} left out at {members} keys: {why}", entry.name));
         }
+        for (floor, times) in floors.iter().zip(&mut reads) {
+            times.push(floor.round(target, number)?);
+        }
     }
     let rows = entries.iter().zip(&results).flat_map(|(entry, rounds)| {
         if rounds.is_empty() { Vec::new() } else { summarise(entry, target, rounds) }
     });
-    Ok(rows.collect())
+    let mut rows: Vec<Row> = rows.collect();
+    for (floor, times) in floors.iter().zip(&reads) {
+        let bits_per_key = (floor.bytes)(target)? as f64 * 8.0 / target.keys as f64;
+        rows.extend(["contains_hit", "contains_miss"].map(|op| Row {
+            section: "member",
+            structure: floor.name.to_string(),
+            ours: false,
+            removes: false,
+            op,
+            size: Size::Keys(target.keys),
+            ns: Summary::of(times),
+            bits_per_key: Some(bits_per_key),
+            fpr: None,
+            lost: None,
+            overestimate: None,
+            ratio: BTreeMap::new(),
+        }));
+    }
+    Ok(rows)
 }
 
 /// What one structure did in one round.

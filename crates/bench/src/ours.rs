@@ -187,7 +187,7 @@ fn multilayer(target: Target, single: bool) -> Result<Box<dyn Filter>> {
 }
 
 /// Two subtables of 32-byte buckets, 12 of 16 cells in use: a false-positive rate of 0.15 %.
-fn fast(target: Target) -> dleft::Shape {
+pub(crate) fn fast(target: Target) -> dleft::Shape {
     dleft::Shape {
         subtables: 2,
         buckets: target.keys.div_ceil(24),
