@@ -70,6 +70,11 @@ pub trait Isa: Copy {
     /// from a bucket to a number.
     fn marks<L: Lane, const N: usize>(self, bucket: &[u8; N], value: L, set: L) -> u64;
 
+    /// For each of eight lines, whether one of its 16-bit lanes but the last holds the value of the same
+    /// index. And of those that do not, whether the value and the last lane add up to more than a lane
+    /// holds: a bit each.
+    fn eight_lines(self, lines: [&[u8; LINE]; 8], values: &[u16; 8]) -> ([bool; 8], u8);
+
     /// Whether one of the 4-bit cells of the line that `word` names is zero: cell `i` is named by
     /// the seven bits below the upper `7 * i`, for `i` below `cells`, at most [`NIBBLES_MAX`].
     fn any_nibble_zero(self, line: &[u8; LINE], word: u64, cells: u32) -> bool;
@@ -249,7 +254,8 @@ pub fn dispatch<K: Kernel>(kernel: K) -> K::Output {
     {
         match Avx2::detect() {
             Some(isa) => x86::run_avx2(isa, kernel),
-            None => kernel.run(Sse2::ALWAYS),
+            // Not inlined: its room on the stack is nothing to the other arm.
+            None => Sse2::ALWAYS.apart(kernel),
         }
     }
     #[cfg(not(target_arch = "x86_64"))]

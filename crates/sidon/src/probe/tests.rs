@@ -80,6 +80,25 @@ fn a_match_in_any_single_lane_is_that_lane() {
     check::<64>();
 }
 
+#[test]
+fn a_line_holds_a_value_in_any_lane_but_the_last() {
+    for lane in 0..LINE / 2 {
+        for which in 0..8 {
+            let mut lines = [[0u8; LINE]; 8];
+            lines[which][2 * lane..][..2].copy_from_slice(&0x8001u16.to_le_bytes());
+            let lines = lines.each_ref();
+            // In the last it is a number that adds up with others.
+            let last = lane == LINE / 2 - 1;
+            for value in [0x8001, 0x8000, 0x7fff, 0x7ffe] {
+                let held = [0, 1, 2, 3, 4, 5, 6, 7].map(|i| i == which && !last && value == 0x8001);
+                let beyond = u8::from(last && value >= 0x7fff) << which;
+                let answer = twins_agree!(|isa| isa.eight_lines(lines, &[value; 8]));
+                assert_eq!(answer, (held, beyond), "{lane} {which} {value:x}");
+            }
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn matches_agree_on_any_bucket(bytes in prop::array::uniform32(0u8..4), value in 0u32..0x0404_0404) {
@@ -116,6 +135,31 @@ proptest! {
         let mut fewer = line;
         fewer[byte] &= fewer[byte] - 1;
         prop_assert!(!twins_agree!(|isa| isa.line_contains(&fewer, choice)));
+    }
+
+    #[test]
+    fn eight_lines_agree_on_any_values(
+        cells in prop::collection::vec(0u16..400, 8 * 32),
+        values in prop::array::uniform8(0u16..400),
+        shift in prop::array::uniform8(0u32..9),
+    ) {
+        // Small numbers, so that some lines hold theirs; and moved up, so that some add up to too much.
+        let mut lines = [[0u8; LINE]; 8];
+        let mut values = values;
+        let (mut held, mut beyond) = ([false; 8], 0u8);
+        for i in 0..8 {
+            let cells = &cells[i * 32..][..32];
+            let cells: Vec<u16> = cells.iter().map(|cell| cell << shift[i]).collect();
+            values[i] <<= shift[i];
+            for (lane, cell) in lines[i].chunks_exact_mut(2).zip(&cells) {
+                lane.copy_from_slice(&cell.to_le_bytes());
+            }
+            held[i] = cells[..31].contains(&values[i]);
+            let carries = u32::from(values[i]) + u32::from(cells[31]) > 0xffff;
+            beyond |= u8::from(!held[i] && carries) << i;
+        }
+        let lines = lines.each_ref();
+        prop_assert_eq!(twins_agree!(|isa| isa.eight_lines(lines, &values)), (held, beyond));
     }
 
     #[test]

@@ -4,7 +4,10 @@
 //! instructions. A value of [`Sse2`] or [`Avx2`] is the proof that it has.
 
 use super::{Eight, Isa, Kernel, LINE, Lane, LineChoice, Portable, SALT, Sieve, portable};
-use std::arch::x86_64::*;
+use std::{
+    arch::x86_64::*,
+    sync::atomic::{AtomicU8, Ordering},
+};
 
 /// SSE2, which every x86-64 processor has.
 #[derive(Debug, Clone, Copy)]
@@ -23,13 +26,31 @@ impl Avx2 {
     /// The proof, if this processor has the instructions.
     #[inline]
     pub fn detect() -> Option<Self> {
-        let all = is_x86_feature_detected!("avx2")
-            && is_x86_feature_detected!("bmi1")
-            && is_x86_feature_detected!("bmi2")
-            && is_x86_feature_detected!("lzcnt")
-            && is_x86_feature_detected!("popcnt")
-            && is_x86_feature_detected!("aes");
-        all.then_some(Avx2(()))
+        // Six questions in one, since every batch asks.
+        static FOUND: AtomicU8 = AtomicU8::new(UNASKED);
+        const UNASKED: u8 = 0;
+        const YES: u8 = 1;
+        const NO: u8 = 2;
+
+        #[cold]
+        #[inline(never)]
+        fn ask() -> u8 {
+            let all = is_x86_feature_detected!("avx2")
+                && is_x86_feature_detected!("bmi1")
+                && is_x86_feature_detected!("bmi2")
+                && is_x86_feature_detected!("lzcnt")
+                && is_x86_feature_detected!("popcnt")
+                && is_x86_feature_detected!("aes");
+            let found = if all { YES } else { NO };
+            FOUND.store(found, Ordering::Relaxed);
+            found
+        }
+
+        let found = match FOUND.load(Ordering::Relaxed) {
+            UNASKED => ask(),
+            found => found,
+        };
+        (found == YES).then_some(Avx2(()))
     }
 }
 
@@ -178,6 +199,11 @@ impl Isa for Sse2 {
             }
         }
         marks
+    }
+
+    #[inline(always)]
+    fn eight_lines(self, lines: [&[u8; LINE]; 8], values: &[u16; 8]) -> ([bool; 8], u8) {
+        Portable.eight_lines(lines, values)
     }
 
     #[inline(always)]
@@ -387,6 +413,42 @@ impl Isa for Avx2 {
     }
 
     #[inline(always)]
+    fn eight_lines(self, lines: [&[u8; LINE]; 8], values: &[u16; 8]) -> ([bool; 8], u8) {
+        let mut last = [0; 8];
+        // SAFETY: a value of `Avx2` proves AVX2; `load256` checks its own bounds; `values` and `last` have
+        // the 16 bytes that are read, and the loads allow any alignment.
+        unsafe {
+            let zero = _mm_setzero_si128();
+            let mut equal = [_mm256_setzero_si256(); 8];
+            for i in 0..8 {
+                // Two parts of sixteen lanes that overlap in one leave out the last.
+                let wanted = _mm256_set1_epi16(values[i] as i16);
+                let lower = _mm256_cmpeq_epi16(load256(lines[i], 0), wanted);
+                let upper = _mm256_cmpeq_epi16(load256(lines[i], LINE / 2 - 2), wanted);
+                equal[i] = _mm256_or_si256(lower, upper);
+                let [.., low, high] = *lines[i];
+                last[i] = u16::from_le_bytes([low, high]);
+            }
+            let [a, b, c, d, e, f, g, h] = equal;
+            let held = _mm_packs_epi32(four_any([a, b, c, d]), four_any([e, f, g, h]));
+            let absent = _mm_cmpeq_epi16(held, zero);
+            let values = _mm_loadu_si128(values.as_ptr().cast());
+            let last = _mm_loadu_si128(last.as_ptr().cast());
+            let room = _mm_xor_si128(last, _mm_cmpeq_epi16(zero, zero));
+            let fits = _mm_cmpeq_epi16(_mm_subs_epu16(values, room), zero);
+            let beyond = _mm_andnot_si128(fits, absent);
+            let both = _mm_packs_epi16(absent, beyond);
+            // A bool is a byte whose lowest bit it is: written so, eight of them are one word.
+            let bytes = (!_mm_cvtsi128_si64(both) & 0x0101_0101_0101_0101).to_le_bytes();
+            let mut held = [false; 8];
+            for (held, byte) in held.iter_mut().zip(bytes) {
+                *held = byte != 0;
+            }
+            (held, (_mm_movemask_epi8(both) >> 8) as u8)
+        }
+    }
+
+    #[inline(always)]
     fn any_nibble_zero(self, line: &[u8; LINE], word: u64, cells: u32) -> bool {
         debug_assert!(cells <= super::NIBBLES_MAX, "the word names no more cells");
         // SAFETY: a value of `Avx2` proves AVX2; `load256` checks its own bounds.
@@ -532,6 +594,20 @@ impl Isa for Avx2 {
             _mm256_storeu_si256(line.as_mut_ptr().cast(), low);
             _mm256_storeu_si256(line.as_mut_ptr().add(32).cast(), high);
         }
+    }
+}
+
+/// Lanes of 32 bits that are zero where the registers are. What is not zero stays so when it is narrowed,
+/// twice here.
+///
+/// # Safety
+/// The processor must have AVX2.
+#[inline(always)]
+unsafe fn four_any([a, b, c, d]: [__m256i; 4]) -> __m128i {
+    // SAFETY: the caller has AVX2.
+    unsafe {
+        let all = _mm256_packs_epi16(_mm256_packs_epi16(a, b), _mm256_packs_epi16(c, d));
+        _mm_or_si128(_mm256_castsi256_si128(all), _mm256_extracti128_si256::<1>(all))
     }
 }
 

@@ -1,8 +1,8 @@
 //! The byte image of a filter with a back: the lines, then the buckets behind them.
 
 use super::{
-    Backyard, Line, Place, Shape,
-    line::{CELLS, VALUES, classes},
+    Backyard, Line, Shape,
+    line::{CELLS, VALUES, reach},
 };
 use crate::{
     Malformed, Seed,
@@ -53,8 +53,13 @@ impl Backyard {
         let mut stored = spilled;
         for (i, line) in (0..).zip(self.lines()) {
             let in_use = Line(line).values().count() as u64;
-            let behind = classes(&self.back, &Place::new(i, 0).buckets(&self.back));
-            if Line(line).spilled() != behind || (behind > 0 && in_use < CELLS.into()) {
+            let behind = reach(&self.back, &self.back.places_of(i));
+            if Line(line).reach() != behind || (behind > 0 && in_use < CELLS.into()) {
+                return None;
+            }
+            // The least of the back is no less than any of the line.
+            let largest = Line(line).values().max().unwrap_or(0);
+            if behind > 0 && largest > behind.wrapping_neg() {
                 return None;
             }
             stored += in_use;

@@ -26,59 +26,40 @@ const BACK: Lanes<u32, LINE> = Lanes::NEW;
 pub(super) const BACK_WIDTH: u32 = u32::BITS;
 pub(super) const BACK_CELLS: u32 = LINE as u32 * 8 / BACK_WIDTH;
 
-/// Where a key belongs: the line in the upper bits, the value in the lower 16.
+/// Where a key belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place(u64);
+pub(super) struct Place {
+    pub(super) line: u64,
+    /// 1 to [`VALUES`].
+    pub(super) value: u16,
+}
 
 impl Place {
-    pub(super) const NOWHERE: Place = Place(0);
-
-    #[inline(always)]
-    pub(super) fn new(line: u64, value: u16) -> Self {
-        Place(line << 16 | u64::from(value))
-    }
-
     /// The place of a digest: the line is one fraction of it, the value a fraction of the rest.
     #[inline(always)]
     pub(super) fn of(digest: Digest, lines: u64) -> Self {
         let (line, rest) = spread::split(digest, 0, lines);
-        Place(line << 16 | (spread::fraction(rest, VALUES) + 1))
+        Place::of_cell(line, spread::fraction(rest, VALUES))
     }
 
     /// The place of a key in the back, where cells hold one less than values.
     #[inline(always)]
     pub(super) fn of_cell(line: u64, low: u64) -> Self {
-        Place(line << 16 | (low + 1))
-    }
-
-    #[inline(always)]
-    pub(super) fn line(self) -> usize {
-        (self.0 >> 16) as usize
-    }
-
-    #[inline(always)]
-    pub(super) fn value(self) -> u16 {
-        self.0 as u16
+        Place { line, value: (low + 1) as u16 }
     }
 
     #[inline(always)]
     fn low(self) -> u64 {
-        u64::from(self.value()) - 1
-    }
-
-    /// The bit of its class.
-    #[inline(always)]
-    pub(super) fn class(self) -> u16 {
-        1 << (self.0 & 15)
+        u64::from(self.value) - 1
     }
 
     pub(super) fn fingerprint(self) -> u64 {
-        (self.0 >> 16) * VALUES + self.low()
+        self.line * VALUES + self.low()
     }
 
     /// The buckets of its line in the back.
     pub(super) fn buckets(self, back: &Table) -> [Bucket; 2] {
-        back.places_of(self.0 >> 16)
+        back.places_of(self.line)
     }
 }
 
@@ -86,17 +67,18 @@ impl Place {
 pub(super) struct Line<B>(pub(super) B);
 
 impl Line<&[u8; LINE]> {
-    /// The classes of which keys are in the back.
+    /// What the last lane says of the back: zero if no key of the line is there, else what added to the
+    /// least value there is one more than a lane holds.
     #[inline(always)]
-    pub(super) fn spilled(&self) -> u16 {
+    pub(super) fn reach(&self) -> u16 {
         let [.., low, high] = *self.0;
         u16::from_le_bytes([low, high])
     }
 
-    /// Whether keys of this class are in the back.
+    /// Whether there are values in the back that are not above this one.
     #[inline(always)]
-    pub(super) fn spilled_like(&self, place: Place) -> bool {
-        self.spilled() & place.class() != 0
+    pub(super) fn reaches(&self, value: u16) -> bool {
+        value.checked_add(self.reach()).is_none()
     }
 
     /// Marks of the cells that hold a value, or are empty if it is zero.
@@ -108,19 +90,19 @@ impl Line<&[u8; LINE]> {
     /// Whether a copy is in the line itself.
     #[inline(always)]
     pub(super) fn holds<I: Isa>(&self, isa: I, place: Place) -> bool {
-        self.holding(isa, place.value()) != 0
+        self.holding(isa, place.value) != 0
     }
 
     /// Whether a copy is in the line or behind it.
     #[inline(always)]
     pub(super) fn contains<I: Isa>(&self, isa: I, place: Place, back: &Table) -> bool {
-        self.holds(isa, place) || (self.spilled_like(place) && find(back, place).is_some())
+        self.holds(isa, place) || (self.reaches(place.value) && find(back, place).is_some())
     }
 
     #[inline(always)]
     pub(super) fn count<I: Isa>(&self, isa: I, place: Place, back: &Table) -> u64 {
-        let here = self.holding(isa, place.value()).count_ones() / SPAN;
-        if self.spilled_like(place) {
+        let here = self.holding(isa, place.value).count_ones() / SPAN;
+        if self.reaches(place.value) {
             return u64::from(here + count_back(back, place));
         }
         here.into()
@@ -146,9 +128,9 @@ impl Line<&mut [u8; LINE]> {
         self.0.as_chunks_mut().0[cell] = value.to_le_bytes();
     }
 
-    fn set_spilled(&mut self, spilled: u16) {
+    fn set_reach(&mut self, reach: u16) {
         let [.., low, high] = self.0;
-        [*low, *high] = spilled.to_le_bytes();
+        [*low, *high] = reach.to_le_bytes();
     }
 
     /// Stores one more copy, if the line has room.
@@ -156,7 +138,7 @@ impl Line<&mut [u8; LINE]> {
     pub(super) fn insert_here<I: Isa>(&mut self, isa: I, place: Place) -> bool {
         let empty = self.look().holding(isa, 0);
         if empty != 0 {
-            self.write(empty, place.value());
+            self.write(empty, place.value);
         }
         empty != 0
     }
@@ -170,8 +152,8 @@ impl Line<&mut [u8; LINE]> {
     /// Takes one copy out, if there is one and no key behind waits for its cell.
     #[inline(always)]
     pub(super) fn remove_here<I: Isa>(&mut self, isa: I, place: Place) -> bool {
-        let here = self.look().holding(isa, place.value());
-        let can = (here != 0) & (self.look().spilled() == 0);
+        let here = self.look().holding(isa, place.value);
+        let can = (here != 0) & (self.look().reach() == 0);
         if can {
             self.write(here, 0);
         }
@@ -184,45 +166,49 @@ impl Line<&mut [u8; LINE]> {
         self.remove_here(isa, place) || self.remove_with_back(place, back)
     }
 
-    /// A key of this full line goes to the back, and the one that came takes its cell: who came last is
-    /// asked for first.
+    /// The largest value of this full line goes to the back and the one that came takes its cell, or goes
+    /// there itself if it is as large.
     #[cold]
     #[inline(never)]
     fn spill(mut self, place: Place, back: &mut Table) -> bool {
         let buckets = place.buckets(back);
         let room = back.room(BASE, BACK, &buckets).or_else(|| back.room_by_moving(&buckets));
         let Some(room) = room else { return false };
-        // Any will do: one that the value picks.
-        let cell = &mut self.0.as_chunks_mut().0[usize::from(place.value()) % CELLS as usize];
-        let leaving = Place::new(0, u16::from_le_bytes(*cell));
-        *cell = place.value().to_le_bytes();
+        let mut leaving = place;
+        let largest = self.look().values().max().unwrap_or(0);
+        if place.value < largest {
+            leaving.value = largest;
+            self.write(self.look().holding(BASE, largest), place.value);
+        }
         back.put(BACK, &buckets, room, leaving.low());
-        self.set_spilled(self.look().spilled() | leaving.class());
+        self.set_reach(self.look().reach().max(leaving.value.wrapping_neg()));
         true
     }
 
-    /// Takes a copy out of this line, which has spilled, and then one of the back takes its cell; or out
-    /// of the back.
+    /// Takes a copy out of this line, which has spilled, and then the least of the back takes its cell; or
+    /// out of the back.
     #[cold]
     #[inline(never)]
     fn remove_with_back(mut self, place: Place, back: &mut Table) -> bool {
-        let here = self.look().holding(BASE, place.value());
-        let buckets = place.buckets(back);
-        let spot = if here != 0 {
-            let (spot, behind) = back.find(BASE, BACK, &buckets);
-            debug_assert!(behind > 0, "what a line knows to be in the back is there");
-            let low = back.low_at(BACK, &buckets, spot);
-            self.write(here, Place::of_cell(0, low).value());
-            spot
-        } else if self.look().spilled_like(place)
-            && let Some(spot) = find(back, place)
-        {
-            spot
+        let here = self.look().holding(BASE, place.value);
+        let leaving = if here != 0 {
+            Place { value: self.look().reach().wrapping_neg(), ..place }
         } else {
+            place
+        };
+        if !self.look().reaches(leaving.value) {
+            return false;
+        }
+        let Some(spot) = find(back, leaving) else {
+            debug_assert!(here == 0, "what a line knows to be in the back is there");
             return false;
         };
+        if here != 0 {
+            self.write(here, leaving.value);
+        }
+        let buckets = place.buckets(back);
         back.empty(BACK, &buckets, spot);
-        self.set_spilled(classes(back, &buckets));
+        self.set_reach(reach(back, &buckets));
         true
     }
 }
@@ -239,20 +225,20 @@ pub(super) fn all_mut(front: &mut Memory) -> &mut [[u8; LINE]] {
     front.bytes_mut().as_chunks_mut().0
 }
 
-/// The classes of the keys of a line that are in the back.
-pub(super) fn classes(back: &Table, buckets: &[Bucket; 2]) -> u16 {
-    let mut classes = 0;
+/// What a line says of the back whose buckets there these are.
+pub(super) fn reach(back: &Table, buckets: &[Bucket; 2]) -> u16 {
+    let mut reach = 0;
     for &bucket in buckets {
         let bytes = &back.memory.bytes()[bucket.offset..];
         let mut cells = back.matches_in(BASE, BACK, back.memory.bytes(), bucket);
         while cells != 0 {
             if let Some((_, low)) = back.decode(BACK.read(bytes, cells.trailing_zeros())) {
-                classes |= Place::of_cell(0, low).class();
+                reach = reach.max(Place::of_cell(0, low).value.wrapping_neg());
             }
             cells &= cells - 1;
         }
     }
-    classes
+    reach
 }
 
 /// The first cell of the back that holds this copy's line and value.

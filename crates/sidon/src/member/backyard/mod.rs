@@ -1,24 +1,26 @@
 //! A set that keys can leave, at one line of memory a key.
 //!
-//! A key has one line, of 31 cells. What a full line cannot take is spilled to a small d-left table
-//! behind, and the last cell of the line knows of which of sixteen classes.
+//! A key has one line, of 31 cells. A full line keeps its least values: the others are spilled to a small
+//! d-left table behind, and the last cell of the line knows from which value on.
 //! ```text
-//! digest --split--> line | value in 1..=65535                      class: the value's lower four bits
+//! digest --split--> line | value in 1..=65535
 //!
-//! front, a line:  | value | value | 0 | ... 31 cells of 16 bits ... | spilled: 16 classes |
+//! front, a line:  | value | value | 0 | ... 31 cells of 16 bits ... | reach: 65536 - least value behind, or 0 |
 //! back, a cell:   | line | value |          a bucket in each of two subtables, by line alone
 //! ```
-//! Keys are in the back only while their line is full: one that leaves a line with spilled keys makes
-//! room for one of those. So how many are in the back depends on the keys alone, not on how they came
-//! and went, and most lines have none there. A stranger reads its line, and the back if keys of its
-//! class were spilled from it: one in ninety, where lines hold 24 keys on average.
+//! Keys are in the back only while their line is full: when one leaves a line with spilled keys, the least
+//! of those comes home. So what is in the back depends on the keys alone, not on how they came and went,
+//! and most lines have nothing there. A stranger reads its line, and the back if its value is not below all
+//! that are there: in a line of `n` keys with probability `(n - 31) / (n + 1)`, its chance to be among the
+//! last of `n + 1`; one in 180, where lines hold 24 keys on average.
 //!
 //! There are no counters: a copy takes a cell of its own, and no more than 63 copies find one. A stranger
 //! passes if it shares line and value with a member: `n / (lines * 65535)`, since a spilled key keeps
 //! both.
 //!
 //! A front with a back behind is from Arbitman, Naor and Segev, "Backyard cuckoo hashing" (FOCS 2010);
-//! a block that knows what has left it, from Breslow and Jayasena, "Morton filters" (VLDB 2018). The
+//! a block that knows what has left it, from Breslow and Jayasena, "Morton filters" (VLDB 2018); leaving by
+//! value, from Gonnet and Larson, "External hashing with limited internal storage" (JACM 1988). The
 //! back is the table of Bonomi et al., ESA 2006, with lines for fingerprints, which is why it can be
 //! asked for any key of a line.
 
@@ -101,7 +103,7 @@ impl Backyard {
     /// How many copies of the key are stored, or of others with its fingerprint.
     pub fn count<K: Key + ?Sized>(&self, key: &K) -> u64 {
         let place = self.place_of(key.digest(self.seed));
-        Line(&self.lines()[place.line()]).count(BASE, place, &self.back)
+        Line(&self.lines()[place.line as usize]).count(BASE, place, &self.back)
     }
 
     /// Writes the number of copies of each key to the same place of `counts`.
@@ -120,7 +122,8 @@ impl Backyard {
 
     fn places(&self) -> impl Iterator<Item = Place> + '_ {
         let lines = (0..self.shape.lines).zip(self.lines());
-        let front = lines.flat_map(|(i, line)| Line(line).values().map(move |v| Place::new(i, v)));
+        let front = lines
+            .flat_map(|(i, line)| Line(line).values().map(move |value| Place { line: i, value }));
         front.chain(self.back.cells().map(|(line, low)| Place::of_cell(line, low)))
     }
 
@@ -141,7 +144,7 @@ impl Backyard {
     }
 
     fn insert_at(&mut self, place: Place) -> Result<(), Refused> {
-        let line = &mut line::all_mut(&mut self.front)[place.line()];
+        let line = &mut line::all_mut(&mut self.front)[place.line as usize];
         if !Line(line).insert(BASE, place, &mut self.back) {
             return Err(self.shape.full(self.stored));
         }
@@ -150,7 +153,7 @@ impl Backyard {
     }
 
     fn remove_at(&mut self, place: Place) -> Result<(), Refused> {
-        let line = &mut line::all_mut(&mut self.front)[place.line()];
+        let line = &mut line::all_mut(&mut self.front)[place.line as usize];
         if !Line(line).remove(BASE, place, &mut self.back) {
             return Err(Refused::NotStored);
         }
@@ -191,7 +194,7 @@ impl<K: Key + ?Sized> Contains<K> for Backyard {
     #[inline]
     fn contains(&self, key: &K) -> bool {
         let place = self.place_of(key.digest(self.seed));
-        Line(&self.lines()[place.line()]).contains(BASE, place, &self.back)
+        Line(&self.lines()[place.line as usize]).contains(BASE, place, &self.back)
     }
 
     fn contains_batch(&self, keys: &[K], found: &mut [bool])

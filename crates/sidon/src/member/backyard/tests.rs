@@ -128,13 +128,47 @@ fn a_stranger_passes_if_and_only_if_it_shares_a_members_fingerprint() {
 }
 
 #[test]
-fn a_full_line_keeps_the_key_that_came_last() {
+fn a_full_line_keeps_the_least_values() {
     let mut filter = filter(1, 1);
-    for key in Keys::seeded(4).take(60) {
-        filter.insert(&key).unwrap();
-        let place = filter.place_of(key.digest(Seed(3)));
-        assert!(Line(&filter.lines()[0]).values().any(|value| value == place.value()));
+    let (mut twin, mut rng) = (Vec::new(), Rng::seeded(4));
+    let keys: Vec<u64> = (0..40).map(|_| rng.next_u64()).collect();
+    for _ in 0..2000 {
+        let key = &keys[rng.below(40) as usize];
+        let value = filter.place_of(key.digest(Seed(3))).value;
+        if rng.below(2) == 0 && filter.insert(key).is_ok() {
+            twin.push(value);
+        } else if filter.remove(key).is_ok() {
+            twin.swap_remove(twin.iter().position(|&it| it == value).unwrap());
+        }
+        twin.sort_unstable();
+        let line = Line(&filter.lines()[0]);
+        assert_eq!(line.reach(), twin.get(31).map_or(0, |least| least.wrapping_neg()));
+        let mut values: Vec<u16> = line.values().collect();
+        values.sort_unstable();
+        assert_eq!(values, twin[..twin.len().min(31)]);
     }
+    assert!(twin.len() > 31, "the line is to be full most of the time");
+}
+
+#[test]
+fn as_few_strangers_ask_the_back_as_ranks_predict() {
+    let shape = Shape { lines: 20_000, sharing: 5 };
+    let (mut filter, mut keys) = (Backyard::new(shape, Seed(7)).unwrap(), Keys::seeded(7));
+    keys.by_ref().take(24 * 20_000).for_each(|key| filter.insert(&key).unwrap());
+    let mut in_line = vec![0u64; 20_000];
+    filter.fingerprints().for_each(|it| in_line[(it / line::VALUES) as usize] += 1);
+    // Of n random values the one of rank 32 leaves a part above it that has a beta distribution.
+    let (mut mean, mut variance) = (0.0, 0.0);
+    for keys in in_line {
+        let (above, below) = (keys.saturating_sub(CELLS.into()) as f64, f64::from(CELLS + 1));
+        let all = above + below;
+        mean += above / all;
+        variance += above * below / (all * all * (all + 1.0));
+    }
+    let asking: u64 = filter.lines().iter().map(|line| u64::from(Line(line).reach())).sum();
+    let sigmas = (asking as f64 / line::VALUES as f64 - mean) / variance.sqrt();
+    assert!(sigmas.abs() < 6.0, "{sigmas}");
+    assert!((0.0045..0.0065).contains(&(mean / 20_000.0)), "{}", mean / 20_000.0);
 }
 
 #[test]
@@ -169,16 +203,17 @@ fn lines_that_do_not_know_what_is_behind_are_malformed() {
         spoil(&mut copy);
         read(&copy)
     };
-    let spilled = Line(&whole.lines()[0]).spilled();
-    assert!(spilled != 0, "the first line is to have spilled");
-    // A class too many, a class too few, an empty cell in a line that spilled, a bit beyond a cell, a
-    // value that is none.
-    for wrong in [!spilled, spilled & (spilled - 1)] {
+    let reach = Line(&whole.lines()[0]).reach();
+    assert!(reach != 0, "the first line is to have spilled");
+    // A least value that is too large, too small or not said, an empty cell in a line that spilled, a
+    // value that belongs behind, a bit beyond a cell, a value that is none.
+    for wrong in [reach - 1, reach + 1, 0] {
         let set =
             |it: &mut Backyard| it.front.bytes_mut()[62..64].copy_from_slice(&wrong.to_le_bytes());
         assert_eq!(spoil(&set), Some(payload.clone()));
     }
     assert_eq!(spoil(&|it| it.front.bytes_mut()[..2].fill(0)), Some(payload.clone()));
+    assert_eq!(spoil(&|it| it.front.bytes_mut()[..2].fill(0xff)), Some(payload.clone()));
     assert_eq!(spoil(&|it| it.back.memory.bytes_mut()[3] |= 0x80), Some(payload.clone()));
     assert_eq!(spoil(&|it| it.back.memory.bytes_mut()[..2].fill(0)), Some(payload));
 }
