@@ -11,7 +11,7 @@
 //! it get back what they held.
 
 use super::{
-    batch::{self, CHUNK, Hashes, NEAR},
+    batch::{self, CHUNK, NEAR},
     code::Code,
     counting::Overflow,
     increments::Increments,
@@ -243,11 +243,11 @@ impl<C: Code, S: Store> Coded<C, S> {
         true
     }
 
-    pub(super) fn contains_keys(&self, keys: &dyn Hashes, found: &mut [bool]) {
+    pub(super) fn contains_keys<K: Key>(&self, keys: &[K], found: &mut [bool]) {
         assert_eq!(keys.len(), found.len(), "one answer a key");
         match &self.rows {
-            Some(rows) => rows.contains_keys(self.store.table(), keys, found),
-            None => batch::runs(keys, |first, digests| {
+            Some(rows) => rows.contains_keys(self.store.table(), self.seed, keys, found),
+            None => batch::hashed(self.seed, keys, |first, digests| {
                 self.contains_digests(digests, &mut found[first..first + digests.len()]);
             }),
         }
@@ -508,10 +508,6 @@ macro_rules! coded_filter {
             ) {
                 self.filter.act_on_all(act, digests, refused);
             }
-
-            fn contains_keys(&self, keys: &dyn super::batch::Hashes, found: &mut [bool]) {
-                self.filter.contains_keys(keys, found);
-            }
         }
 
         impl<K: Key + ?Sized> Insert<K> for $name {
@@ -558,8 +554,7 @@ macro_rules! coded_filter {
             where
                 K: Sized,
             {
-                let seed = self.filter.seed;
-                self.contains_keys(&super::batch::Unhashed { seed, keys }, found);
+                self.filter.contains_keys(keys, found);
             }
 
             fn certainty(&self) -> Certainty {

@@ -5,33 +5,82 @@
 //! their first line.
 
 use super::{
-    batch::{CHUNK, GROUP, Groups, Hashes, NEAR, Pace, by_groups},
+    batch::{self, NEAR, Steps},
     mapping::InLines,
     rows::Rows,
     table::Table,
 };
 use crate::{
-    Digest,
+    Digest, Key, Seed,
     hash::spread,
-    probe::{self, Isa, Kernel, LINE},
+    probe::{self, Isa, Kernel, LINE, Sieve},
 };
 
 /// Answers for each key.
-pub(super) fn contains_keys(
+pub(super) fn contains_keys<K: Key>(
     rows: &Rows,
     table: &Table,
     mapping: InLines,
-    keys: &dyn Hashes,
+    seed: Seed,
+    keys: &[K],
     found: &mut [bool],
 ) {
-    probe::dispatch(Lookup { rows, table: table.cells.bytes(), mapping, keys, found });
+    let table = table.cells.bytes();
+    match (&rows.sieve, mapping.lines) {
+        // Hashed where its lines are asked for, which is compiled for every kind of key; and a number of
+        // lines that is known lets the compiler do without loops.
+        (Some(sieve), 1) => {
+            probe::dispatch(Sifted::<K, 1> { sieve, table, mapping, seed, keys, found });
+        }
+        (Some(sieve), 2) => {
+            probe::dispatch(Sifted::<K, 2> { sieve, table, mapping, seed, keys, found });
+        }
+        _ => batch::hashed(seed, keys, |first, digests| {
+            let found = &mut found[first..first + digests.len()];
+            contains_digests(rows, table, mapping, digests, found);
+        }),
+    }
 }
 
+/// The same for digests, whatever the code and the number of lines.
+fn contains_digests(
+    rows: &Rows,
+    table: &[u8],
+    mapping: InLines,
+    digests: &[Digest],
+    found: &mut [bool],
+) {
+    probe::dispatch(Lookup { rows, table, mapping, digests, found });
+}
+
+/// A loop over keys of so many lines each, all cells of a line side by side.
+struct Sifted<'a, K, const LINES: u32> {
+    sieve: &'a Sieve,
+    table: &'a [u8],
+    mapping: InLines,
+    seed: Seed,
+    keys: &'a [K],
+    found: &'a mut [bool],
+}
+
+impl<K: Key, const LINES: u32> Kernel for Sifted<'_, K, LINES> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self, isa: I) {
+        let Sifted { sieve, table, mut mapping, seed, keys, found } = self;
+        let ask = Sieved(isa, isa.sieve(sieve, mapping.each));
+        mapping.lines = LINES;
+        batch::each_key(isa, seed, keys, table.len(), Find::new(ask, table, mapping, found));
+    }
+}
+
+/// A loop over digests.
 struct Lookup<'a> {
     rows: &'a Rows,
     table: &'a [u8],
     mapping: InLines,
-    keys: &'a dyn Hashes,
+    digests: &'a [Digest],
     found: &'a mut [bool],
 }
 
@@ -40,27 +89,18 @@ impl Kernel for Lookup<'_> {
 
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
-        let (rows, each) = (self.rows, self.mapping.each);
-        match (&rows.sieve, self.mapping.lines) {
-            // A number that is known lets the compiler do without loops.
-            (Some(sieve), 1) => self.ask::<1, _, I>(isa, Sieved(isa, isa.sieve(sieve, each))),
-            (Some(sieve), 2) => self.ask::<2, _, I>(isa, Sieved(isa, isa.sieve(sieve, each))),
-            (Some(sieve), _) => self.ask::<0, _, I>(isa, Sieved(isa, isa.sieve(sieve, each))),
-            (None, _) => self.ask::<0, _, I>(isa, ByRows(rows, each)),
+        let Lookup { rows, table, mapping, digests, found } = self;
+        let (each, any, bytes) = (mapping.each, Seed(0), table.len());
+        match &rows.sieve {
+            Some(sieve) => {
+                let ask = Sieved(isa, isa.sieve(sieve, each));
+                batch::each_key(isa, any, digests, bytes, Find::new(ask, table, mapping, found));
+            }
+            None => {
+                let ask = ByRows(rows, each);
+                batch::each_key(isa, any, digests, bytes, Find::new(ask, table, mapping, found));
+            }
         }
-    }
-}
-
-impl Lookup<'_> {
-    /// In so many lines a key, or in any number of them if it is zero.
-    #[inline(always)]
-    fn ask<const LINES: u32, A: Ask, I: Isa>(self, isa: I, ask: A) {
-        let Lookup { table, mut mapping, keys, found, .. } = self;
-        if LINES > 0 {
-            mapping.lines = LINES;
-        }
-        let bytes = table.len();
-        by_groups::<{ 2 * CHUNK }, _, _>(isa, keys, bytes, Find { ask, table, mapping, found });
     }
 }
 
@@ -97,43 +137,43 @@ impl Ask for ByRows<'_> {
     }
 }
 
-/// Asks for the lines of keys, and looks at their cells.
+/// Asks for the lines of a key, and looks at its cells.
 struct Find<'a, A> {
     ask: A,
-    table: &'a [u8],
+    lines: &'a [[u8; LINE]],
+    far: bool,
     mapping: InLines,
     found: &'a mut [bool],
 }
 
-/// A table of this many bytes is not in the core's own cache.
-const SHARED: usize = 4 << 20;
+impl<'a, A: Ask> Find<'a, A> {
+    #[inline(always)]
+    fn new(ask: A, table: &'a [u8], mapping: InLines, found: &'a mut [bool]) -> Self {
+        let (lines, far) = (table.as_chunks().0, table.len() > NEAR);
+        Find { ask, lines, far, mapping, found }
+    }
+}
 
-impl<A: Ask> Groups for Find<'_, A> {
-    const PACE: Pace = Pace { ask: GROUP, act: CHUNK, lag: CHUNK, from: SHARED };
+impl<A: Ask> Steps for Find<'_, A> {
     type Place = Digest;
     const NOWHERE: Digest = Digest(0);
 
     #[inline(always)]
-    fn ask<I: Isa>(&mut self, _: I, digests: &[Digest], places: &mut [Digest]) {
-        places.copy_from_slice(digests);
-        if self.table.len() > NEAR {
-            for &digest in digests {
-                self.mapping.prefetch(self.table, digest);
-            }
+    fn approach(&mut self, digest: Digest, place: &mut Digest) {
+        if self.far {
+            self.mapping.prefetch(self.lines.as_flattened(), digest);
         }
+        *place = digest;
     }
 
     #[inline(always)]
-    fn act<I: Isa>(&mut self, _: I, first: usize, digests: &[Digest]) {
-        let lines = self.table.as_chunks::<LINE>().0;
-        for (&digest, found) in digests.iter().zip(&mut self.found[first..]) {
-            let mut all = true;
-            for i in 0..self.mapping.lines {
-                let (line, word) = self.mapping.split(digest, i);
-                all = all && self.ask.all_admit(&lines[line], word);
-            }
-            *found = all;
+    fn act(&mut self, key: usize, digest: &Digest) {
+        let mut all = true;
+        for i in 0..self.mapping.lines {
+            let (line, word) = self.mapping.split(*digest, i);
+            all = all && self.ask.all_admit(&self.lines[line], word);
         }
+        self.found[key] = all;
     }
 }
 

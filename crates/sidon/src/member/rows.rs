@@ -3,13 +3,9 @@
 //! A question is then two reads, the value and its row. Cells of up to eight bits and up to eight
 //! increments have rows.
 
-use super::{
-    batch::{self, Hashes},
-    code::Code,
-    octets, scattered,
-    table::Table,
-};
+use super::{batch, code::Code, octets, scattered, table::Table};
 use crate::{
+    Key, Seed,
     hash::spread,
     probe::{SIEVED_MAX, Sieve},
 };
@@ -49,10 +45,16 @@ impl Rows {
     }
 
     /// Answers for each key.
-    pub(super) fn contains_keys(&self, table: &Table, keys: &dyn Hashes, found: &mut [bool]) {
+    pub(super) fn contains_keys<K: Key>(
+        &self,
+        table: &Table,
+        seed: Seed,
+        keys: &[K],
+        found: &mut [bool],
+    ) {
         match table.in_lines {
-            Some(mapping) => octets::contains_keys(self, table, mapping, keys, found),
-            None => batch::runs(keys, |first, digests| {
+            Some(mapping) => octets::contains_keys(self, table, mapping, seed, keys, found),
+            None => batch::hashed(seed, keys, |first, digests| {
                 let found = &mut found[first..first + digests.len()];
                 scattered::contains_batch(self, table, digests, found);
             }),

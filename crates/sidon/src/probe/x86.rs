@@ -545,8 +545,7 @@ impl Isa for Avx2 {
             let place = _mm256_and_si256(rest, _mm256_set1_epi32(24));
             let values = _mm256_and_si256(_mm256_srlv_epi32(values, place), _mm256_set1_epi32(255));
             let index = _mm256_add_epi32(values, _mm256_permutevar8x32_epi32(sieve.marks, rest));
-            let index = _mm256_min_epu32(index, _mm256_set1_epi32(31));
-            // The bit of the index becomes the sign.
+            // The bit of the index becomes the sign, and what lies beyond 32 bits becomes zero.
             let excluded = _mm256_sllv_epi32(sieve.excluded, index);
             _mm256_movemask_ps(_mm256_castsi256_ps(excluded))
         };
