@@ -2,7 +2,8 @@
 
 use super::{
     Backyard,
-    line::{self, Line, Place, ask_behind, find},
+    find::Find,
+    line::{self, Line, Place, ask_behind},
 };
 use crate::{
     Key, Refused, Seed,
@@ -32,35 +33,13 @@ impl Backyard {
     }
 
     pub(super) fn contains_keys<K: Key>(&self, keys: &[K], found: &mut [bool]) {
-        let Backyard { shape, seed, front, back, .. } = self;
-        let find = Find { lines: line::all(front), back, found };
-        probe::dispatch(Walk { keys, seed: *seed, lines: shape.lines, act: find });
+        probe::dispatch(Find { filter: self, keys, found });
     }
 
     pub(super) fn count_keys<K: Key>(&self, keys: &[K], counts: &mut [u64]) {
         let Backyard { shape, seed, front, back, .. } = self;
         let count = Count { lines: line::all(front), back, counts };
         probe::dispatch(Walk { keys, seed: *seed, lines: shape.lines, act: count });
-    }
-}
-
-/// The places of up to 32 keys. Lines and values lie apart, so that eight values are one register.
-struct Places {
-    lines: [u64; CHUNK],
-    values: [u16; CHUNK],
-    len: usize,
-}
-
-impl Places {
-    #[inline(always)]
-    fn get(&self, i: usize) -> Place {
-        Place { line: self.lines[i], value: self.values[i] }
-    }
-
-    #[inline(always)]
-    fn iter(&self) -> impl Iterator<Item = Place> {
-        let values = &self.values[..self.len];
-        self.lines.iter().zip(values).map(|(&line, &value)| Place { line, value })
     }
 }
 
@@ -73,7 +52,7 @@ trait Act {
     /// The lines, as bytes.
     fn front(&self) -> &[u8];
     /// Acts on keys from the one of this index on, and says for which more is needed, a bit for each.
-    fn at_lines<I: Isa>(&mut self, isa: I, first: usize, places: &Places) -> u32;
+    fn at_lines<I: Isa>(&mut self, isa: I, first: usize, places: &[Place]) -> u32;
     /// Acts on one of these: the one so far from the first.
     fn behind(&mut self, first: usize, i: usize, place: Place);
 }
@@ -92,18 +71,19 @@ impl<K: Key, A: Act> Kernel for Walk<'_, K, A> {
 
     #[inline(always)]
     fn run<I: Isa>(mut self, isa: I) {
-        let mut places = Places { lines: [0; CHUNK], values: [0; CHUNK], len: 0 };
+        let mut places = [Place { line: 0, value: 0 }; CHUNK];
         let far = self.act.front().len() > NEAR;
         for (i, keys) in self.keys.chunks(CHUNK).enumerate() {
+            let places = &mut places[..keys.len()];
             if far {
-                self.ask::<true, I>(isa, keys, &mut places);
+                self.ask::<true, I>(isa, keys, places);
             } else {
-                self.ask::<false, I>(isa, keys, &mut places);
+                self.ask::<false, I>(isa, keys, places);
             }
-            let mut left = self.act.at_lines(isa, i * CHUNK, &places);
+            let mut left = self.act.at_lines(isa, i * CHUNK, places);
             while left != 0 {
                 let key = left.trailing_zeros() as usize;
-                self.act.behind(i * CHUNK, key, places.get(key));
+                self.act.behind(i * CHUNK, key, places[key]);
                 left &= left - 1;
             }
         }
@@ -113,70 +93,14 @@ impl<K: Key, A: Act> Kernel for Walk<'_, K, A> {
 impl<K: Key, A: Act> Walk<'_, K, A> {
     /// Finds the places of keys, and asks for their lines if those are far.
     #[inline(always)]
-    fn ask<const FAR: bool, I: Isa>(&self, isa: I, keys: &[K], places: &mut Places) {
+    fn ask<const FAR: bool, I: Isa>(&self, isa: I, keys: &[K], places: &mut [Place]) {
         let front = self.act.front();
-        let Places { lines, values, len } = places;
-        for (key, (line, value)) in keys.iter().zip(lines.iter_mut().zip(values)) {
-            let place = Place::of(key.digest_by(isa, self.seed), self.lines);
+        for (key, place) in keys.iter().zip(places) {
+            *place = Place::of(key.digest_by(isa, self.seed), self.lines);
             if FAR {
                 probe::prefetch(front, place.line as usize * LINE);
             }
-            (*line, *value) = (place.line, place.value);
         }
-        *len = keys.len();
-    }
-}
-
-/// Asks whether each key is in.
-struct Find<'a> {
-    lines: &'a [[u8; LINE]],
-    back: &'a Table,
-    found: &'a mut [bool],
-}
-
-impl Act for Find<'_> {
-    #[inline(always)]
-    fn front(&self) -> &[u8] {
-        self.lines.as_flattened()
-    }
-
-    #[inline(always)]
-    fn at_lines<I: Isa>(&mut self, isa: I, first: usize, places: &Places) -> u32 {
-        let (all, mut left) = (self.lines, 0);
-        let found = &mut self.found[first..first + places.len];
-        let (eights, rest) = found.as_chunks_mut();
-        let (lines, values) = (places.lines.as_chunks::<8>().0, places.values.as_chunks().0);
-        for (i, (found, (lines, values))) in
-            eights.iter_mut().zip(lines.iter().zip(values)).enumerate()
-        {
-            let (held, beyond) = isa.eight_lines(lines.map(|line| &all[line as usize]), values);
-            *found = held;
-            if beyond != 0 {
-                let some = u32::from(beyond) << (8 * i);
-                left |= some;
-                ask_all(self.back, places, some);
-            }
-        }
-        for (found, i) in rest.iter_mut().zip(8 * eights.len()..) {
-            let place = places.get(i);
-            let line = Line(&all[place.line as usize]);
-            *found = line.holds(isa, place);
-            left |= u32::from(!*found & line.reaches(place.value)) << i;
-        }
-        left
-    }
-
-    fn behind(&mut self, first: usize, i: usize, place: Place) {
-        self.found[first + i] = find(self.back, place).is_some();
-    }
-}
-
-#[cold]
-#[inline(never)]
-fn ask_all(back: &Table, places: &Places, mut left: u32) {
-    while left != 0 {
-        ask_behind(back, places.get(left.trailing_zeros() as usize));
-        left &= left - 1;
     }
 }
 
@@ -194,8 +118,8 @@ impl Act for Count<'_> {
     }
 
     #[inline(always)]
-    fn at_lines<I: Isa>(&mut self, isa: I, first: usize, places: &Places) -> u32 {
-        for (place, copies) in places.iter().zip(&mut self.counts[first..]) {
+    fn at_lines<I: Isa>(&mut self, isa: I, first: usize, places: &[Place]) -> u32 {
+        for (&place, copies) in places.iter().zip(&mut self.counts[first..]) {
             *copies = Line(&self.lines[place.line as usize]).count(isa, place, self.back);
         }
         0
@@ -221,17 +145,17 @@ impl Act for Enter<'_> {
     }
 
     #[inline(always)]
-    fn at_lines<I: Isa>(&mut self, isa: I, _: usize, places: &Places) -> u32 {
+    fn at_lines<I: Isa>(&mut self, isa: I, _: usize, places: &[Place]) -> u32 {
         let Backyard { front, back, stored, .. } = &mut *self.filter;
         (self.before, self.failed) = (*stored, 0);
         let (lines, mut left) = (line::all_mut(front), 0u32);
-        for (i, place) in places.iter().enumerate() {
+        for (i, &place) in places.iter().enumerate() {
             if !Line(&mut lines[place.line as usize]).insert_here(isa, place) {
                 left |= 1 << i;
                 ask_behind(back, place);
             }
         }
-        *stored += places.len as u64 - u64::from(left.count_ones());
+        *stored += places.len() as u64 - u64::from(left.count_ones());
         left
     }
 
@@ -258,10 +182,10 @@ impl Act for Leave<'_> {
     }
 
     #[inline(always)]
-    fn at_lines<I: Isa>(&mut self, isa: I, _: usize, places: &Places) -> u32 {
+    fn at_lines<I: Isa>(&mut self, isa: I, _: usize, places: &[Place]) -> u32 {
         let Backyard { front, back, stored, .. } = &mut *self.filter;
         let (lines, mut left) = (line::all_mut(front), 0u32);
-        for (i, place) in places.iter().enumerate() {
+        for (i, &place) in places.iter().enumerate() {
             let mut line = Line(&mut lines[place.line as usize]);
             if !line.remove_here(isa, place) {
                 left |= 1 << i;
@@ -270,7 +194,7 @@ impl Act for Leave<'_> {
                 }
             }
         }
-        *stored -= places.len as u64 - u64::from(left.count_ones());
+        *stored -= places.len() as u64 - u64::from(left.count_ones());
         left
     }
 

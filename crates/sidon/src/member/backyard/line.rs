@@ -89,14 +89,14 @@ impl Line<&[u8; LINE]> {
 
     /// Whether a copy is in the line itself.
     #[inline(always)]
-    pub(super) fn holds<I: Isa>(&self, isa: I, place: Place) -> bool {
-        self.holding(isa, place.value) != 0
+    pub(super) fn holds<I: Isa>(&self, isa: I, value: u16) -> bool {
+        self.holding(isa, value) != 0
     }
 
     /// Whether a copy is in the line or behind it.
     #[inline(always)]
     pub(super) fn contains<I: Isa>(&self, isa: I, place: Place, back: &Table) -> bool {
-        self.holds(isa, place) || (self.reaches(place.value) && find(back, place).is_some())
+        self.holds(isa, place.value) || (self.reaches(place.value) && find(back, place).is_some())
     }
 
     #[inline(always)]

@@ -25,6 +25,7 @@
 //! asked for any key of a line.
 
 mod batches;
+mod find;
 mod image;
 mod line;
 mod shape;

@@ -1,0 +1,128 @@
+//! Whether keys are in: eight lines at a time.
+//!
+//! While the last lines of a call are under way, a processor looks some 250 instructions ahead, at most to
+//! the first keys of the next call. So what a line is not needed for is done where it is asked for, and
+//! little is left to do once it has come: lines are kept as references, and compared without a branch.
+
+use super::{
+    Backyard,
+    line::{self, Line, Place, ask_behind, find},
+};
+use crate::{
+    Key, Seed,
+    left::Table,
+    member::batch::{CHUNK, NEAR},
+    probe::{self, Isa, Kernel, LINE},
+};
+
+/// A loop over keys.
+pub(super) struct Find<'a, K> {
+    pub(super) filter: &'a Backyard,
+    pub(super) keys: &'a [K],
+    pub(super) found: &'a mut [bool],
+}
+
+impl<K: Key> Kernel for Find<'_, K> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self, isa: I) {
+        let Backyard { shape, seed, ref front, ref back, .. } = *self.filter;
+        let look = Look { isa, seed, count: shape.lines, lines: line::all(front), back };
+        let (keys, keys_left) = self.keys.as_chunks();
+        let (found, found_left) = self.found.as_chunks_mut();
+        if front.bytes().len() > NEAR {
+            for (keys, found) in keys.iter().zip(found) {
+                look.chunk::<true, K>(keys, found);
+            }
+        } else {
+            for (keys, found) in keys.iter().zip(found) {
+                look.chunk::<false, K>(keys, found);
+            }
+        }
+        look.few(keys_left, found_left);
+    }
+}
+
+/// What keys are looked for in.
+#[derive(Clone, Copy)]
+struct Look<'a, I> {
+    isa: I,
+    seed: Seed,
+    count: u64,
+    lines: &'a [[u8; LINE]],
+    back: &'a Table,
+}
+
+impl<I: Isa> Look<'_, I> {
+    #[inline(always)]
+    fn place<K: Key>(&self, key: &K) -> Place {
+        Place::of(key.digest_by(self.isa, self.seed), self.count)
+    }
+
+    /// As many as are asked for at a time. A number that is known lets the compiler do without much else.
+    #[inline(always)]
+    fn chunk<const FAR: bool, K: Key>(&self, keys: &[K; CHUNK], found: &mut [bool; CHUNK]) {
+        let (mut lines, mut values) = ([&self.lines[0]; CHUNK], [0; CHUNK]);
+        for i in 0..CHUNK {
+            let place = self.place(&keys[i]);
+            lines[i] = &self.lines[place.line as usize];
+            values[i] = place.value;
+            if FAR {
+                probe::prefetch(lines[i], 0);
+            }
+        }
+        let (lines, values) = (lines.as_chunks().0, values.as_chunks().0);
+        let mut left = 0;
+        for (i, found) in found.as_chunks_mut().0.iter_mut().enumerate() {
+            let (held, beyond) = self.isa.eight_lines(lines[i], &values[i]);
+            *found = held;
+            if beyond != 0 {
+                left |= u32::from(beyond) << (8 * i);
+                self.ask(&keys[8 * i..], beyond);
+            }
+        }
+        if left != 0 {
+            self.behind(keys, left, found);
+        }
+    }
+
+    /// Asks for what is behind the lines of some of eight keys.
+    #[cold]
+    #[inline(never)]
+    fn ask<K: Key>(&self, keys: &[K], mut left: u8) {
+        while left != 0 {
+            ask_behind(self.back, self.again(&keys[left.trailing_zeros() as usize]));
+            left &= left - 1;
+        }
+    }
+
+    /// Looks at it.
+    #[cold]
+    #[inline(never)]
+    fn behind<K: Key>(&self, keys: &[K; CHUNK], mut left: u32, found: &mut [bool; CHUNK]) {
+        while left != 0 {
+            let i = left.trailing_zeros() as usize;
+            found[i] = find(self.back, self.again(&keys[i])).is_some();
+            left &= left - 1;
+        }
+    }
+
+    /// The place of a key once more: what is rare keeps nothing, and is not compiled for the loop's
+    /// instructions.
+    fn again<K: Key>(&self, key: &K) -> Place {
+        Place::of(key.digest(self.seed), self.count)
+    }
+
+    /// Fewer.
+    #[inline(always)]
+    fn few<K: Key>(&self, keys: &[K], found: &mut [bool]) {
+        for key in keys {
+            probe::prefetch(&self.lines[self.place(key).line as usize], 0);
+        }
+        for (key, found) in keys.iter().zip(found) {
+            let place = self.place(key);
+            *found = Line(&self.lines[place.line as usize]).contains(self.isa, place, self.back);
+        }
+    }
+}
