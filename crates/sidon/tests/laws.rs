@@ -427,6 +427,7 @@ fn batches_are_the_same_as_one_by_one() {
     batch_is_one_by_one::<Yard<3>>(301, 40);
     batch_is_one_by_one::<Yard<6>>(14 << 20, 8);
     batch_is_one_by_one::<Varied<4, 4, false, 0>>(301, 40);
+    batch_is_one_by_one::<Varied<1, 8, true, 2>>(20 << 20, 40);
     batch_is_one_by_one::<Varied<4, 5, true, 0>>(301, 40);
     batch_is_one_by_one::<Paired<3, 5, 6, false, false, 0>>(301, 40);
     batch_is_one_by_one::<Layered<4, 4, 4, 2, false>>(301, 40);

@@ -155,36 +155,31 @@ pub(crate) struct Pace {
     pub(crate) from: usize,
 }
 
-/// Takes all keys through both steps, in order, in the way that suits a table of so many bytes. `RING`
-/// places are remembered, whole chunks of them and no fewer than are under way. [`each_key`] does so for
-/// keys that are hashed one by one.
+/// Takes all keys through both steps, in order, in the way that suits a table of so many bytes. A chunk of
+/// places is remembered, no fewer than are under way. [`each_key`] does so for keys that are hashed one by
+/// one.
 #[inline(always)]
-pub(crate) fn by_groups<const RING: usize, I: Isa, G: Groups>(
-    isa: I,
-    keys: &dyn Hashes,
-    bytes: usize,
-    mut groups: G,
-) {
+pub(crate) fn by_groups<I: Isa, G: Groups>(isa: I, keys: &dyn Hashes, bytes: usize, mut groups: G) {
     const {
         let Pace { ask, act, lag, .. } = G::PACE;
         assert!(CHUNK.is_multiple_of(ask) && act.is_multiple_of(ask) && lag.is_multiple_of(ask));
-        assert!(CHUNK.is_multiple_of(act) && RING.is_multiple_of(CHUNK) && RING >= act + lag);
+        assert!(CHUNK.is_multiple_of(act) && CHUNK >= act + lag);
     }
     let Pace { mut ask, mut act, mut lag, from } = G::PACE;
     if bytes < from {
         (ask, act, lag) = (CHUNK, CHUNK, 0);
     }
     let len = keys.len();
-    let (mut digests, mut places) = ([Digest(0); CHUNK], [G::NOWHERE; RING]);
+    let (mut digests, mut places) = ([Digest(0); CHUNK], [G::NOWHERE; CHUNK]);
     let (mut asked, mut acted) = (0, 0);
     while acted < len {
-        let (group, at) = (ask.min(len - asked), asked % RING);
+        let (group, at) = (ask.min(len - asked), asked % CHUNK);
         keys.hash(asked, &mut digests[..group]);
         groups.ask(isa, &digests[..group], &mut places[at..at + group]);
         asked += group;
         // All of them have been asked for, or as many as acting is to be behind.
         while acted < len && (acted + act + lag <= asked || asked == len) {
-            let (group, at) = (act.min(len - acted), acted % RING);
+            let (group, at) = (act.min(len - acted), acted % CHUNK);
             groups.act(isa, acted, &places[at..at + group]);
             acted += group;
         }
@@ -196,7 +191,7 @@ const RUN: usize = 128;
 
 /// Calls `act` with the digests of one run of keys after the other, and the index of its first.
 ///
-/// Loops over keys are loops over digests, which are compiled once, here. What is compiled again for
+/// Most loops over keys are loops over digests, which are compiled once, here. What is compiled again for
 /// every kind of key is the hashing alone.
 pub(crate) fn hashed<K: Key>(seed: Seed, keys: &[K], act: impl FnMut(usize, &[Digest])) {
     runs(&Unhashed { seed, keys }, act);

@@ -73,7 +73,17 @@ pub trait Isa: Copy {
     /// For each of eight lines, whether one of its 16-bit lanes but the last holds the value of the same
     /// index. And of those that do not, whether the value and the last lane add up to more than a lane
     /// holds: a bit each.
-    fn eight_lines(self, lines: [&[u8; LINE]; 8], values: &[u16; 8]) -> ([bool; 8], u8);
+    #[inline(always)]
+    fn eight_lines(self, lines: [&[u8; LINE]; 8], values: &[u16; 8]) -> ([bool; 8], u8) {
+        let (mut held, mut beyond) = ([false; 8], 0);
+        for (i, (line, &value)) in lines.into_iter().zip(values).enumerate() {
+            held[i] = self.marks(line, value, 0) << 2 != 0;
+            let [.., low, high] = *line;
+            let carries = value.checked_add(u16::from_le_bytes([low, high])).is_none();
+            beyond |= u8::from(!held[i] & carries) << i;
+        }
+        (held, beyond)
+    }
 
     /// Whether one of the 4-bit cells of the line that `word` names is zero: cell `i` is named by
     /// the seven bits below the upper `7 * i`, for `i` below `cells`, at most [`NIBBLES_MAX`].

@@ -58,18 +58,6 @@ impl Isa for Portable {
     }
 
     #[inline(always)]
-    fn eight_lines(self, lines: [&[u8; LINE]; 8], values: &[u16; 8]) -> ([bool; 8], u8) {
-        let (mut held, mut beyond) = ([false; 8], 0);
-        for (i, (line, &value)) in lines.into_iter().zip(values).enumerate() {
-            held[i] = self.marks(line, value, 0) << 2 != 0;
-            let [.., low, high] = *line;
-            let carries = value.checked_add(u16::from_le_bytes([low, high])).is_none();
-            beyond |= u8::from(!held[i] & carries) << i;
-        }
-        (held, beyond)
-    }
-
-    #[inline(always)]
     fn any_nibble_zero(self, line: &[u8; LINE], word: u64, cells: u32) -> bool {
         debug_assert!(cells <= super::NIBBLES_MAX, "the word names no more cells");
         let (mut rest, mut zero) = (word, false);

@@ -99,6 +99,23 @@ fn a_line_holds_a_value_in_any_lane_but_the_last() {
     }
 }
 
+#[test]
+fn a_value_and_the_last_lane_add_up_to_more_than_a_lane_holds_or_not() {
+    for (value, last, beyond) in [
+        (1, 0xffff, 0xff),
+        (0xffff, 1, 0xff),
+        (0xffff, 0xffff, 0xff),
+        (0xffff, 0, 0),
+        (1, 0xfffe, 0),
+        (0xfffe, 1, 0),
+    ] {
+        let mut line = [0; LINE];
+        line[LINE - 2..].copy_from_slice(&u16::to_le_bytes(last));
+        let answer = twins_agree!(|isa| isa.eight_lines([&line; 8], &[value; 8]));
+        assert_eq!(answer, ([false; 8], beyond), "{value:x} {last:x}");
+    }
+}
+
 proptest! {
     #[test]
     fn matches_agree_on_any_bucket(bytes in prop::array::uniform32(0u8..4), value in 0u32..0x0404_0404) {

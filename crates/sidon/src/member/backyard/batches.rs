@@ -1,4 +1,4 @@
-//! What is asked of many keys: compiled once, here.
+//! What is done with many keys: their lines are asked for, then they enter, leave or are counted.
 
 use super::{
     Backyard,

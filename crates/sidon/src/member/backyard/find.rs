@@ -45,7 +45,6 @@ impl<K: Key> Kernel for Find<'_, K> {
 }
 
 /// What keys are looked for in.
-#[derive(Clone, Copy)]
 struct Look<'a, I> {
     isa: I,
     seed: Seed,
@@ -114,14 +113,15 @@ impl<I: Isa> Look<'_, I> {
         Place::of(key.digest(self.seed), self.count)
     }
 
-    /// Fewer.
+    /// Fewer keys than a chunk, one after the other once all are asked for.
     #[inline(always)]
     fn few<K: Key>(&self, keys: &[K], found: &mut [bool]) {
-        for key in keys {
-            probe::prefetch(&self.lines[self.place(key).line as usize], 0);
+        let mut places = [Place { line: 0, value: 0 }; CHUNK];
+        for (key, place) in keys.iter().zip(&mut places) {
+            *place = self.place(key);
+            probe::prefetch(&self.lines[place.line as usize], 0);
         }
-        for (key, found) in keys.iter().zip(found) {
-            let place = self.place(key);
+        for (&place, found) in places.iter().zip(found) {
             *found = Line(&self.lines[place.line as usize]).contains(self.isa, place, self.back);
         }
     }

@@ -36,7 +36,7 @@ impl Image for Backyard {
 
 impl Backyard {
     /// Counts what is stored. Nothing for a table that no sequence of operations leads to: bits beyond a
-    /// cell's parts, a line that does not know what is behind it, or that has room for it.
+    /// cell's parts, a line that does not know what is behind it, has room for it, or holds more than the least of it.
     fn recount(&mut self) -> Option<()> {
         let beyond = !self.back.form.cell_mask() as u32;
         let cells = self.back.payload().as_chunks().0;

@@ -56,7 +56,7 @@ impl Shape {
     }
 
     pub(super) fn check(&self) -> Result<(), Infeasible> {
-        // What every place of a key fits into, and every count of bytes.
+        // What every fingerprint fits into, and every count of bytes.
         Infeasible::unless_within("lines", self.lines, 1, 1 << 44)?;
         Infeasible::unless_within("sharing", self.sharing.into(), 1, SHARING_MOST.into())?;
         self.back().check()

@@ -151,6 +151,41 @@ fn a_full_line_keeps_the_least_values() {
 }
 
 #[test]
+fn the_least_and_the_largest_value_spill_and_come_home() {
+    // A digest is a key, and in one line the first and the last digest have the first and last value.
+    let (least, largest) = (Digest(0), Digest(u64::MAX));
+    for (key, other, reach) in [(least, largest, 65_535), (largest, least, 1)] {
+        let mut filter = filter(1, 1);
+        assert_eq!([least, largest].map(|it| filter.place_of(it).value), [1, 65_535]);
+        for _ in 0..40 {
+            filter.insert(&key).unwrap();
+        }
+        assert_eq!((filter.spilled(), Line(&filter.lines()[0]).reach()), (9, reach));
+        let answers = |filter: &Backyard, keys: &[Digest]| {
+            let (mut found, mut counts) = (vec![false; keys.len()], vec![0; keys.len()]);
+            filter.contains_batch(keys, &mut found);
+            filter.count_batch(keys, &mut counts);
+            (found, counts)
+        };
+        assert_eq!(answers(&filter, &[key; 40]), (vec![true; 40], vec![40; 40]));
+        assert_eq!(answers(&filter, &[other; 40]), (vec![false; 40], vec![0; 40]));
+        // What is less takes the place of what is more.
+        filter.insert(&other).unwrap();
+        assert_eq!(filter.spilled(), 10);
+        assert_eq!(answers(&filter, &[other; 40]), (vec![true; 40], vec![1; 40]));
+        let again = Backyard::from_bytes(&filter.to_bytes(), Seed(3)).unwrap();
+        assert_eq!(answers(&again, &[key; 40]), (vec![true; 40], vec![40; 40]));
+        for _ in 0..40 {
+            filter.remove(&key).unwrap();
+        }
+        assert_eq!(filter.remove(&key), Err(Refused::NotStored));
+        filter.remove(&other).unwrap();
+        assert_eq!((filter.stored(), filter.spilled()), (0, 0));
+        assert_eq!(Line(&filter.lines()[0]).reach(), 0);
+    }
+}
+
+#[test]
 fn as_few_strangers_ask_the_back_as_ranks_predict() {
     let shape = Shape { lines: 20_000, sharing: 5 };
     let (mut filter, mut keys) = (Backyard::new(shape, Seed(7)).unwrap(), Keys::seeded(7));

@@ -14,7 +14,7 @@ use crate::{
     Digest, Refused,
     cells::bucket::Layout,
     left::ANY,
-    member::batch::{CHUNK, DEEP, GROUP, Groups, Hashes, NEAR, Pace, by_groups},
+    member::batch::{DEEP, GROUP, Groups, Hashes, NEAR, Pace, by_groups},
     probe::{self, BASE, Isa, Kernel},
 };
 
@@ -185,7 +185,7 @@ impl<L: Layout, A: Act, const D: usize> Kernel for Walk<'_, L, A, D> {
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
         let bytes = self.act.filter().table.memory.bytes().len();
-        by_groups::<CHUNK, _, _>(isa, self.keys, bytes, self);
+        by_groups(isa, self.keys, bytes, self);
     }
 }
 
