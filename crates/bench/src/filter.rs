@@ -72,6 +72,7 @@ pub(crate) fn all() -> Vec<Entry> {
         peers::fastbloom_rs::ENTRIES,
         peers::qfilter::ENTRIES,
         peers::cuckoofilter::ENTRIES,
+        peers::packed_cuckoos::ENTRIES,
         peers::bloom_lib::ENTRIES,
         peers::hash_set::ENTRIES,
     ];

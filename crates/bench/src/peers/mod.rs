@@ -10,5 +10,6 @@ pub(crate) mod cuckoofilter;
 pub(crate) mod fastbloom;
 pub(crate) mod fastbloom_rs;
 pub(crate) mod hash_set;
+pub(crate) mod packed_cuckoos;
 pub(crate) mod qfilter;
 pub(crate) mod sbbf;

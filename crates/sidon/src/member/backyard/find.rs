@@ -40,7 +40,9 @@ impl<K: Key> Kernel for Find<'_, K> {
                 look.chunk::<false, K>(keys, found);
             }
         }
-        look.few(keys_left, found_left);
+        if !keys_left.is_empty() {
+            isa.apart(Few { look, keys: keys_left, found: found_left });
+        }
     }
 }
 
@@ -112,17 +114,29 @@ impl<I: Isa> Look<'_, I> {
     fn again<K: Key>(&self, key: &K) -> Place {
         Place::of(key.digest(self.seed), self.count)
     }
+}
 
-    /// Fewer keys than a chunk, one after the other once all are asked for.
+/// Fewer keys than a chunk, one after the other once all are asked for. Apart: the room for their places is
+/// made by none who has whole chunks.
+struct Few<'a, K, I> {
+    look: Look<'a, I>,
+    keys: &'a [K],
+    found: &'a mut [bool],
+}
+
+impl<K: Key, L: Isa> Kernel for Few<'_, K, L> {
+    type Output = ();
+
     #[inline(always)]
-    fn few<K: Key>(&self, keys: &[K], found: &mut [bool]) {
+    fn run<I: Isa>(self, isa: I) {
+        let Few { look, keys, found } = self;
         let mut places = [Place { line: 0, value: 0 }; CHUNK];
         for (key, place) in keys.iter().zip(&mut places) {
-            *place = self.place(key);
-            probe::prefetch(&self.lines[place.line as usize], 0);
+            *place = Place::of(key.digest_by(isa, look.seed), look.count);
+            probe::prefetch(&look.lines[place.line as usize], 0);
         }
         for (&place, found) in places.iter().zip(found) {
-            *found = Line(&self.lines[place.line as usize]).contains(self.isa, place, self.back);
+            *found = Line(&look.lines[place.line as usize]).contains(isa, place, look.back);
         }
     }
 }
