@@ -6,7 +6,7 @@
 
 use super::{
     Backyard,
-    line::{self, Line, Place, ask_behind, find},
+    line::{self, Line, Place, is_behind},
 };
 use crate::{
     Key, Seed,
@@ -74,45 +74,33 @@ impl<I: Isa> Look<'_, I> {
             }
         }
         let (lines, values) = (lines.as_chunks().0, values.as_chunks().0);
-        let mut left = 0;
         for (i, found) in found.as_chunks_mut().0.iter_mut().enumerate() {
             let (held, beyond) = self.isa.eight_lines(lines[i], &values[i]);
             *found = held;
             if beyond != 0 {
-                left |= u32::from(beyond) << (8 * i);
-                self.ask(&keys[8 * i..], beyond);
+                self.behind(&lines[i], &values[i], beyond, found);
             }
         }
-        if left != 0 {
-            self.behind(keys, left, found);
-        }
     }
 
-    /// Asks for what is behind the lines of some of eight keys.
+    /// Looks behind the lines of some of eight keys. Nothing here is decided by what is found there, so that
+    /// a processor goes on with the next keys while it comes.
     #[cold]
     #[inline(never)]
-    fn ask<K: Key>(&self, keys: &[K], mut left: u8) {
+    fn behind(
+        &self,
+        lines: &[&[u8; LINE]; 8],
+        values: &[u16; 8],
+        mut left: u8,
+        found: &mut [bool; 8],
+    ) {
         while left != 0 {
-            ask_behind(self.back, self.again(&keys[left.trailing_zeros() as usize]));
+            let i = left.trailing_zeros() as usize % 8;
+            let offset = lines[i].as_ptr().addr() - self.lines.as_ptr().addr();
+            let place = Place { line: (offset / LINE) as u64, value: values[i] };
+            found[i] = is_behind(self.back, place);
             left &= left - 1;
         }
-    }
-
-    /// Looks at it.
-    #[cold]
-    #[inline(never)]
-    fn behind<K: Key>(&self, keys: &[K; CHUNK], mut left: u32, found: &mut [bool; CHUNK]) {
-        while left != 0 {
-            let i = left.trailing_zeros() as usize;
-            found[i] = find(self.back, self.again(&keys[i])).is_some();
-            left &= left - 1;
-        }
-    }
-
-    /// The place of a key once more: what is rare keeps nothing, and is not compiled for the loop's
-    /// instructions.
-    fn again<K: Key>(&self, key: &K) -> Place {
-        Place::of(key.digest(self.seed), self.count)
     }
 }
 

@@ -96,7 +96,7 @@ impl Line<&[u8; LINE]> {
     /// Whether a copy is in the line or behind it.
     #[inline(always)]
     pub(super) fn contains<I: Isa>(&self, isa: I, place: Place, back: &Table) -> bool {
-        self.holds(isa, place.value) || (self.reaches(place.value) && find(back, place).is_some())
+        self.holds(isa, place.value) || (self.reaches(place.value) && is_behind(back, place))
     }
 
     #[inline(always)]
@@ -241,10 +241,17 @@ pub(super) fn reach(back: &Table, buckets: &[Bucket; 2]) -> u16 {
     reach
 }
 
+/// Whether a copy is in the back.
+#[inline(always)]
+pub(super) fn is_behind(back: &Table, place: Place) -> bool {
+    let [left, right] = alike(back, place);
+    left | right != 0
+}
+
 /// The first cell of the back that holds this copy's line and value.
 #[cold]
 #[inline(never)]
-pub(super) fn find(back: &Table, place: Place) -> Option<Spot> {
+fn find(back: &Table, place: Place) -> Option<Spot> {
     let cells = alike(back, place);
     let found = cells.iter().position(|&cells| cells != 0)?;
     Some(Spot { place: found, cell: cells[found].trailing_zeros() })
@@ -257,6 +264,7 @@ fn count_back(back: &Table, place: Place) -> u32 {
 }
 
 /// The cells of both buckets that hold the line and the value.
+#[inline(always)]
 fn alike(back: &Table, place: Place) -> [u64; 2] {
     let table = back.memory.bytes();
     place.buckets(back).map(|bucket| {
