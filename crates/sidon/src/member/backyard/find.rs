@@ -28,16 +28,16 @@ impl<K: Key> Kernel for Find<'_, K> {
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
         let Backyard { shape, seed, ref front, ref back, .. } = *self.filter;
-        let look = Look { isa, seed, count: shape.lines, lines: line::all(front), back };
+        let look = Look { seed, count: shape.lines, lines: line::all(front), back };
         let (keys, keys_left) = self.keys.as_chunks();
         let (found, found_left) = self.found.as_chunks_mut();
         if front.bytes().len() > NEAR {
             for (keys, found) in keys.iter().zip(found) {
-                look.chunk::<true, K>(keys, found);
+                look.chunk::<true, K, I>(isa, keys, found);
             }
         } else {
             for (keys, found) in keys.iter().zip(found) {
-                look.chunk::<false, K>(keys, found);
+                look.chunk::<false, K, I>(isa, keys, found);
             }
         }
         if !keys_left.is_empty() {
@@ -47,26 +47,30 @@ impl<K: Key> Kernel for Find<'_, K> {
 }
 
 /// What keys are looked for in.
-struct Look<'a, I> {
-    isa: I,
+struct Look<'a> {
     seed: Seed,
     count: u64,
     lines: &'a [[u8; LINE]],
     back: &'a Table,
 }
 
-impl<I: Isa> Look<'_, I> {
+impl Look<'_> {
     #[inline(always)]
-    fn place<K: Key>(&self, key: &K) -> Place {
-        Place::of(key.digest_by(self.isa, self.seed), self.count)
+    fn place<K: Key, I: Isa>(&self, isa: I, key: &K) -> Place {
+        Place::of(key.digest_by(isa, self.seed), self.count)
     }
 
     /// As many as are asked for at a time. A number that is known lets the compiler do without much else.
     #[inline(always)]
-    fn chunk<const FAR: bool, K: Key>(&self, keys: &[K; CHUNK], found: &mut [bool; CHUNK]) {
+    fn chunk<const FAR: bool, K: Key, I: Isa>(
+        &self,
+        isa: I,
+        keys: &[K; CHUNK],
+        found: &mut [bool; CHUNK],
+    ) {
         let (mut lines, mut values) = ([&self.lines[0]; CHUNK], [0; CHUNK]);
         for i in 0..CHUNK {
-            let place = self.place(&keys[i]);
+            let place = self.place(isa, &keys[i]);
             lines[i] = &self.lines[place.line as usize];
             values[i] = place.value;
             if FAR {
@@ -75,44 +79,43 @@ impl<I: Isa> Look<'_, I> {
         }
         let (lines, values) = (lines.as_chunks().0, values.as_chunks().0);
         for (i, found) in found.as_chunks_mut().0.iter_mut().enumerate() {
-            let (held, beyond) = self.isa.eight_lines(lines[i], &values[i]);
+            let (held, beyond) = isa.eight_lines(lines[i], &values[i]);
             *found = held;
             if beyond != 0 {
-                self.behind(&lines[i], &values[i], beyond, found);
+                look_behind(self.lines, self.back, (&lines[i], &values[i]), beyond, found);
             }
         }
     }
+}
 
-    /// Looks behind the lines of some of eight keys. Nothing here is decided by what is found there, so that
-    /// a processor goes on with the next keys while it comes.
-    #[cold]
-    #[inline(never)]
-    fn behind(
-        &self,
-        lines: &[&[u8; LINE]; 8],
-        values: &[u16; 8],
-        mut left: u8,
-        found: &mut [bool; 8],
-    ) {
-        while left != 0 {
-            let i = left.trailing_zeros() as usize % 8;
-            let offset = lines[i].as_ptr().addr() - self.lines.as_ptr().addr();
-            let place = Place { line: (offset / LINE) as u64, value: values[i] };
-            found[i] = is_behind(self.back, place);
-            left &= left - 1;
-        }
+/// Looks behind the lines of some of eight keys. Nothing here is decided by what is found there, so that a
+/// processor goes on with the next keys while it comes.
+#[cold]
+#[inline(never)]
+fn look_behind(
+    all: &[[u8; LINE]],
+    back: &Table,
+    (lines, values): (&[&[u8; LINE]; 8], &[u16; 8]),
+    mut left: u8,
+    found: &mut [bool; 8],
+) {
+    while left != 0 {
+        let i = left.trailing_zeros() as usize % 8;
+        let line = (lines[i].as_ptr().addr() - all.as_ptr().addr()) / LINE;
+        found[i] = is_behind(back, Place { line: line as u64, value: values[i] });
+        left &= left - 1;
     }
 }
 
 /// Fewer keys than a chunk, one after the other once all are asked for. Apart: the room for their places is
 /// made by none who has whole chunks.
-struct Few<'a, K, I> {
-    look: Look<'a, I>,
+struct Few<'a, K> {
+    look: Look<'a>,
     keys: &'a [K],
     found: &'a mut [bool],
 }
 
-impl<K: Key, L: Isa> Kernel for Few<'_, K, L> {
+impl<K: Key> Kernel for Few<'_, K> {
     type Output = ();
 
     #[inline(always)]
@@ -120,7 +123,7 @@ impl<K: Key, L: Isa> Kernel for Few<'_, K, L> {
         let Few { look, keys, found } = self;
         let mut places = [Place { line: 0, value: 0 }; CHUNK];
         for (key, place) in keys.iter().zip(&mut places) {
-            *place = Place::of(key.digest_by(isa, look.seed), look.count);
+            *place = look.place(isa, key);
             probe::prefetch(&look.lines[place.line as usize], 0);
         }
         for (&place, found) in places.iter().zip(found) {

@@ -58,8 +58,7 @@ impl Backyard {
                 return None;
             }
             // The least of the back is no less than any of the line.
-            let largest = Line(line).values().max().unwrap_or(0);
-            if behind > 0 && largest > behind.wrapping_neg() {
+            if behind > 0 && Line(line).largest() > behind.wrapping_neg() {
                 return None;
             }
             stored += in_use;

@@ -110,8 +110,17 @@ impl Line<&[u8; LINE]> {
 
     /// The values of the cells in use.
     pub(super) fn values(self) -> impl Iterator<Item = u16> {
+        self.cells().filter(|&value| value != 0)
+    }
+
+    /// The largest value, zero if there is none.
+    pub(super) fn largest(self) -> u16 {
+        self.cells().fold(0, u16::max)
+    }
+
+    fn cells(self) -> impl Iterator<Item = u16> {
         let cells = self.0.as_chunks::<2>().0[..CELLS as usize].iter();
-        cells.map(|&cell| u16::from_le_bytes(cell)).filter(|&value| value != 0)
+        cells.map(|&cell| u16::from_le_bytes(cell))
     }
 }
 
@@ -175,7 +184,7 @@ impl Line<&mut [u8; LINE]> {
         let room = back.room(BASE, BACK, &buckets).or_else(|| back.room_by_moving(&buckets));
         let Some(room) = room else { return false };
         let mut leaving = place;
-        let largest = self.look().values().max().unwrap_or(0);
+        let largest = self.look().largest();
         if place.value < largest {
             leaving.value = largest;
             self.write(self.look().holding(BASE, largest), place.value);
