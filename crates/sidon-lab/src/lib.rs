@@ -32,6 +32,7 @@ pub mod pages;
 pub mod papers;
 pub mod report;
 pub mod row;
+pub mod svg;
 pub mod trials;
 
 pub use chart::Chart;

@@ -196,8 +196,7 @@ fn write_all(
     }
     for figure in chosen.figures() {
         let chart = (figure.draw)(run, rows)?;
-        write(charts.join(format!("{}.svg", figure.name)), chart.svg()?.as_bytes())?;
-        write(charts.join(format!("{}.png", figure.name)), &chart.png()?)?;
+        write(charts.join(format!("{}.svg", figure.name)), chart.svg().as_bytes())?;
     }
     write(dir.join("PAPERS.md"), pages::papers(run, &args.ids, rows).as_bytes())
 }

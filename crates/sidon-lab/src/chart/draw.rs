@@ -1,100 +1,104 @@
-//! A chart on a drawing area: the same calls for SVG and for pixels.
+//! Draws a chart as an SVG document.
 
-use super::{Chart, Curve, HEIGHT, Undrawable, WIDTH, ticks};
-use plotters::{
-    coord::{
-        Shift,
-        ranged1d::{DefaultFormatting, KeyPointHint, Ranged},
-    },
-    prelude::*,
-    style::{FontTransform, register_font},
-};
-use std::{error::Error, ops::Range, sync::Once};
+use super::{Chart, Curve, HEIGHT, WIDTH, ticks};
+use crate::svg::{Anchor, At, Colour, Svg};
 
-/// Told apart by those who see colours differently, and in print (Okabe and Ito).
-const COLOURS: [RGBColor; 8] = [
-    RGBColor(0, 114, 178),
-    RGBColor(213, 94, 0),
-    RGBColor(0, 158, 115),
-    RGBColor(204, 121, 167),
-    RGBColor(230, 159, 0),
-    RGBColor(86, 180, 233),
-    RGBColor(96, 96, 96),
-    RGBColor(153, 102, 51),
+/// Eight colours that colour-blind readers can distinguish, also in print (Okabe and Ito).
+const COLOURS: [Colour; 8] = [
+    [0, 114, 178],
+    [213, 94, 0],
+    [0, 158, 115],
+    [204, 121, 167],
+    [230, 159, 0],
+    [86, 180, 233],
+    [96, 96, 96],
+    [153, 102, 51],
 ];
+const BLACK: Colour = [0; 3];
+const WHITE: Colour = [255; 3];
+const GRID: Colour = [224; 3];
 
-/// The font that texts are measured with. Most others are narrower, so that what does not overlap
-/// here does not where an SVG is shown in another.
-const FONT: &str = "sans-serif";
-const TEXT: i32 = 14;
-const TITLE: i32 = 18;
-/// Pixels of the key: a line, the margin to the left, a sample, a column.
-const KEY_LINE: i32 = 22;
-const KEY_LEFT: i32 = 24;
-const SAMPLE: i32 = 28;
+/// Font sizes in pixels.
+const TEXT: u32 = 12;
+const TITLE: u32 = 15;
+/// The plot's borders in pixels from the left and the top.
+const LEFT: f64 = 96.0;
+const RIGHT: f64 = WIDTH as f64 - 28.0;
+const TOP: f64 = 34.0;
+const BOTTOM: f64 = HEIGHT as f64 - 58.0;
+/// The length of a tick in pixels.
+const TICK: f64 = 5.0;
+/// The legend in pixels: height of a line, left margin, width of a sample.
+const LEGEND_LINE: u32 = 22;
+const LEGEND_LEFT: f64 = 24.0;
+const SAMPLE: f64 = 28.0;
 
-type Area<'a, B> = DrawingArea<B, Shift>;
+pub(super) fn svg(chart: &Chart) -> String {
+    let entries = legend(chart);
+    let height = HEIGHT + entries.len().div_ceil(2) as u32 * LEGEND_LINE + 12;
+    let mut svg = Svg::new((WIDTH, height), &chart.title);
+    svg.rectangle((0.0, 0.0), (WIDTH.into(), height.into()), WHITE);
+    let middle = (LEFT + RIGHT) / 2.0;
+    svg.text((middle, 24.0), Anchor::Middle, TITLE, BLACK, &chart.title);
 
-pub(super) fn svg(chart: &Chart) -> Result<String, Undrawable> {
-    let mut out = String::new();
-    let root = SVGBackend::with_string(&mut out, size(chart)).into_drawing_area();
-    draw(chart, &root).map_err(|why| Undrawable(why.to_string()))?;
-    drop(root);
-    Ok(out)
-}
+    let points = || chart.curves.iter().flat_map(Curve::points);
+    let x = ticks::Scale::of(&chart.x, ticks::along(&chart.x, points(), |point| point.0));
+    let y = ticks::Scale::of(&chart.y, ticks::along(&chart.y, points(), |point| point.1));
+    let column = |step: f64| LEFT + (RIGHT - LEFT) * x.share(step);
+    let row = |step: f64| BOTTOM - (BOTTOM - TOP) * y.share(step);
+    for &mark in &x.marks {
+        let at = column(mark);
+        svg.line([(at, TOP), (at, BOTTOM)], GRID, 1);
+        svg.line([(at, BOTTOM), (at, BOTTOM + TICK)], BLACK, 1);
+        let text = ticks::text(&chart.x, mark);
+        svg.text((at, BOTTOM + TICK + 15.0), Anchor::Middle, TEXT, BLACK, &text);
+    }
+    for &mark in &y.marks {
+        let at = row(mark);
+        svg.line([(LEFT, at), (RIGHT, at)], GRID, 1);
+        svg.line([(LEFT - TICK, at), (LEFT, at)], BLACK, 1);
+        let text = ticks::text(&chart.y, mark);
+        svg.text((LEFT - TICK - 4.0, at + 4.0), Anchor::End, TEXT, BLACK, &text);
+    }
+    svg.line([(LEFT, TOP), (LEFT, BOTTOM), (RIGHT, BOTTOM)], BLACK, 1);
+    svg.text((middle, BOTTOM + 44.0), Anchor::Middle, TEXT, BLACK, &chart.x.label);
+    svg.text_upwards((22.0, (TOP + BOTTOM) / 2.0), TEXT, BLACK, &chart.y.label);
 
-pub(super) fn png(chart: &Chart) -> Result<Vec<u8>, Undrawable> {
-    let (width, height) = size(chart);
-    let mut pixels = vec![0; width as usize * height as usize * 3];
-    let root = BitMapBackend::with_buffer(&mut pixels, (width, height)).into_drawing_area();
-    draw(chart, &root).map_err(|why| Undrawable(why.to_string()))?;
-    drop(root);
-    encode(&pixels, width, height).map_err(|why| Undrawable(why.to_string()))
-}
-
-fn encode(pixels: &[u8], width: u32, height: u32) -> Result<Vec<u8>, png::EncodingError> {
-    let mut out = Vec::new();
-    let mut encoder = png::Encoder::new(&mut out, width, height);
-    encoder.set_color(png::ColorType::Rgb);
-    encoder.set_compression(png::Compression::High);
-    let mut writer = encoder.write_header()?;
-    writer.write_image_data(pixels)?;
-    writer.finish()?;
-    Ok(out)
-}
-
-fn size(chart: &Chart) -> (u32, u32) {
-    (WIDTH, HEIGHT + (entries(chart).len().div_ceil(2) as i32 * KEY_LINE + 12) as u32)
-}
-
-/// A scale is an axis of its own marks.
-impl Ranged for ticks::Scale {
-    type FormatOption = DefaultFormatting;
-    type ValueType = f64;
-
-    fn map(&self, place: &f64, (from, to): (i32, i32)) -> i32 {
-        let share = (place - self.low) / (self.high - self.low);
-        from + (f64::from(to - from) * share).round() as i32
+    let at = |(x, y): (f64, f64)| -> At { (column(x), row(y)) };
+    for (i, curve) in chart.curves.iter().enumerate() {
+        let colour = COLOURS[i % COLOURS.len()];
+        if !curve.line.is_empty() {
+            svg.line(chart.steps(&curve.line).map(at), colour, 2);
+        }
+        chart.steps(&curve.measured).map(at).for_each(|at| svg.cross(at, 4.0, colour));
+        chart.steps(&curve.printed).map(at).for_each(|at| svg.circle(at, 6, colour));
     }
 
-    fn key_points<Hint: KeyPointHint>(&self, _: Hint) -> Vec<f64> {
-        self.marks.clone()
+    let width = (f64::from(WIDTH) - LEGEND_LEFT) / 2.0;
+    for (i, (sample, name)) in (0u32..).zip(entries) {
+        let left = LEGEND_LEFT + f64::from(i % 2) * width;
+        let middle = f64::from(HEIGHT + i / 2 * LEGEND_LINE + LEGEND_LINE / 2);
+        let centre = (left + SAMPLE / 2.0, middle);
+        match sample {
+            Sample::Line(colour) => svg.line([(left, middle), (left + SAMPLE, middle)], colour, 3),
+            Sample::Cross(colour) => svg.cross(centre, 4.0, colour),
+            Sample::Circle(colour) => svg.circle(centre, 6, colour),
+        }
+        svg.text((left + SAMPLE + 8.0, middle + 4.0), Anchor::Start, TEXT, BLACK, name);
     }
-
-    fn range(&self) -> Range<f64> {
-        self.low..self.high
-    }
+    svg.finish()
 }
 
-/// What a line of the key shows.
+/// The mark beside a name in the legend.
 enum Sample {
-    Line(RGBColor),
-    Cross(RGBColor),
-    Circle(RGBColor),
+    Line(Colour),
+    Cross(Colour),
+    Circle(Colour),
 }
 
-/// The key: a curve by its line, or by its mark if it has none; then what the marks mean.
-fn entries(chart: &Chart) -> Vec<(Sample, String)> {
+/// The entries of the legend: each curve by its line, or by its mark if it has no line, then the
+/// meaning of the marks.
+fn legend(chart: &Chart) -> Vec<(Sample, &str)> {
     let mut entries = Vec::new();
     for (i, curve) in chart.curves.iter().enumerate() {
         let colour = COLOURS[i % COLOURS.len()];
@@ -103,74 +107,14 @@ fn entries(chart: &Chart) -> Vec<(Sample, String)> {
             Curve { measured, .. } if !measured.is_empty() => Sample::Cross(colour),
             _ => Sample::Circle(colour),
         };
-        entries.push((sample, curve.name.clone()));
+        entries.push((sample, curve.name.as_str()));
     }
     let any = |of: fn(&Curve) -> bool| chart.curves.iter().any(of);
     if any(|curve| !curve.measured.is_empty()) {
-        entries.push((Sample::Cross(BLACK), "measured here".to_owned()));
+        entries.push((Sample::Cross(BLACK), "measured here"));
     }
     if any(|curve| !curve.printed.is_empty()) {
-        entries.push((Sample::Circle(BLACK), "printed in the paper".to_owned()));
+        entries.push((Sample::Circle(BLACK), "printed in the paper"));
     }
     entries
-}
-
-fn draw<B: DrawingBackend>(chart: &Chart, root: &Area<'_, B>) -> Result<(), Box<dyn Error>>
-where
-    B::ErrorType: 'static,
-{
-    static REGISTERED: Once = Once::new();
-    // A font that does not load shows as an error of the first text.
-    REGISTERED.call_once(|| {
-        let _ = register_font(FONT, FontStyle::Normal, dejavu::sans::regular());
-    });
-    root.fill(&WHITE)?;
-    let (plot, key) = root.split_vertically(HEIGHT);
-    let points = || chart.curves.iter().flat_map(Curve::points);
-    let x = ticks::Scale::of(&chart.x, ticks::along(&chart.x, points(), |point| point.0));
-    let y = ticks::Scale::of(&chart.y, ticks::along(&chart.y, points(), |point| point.1));
-    let mut builder = ChartBuilder::on(&plot);
-    builder
-        .caption(&chart.title, (FONT, TITLE))
-        .margin(10)
-        .margin_right(28)
-        .x_label_area_size(48)
-        .y_label_area_size(86);
-    let mut plane = builder.build_cartesian_2d(x, y)?;
-    plane
-        .configure_mesh()
-        .bold_line_style(RGBColor(224, 224, 224))
-        .light_line_style(TRANSPARENT)
-        .label_style((FONT, TEXT))
-        .axis_desc_style((FONT, TEXT + 1))
-        .x_desc(&chart.x.label)
-        .y_desc(&chart.y.label)
-        .x_label_formatter(&|place| ticks::text(&chart.x, *place))
-        .y_label_formatter(&|place| ticks::text(&chart.y, *place))
-        .draw()?;
-    for (i, curve) in chart.curves.iter().enumerate() {
-        let colour = COLOURS[i % COLOURS.len()];
-        plane.draw_series(LineSeries::new(chart.places(&curve.line), colour.stroke_width(2)))?;
-        let crosses = chart.places(&curve.measured);
-        plane.draw_series(crosses.map(|at| Cross::new(at, 4, colour.stroke_width(2))))?;
-        let circles = chart.places(&curve.printed);
-        plane.draw_series(circles.map(|at| Circle::new(at, 6, colour.stroke_width(2))))?;
-    }
-    let column = (WIDTH as i32 - KEY_LEFT) / 2;
-    for (i, (sample, name)) in (0..).zip(entries(chart)) {
-        let (left, middle) = (KEY_LEFT + i % 2 * column, i / 2 * KEY_LINE + KEY_LINE / 2);
-        let centre = (left + SAMPLE / 2, middle);
-        match sample {
-            Sample::Line(colour) => {
-                let line = vec![(left, middle), (left + SAMPLE, middle)];
-                key.draw(&PathElement::new(line, colour.stroke_width(3)))?;
-            }
-            Sample::Cross(colour) => key.draw(&Cross::new(centre, 4, colour.stroke_width(2)))?,
-            Sample::Circle(colour) => key.draw(&Circle::new(centre, 6, colour.stroke_width(2)))?,
-        }
-        let font = (FONT, TEXT).into_font().transform(FontTransform::None);
-        key.draw(&Text::new(name, (left + SAMPLE + 8, middle - TEXT / 2 + 3), font))?;
-    }
-    root.present()?;
-    Ok(())
 }

@@ -28,6 +28,11 @@ impl Scale {
         }
     }
 
+    /// The position of a step between the ends, from 0 to 1.
+    pub(super) fn share(&self, step: f64) -> f64 {
+        (step - self.low) / (self.high - self.low)
+    }
+
     fn linear(low: f64, high: f64) -> Self {
         let (mut low, mut high) = (low, high);
         if low == high {
