@@ -4,14 +4,22 @@
 //! When all places are taken, a new one gets the place of the one that has done nothing for the
 //! longest: whoever asks and listens is answered, however many others do neither.
 
-use axum::Router;
-use hyper::{server::conn::http1, service::service_fn};
-use hyper_util::{rt::TokioIo, service::TowerToHyperService};
+use http_body_util::Full;
+use hyper::{
+    body::{Bytes, Incoming},
+    server::conn::http1,
+    service::service_fn,
+};
+use hyper_util::rt::TokioIo;
 use std::{
+    convert::Infallible,
+    future::poll_fn,
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    task::Poll,
     time::Duration,
 };
 use tokio::{
@@ -19,6 +27,9 @@ use tokio::{
     task::AbortHandle,
     time::{Instant, sleep},
 };
+
+pub(super) type Request = hyper::Request<Incoming>;
+pub(super) type Response = hyper::Response<Full<Bytes>>;
 
 /// How many there may be, and how long they may do nothing.
 #[derive(Debug, Clone, Copy)]
@@ -88,8 +99,12 @@ struct Held {
     task: AbortHandle,
 }
 
-/// Answers clients, for ever.
-pub(super) async fn serve(listener: TcpListener, router: Router, limits: Limits) {
+/// Answers clients by `answer`, for ever.
+pub(super) async fn serve<A, F>(listener: TcpListener, answer: A, limits: Limits)
+where
+    A: Fn(Request) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Response> + Send + 'static,
+{
     let start = Instant::now();
     let mut held: Vec<Held> = Vec::new();
     loop {
@@ -104,36 +119,52 @@ pub(super) async fn serve(listener: TcpListener, router: Router, limits: Limits)
             held.swap_remove(oldest).task.abort();
         }
         let since = Since::now(start);
-        let task = tokio::spawn(answer(stream, router.clone(), since.clone(), limits.patience));
+        let task = tokio::spawn(attend(stream, answer.clone(), since.clone(), limits.patience));
         held.push(Held { since, task: task.abort_handle() });
     }
 }
 
-/// Answers one connection until either end has enough.
-async fn answer(stream: TcpStream, router: Router, since: Since, patience: Duration) {
-    let router = TowerToHyperService::new(router);
-    let service = service_fn(|request: hyper::Request<hyper::body::Incoming>| {
+/// Answers the requests of one connection until the client closes it or has been idle too long.
+async fn attend<F>(
+    stream: TcpStream,
+    answer: impl Fn(Request) -> F,
+    since: Since,
+    patience: Duration,
+) where
+    F: Future<Output = Response>,
+{
+    let service = service_fn(|request| {
         since.asked();
-        let answer = hyper::service::Service::call(&router, request);
+        let answer = answer(request);
         let since = since.clone();
         async move {
             let answer = answer.await;
             since.answered();
-            answer
+            Ok::<_, Infallible>(answer)
         }
     });
     let mut http = http1::Builder::new();
     http.max_buf_size(HEAD);
-    tokio::select! {
-        _ = http.serve_connection(TokioIo::new(stream), service) => {}
-        () = since.longer_than(patience) => {}
-    }
+    let connection = async {
+        // The client's errors end its connection and concern nobody else.
+        let _ = http.serve_connection(TokioIo::new(stream), service).await;
+    };
+    first(connection, since.longer_than(patience)).await;
+}
+
+/// Waits until one of two futures is ready, and drops the other.
+pub(super) async fn first(one: impl Future<Output = ()>, two: impl Future<Output = ()>) {
+    let (mut one, mut two) = (pin!(one), pin!(two));
+    poll_fn(|context| {
+        let ready = one.as_mut().poll(context).is_ready() || two.as_mut().poll(context).is_ready();
+        if ready { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use axum::routing::get;
     use std::{
         io::{Read, Write},
         net::{SocketAddr, TcpStream},
@@ -145,12 +176,15 @@ mod tests {
     /// A server of its own for four clients.
     fn with_server(act: impl FnOnce(SocketAddr)) {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-        let large = || async { vec![b'x'; LARGE] };
-        let router = Router::new().route("/", get(|| async { "well" })).route("/large", get(large));
+        let answer = |request: Request| async move {
+            let large = request.uri().path() == "/large";
+            let text = if large { Bytes::from(vec![b'x'; LARGE]) } else { Bytes::from("well") };
+            Response::new(Full::new(text))
+        };
         let limits = Limits { most: 4, patience: PATIENCE };
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let address = listener.local_addr().unwrap();
-        runtime.spawn(serve(listener, router, limits));
+        runtime.spawn(serve(listener, answer, limits));
         act(address);
     }
 

@@ -1,27 +1,26 @@
-//! `/metrics`: what a Prometheus server reads, from the last snapshot.
+//! `/metrics`: the figures that a Prometheus server reads, from the last snapshot.
 //!
-//! The number of series is fixed: labels are outcomes, reasons, tables and ranks of the program's
-//! own. Of the heaviest services ten have names and all else is `other`; flows have ranks alone.
-//! OpenMetrics is served to those who ask for it, and the older text to all others.
+//! The number of series is fixed: labels are outcomes, reasons, tables and ranks of the program
+//! itself. Ten services have names and the rest is `other`; flows have ranks only. Clients that
+//! accept OpenMetrics get it, all others get the older text format. The formats differ in three
+//! points: the older one has no `# UNIT` and no `# EOF`, and it names the family of a counter like
+//! its samples, with `_total`.
+//!
+//! Written by hand: prometheus-client and what it needs take 2 seconds of a release build and write
+//! OpenMetrics only, which then had to be translated.
 
 use super::snapshot::{Snapshot, Status};
-use prometheus_client::{
-    collector::Collector,
-    encoding::{DescriptorEncoder, EncodeMetric, text},
-    metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge, info::Info},
-    registry::{Registry, Unit},
-};
 use sidon_traffic::monitor::{alarms::KINDS, connections::OUTCOMES, sizes};
-use std::{fmt, sync::Arc};
+use std::fmt::{Display, Write as _};
 
-/// The older text format.
+/// The content type of the older text format.
 pub(super) const PLAIN: &str = "text/plain; version=0.0.4; charset=utf-8";
-/// OpenMetrics.
+/// The content type of OpenMetrics.
 pub(super) const OPEN: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Services with names, and flows with ranks.
 const TOP: usize = 10;
-/// Tables that can be full; what is refused by any other is `other`.
+/// Tables that can be full; refusals of any other table count as `other`.
 const TABLES: [&str; 9] = [
     "sizes",
     "sources_v4",
@@ -33,75 +32,58 @@ const TABLES: [&str; 9] = [
     "p2p_hosts",
     "machines",
 ];
-/// Tables that can have no answer.
+/// Tables that can answer don't-know.
 const UNSURE: [&str; 3] = ["connections", "p2p_pairs", "machines"];
 
 /// The metrics of a snapshot, as OpenMetrics or as the older text.
-pub(super) fn encode(snapshot: Arc<Snapshot>, open: bool) -> Result<String, fmt::Error> {
-    let mut registry = Registry::with_prefix("sidon");
-    registry.register_collector(Box::new(Scrape(snapshot)));
-    let mut text = String::new();
-    text::encode(&mut text, &registry)?;
-    Ok(if open { text } else { plain(&text) })
-}
-
-#[derive(Debug)]
-struct Scrape(Arc<Snapshot>);
-
-/// One label and its value.
-type Label = [(&'static str, String); 1];
-
-impl Collector for Scrape {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let mut to = Families { encoder: &mut encoder };
-        self.traffic(&mut to)?;
-        self.ledger(&mut to)?;
-        self.memory(&mut to)?;
-        self.connections(&mut to)?;
-        self.alarms(&mut to)?;
-        self.top(&mut to)
+pub(super) fn encode(snapshot: &Snapshot, open: bool) -> String {
+    let mut to = Families { text: String::with_capacity(16 << 10), open };
+    let scrape = Scrape(snapshot);
+    scrape.traffic(&mut to);
+    scrape.ledger(&mut to);
+    scrape.memory(&mut to);
+    scrape.connections(&mut to);
+    scrape.alarms(&mut to);
+    scrape.top(&mut to);
+    if open {
+        to.text.push_str("# EOF\n");
     }
+    to.text
 }
 
-impl Scrape {
-    fn traffic(&self, to: &mut Families<'_, '_>) -> fmt::Result {
-        let Snapshot { report, totals, status, .. } = &*self.0;
-        let version = Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]);
-        let about =
-            to.encoder.encode_descriptor("build", "The program", None, version.metric_type())?;
-        version.encode(about)?;
-        to.counter("packets", "Frames that the source gave", None, totals.seen)?;
-        to.counter(
-            "wire",
-            "Bytes on the wire of all frames seen",
-            Some(Unit::Bytes),
-            totals.wire_bytes,
-        )?;
+struct Scrape<'a>(&'a Snapshot);
+
+impl Scrape<'_> {
+    fn traffic(&self, to: &mut Families) {
+        let Snapshot { report, totals, status, .. } = self.0;
+        to.info("build", "The program", "version", env!("CARGO_PKG_VERSION"));
+        to.counter("packets", "Frames that the source gave", "", totals.seen);
+        to.counter("wire", "Bytes on the wire of all frames seen", "bytes", totals.wire_bytes);
         let running = u64::from(*status == Status::Running);
-        to.gauge("source_running", "Whether packets still come", None, running as f64)?;
+        to.gauge("source_running", "Whether packets still come", "", running as f64);
         let last = report.times.map_or(0.0, |(_, last)| last as f64 / 1e9);
         let about = "The time of the last packet";
-        to.gauge("last_packet_timestamp", about, Some(Unit::Seconds), last)?;
+        to.gauge("last_packet_timestamp", about, "seconds", last);
         let about = "When these figures were made";
         let made = self.0.made_ns as f64 / 1e9;
-        to.gauge("snapshot_timestamp", about, Some(Unit::Seconds), made)?;
+        to.gauge("snapshot_timestamp", about, "seconds", made);
         let about = "How long the last report took the thread that feeds";
-        to.gauge("report_duration", about, Some(Unit::Seconds), self.0.took.as_secs_f64())?;
+        to.gauge("report_duration", about, "seconds", self.0.took.as_secs_f64());
         let about = "Source addresses seen for the first time";
-        to.counter("new_sources", about, None, totals.new_sources)?;
+        to.counter("new_sources", about, "", totals.new_sources);
         self.saved(to)
     }
 
-    fn saved(&self, to: &mut Families<'_, '_>) -> fmt::Result {
+    fn saved(&self, to: &mut Families) {
         let saved = self.0.saved.clone().unwrap_or_default();
-        to.counter("saved_files", "Periods that went to a file", None, saved.files)?;
+        to.counter("saved_files", "Periods that went to a file", "", saved.files);
         let about = "Periods that could not be written";
-        to.counter("save_failures", about, None, saved.failed)?;
+        to.counter("save_failures", about, "", saved.failed);
         let about = "The time of the last packet that is in a file; 0 if none is";
-        to.gauge("saved_until_timestamp", about, Some(Unit::Seconds), saved.until_ns as f64 / 1e9)
+        to.gauge("saved_until_timestamp", about, "seconds", saved.until_ns as f64 / 1e9)
     }
 
-    fn ledger(&self, to: &mut Families<'_, '_>) -> fmt::Result {
+    fn ledger(&self, to: &mut Families) {
         let totals = &self.0.totals;
         let fates = [
             ("decoded", totals.decoded),
@@ -109,69 +91,69 @@ impl Scrape {
             ("undecoded", totals.undecoded),
         ];
         let about = "Frames by what became of them; their sum is sidon_packets_total";
-        to.counters("ledger_packets", about, "fate", fates)?;
+        to.counters("ledger_packets", about, "fate", fates);
         let refused = by_table(&totals.refused, &TABLES);
-        to.counters("refused", "What a full table did not take in", "table", refused)?;
+        to.counters("refused", "What a full table did not take in", "table", refused);
         let of_source = |name| {
             let found = totals.source.iter().find(|(known, _)| *known == name);
             found.map_or(0, |(_, times)| *times)
         };
         let about = "Frames that the kernel saw on the interface";
-        to.counter("kernel_received_packets", about, None, of_source("kernel_received"))?;
+        to.counter("kernel_received_packets", about, "", of_source("kernel_received"));
         let about = "Those of them that there was no room for in the ring";
-        to.counter("kernel_dropped_packets", about, None, of_source("kernel_dropped"))?;
+        to.counter("kernel_dropped_packets", about, "", of_source("kernel_dropped"));
         let unknown = by_table(&totals.dont_know, &UNSURE);
         to.counters("dont_know", "Questions that a table could not answer", "table", unknown)
     }
 
-    fn memory(&self, to: &mut Families<'_, '_>) -> fmt::Result {
-        let Snapshot { report, .. } = &*self.0;
+    fn memory(&self, to: &mut Families) {
+        let Snapshot { report, .. } = self.0;
         let kinds = [("budget", report.budget), ("tables", report.allocated)];
         let kinds = kinds.map(|(kind, bytes)| (kind, bytes as f64));
         let about = "Memory that the tables may take and take";
-        to.gauges("memory", about, Some(Unit::Bytes), "kind", kinds)?;
+        to.gauges("memory", about, "bytes", "kind", kinds);
         let resident = self.0.now().resident.unwrap_or(0) as f64;
         let about = "Memory of the whole process in use; 0 if the system does not tell";
-        to.gauge("resident_memory", about, Some(Unit::Bytes), resident)
+        to.gauge("resident_memory", about, "bytes", resident)
     }
 
-    fn connections(&self, to: &mut Families<'_, '_>) -> fmt::Result {
-        let Snapshot { report, totals, .. } = &*self.0;
+    fn connections(&self, to: &mut Families) {
+        let Snapshot { report, totals, .. } = self.0;
         let counts = &report.connections;
         let present = OUTCOMES.into_iter().zip(counts.present.map(|n| n as f64));
         let about = "TCP connections that are there, by what they would be if nothing more came";
-        to.gauges("connections", about, None, "state", present)?;
+        to.gauges("connections", about, "", "state", present);
         let about = "TCP connections that ended, by outcome";
         let ended = OUTCOMES.into_iter().zip(totals.ended);
-        to.counters("connections_ended", about, "state", ended)?;
+        to.counters("connections_ended", about, "state", ended);
         let about = "TCP connections whose handshake is not complete";
-        to.gauge("half_open_connections", about, None, counts.half_open as f64)?;
+        to.gauge("half_open_connections", about, "", counts.half_open as f64);
         let about = "The most half-open TCP connections at a time";
-        to.gauge("half_open_connections_peak", about, None, counts.peak_half_open as f64)?;
+        to.gauge("half_open_connections_peak", about, "", counts.peak_half_open as f64);
         let about = "TCP connections whose handshake was seen and no end";
-        to.gauge("open_connections", about, None, counts.open as f64)?;
+        to.gauge("open_connections", about, "", counts.open as f64);
         let about = "TCP connections that came about";
-        to.counter("connections_came_about", about, None, totals.came_about)?;
+        to.counter("connections_came_about", about, "", totals.came_about);
         let about = "The chance that a packet of a new connection is taken for another's";
-        to.gauge("stranger", about, Some(Unit::Ratios), report.stranger_rate)
+        to.gauge("stranger", about, "ratios", report.stranger_rate)
     }
 
-    fn alarms(&self, to: &mut Families<'_, '_>) -> fmt::Result {
-        let Snapshot { report, totals, .. } = &*self.0;
+    fn alarms(&self, to: &mut Families) {
+        let Snapshot { report, totals, .. } = self.0;
         let raised = KINDS.into_iter().zip(totals.alarms);
-        to.counters("alarms", "Alarms raised", "kind", raised)?;
+        to.counters("alarms", "Alarms raised", "kind", raised);
         let about = "Alarms that are not listed, or no longer";
-        to.counter("alarms_unlisted", about, None, totals.alarms_unlisted)?;
+        to.counter("alarms_unlisted", about, "", totals.alarms_unlisted);
         let holds = |kind| {
             let of = report.alarms.iter().filter(|alarm| alarm.kind == kind);
             of.filter(|alarm| alarm.closed.is_none()).count() as f64
         };
         let open = KINDS.map(|kind| (kind, holds(kind)));
-        to.gauges("alarms_open", "Alarms whose condition holds", None, "kind", open)
+        to.gauges("alarms_open", "Alarms whose condition holds", "", "kind", open)
     }
 
-    fn top(&self, to: &mut Families<'_, '_>) -> fmt::Result {
-        let Snapshot { report, .. } = &*self.0;
+    fn top(&self, to: &mut Families) {
+        let Snapshot { report, .. } = self.0;
         let named = |entries: Vec<(String, u64)>| {
             let sum = entries.iter().fold(0u64, |sum, (_, bytes)| sum.saturating_add(*bytes));
             let other = report.ledger.wire_bytes.saturating_sub(sum);
@@ -183,13 +165,13 @@ impl Scrape {
             .map(|entry| (sizes::port_name(entry.key).to_string(), entry.amounts[0].most))
             .collect();
         let about = "Bytes of the heaviest services, at most; other is all else on the wire";
-        to.gauges("top_port", about, Some(Unit::Bytes), "port", named(ports))?;
+        to.gauges("top_port", about, "bytes", "port", named(ports));
         let flows = (1..).zip(report.flows.entries.iter().take(TOP));
         let flows = flows
             .map(|(rank, entry): (u32, _)| (rank.to_string(), entry.amounts[0].most))
             .collect();
         let about = "Bytes of the heaviest flows by rank, at most; other is all else on the wire";
-        to.gauges("top_flow", about, Some(Unit::Bytes), "rank", named(flows))
+        to.gauges("top_flow", about, "bytes", "rank", named(flows))
     }
 }
 
@@ -203,94 +185,120 @@ fn by_table(list: &[(&'static str, u64)], names: &[&'static str]) -> Vec<(&'stat
     times
 }
 
-/// Families one after the other.
-struct Families<'a, 'e> {
-    encoder: &'a mut DescriptorEncoder<'e>,
+/// Metric families, written one after the other.
+struct Families {
+    text: String,
+    /// Whether the text is OpenMetrics.
+    open: bool,
 }
 
-impl Families<'_, '_> {
-    fn counter(&mut self, name: &str, about: &str, unit: Option<Unit>, value: u64) -> fmt::Result {
-        let metric = ConstCounter::new(value);
-        let to = self.encoder.encode_descriptor(name, about, unit.as_ref(), MetricType::Counter)?;
-        metric.encode(to)
+impl Families {
+    /// The head of a family; returns the name of its samples.
+    fn head(&mut self, name: &str, about: &str, unit: &str, kind: &str) -> String {
+        let name = match unit {
+            "" => format!("sidon_{name}"),
+            unit => format!("sidon_{name}_{unit}"),
+        };
+        let sample = match kind {
+            "counter" => format!("{name}_total"),
+            "info" => format!("{name}_info"),
+            _ => name.clone(),
+        };
+        let (family, kind) = match (self.open, kind) {
+            (true, kind) => (&name, kind),
+            (false, "info") => (&sample, "gauge"),
+            (false, kind) => (&sample, kind),
+        };
+        let _ = write!(self.text, "# HELP {family} {about}.\n# TYPE {family} {kind}\n");
+        if self.open && !unit.is_empty() {
+            let _ = writeln!(self.text, "# UNIT {family} {unit}");
+        }
+        sample
+    }
+
+    fn labelled<S: Display>(
+        &mut self,
+        sample: &str,
+        label: &str,
+        values: impl IntoIterator<Item = (S, impl Display)>,
+    ) {
+        for (name, value) in values {
+            let name =
+                name.to_string().replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+            let _ = writeln!(self.text, "{sample}{{{label}=\"{name}\"}} {value}");
+        }
+    }
+
+    fn info(&mut self, name: &str, about: &str, label: &str, value: &str) {
+        let sample = self.head(name, about, "", "info");
+        self.labelled(&sample, label, [(value, 1)]);
+    }
+
+    fn counter(&mut self, name: &str, about: &str, unit: &str, value: u64) {
+        let sample = self.head(name, about, unit, "counter");
+        let _ = writeln!(self.text, "{sample} {value}");
     }
 
     fn counters<'v>(
         &mut self,
         name: &str,
         about: &str,
-        label: &'static str,
+        label: &str,
         values: impl IntoIterator<Item = (&'v str, u64)>,
-    ) -> fmt::Result {
-        let mut to = self.encoder.encode_descriptor(name, about, None, MetricType::Counter)?;
-        for (value, count) in values {
-            let label: Label = [(label, value.to_owned())];
-            ConstCounter::new(count).encode(to.encode_family(&label)?)?;
-        }
-        Ok(())
+    ) {
+        let sample = self.head(name, about, "", "counter");
+        self.labelled(&sample, label, values);
     }
 
-    fn gauge(&mut self, name: &str, about: &str, unit: Option<Unit>, value: f64) -> fmt::Result {
-        let to = self.encoder.encode_descriptor(name, about, unit.as_ref(), MetricType::Gauge)?;
-        ConstGauge::new(value).encode(to)
+    fn gauge(&mut self, name: &str, about: &str, unit: &str, value: f64) {
+        let sample = self.head(name, about, unit, "gauge");
+        let _ = writeln!(self.text, "{sample} {value}");
     }
 
-    fn gauges<S: Into<String>>(
+    fn gauges<S: Display>(
         &mut self,
         name: &str,
         about: &str,
-        unit: Option<Unit>,
-        label: &'static str,
+        unit: &str,
+        label: &str,
         values: impl IntoIterator<Item = (S, f64)>,
-    ) -> fmt::Result {
-        let mut to =
-            self.encoder.encode_descriptor(name, about, unit.as_ref(), MetricType::Gauge)?;
-        for (value, gauge) in values {
-            let label: Label = [(label, value.into())];
-            ConstGauge::new(gauge).encode(to.encode_family(&label)?)?;
-        }
-        Ok(())
+    ) {
+        let sample = self.head(name, about, unit, "gauge");
+        self.labelled(&sample, label, values);
     }
-}
-
-/// OpenMetrics as the older text: there a counter's family has the name of its samples, and there is
-/// no unit, no info and no end.
-fn plain(text: &str) -> String {
-    let (mut out, mut help) = (String::with_capacity(text.len()), "");
-    for line in text.lines() {
-        if let Some(rest) = line.strip_prefix("# HELP ") {
-            help = rest.split_once(' ').map_or("", |(_, help)| help);
-        } else if let Some((name, kind)) =
-            line.strip_prefix("# TYPE ").and_then(|rest| rest.split_once(' '))
-        {
-            let (end, kind) = match kind {
-                "counter" => ("_total", "counter"),
-                "info" => ("_info", "gauge"),
-                kind => ("", kind),
-            };
-            out += &format!("# HELP {name}{end} {help}\n# TYPE {name}{end} {kind}\n");
-        } else if !line.starts_with('#') {
-            out += line;
-            out.push('\n');
-        }
-    }
-    out
 }
 
 #[cfg(test)]
 mod tests {
-    use super::plain;
+    use super::Families;
+
+    fn text(open: bool) -> String {
+        let mut to = Families { text: String::new(), open };
+        to.counters("a", "As", "x", [("1", 2)]);
+        to.counter("wire", "On the wire", "bytes", 7);
+        to.info("b", "B", "v", "a\"\\\n");
+        to.gauge("c", "C", "seconds", 0.5);
+        to.text
+    }
 
     #[test]
-    fn open_metrics_read_as_the_older_text() {
-        let open = "# HELP a_bytes Bytes.\n# TYPE a_bytes counter\n# UNIT a_bytes bytes\n\
-                    a_bytes_total{x=\"1\"} 2\n# HELP b B.\n# TYPE b info\nb_info{v=\"1\"} 1\n\
-                    # HELP c C.\n# TYPE c gauge\nc 3\n# EOF\n";
+    fn both_formats_name_families_as_their_readers_expect() {
         assert_eq!(
-            plain(open),
-            "# HELP a_bytes_total Bytes.\n# TYPE a_bytes_total counter\na_bytes_total{x=\"1\"} 2\n\
-             # HELP b_info B.\n# TYPE b_info gauge\nb_info{v=\"1\"} 1\n\
-             # HELP c C.\n# TYPE c gauge\nc 3\n"
+            text(true),
+            "# HELP sidon_a As.\n# TYPE sidon_a counter\nsidon_a_total{x=\"1\"} 2\n\
+             # HELP sidon_wire_bytes On the wire.\n# TYPE sidon_wire_bytes counter\n\
+             # UNIT sidon_wire_bytes bytes\nsidon_wire_bytes_total 7\n\
+             # HELP sidon_b B.\n# TYPE sidon_b info\nsidon_b_info{v=\"a\\\"\\\\\\n\"} 1\n\
+             # HELP sidon_c_seconds C.\n# TYPE sidon_c_seconds gauge\n\
+             # UNIT sidon_c_seconds seconds\nsidon_c_seconds 0.5\n"
+        );
+        assert_eq!(
+            text(false),
+            "# HELP sidon_a_total As.\n# TYPE sidon_a_total counter\nsidon_a_total{x=\"1\"} 2\n\
+             # HELP sidon_wire_bytes_total On the wire.\n# TYPE sidon_wire_bytes_total counter\n\
+             sidon_wire_bytes_total 7\n\
+             # HELP sidon_b_info B.\n# TYPE sidon_b_info gauge\nsidon_b_info{v=\"a\\\"\\\\\\n\"} 1\n\
+             # HELP sidon_c_seconds C.\n# TYPE sidon_c_seconds gauge\nsidon_c_seconds 0.5\n"
         );
     }
 }

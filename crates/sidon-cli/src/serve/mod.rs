@@ -14,7 +14,7 @@ mod web;
 
 use crate::{plan::count::memory, saved::rotate, show};
 use anyhow::{Context, bail};
-use clients::Limits;
+use clients::{Limits, first};
 use feed::End;
 use guard::Guard;
 use intake::Intake;
@@ -199,11 +199,16 @@ async fn serve(listener: TcpListener, app: web::App) -> anyhow::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    tokio::select! {
-        () = clients::serve(listener, web::router(app), Limits::default()) => Ok(()),
-        _ = interrupt.recv() => Ok(()),
-        _ = terminate.recv() => Ok(()),
-    }
+    let serving =
+        clients::serve(listener, move |request| app.clone().answer(request), Limits::default());
+    let interrupted = async {
+        interrupt.recv().await;
+    };
+    let terminated = async {
+        terminate.recv().await;
+    };
+    first(serving, first(interrupted, terminated)).await;
+    Ok(())
 }
 
 fn last_words(args: &Args, end: &End) -> anyhow::Result<()> {

@@ -1,165 +1,159 @@
-//! Paths and what they answer.
+//! The paths of the server and their responses.
 
 use super::{
     chart::{Chart, Series, Theme, Unit},
+    clients::{Request, Response},
     feed::{Feed, NoAnswer},
     guard::{self, Guard},
     metrics,
     snapshot::{Moment, Snapshot},
 };
-use axum::{
-    Router,
-    body::Body,
-    extract::{Path, Query, Request, State},
-    http::{HeaderName, HeaderValue, StatusCode, header},
-    middleware::{self, Next},
-    response::{IntoResponse, Response},
-    routing::get,
+use http_body_util::Full;
+use hyper::{
+    Method, StatusCode,
+    body::Bytes,
+    header::{self, HeaderName, HeaderValue},
 };
 use serde_json::{Value, json};
 use sidon_traffic::monitor::connections::OUTCOMES;
-use std::{collections::HashMap, time::Duration};
+use std::time::Duration;
 
 /// How long a question may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The longest question.
 const LONGEST: usize = 200;
 
-/// What handlers share.
+/// The state that all requests share.
 #[derive(Clone)]
 pub(super) struct App {
     pub(super) feed: Feed,
     pub(super) guard: Guard,
 }
 
-/// All paths. The page and its parts hold no figures and need no token.
-pub(super) fn router(app: App) -> Router {
-    const HTML: &str = "text/html; charset=utf-8";
-    const CSS: &str = "text/css; charset=utf-8";
-    const SCRIPT: &str = "text/javascript; charset=utf-8";
-    let data = Router::new()
-        .route("/api/v1/report", get(report))
-        .route("/api/v1/history", get(history))
-        .route("/api/v1/query", get(query))
-        .route("/api/v1/chart/{name}", get(chart))
-        .route("/metrics", get(scrape))
-        .route_layer(middleware::from_fn_with_state(app.clone(), with_token));
-    let page = |kind: &'static str, text: &'static str| get(move || async move { of(kind, text) });
-    Router::new()
-        .route("/", page(HTML, include_str!("page/index.html")))
-        .route("/style.css", page(CSS, include_str!("page/style.css")))
-        .route("/script.js", page(SCRIPT, include_str!("page/script.js")))
-        .route("/icon.svg", page("image/svg+xml", include_str!("page/icon.svg")))
-        .route("/healthz", page("text/plain; charset=utf-8", "ok\n"))
-        .merge(data)
-        .fallback(|| async { refuse(StatusCode::NOT_FOUND, "not_found", "there is no such path") })
-        .layer(middleware::from_fn_with_state(app.clone(), with_host))
-        .with_state(app)
-}
-
-/// Whoever asks for another server is not answered, and every answer has its headers.
-async fn with_host(State(app): State<App>, request: Request, next: Next) -> Response {
-    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
-    let mut response = match host {
-        Some(host) if app.guard.is_host(host) => next.run(request).await,
-        _ => refuse(
-            StatusCode::MISDIRECTED_REQUEST,
-            "wrong_host",
-            "this server is asked for by its address, by localhost, or by a name of --host",
-        ),
-    };
-    for (name, value) in guard::HEADERS {
+impl App {
+    /// Answers a request. Requests that name another host get an error, and every response carries
+    /// the headers of [`guard::HEADERS`].
+    pub(super) async fn answer(self, request: Request) -> Response {
+        let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
+        let mut response = match host {
+            Some(host) if self.guard.is_host(host) => self.route(&request).await,
+            _ => refuse(
+                StatusCode::MISDIRECTED_REQUEST,
+                "wrong_host",
+                "name this server by its address, by localhost, or by a name given with --host",
+            ),
+        };
+        for (name, value) in guard::HEADERS {
+            let name = HeaderName::from_static(name);
+            response.headers_mut().insert(name, HeaderValue::from_static(value));
+        }
         response
-            .headers_mut()
-            .insert(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
-    response
-}
 
-async fn with_token(State(app): State<App>, request: Request, next: Next) -> Response {
-    let given = request.headers().get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
-    if app.guard.may_ask(given) {
-        return next.run(request).await;
-    }
-    let mut response =
-        refuse(StatusCode::UNAUTHORIZED, "token", "a token is needed: Authorization: Bearer TOKEN");
-    let bearer = HeaderValue::from_static("Bearer");
-    response.headers_mut().insert(header::WWW_AUTHENTICATE, bearer);
-    response
-}
-
-async fn report(State(app): State<App>) -> Response {
-    of(JSON, app.feed.snapshot().text.clone())
-}
-
-async fn history(State(app): State<App>) -> Response {
-    of(JSON, app.feed.snapshot().history_json().to_string())
-}
-
-async fn query(
-    State(app): State<App>,
-    Query(parameters): Query<HashMap<String, String>>,
-) -> Response {
-    let text = parameters.get("q").map_or("", |text| text.trim());
-    if text.len() > LONGEST {
-        return refuse(StatusCode::BAD_REQUEST, "not_a_question", "the question is too long");
-    }
-    let question = match text.parse() {
-        Ok(question) => question,
-        Err(why) => {
-            let why: sidon_traffic::query::NotAQuestion = why;
-            return refuse(StatusCode::BAD_REQUEST, "not_a_question", &why.to_string());
+    /// Answers by path. The page and its files hold no figures and need no token.
+    async fn route(&self, request: &Request) -> Response {
+        let path = request.uri().path();
+        let file = match path {
+            "/" => Some(("text/html; charset=utf-8", include_str!("page/index.html"))),
+            "/style.css" => Some(("text/css; charset=utf-8", include_str!("page/style.css"))),
+            "/script.js" => {
+                Some(("text/javascript; charset=utf-8", include_str!("page/script.js")))
+            }
+            "/icon.svg" => Some(("image/svg+xml", include_str!("page/icon.svg"))),
+            "/healthz" => Some(("text/plain; charset=utf-8", "ok\n")),
+            _ => None,
+        };
+        let chart = path.strip_prefix("/api/v1/chart/");
+        let data = ["/api/v1/report", "/api/v1/history", "/api/v1/query", "/metrics"];
+        if file.is_none() && chart.is_none() && !data.contains(&path) {
+            return refuse(StatusCode::NOT_FOUND, "not_found", "there is no such path");
         }
-    };
-    let busy = |why| refuse(StatusCode::SERVICE_UNAVAILABLE, "busy", why);
-    match tokio::time::timeout(PATIENCE, app.feed.ask(question)).await {
-        Ok(Ok(answer)) => {
-            let mut json = answer.to_json();
-            json["version"] = 1.into();
-            of(JSON, json.to_string())
+        let given = request.headers().get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
+        if file.is_none() && !self.guard.may_ask(given) {
+            let message = "a token is needed: Authorization: Bearer TOKEN";
+            let response = refuse(StatusCode::UNAUTHORIZED, "token", message);
+            return with(response, header::WWW_AUTHENTICATE, "Bearer");
         }
-        Ok(Err(NoAnswer::Busy)) => busy("too many questions wait: ask again"),
-        Ok(Err(NoAnswer::Gone)) => busy("the server is stopping"),
-        Err(_) => busy("the engine is busy: ask again"),
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            let message = "this server answers GET and HEAD only";
+            let response = refuse(StatusCode::METHOD_NOT_ALLOWED, "method", message);
+            return with(response, header::ALLOW, "GET,HEAD");
+        }
+        let parameter = |name: &str| {
+            let query = request.uri().query().unwrap_or_default();
+            let mut all = form_urlencoded::parse(query.as_bytes());
+            all.find(|(known, _)| known == name).map(|(_, value)| value)
+        };
+        match (file, chart, path) {
+            (Some((kind, text)), ..) => of(kind, text),
+            (_, Some(name), _) => self.chart(name, parameter("theme").as_deref()),
+            (.., "/api/v1/report") => of(JSON, self.feed.snapshot().text.clone()),
+            (.., "/api/v1/history") => of(JSON, self.feed.snapshot().history_json().to_string()),
+            (.., "/api/v1/query") => self.query(&parameter("q").unwrap_or_default()).await,
+            _ => self.metrics(request),
+        }
     }
-}
 
-async fn chart(
-    State(app): State<App>,
-    Path(name): Path<String>,
-    Query(parameters): Query<HashMap<String, String>>,
-) -> Response {
-    let theme = match parameters.get("theme").map(String::as_str) {
-        Some("dark") => Theme::Dark,
-        _ => Theme::Light,
-    };
-    let Some(chart) = chart_of(&name, &app.feed.snapshot()) else {
-        return refuse(StatusCode::NOT_FOUND, "not_found", "there is no such chart");
-    };
-    match chart.draw(theme) {
-        Ok(svg) => of("image/svg+xml", svg),
-        Err(why) => refuse(StatusCode::INTERNAL_SERVER_ERROR, "chart", &why),
+    async fn query(&self, text: &str) -> Response {
+        let text = text.trim();
+        if text.len() > LONGEST {
+            return refuse(StatusCode::BAD_REQUEST, "not_a_question", "the question is too long");
+        }
+        let question = match text.parse() {
+            Ok(question) => question,
+            Err(why) => {
+                let why: sidon_traffic::query::NotAQuestion = why;
+                return refuse(StatusCode::BAD_REQUEST, "not_a_question", &why.to_string());
+            }
+        };
+        let busy = |why| refuse(StatusCode::SERVICE_UNAVAILABLE, "busy", why);
+        match tokio::time::timeout(PATIENCE, self.feed.ask(question)).await {
+            Ok(Ok(answer)) => {
+                let mut json = answer.to_json();
+                json["version"] = 1.into();
+                of(JSON, json.to_string())
+            }
+            Ok(Err(NoAnswer::Busy)) => busy("too many questions wait: ask again"),
+            Ok(Err(NoAnswer::Gone)) => busy("the server is stopping"),
+            Err(_) => busy("the engine is busy: ask again"),
+        }
     }
-}
 
-async fn scrape(State(app): State<App>, request: Request) -> Response {
-    let accept = request.headers().get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
-    let open = accept.is_some_and(|accept| accept.contains("application/openmetrics-text"));
-    match metrics::encode(app.feed.snapshot(), open) {
-        Ok(text) => of(if open { metrics::OPEN } else { metrics::PLAIN }, text),
-        Err(_) => refuse(StatusCode::INTERNAL_SERVER_ERROR, "metrics", "could not be written"),
+    fn chart(&self, name: &str, theme: Option<&str>) -> Response {
+        let theme = if theme == Some("dark") { Theme::Dark } else { Theme::Light };
+        match chart_of(name, &self.feed.snapshot()) {
+            Some(chart) => of("image/svg+xml", chart.draw(theme)),
+            None => refuse(StatusCode::NOT_FOUND, "not_found", "there is no such chart"),
+        }
+    }
+
+    fn metrics(&self, request: &Request) -> Response {
+        let accept = request.headers().get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
+        let open = accept.is_some_and(|accept| accept.contains("application/openmetrics-text"));
+        let text = metrics::encode(&self.feed.snapshot(), open);
+        of(if open { metrics::OPEN } else { metrics::PLAIN }, text)
     }
 }
 
 const JSON: &str = "application/json";
 
-fn of(kind: &'static str, text: impl Into<Body>) -> Response {
-    ([(header::CONTENT_TYPE, kind)], text.into()).into_response()
+/// A response of this content type.
+fn of(kind: &'static str, text: impl Into<Bytes>) -> Response {
+    let response = Response::new(Full::new(text.into()));
+    with(response, header::CONTENT_TYPE, kind)
 }
 
+/// An error as JSON.
 fn refuse(status: StatusCode, code: &str, message: &str) -> Response {
     let error: Value = json!({ "version": 1, "error": { "code": code, "message": message } });
-    (status, of(JSON, error.to_string())).into_response()
+    let mut response = of(JSON, error.to_string());
+    *response.status_mut() = status;
+    response
+}
+
+fn with(mut response: Response, name: HeaderName, value: &'static str) -> Response {
+    response.headers_mut().insert(name, HeaderValue::from_static(value));
+    response
 }
 
 /// The charts that there are.
