@@ -89,7 +89,7 @@ impl Export {
         Ok(end)
     }
 
-    fn save(&self, args: &Args) -> anyhow::Result<()> {
+    fn save(&mut self, args: &Args) -> anyhow::Result<()> {
         let Some(path) = &args.templates else { return Ok(()) };
         self.collector.templates().write(path).with_context(|| path.display().to_string())
     }

@@ -3,19 +3,14 @@
 use super::{
     Counts, Limits, Origin, Record, SILENT, Templates,
     fields::{Fields, Way},
+    layout::{self, Layout},
     numbers::{Numbers, Told},
-    sets,
-    variable::Variable,
+    sets::{self, half, word},
     waiting::Waiting,
 };
 use crate::flow::protocol;
-use netflow_parser::{
-    NetflowPacket, NetflowParser,
-    static_versions::v5::V5,
-    variable_versions::{ipfix, v9},
-};
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::collections::BTreeMap;
 
 /// Samplers of an exporter whose rates are kept.
 const SAMPLERS: usize = 16;
@@ -33,15 +28,16 @@ pub struct Sampling {
 #[derive(Debug)]
 pub struct Exporter {
     origin: Origin,
-    parser: NetflowParser,
+    limits: Limits,
+    /// Layouts by the numbers of their templates, each with the datagram that last sent it.
+    layouts: BTreeMap<u16, (u64, Layout)>,
     counts: Counts,
     numbers: Numbers,
     /// Sets that wait for their templates, and the records of those that waited.
     waiting: Waiting,
     replayed: u64,
-    /// Templates that this datagram tells.
+    /// Numbers of the templates in this datagram.
     told: Vec<u16>,
-    variable: Variable,
     last_ns: u64,
     /// The rate for all, and the rates of samplers.
     rate: Option<Sampling>,
@@ -51,33 +47,23 @@ pub struct Exporter {
 }
 
 impl Exporter {
-    pub(super) fn new(origin: Origin, limits: Limits, templates: &Arc<Templates>) -> Option<Self> {
-        let Origin { address, version, domain } = origin;
-        let parser = NetflowParser::builder()
-            .with_allowed_versions(&[version])
-            .with_cache_size(limits.templates)
-            .with_max_field_count(limits.fields)
-            .with_max_records_per_flowset(1 << 16)
-            // Of sets without a template all bytes are given, to wait here.
-            .with_max_error_sample_size(1 << 16)
-            .with_template_store(Arc::<Templates>::clone(templates))
-            .with_template_store_scope(format!("{address}/{version}/{domain}"))
-            .build()
-            .ok()?;
-        Some(Exporter {
+    /// An exporter with the templates that an earlier run received.
+    pub(super) fn new(origin: Origin, limits: Limits, templates: &Templates) -> Self {
+        let layouts = templates.of(origin).take(limits.templates);
+        Exporter {
             origin,
-            parser,
+            limits,
+            layouts: layouts.map(|(number, layout)| (number, (0, layout.clone()))).collect(),
             counts: Counts::default(),
             numbers: Numbers::default(),
             waiting: Waiting::new(limits.waiting),
             replayed: 0,
             told: Vec::new(),
-            variable: Variable::new(limits.templates, limits.fields),
             last_ns: 0,
             rate: None,
             samplers: Vec::new(),
             used: None,
-        })
+        }
     }
 
     /// Who it is.
@@ -110,78 +96,32 @@ impl Exporter {
     }
 
     /// Takes in a datagram.
-    pub(super) fn take(&mut self, bytes: &[u8], now_ns: u64, to: &mut impl FnMut(&Record)) {
+    pub(super) fn take(
+        &mut self,
+        bytes: &[u8],
+        now_ns: u64,
+        templates: &mut Templates,
+        to: &mut impl FnMut(&Record),
+    ) {
         self.counts.datagrams += 1;
         self.last_ns = now_ns;
         self.waiting.expire(now_ns);
         self.told.clear();
-        let full = (self.origin.version == 10).then(|| self.variable.filled(self.origin, bytes));
-        let full = full.flatten();
-        let bytes = full.as_deref().unwrap_or(bytes);
-        let parsed = self.parser.parse_bytes(bytes);
-        let whole = parsed.error.is_none() && !parsed.packets.is_empty();
-        self.counts.malformed += u64::from(!whole);
-        let mut given = 0;
-        for packet in &parsed.packets {
-            let before = self.counts;
-            match packet {
-                NetflowPacket::V5(packet) => self.v5(packet, now_ns, to),
-                NetflowPacket::V9(packet) => {
-                    given += packet.flowsets.len() as u64;
-                    let all = self.v9_sets(&packet.flowsets, now_ns, to) && whole;
-                    if !all {
-                        // Some count the records of templates here, too.
-                        let here = self.counts.since(&before);
-                        let known = here.records + here.options + here.templates;
-                        self.counts.unexplained +=
-                            u64::from(packet.header.count).saturating_sub(known);
-                    }
-                    let told = self.numbers.next(packet.header.sequence_number, 1);
-                    self.counts.datagrams_lost += told.missing;
-                    self.counts.out_of_order += u64::from(told.out_of_order);
-                }
-                NetflowPacket::IPFix(packet) => {
-                    given += packet.flowsets.len() as u64;
-                    let all = self.ipfix_sets(&packet.flowsets, now_ns, to) && whole;
-                    let here = self.counts.since(&before);
-                    let [flows, options] =
-                        [here.records, here.options].map(|n| u32::try_from(n).unwrap_or(u32::MAX));
-                    let number = packet.header.sequence_number;
-                    let told = self.numbers.ipfix(number, flows, options, all);
-                    self.records_told(told);
-                }
-                _ => self.counts.malformed += 1,
-            }
-        }
-        if whole {
-            self.counts.not_understood += (sets::of(bytes).count() as u64).saturating_sub(given);
-        }
+        let whole = match self.origin.version {
+            5 => self.v5(bytes, now_ns, to),
+            9 => self.v9(bytes, now_ns, templates, to),
+            _ => self.ipfix(bytes, now_ns, templates, to),
+        };
+        self.counts.malformed += u64::from(whole.is_none());
         self.replay(now_ns, to);
     }
 
-    /// Takes in the sets that waited for the templates of this datagram, each as a message of its
-    /// own.
+    /// Takes in the sets that waited for the templates of this datagram.
     fn replay(&mut self, now_ns: u64, to: &mut impl FnMut(&Record)) {
         self.told.sort_unstable();
         for set in self.waiting.take(&self.told) {
             let before = self.counts;
-            let alone = [(set.template, &set.bytes[..])].into_iter();
-            let Some(mut message) = sets::message(self.origin, alone) else {
-                self.counts.given_up += 1;
-                continue;
-            };
-            if self.origin.version == 10
-                && let Some(full) = self.variable.filled(self.origin, &message)
-            {
-                message = full;
-            }
-            for packet in &self.parser.parse_bytes(&message).packets {
-                match packet {
-                    NetflowPacket::V9(packet) => self.v9_sets(&packet.flowsets, now_ns, to),
-                    NetflowPacket::IPFix(packet) => self.ipfix_sets(&packet.flowsets, now_ns, to),
-                    _ => false,
-                };
-            }
+            self.data(set.template, &set.bytes, now_ns, to);
             let here = self.counts.since(&before);
             self.replayed += here.records + here.options;
             if here.records + here.options > 0 {
@@ -198,133 +138,178 @@ impl Exporter {
         self.counts.out_of_order += u64::from(told.out_of_order);
     }
 
-    fn v5(&mut self, packet: &V5, now_ns: u64, to: &mut impl FnMut(&Record)) {
-        // Two bits say how, the others one of how many.
-        let rate = u64::from(packet.header.sampling_interval & 0x3fff);
+    /// Takes in a datagram of NetFlow 5. `None`, here and below, if it contradicts itself.
+    fn v5(&mut self, bytes: &[u8], now_ns: u64, to: &mut impl FnMut(&Record)) -> Option<()> {
+        const HEADER: usize = 24;
+        const RECORD: usize = 48;
+        let count = usize::from(half(bytes, 2)?);
+        let (number, sampling) = (word(bytes, 16)?, half(bytes, 22)?);
+        let (records, rest) = bytes.get(HEADER..)?.split_at_checked(count * RECORD)?;
+        // Two bits tell the mode, the others the interval.
+        let rate = u64::from(sampling & 0x3fff);
         if rate > 1 {
             self.rate = Some(Sampling { rate, from: "header" });
         }
-        for flow in &packet.flowsets {
+        for record in records.as_chunks::<RECORD>().0 {
+            let address = |at: usize| <[u8; 4]>::try_from(record.get(at..at + 4)?).ok();
             let mut fields = Fields {
-                ends: [Some(flow.src_addr.into()), Some(flow.dst_addr.into())],
-                ports: [flow.src_port, flow.dst_port],
-                protocol: flow.protocol_number,
+                ends: [address(0), address(4)].map(|end| end.map(Into::into)),
+                ports: [half(record, 32), half(record, 34)].map(Option::unwrap_or_default),
+                protocol: record[38],
                 ..Fields::default()
             };
             fields.ways[0] = Way {
-                bytes: Some(flow.d_octets.into()),
-                packets: Some(flow.d_pkts.into()),
-                flags: Some(flow.tcp_flags),
+                packets: word(record, 16).map(u64::from),
+                bytes: word(record, 20).map(u64::from),
+                flags: Some(record[37]),
             };
             self.flow(&fields, now_ns, to);
         }
-        let records = packet.flowsets.len() as u32;
-        let told = self.numbers.next(packet.header.flow_sequence, records);
+        let told = self.numbers.next(number, count as u32);
         self.records_told(told);
+        rest.is_empty().then_some(())
     }
 
-    /// Takes in sets, and says whether all of them were counted.
-    fn v9_sets(&mut self, sets: &[v9::FlowSet], now_ns: u64, to: &mut impl FnMut(&Record)) -> bool {
-        let mut all = true;
-        for set in sets {
-            match &set.body {
-                v9::FlowSetBody::Template(sent) => {
-                    self.told(sent.templates.iter().map(|one| one.template_id));
+    /// Takes in a datagram of NetFlow 9.
+    fn v9(
+        &mut self,
+        bytes: &[u8],
+        now_ns: u64,
+        templates: &mut Templates,
+        to: &mut impl FnMut(&Record),
+    ) -> Option<()> {
+        let (count, number) = (half(bytes, 2)?, word(bytes, 12)?);
+        let before = self.counts;
+        let (whole, all) = self.sets(bytes.get(20..)?, now_ns, templates, to);
+        if !all {
+            // Some exporters count the records of templates, too.
+            let here = self.counts.since(&before);
+            let known = here.records + here.options + here.templates;
+            self.counts.unexplained += u64::from(count).saturating_sub(known);
+        }
+        let told = self.numbers.next(number, 1);
+        self.counts.datagrams_lost += told.missing;
+        self.counts.out_of_order += u64::from(told.out_of_order);
+        whole.then_some(())
+    }
+
+    /// Takes in a datagram of IPFIX, which may hold several messages.
+    fn ipfix(
+        &mut self,
+        bytes: &[u8],
+        now_ns: u64,
+        templates: &mut Templates,
+        to: &mut impl FnMut(&Record),
+    ) -> Option<()> {
+        let (mut rest, mut whole) = (bytes, true);
+        while !rest.is_empty() {
+            let (version, length, number) = (half(rest, 0)?, half(rest, 2)?, word(rest, 8)?);
+            let (message, after) = rest.split_at_checked(length.into())?;
+            if version != 10 {
+                return None;
+            }
+            let before = self.counts;
+            let (sound, all) = self.sets(message.get(16..)?, now_ns, templates, to);
+            let here = self.counts.since(&before);
+            let [flows, options] =
+                [here.records, here.options].map(|n| u32::try_from(n).unwrap_or(u32::MAX));
+            let told = self.numbers.ipfix(number, flows, options, all);
+            self.records_told(told);
+            whole &= sound;
+            rest = after;
+        }
+        whole.then_some(())
+    }
+
+    /// Takes in the sets of a message: whether the message is well-formed, and whether every record
+    /// in it was counted.
+    fn sets(
+        &mut self,
+        body: &[u8],
+        now_ns: u64,
+        templates: &mut Templates,
+        to: &mut impl FnMut(&Record),
+    ) -> (bool, bool) {
+        let (mut whole, mut all) = (true, true);
+        for set in sets::of(body) {
+            match set {
+                Ok((number @ 0..=3, body)) => whole &= self.templates(number, body, templates),
+                Ok((number @ 256.., body)) if self.layouts.contains_key(&number) => {
+                    if !self.data(number, body, now_ns, to) {
+                        self.counts.not_understood += 1;
+                        all = false;
+                    }
                 }
-                v9::FlowSetBody::OptionsTemplate(sent) => {
-                    self.told(sent.templates.iter().map(|one| one.template_id));
-                }
-                v9::FlowSetBody::Data(data) => self.v9_records(data, now_ns, to),
-                v9::FlowSetBody::OptionsData(data) => self.v9_options(data),
-                v9::FlowSetBody::NoTemplate(set) => {
-                    self.waiting.keep(set.template_id, &set.raw_data, now_ns);
+                Ok((number @ 256.., body)) => {
+                    self.waiting.keep(number, body, now_ns);
                     all = false;
                 }
-                v9::FlowSetBody::Empty => {
+                Ok(_) => {
                     self.counts.not_understood += 1;
                     all = false;
                 }
+                Err(_) => whole = false,
             }
         }
-        all
+        (whole, all && whole)
     }
 
-    /// Notes templates.
-    fn told(&mut self, templates: impl Iterator<Item = u16>) {
-        let before = self.told.len();
-        self.told.extend(templates);
-        self.counts.templates += (self.told.len() - before) as u64;
-    }
-
-    fn v9_records(&mut self, data: &v9::Data, now_ns: u64, to: &mut impl FnMut(&Record)) {
-        for record in &data.fields {
-            let mut fields = Fields::default();
-            for (field, value) in record {
-                fields.v9(*field, value);
-            }
-            self.flow(&fields, now_ns, to);
+    /// Takes in a set of templates; `false` if it is malformed.
+    fn templates(&mut self, number: u16, body: &[u8], templates: &mut Templates) -> bool {
+        // IPFIX numbers its sets of templates from 2 on. NetFlow 9 has none of those.
+        if self.origin.version == 9 && number > 1 {
+            self.counts.not_understood += 1;
+            return true;
         }
-    }
-
-    fn v9_options(&mut self, data: &v9::OptionsData) {
-        for record in &data.fields {
-            let mut fields = Fields::default();
-            for (field, value) in &record.options_fields {
-                fields.v9(*field, value);
+        let Exporter { origin, limits, layouts, counts, told, .. } = self;
+        let read = layout::templates(number, body, limits.fields, |(id, layout)| {
+            templates.keep(*origin, id, layout.as_ref());
+            let Some(layout) = layout else {
+                layouts.remove(&id);
+                return;
+            };
+            if layouts.len() >= limits.templates && !layouts.contains_key(&id) {
+                let oldest = layouts.iter().min_by_key(|(_, (sent, _))| *sent);
+                if let Some(oldest) = oldest.map(|(id, _)| *id) {
+                    layouts.remove(&oldest);
+                    templates.keep(*origin, oldest, None);
+                }
             }
-            self.option(&fields);
-        }
+            layouts.insert(id, (counts.datagrams, layout));
+            counts.templates += 1;
+            told.push(id);
+        });
+        read.is_ok()
     }
 
-    /// Takes in sets, and says whether all of them were counted.
-    fn ipfix_sets(
+    /// Takes in the records of a set whose template is known; `false` if it holds no record.
+    fn data(
         &mut self,
-        sets: &[ipfix::FlowSet],
+        number: u16,
+        body: &[u8],
         now_ns: u64,
         to: &mut impl FnMut(&Record),
     ) -> bool {
-        use ipfix::FlowSetBody as Body;
-        let fields = |record: &[ipfix::IPFixFieldPair]| {
-            let mut fields = Fields::default();
-            for (field, value) in record {
-                fields.ipfix(*field, value);
-            }
-            fields
+        // Taken out while its records change the counts.
+        let Some((number, (sent, layout))) = self.layouts.remove_entry(&number) else {
+            return false;
         };
-        let mut all = true;
-        for set in sets {
-            match &set.body {
-                Body::Template(sent) => self.told([sent.template_id].into_iter()),
-                Body::V9Template(sent) => self.told([sent.template_id].into_iter()),
-                Body::OptionsTemplate(sent) => self.told([sent.template_id].into_iter()),
-                Body::V9OptionsTemplate(sent) => self.told([sent.template_id].into_iter()),
-                Body::Templates(sent) => self.told(sent.iter().map(|one| one.template_id)),
-                Body::V9Templates(sent) => self.told(sent.iter().map(|one| one.template_id)),
-                Body::OptionsTemplates(sent) => self.told(sent.iter().map(|one| one.template_id)),
-                Body::V9OptionsTemplates(sent) => self.told(sent.iter().map(|one| one.template_id)),
-                Body::Data(data) => {
-                    for record in &data.fields {
-                        self.flow(&fields(record), now_ns, to);
-                    }
-                }
-                Body::OptionsData(data) => {
-                    for record in &data.fields {
-                        self.option(&fields(record));
-                    }
-                }
-                Body::V9Data(data) => self.v9_records(data, now_ns, to),
-                Body::V9OptionsData(data) => self.v9_options(data),
-                Body::NoTemplate(set) => {
-                    self.waiting.keep(set.template_id, &set.raw_data, now_ns);
-                    all = false;
-                }
-                Body::Empty => {
-                    self.counts.not_understood += 1;
-                    all = false;
-                }
+        let mut records = layout.records(body);
+        let mut any = false;
+        loop {
+            let mut fields = Fields::default();
+            if !records.next(|field, value| fields.read(field, value)) {
+                break;
+            }
+            any = true;
+            if layout.options {
+                self.option(&fields);
+            } else {
+                self.flow(&fields, now_ns, to);
             }
         }
-        all
+        self.layouts.insert(number, (sent, layout));
+        any || body.is_empty()
     }
 
     /// A record of options: all that matters here is how packets are sampled.

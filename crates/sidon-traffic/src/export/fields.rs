@@ -1,16 +1,10 @@
 //! The fields of a record, by the numbers that NetFlow 9 and IPFIX share.
 
-use super::Record;
+use super::{Record, layout::Field};
 use crate::{FlowKey, flow::protocol, packet::TcpFlags};
-use netflow_parser::{
-    FieldValue, V9Field,
-    variable_versions::ipfix::lookup::{
-        CiscoIPFixField as Cisco, IANAIPFixField as Iana, IPFixField, ReverseInformationElement,
-    },
-};
 use std::net::{IpAddr, SocketAddr};
 
-/// What is read of a record or of options; nothing of what is not there.
+/// The fields of a flow or options record that are used here. A missing field is `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Fields {
     pub(super) ends: [Option<IpAddr>; 2],
@@ -39,67 +33,40 @@ pub(super) struct Way {
     pub(super) flags: Option<u8>,
 }
 
-fn number(value: &FieldValue) -> Option<u64> {
-    match value {
-        FieldValue::DataNumber(number) => number.as_u64(),
-        FieldValue::ProtocolType(number) => Some(u8::from(*number).into()),
-        FieldValue::TcpControlBits(bits, _) => Some(u16::from(*bits).into()),
-        FieldValue::Vec(bytes) if bytes.len() <= 8 => {
-            Some(bytes.iter().fold(0, |number, &byte| number << 8 | u64::from(byte)))
-        }
-        _ => None,
-    }
+/// The number of a private enterprise: Cisco.
+const CISCO: u32 = 9;
+/// The enterprise number under which the elements of IANA count the other direction (RFC 5103).
+const REVERSE: u32 = 29_305;
+
+fn number(value: &[u8]) -> Option<u64> {
+    let wide = |bytes: &[u8]| bytes.iter().fold(0, |number, &byte| number << 8 | u64::from(byte));
+    (1..=8).contains(&value.len()).then(|| wide(value))
 }
 
-fn address(value: &FieldValue) -> Option<IpAddr> {
-    match value {
-        FieldValue::Ip4Addr(address) => Some((*address).into()),
-        FieldValue::Ip6Addr(address) => Some((*address).into()),
-        _ => None,
-    }
+fn address(value: &[u8]) -> Option<IpAddr> {
+    let v4 = <[u8; 4]>::try_from(value).map(IpAddr::from);
+    v4.or_else(|_| <[u8; 16]>::try_from(value).map(IpAddr::from)).ok()
 }
 
 impl Fields {
-    /// Takes in a field of NetFlow 9.
-    pub(super) fn v9(&mut self, field: V9Field, value: &FieldValue) {
-        self.take(u16::from(field), value);
+    /// Takes in a field of a record.
+    pub(super) fn read(&mut self, field: Field, value: &[u8]) {
+        let back = &mut self.ways[1];
+        match (field.enterprise, field.element) {
+            (0, element) => self.take(element, value),
+            (REVERSE, 1 | 85) => back.bytes = number(value),
+            (REVERSE, 2 | 86) => back.packets = number(value),
+            (REVERSE, 6) => back.flags = number(value).map(|bits| bits as u8),
+            // Client and server of a connection, in Cisco's records of applications.
+            (CISCO, 12_236) => self.take(8, value),
+            (CISCO, 12_237) => self.take(12, value),
+            (CISCO, 12_240) => self.take(7, value),
+            (CISCO, 12_241) => self.take(11, value),
+            _ => {}
+        }
     }
 
-    /// Takes in a field of IPFIX.
-    pub(super) fn ipfix(&mut self, field: IPFixField, value: &FieldValue) {
-        let id = match field {
-            IPFixField::IANA(field) => match iana(field) {
-                Some(id) => id,
-                None => return,
-            },
-            IPFixField::ReverseInformationElement(field) => {
-                use ReverseInformationElement as Reverse;
-                let back = &mut self.ways[1];
-                match field {
-                    Reverse::ReverseOctetDeltaCount | Reverse::ReverseOctetTotalCount => {
-                        back.bytes = number(value);
-                    }
-                    Reverse::ReversePacketDeltaCount | Reverse::ReversePacketTotalCount => {
-                        back.packets = number(value);
-                    }
-                    Reverse::ReverseTcpControlBits => {
-                        back.flags = number(value).map(|bits| bits as u8);
-                    }
-                    _ => {}
-                }
-                return;
-            }
-            // Who opened a connection and who answered, as Cisco's records of applications have it.
-            IPFixField::Cisco(Cisco::CiscoClientIpv4Address) => 8,
-            IPFixField::Cisco(Cisco::CiscoServerIpv4Address) => 12,
-            IPFixField::Cisco(Cisco::CiscoClientL4Port) => 7,
-            IPFixField::Cisco(Cisco::CiscoServerL4Port) => 11,
-            _ => return,
-        };
-        self.take(id, value);
-    }
-
-    fn take(&mut self, id: u16, value: &FieldValue) {
+    fn take(&mut self, id: u16, value: &[u8]) {
         let narrow = || number(value).map(|number| number as u8);
         let port = || number(value).and_then(|number| u16::try_from(number).ok()).unwrap_or(0);
         let [there, back] = &mut self.ways;
@@ -174,45 +141,6 @@ impl Fields {
         let back = answered.then(|| record(flow.reversed(), back));
         Some([Some(record(flow, there)), back])
     }
-}
-
-/// The number of a field that is read here.
-fn iana(field: Iana) -> Option<u16> {
-    Some(match field {
-        Iana::OctetDeltaCount => 1,
-        Iana::PacketDeltaCount => 2,
-        Iana::ProtocolIdentifier => 4,
-        Iana::TcpControlBits => 6,
-        Iana::SourceTransportPort => 7,
-        Iana::SourceIpv4address => 8,
-        Iana::DestinationTransportPort => 11,
-        Iana::DestinationIpv4address => 12,
-        Iana::PostOctetDeltaCount => 23,
-        Iana::PostPacketDeltaCount => 24,
-        Iana::SourceIpv6address => 27,
-        Iana::DestinationIpv6address => 28,
-        Iana::IcmpTypeCodeIpv4 => 32,
-        Iana::SamplingInterval => 34,
-        Iana::SamplerId => 48,
-        Iana::SamplerRandomInterval => 50,
-        Iana::OctetTotalCount => 85,
-        Iana::PacketTotalCount => 86,
-        Iana::IcmpTypeCodeIpv6 => 139,
-        Iana::IcmpTypeIpv4 => 176,
-        Iana::IcmpCodeIpv4 => 177,
-        Iana::IcmpTypeIpv6 => 178,
-        Iana::IcmpCodeIpv6 => 179,
-        Iana::InitiatorOctets => 231,
-        Iana::ResponderOctets => 232,
-        Iana::InitiatorPackets => 298,
-        Iana::ResponderPackets => 299,
-        Iana::SelectorId => 302,
-        Iana::SamplingPacketInterval => 305,
-        Iana::SamplingPacketSpace => 306,
-        Iana::SamplingSize => 309,
-        Iana::SamplingPopulation => 310,
-        _ => return None,
-    })
 }
 
 #[cfg(test)]

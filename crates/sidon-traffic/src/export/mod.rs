@@ -18,12 +18,12 @@
 mod counts;
 mod exporter;
 mod fields;
+mod layout;
 mod listen;
 mod numbers;
 mod record;
 mod sets;
 mod templates;
-mod variable;
 mod waiting;
 
 pub use counts::Counts;
@@ -33,10 +33,7 @@ pub use record::Record;
 pub use templates::{Templates, TemplatesError};
 
 use serde_json::Value;
-use std::{
-    net::{IpAddr, SocketAddr},
-    sync::Arc,
-};
+use std::net::{IpAddr, SocketAddr};
 
 /// The most there may be of what datagrams make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,11 +78,8 @@ enum Foreign {
 
 impl Origin {
     fn of(from: SocketAddr, bytes: &[u8]) -> Result<Self, Foreign> {
-        let half = |at: usize| {
-            let part = bytes.get(at..).and_then(<[u8]>::first_chunk);
-            part.map(|part| u16::from_be_bytes(*part)).ok_or(Foreign::Other)
-        };
-        let word = |at: usize| Ok(u32::from(half(at)?) << 16 | u32::from(half(at + 2)?));
+        let half = |at| sets::half(bytes, at).ok_or(Foreign::Other);
+        let word = |at| sets::word(bytes, at).ok_or(Foreign::Other);
         let version = half(0)?;
         let domain = match version {
             5 => half(20)?.into(),
@@ -104,7 +98,7 @@ impl Origin {
 #[derive(Debug)]
 pub struct Collector {
     limits: Limits,
-    templates: Arc<Templates>,
+    templates: Templates,
     exporters: Vec<Exporter>,
     /// Of exporters that made room for others.
     gone: Counts,
@@ -119,7 +113,7 @@ impl Collector {
     pub fn new(limits: Limits, templates: Templates) -> Self {
         Collector {
             limits,
-            templates: Arc::new(templates),
+            templates,
             exporters: Vec::new(),
             gone: Counts::default(),
             datagrams: 0,
@@ -142,36 +136,36 @@ impl Collector {
             Err(Foreign::Sflow) => self.sflow += 1,
             Err(Foreign::Other) => self.foreign += 1,
             Ok(origin) => match self.exporter(origin, now_ns) {
-                Some(exporter) => exporter.take(bytes, now_ns, &mut to),
+                Some(place) => {
+                    let Collector { exporters, templates, .. } = self;
+                    exporters[place].take(bytes, now_ns, templates, &mut to);
+                }
                 None => self.refused += 1,
             },
         }
     }
 
-    /// The exporter of that origin, old or new; `None` if there is no room for a new one.
-    fn exporter(&mut self, origin: Origin, now_ns: u64) -> Option<&mut Exporter> {
+    /// The index of the exporter of that origin, old or new; `None` if there is no room for a new
+    /// one.
+    fn exporter(&mut self, origin: Origin, now_ns: u64) -> Option<usize> {
         let place = self.exporters.iter().position(|exporter| exporter.origin() == origin);
-        let place = match place {
-            Some(place) => place,
-            None => {
-                let new = Exporter::new(origin, self.limits, &self.templates)?;
-                if self.exporters.len() < self.limits.exporters {
-                    self.exporters.push(new);
-                    self.exporters.len() - 1
-                } else {
-                    // Who never sent a record or has long been silent makes room; an address is
-                    // easily forged, so that nobody else does.
-                    let all = self.exporters.iter().enumerate();
-                    let (place, _) = all
-                        .filter(|(_, exporter)| exporter.is_spare(now_ns))
-                        .min_by_key(|(_, exporter)| exporter.last_ns())?;
-                    let old = std::mem::replace(&mut self.exporters[place], new);
-                    self.gone.add(&old.counts());
-                    place
-                }
-            }
-        };
-        Some(&mut self.exporters[place])
+        if place.is_some() {
+            return place;
+        }
+        let new = Exporter::new(origin, self.limits, &self.templates);
+        if self.exporters.len() < self.limits.exporters {
+            self.exporters.push(new);
+            return Some(self.exporters.len() - 1);
+        }
+        // An exporter that never sent a record, or that has long been silent, is replaced. No other
+        // is: the source address of a datagram is easily forged.
+        let all = self.exporters.iter().enumerate();
+        let (place, _) = all
+            .filter(|(_, exporter)| exporter.is_spare(now_ns))
+            .min_by_key(|(_, exporter)| exporter.last_ns())?;
+        let old = std::mem::replace(&mut self.exporters[place], new);
+        self.gone.add(&old.counts());
+        Some(place)
     }
 
     /// The exporters, in the order in which they were first heard.
@@ -180,8 +174,8 @@ impl Collector {
     }
 
     /// The templates, to be written to a file.
-    pub fn templates(&self) -> &Templates {
-        &self.templates
+    pub fn templates(&mut self) -> &mut Templates {
+        &mut self.templates
     }
 
     /// What became of datagrams and records, for the ledger.
