@@ -25,18 +25,22 @@ pub(super) struct Bucket {
 }
 
 impl Bucket {
+    #[inline(always)]
     const fn first(self) -> usize {
         TAGS + 8 * self.amounts
     }
+    #[inline(always)]
     pub(super) const fn head(self) -> usize {
         self.first() + COUNTS
     }
     /// Bytes from one entry to the next: a line if that is nearly what it needs.
+    #[inline(always)]
     pub(super) const fn stride(self) -> usize {
         let needed = 8 * (2 * self.amounts - 1) + self.key;
         let lines = needed.next_multiple_of(LINE);
         if lines - needed <= LINE / 16 { lines } else { needed }
     }
+    #[inline(always)]
     pub(super) const fn entry(self, entry: usize) -> usize {
         let start = if self.stride().is_multiple_of(LINE) {
             self.head().next_multiple_of(LINE)
@@ -45,15 +49,19 @@ impl Bucket {
         };
         start + entry * self.stride()
     }
+    #[inline(always)]
     pub(super) const fn most(self, amount: usize, entry: usize) -> usize {
         if amount == 0 { self.first() + 8 * entry } else { self.entry(entry) + 8 * (amount - 1) }
     }
+    #[inline(always)]
     pub(super) const fn missed(self, amount: usize, entry: usize) -> usize {
         self.entry(entry) + 8 * (self.amounts - 1 + amount)
     }
+    #[inline(always)]
     pub(super) const fn key(self, entry: usize) -> usize {
         self.missed(self.amounts, entry)
     }
+    #[inline(always)]
     pub(super) const fn bytes(self) -> usize {
         self.entry(ENTRIES).next_multiple_of(LINE)
     }
