@@ -2,6 +2,7 @@
 //!
 //! A slice of 20,000 of each; `SIDON_HOSTILE=1000000` asks for as many.
 
+#[path = "suite/datagrams/mod.rs"]
 mod datagrams;
 
 use sidon::Seed;

@@ -1,7 +1,6 @@
 //! Alarms: raised with the right name, closed when it is over, and not raised by honest traffic.
 
-mod walk;
-
+use crate::walk;
 use sidon::Seed;
 use sidon_traffic::{
     Decoder, Engine, Filter, FlowKey, Generator, Mix, Packet, Report, Settings, Source,

@@ -1,7 +1,6 @@
 //! The states of connections: against Zeek's own logs, against an exact twin, and as they age.
 
-mod walk;
-
+use crate::walk;
 use sidon::{Key, Seed};
 use sidon_traffic::{
     Decoder, Engine, Filter, FlowKey, Generator, Mix, Packet, Settings, Source, Tunnels,

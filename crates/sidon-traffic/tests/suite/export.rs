@@ -1,8 +1,6 @@
 //! Flow records from datagrams that are made here, and from those of the corpus.
 
-mod datagrams;
-
-use datagrams::{Flow, WEB, data, ipfix, sampling, set, template, v5, v9};
+use crate::datagrams::{self, Flow, WEB, data, ipfix, sampling, set, template, v5, v9};
 use sidon::Seed;
 use sidon_traffic::{
     Decoder, Engine, Filter, Report, Settings, Source,

@@ -1,6 +1,6 @@
 //! State maps beside an exact twin: with well-behaved input no member ever gets a wrong state.
 //!
-//! `SIDON_ABUSE=100000000 cargo test --release -p sidon --test state` goes on for 10^8 operations.
+//! `SIDON_ABUSE=100000000 cargo test --release -p sidon --test suite state::` runs 10^8 operations.
 
 use sidon::{
     Lookup, Refused, Seed,

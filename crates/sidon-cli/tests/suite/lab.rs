@@ -185,7 +185,7 @@ fn results_are_written_to_a_folder() {
     let page = read("papers/002.md");
     assert!(page.contains("sidon lab run 002.cmp 000 --quick --flows 500 --seed 1"), "{page}");
     assert!(page.contains("| over 100 | 52.646 | 52.646 |"), "{page}");
-    // Every chart that the page shows is there, twice; so is the table of the state maps.
+    // Every chart that the page shows is written, and so is the table of the state maps.
     let page = read("PAPERS.md");
     let shown: HashSet<_> = page
         .split("(papers/charts/")
@@ -195,8 +195,6 @@ fn results_are_written_to_a_folder() {
     assert_eq!(shown.len(), 6, "{shown:?}");
     for name in shown {
         assert!(read(&format!("papers/charts/{name}.svg")).starts_with("<svg"), "{name}");
-        let png = fs::read(dir.join(format!("papers/charts/{name}.png"))).unwrap();
-        assert!(png.starts_with(b"\x89PNG"), "{name}");
     }
     assert!(read("papers/state_errors.md").starts_with("# State maps"));
     assert!(page.contains("## Errata") && page.contains("000.sbf.member_dk.limit: printed"));

@@ -2,7 +2,7 @@
 //! a table behind, against an exact twin: no false negative, copies and sizes equal, refusals only where
 //! they must be.
 //!
-//! `SIDON_ABUSE=100000000 cargo test --release -p sidon --test abuse` goes on for 10^8 operations.
+//! `SIDON_ABUSE=100000000 cargo test --release -p sidon --test suite abuse::` runs 10^8 operations.
 
 use sidon::{
     Refused, Seed,

@@ -1,0 +1,10 @@
+//! The `sidon` command as its users run it. One binary: every test binary that is linked costs seconds of each build.
+
+mod commands;
+mod generate;
+mod lab;
+mod live;
+mod machine;
+mod saved;
+mod serve;
+mod watch;

@@ -1,0 +1,16 @@
+//! Laws, rates, saved bytes and papers' numbers of the library. One binary: every test binary that is linked costs seconds of each build.
+
+mod abuse;
+mod backyard_plan;
+mod bytes;
+mod count_bytes;
+mod count_papers;
+mod counts;
+mod dleft_plan;
+mod laws;
+mod papers;
+mod rates;
+mod state;
+mod zone_codes;
+mod zone_laws;
+mod zone_plan;
