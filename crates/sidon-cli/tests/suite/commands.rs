@@ -242,6 +242,7 @@ fn the_demo_keeps_its_promises() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "slow-tests"), ignore = "slow: --features slow-tests")]
 fn an_audit_measures_what_was_planned() {
     let rows = rows(&[
         "plan",

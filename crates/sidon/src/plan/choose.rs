@@ -152,6 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(not(feature = "slow-tests"), ignore = "slow: --features slow-tests")]
     fn rows_meet_the_target_and_come_cheapest_first() {
         for keys in [1, 100, 1_000_000, 1 << 33] {
             for false_positives in [0.5, 0.01, 1e-6, 1e-8] {

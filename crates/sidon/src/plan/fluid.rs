@@ -213,6 +213,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(not(feature = "slow-tests"), ignore = "slow: --features slow-tests")]
     fn shares_fall_with_the_count_and_add_up_to_the_load() {
         for subtables in 2..=8 {
             for load in [0.01, 0.5, 1.0, 3.3, 6.0, 14.0, 29.0] {

@@ -12,8 +12,6 @@ use sidon::{
 use sidon_kit::{Multiset, Rng};
 use std::collections::HashMap;
 
-const STEPS: u64 = 2_000_000;
-
 /// What is asked of both.
 trait Multi: Insert<u64> + Remove<u64> + Contains<u64> {
     fn fingerprint(&self, key: u64) -> u64;
@@ -123,7 +121,7 @@ fn abuse<F: Multi>(mut filter: F, counts: bool, universe: u64, steps: u64) -> Me
 fn no_sequence_of_operations_loses_a_member() {
     let steps = match std::env::var("SIDON_ABUSE") {
         Ok(steps) => steps.parse().expect("SIDON_ABUSE is a number of operations"),
-        Err(_) => STEPS,
+        Err(_) => crate::size(2_000_000, 600_000),
     };
     let shape = Shape {
         subtables: 2,

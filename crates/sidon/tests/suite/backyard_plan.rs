@@ -44,6 +44,7 @@ fn planned_lines_take_their_keys_and_pass_strangers_as_planned() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "slow-tests"), ignore = "slow: --features slow-tests")]
 fn small_planned_lines_are_never_full() {
     for keys in [1, 10, 31, 40, 100, 300, 1000, 3000] {
         for seed in 0..1000 {

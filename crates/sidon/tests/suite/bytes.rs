@@ -294,15 +294,16 @@ fn seal(image: &mut [u8]) {
     }
 }
 
-/// Ten million strings: some of nothing but noise, most of them damaged images, of which every
-/// other one has its checksum put right, so that the reader's later checks are put to the test.
+/// Some strings are noise, most are damaged files. Every other damaged file has a correct checksum,
+/// so that the reader's later checks are tested.
 #[test]
-fn ten_million_byte_strings_give_a_structure_or_malformed() {
+fn byte_strings_give_a_structure_or_malformed() {
     let goldens = [goldens().to_vec(), zone_goldens(), state_goldens().to_vec()].concat();
     let mut rng = Rng::seeded(20);
     let mut accepted = 0;
     let mut image = Vec::new();
-    for round in 0..10_000_000u32 {
+    let rounds = crate::size(10_000_000, 500_000);
+    for round in 0..rounds {
         image.clear();
         if round % 4 == 0 {
             let len = rng.below(120);
@@ -330,10 +331,10 @@ fn ten_million_byte_strings_give_a_structure_or_malformed() {
         if round % 2 == 1 {
             seal(&mut image);
         }
-        accepted += u32::from(read_as_all(&image).is_none());
+        accepted += u64::from(read_as_all(&image).is_none());
     }
     // Some sealed images differ only in a payload or a statistic that is as good as another.
-    assert!(accepted > 1_000 && accepted < 5_000_000, "{accepted} accepted");
+    assert!(accepted > rounds / 10_000 && accepted < rounds / 2, "{accepted} accepted");
 }
 
 #[test]

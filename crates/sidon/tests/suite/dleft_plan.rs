@@ -120,6 +120,7 @@ fn assert_strangers_pass_at(filter: &DLeft, strangers: &mut FiveTuples, rate: f6
 }
 
 #[test]
+#[cfg_attr(not(feature = "slow-tests"), ignore = "slow: --features slow-tests")]
 fn planned_tables_take_their_keys_and_pass_strangers_as_planned() {
     for false_positives in [0.001, 0.01] {
         for plan in PLANS {
@@ -151,6 +152,7 @@ fn passed_over_fingerprints_are_in_the_plan() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "slow-tests"), ignore = "slow: --features slow-tests")]
 fn small_planned_tables_are_never_full() {
     for keys in [1, 10, 100, 1000] {
         for false_positives in [0.3, 1e-3, 1e-6] {
@@ -165,6 +167,7 @@ fn small_planned_tables_are_never_full() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "slow-tests"), ignore = "slow: --features slow-tests")]
 fn loads_are_those_of_the_fluid_limit() {
     // 002.table1: the paper's table, eight times as large, its keys exchanged twelve times over.
     let shape = Shape { buckets: 8 * PAPER.buckets, ..PAPER };

@@ -1,5 +1,10 @@
 //! Laws, rates, saved bytes and papers' numbers of the library. One binary: every test binary that is linked costs seconds of each build.
 
+/// The size of a test: `full` with `--features slow-tests`, else `short`.
+pub(crate) fn size(full: u64, short: u64) -> u64 {
+    if cfg!(feature = "slow-tests") { full } else { short }
+}
+
 mod abuse;
 mod backyard_plan;
 mod bytes;

@@ -85,6 +85,7 @@ fn strangers_pass_a_churned_counting_filter_as_often_as_a_fresh_one() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "slow-tests"), ignore = "slow: --features slow-tests")]
 fn strangers_pass_counters_in_few_lines_as_often_as_planned() {
     for (lines, hashes, counters) in
         [(1, 6, 640_000), (2, 10, 640_000), (3, 9, 640_000), (4, 8, 400_000)]
@@ -127,6 +128,7 @@ where
 }
 
 #[test]
+#[cfg_attr(not(feature = "slow-tests"), ignore = "slow: --features slow-tests")]
 fn strangers_pass_variable_increments_as_often_as_planned() {
     for (values, width, hashes) in [
         (&[4, 5, 6, 7][..], 7, 6),
@@ -150,6 +152,7 @@ fn strangers_pass_variable_increments_as_often_as_planned() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "slow-tests"), ignore = "slow: --features slow-tests")]
 fn strangers_pass_variable_increments_in_few_lines_as_often_as_planned() {
     for (lines, hashes) in [(1, 5), (2, 8), (3, 6)] {
         let shape = variable::Shape {
@@ -168,6 +171,7 @@ fn strangers_pass_variable_increments_in_few_lines_as_often_as_planned() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "slow-tests"), ignore = "slow: --features slow-tests")]
 fn strangers_pass_pairs_of_counters_as_often_as_planned() {
     for (decode, keys_bits, sum_bits) in
         [(Decode::Basic, 4, 8), (Decode::Improved(15), 4, 8), (Decode::Improved(6), 6, 10)]

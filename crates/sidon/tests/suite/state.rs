@@ -24,7 +24,7 @@ const FLOWS: u64 = 3_000;
 fn steps() -> u64 {
     match std::env::var("SIDON_ABUSE") {
         Ok(steps) => steps.parse().expect("SIDON_ABUSE is a number of operations"),
-        Err(_) => 1_000_000,
+        Err(_) => crate::size(1_000_000, 200_000),
     }
 }
 
@@ -126,6 +126,7 @@ fn no_member_is_answered_a_wrong_state_or_lost() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "slow-tests"), ignore = "slow: --features slow-tests")]
 fn planned_maps_err_as_planned() {
     let target = States { flows: 20_000, states: 16, error: 2e-3 };
     for shape in [plan::fingerprint_fast(target), plan::fingerprint_small(target)] {

@@ -230,7 +230,7 @@ fn an_adaptive_set_is_a_set_either_way() {
         );
         let mut rng = Rng::seeded(seed as u64);
         let (mut set, mut twin) = (Adaptive::on(&ladder), BTreeSet::new());
-        for step in 0..600 {
+        for step in 0..crate::size(600, 300) {
             let key = rng.below(universe);
             set.insert(&key).unwrap();
             twin.insert(key);

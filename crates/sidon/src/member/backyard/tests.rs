@@ -102,6 +102,7 @@ fn lines_and_what_is_behind_do_what_a_map_of_copies_does() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "slow-tests"), ignore = "slow: --features slow-tests")]
 fn tables_beyond_the_caches_do_what_a_map_of_copies_does() {
     // Few keys, many copies: their lines spill.
     for bytes in [1 << 20, DEEP + 4096] {
