@@ -360,14 +360,15 @@ impl Engine {
             Crew::Alone { batch, .. } => &**batch,
             Crew::Many { ring, next, .. } => &*ring[*next],
         };
+        let sampled = self.connections.level() > 0;
         let verdicts = self.connections.take(packets, flows);
-        self.alarms.take(packets, verdicts);
+        self.alarms.take(packets, verdicts, sampled);
         self.p2p.take(packets);
         if let Some(twin) = &mut self.p2p_twin {
             twin.take(packets);
         }
         for machine in &mut self.machines {
-            machine.take(packets);
+            machine.take(packets, flows);
         }
         if let (Some(sink), Some(packet)) = (&self.settings.events, packets.last())
             && let Ok(mut sink) = sink.lock()
@@ -557,6 +558,7 @@ impl Engine {
             ledger.dont_know("machines", machine.counts().dont_know);
         }
         ledger.refused("p2p_pairs", self.p2p.refused());
+        ledger.refused("p2p_pairs_evicted", self.p2p.evicted());
         ledger.refused("p2p_hosts", self.p2p.displaced());
         ledger.dont_know("p2p_pairs", self.p2p.dont_know());
         ledger

@@ -39,6 +39,7 @@ pub mod event;
 pub mod export;
 pub mod filter;
 pub mod flow;
+pub mod flow_map;
 pub mod generate;
 pub mod ledger;
 pub mod link;

@@ -10,13 +10,16 @@
 //! The first event that a packet fits is taken, in the order of the definition. A flow that has been
 //! silent in a state for its time, and for no more than twice that, expires.
 
-use crate::{FlowKey, Packet, TcpFlags, Transport, batch::PACKETS};
+use crate::{
+    Packet, TcpFlags, Transport,
+    flow_map::{FlowMap, Monitor, Share, Step, Taken},
+};
 use serde_json::{Value, json};
 use sidon::{
-    Infeasible, Lookup, Seed,
+    Digest, Infeasible, Lookup, Seed,
     ops::Next,
     state::{
-        Clock, Event, Fingerprint, Machine, Period, State, Sweep,
+        Event, Fingerprint, Machine, State,
         fingerprint::{Fate, Moves, Placing, Shape, Visited},
     },
 };
@@ -33,8 +36,6 @@ const CELLS: u32 = 16;
 /// Flows that a shared cell counts.
 const SHARED: u32 = 12;
 const SECOND: u64 = 1_000_000_000;
-/// Time that may pass before the hands move.
-const GRAIN: u64 = SECOND / 4;
 
 /// Who sends a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -198,13 +199,17 @@ pub fn shape(bytes: u64, states: usize) -> Result<Shape, Infeasible> {
 /// A machine at work.
 #[derive(Debug)]
 pub struct Runner {
+    flows: FlowMap,
+    rules: Rules,
+}
+
+/// The definition of a machine, and its counts.
+#[derive(Debug)]
+struct Rules {
     definition: Arc<Definition>,
-    map: Fingerprint,
     counts: Counts,
-    /// A hand for each length of patience, in nanoseconds.
-    hands: Vec<(u64, Clock)>,
-    swept: Option<u64>,
-    keys: Vec<FlowKey>,
+    /// The lengths of silence after which flows expire, in seconds: one timer each.
+    lengths: Vec<u64>,
 }
 
 impl Runner {
@@ -223,99 +228,32 @@ impl Runner {
         let mut lengths = definition.timeouts.clone();
         lengths.sort_unstable();
         lengths.dedup();
-        let hand = |seconds: u64| {
-            let period = seconds.saturating_mul(SECOND);
-            (seconds, Clock::new(Period::Nanos(period)).at_most(u64::MAX))
-        };
+        let periods: Vec<u64> =
+            lengths.iter().map(|seconds| seconds.saturating_mul(SECOND)).collect();
         Ok(Runner {
-            map: Fingerprint::new(shape, seed)?,
-            counts,
-            hands: lengths.into_iter().map(hand).collect(),
-            swept: None,
-            keys: Vec::with_capacity(PACKETS),
-            definition,
+            flows: FlowMap::new(shape, seed, &periods, false)?,
+            rules: Rules { definition, counts, lengths },
         })
     }
 
-    /// Takes in packets, no more than a batch holds.
-    pub fn take(&mut self, packets: &[Packet]) {
-        let mut from = 0;
-        while from < packets.len() {
-            let now = packets[from].time_ns;
-            self.pass(now);
-            let until = self.swept.unwrap_or(now).saturating_add(GRAIN);
-            let length = packets[from..].iter().take_while(|packet| packet.time_ns < until).count();
-            let to = from + length.max(1);
-            self.stretch(&packets[from..to]);
-            from = to;
-        }
+    /// Takes in packets, no more than a batch holds, with the digests of their undirected flows under
+    /// the map's seed.
+    pub fn take(&mut self, packets: &[Packet], flows: &[Digest]) {
+        let mut batch = Batch { rules: &mut self.rules, packets, event: None };
+        let flows = &flows[..packets.len()];
+        self.flows.take(flows, |index| packets[index].time_ns, &mut batch);
     }
 
-    /// Packets between which no hand moves.
-    fn stretch(&mut self, packets: &[Packet]) {
-        let Runner { definition, map, counts, keys, .. } = self;
-        keys.clear();
-        keys.extend(packets.iter().map(|packet| packet.flow.undirected()));
-        let change = |index: usize, now: Lookup<State>| {
-            let packet = &packets[index];
-            let high = State::from(!packet.flow.is_ordered());
-            let (opener, now) = match now {
-                Lookup::State(state) => (state & 1, Lookup::State(state >> 1)),
-                other => (high, other),
-            };
-            let fits = |(when, _): &&(When, Event)| when.fits(packet, opener == high);
-            let Some(&(_, event)) = definition.events.iter().find(fits) else {
-                return Next::Stay;
-            };
-            if let Some((_, times)) = counts.events.get_mut(usize::from(event)) {
-                *times += 1;
-            }
-            counts.dont_know += u64::from(now == Lookup::DontKnow);
-            let next = definition.machine.next(now, event);
-            counts.follow(now, next);
-            match next {
-                Next::Insert(to) => Next::Insert(to << 1 | opener),
-                Next::Modify(to) => Next::Modify(to << 1 | opener),
-                Next::Set(to) => Next::Set(to << 1 | opener),
-                Next::Stay => Next::Stay,
-                Next::Forget => Next::Forget,
-            }
-        };
-        let mut refused = Vec::new();
-        map.transition_batch(keys, change, &mut |index, _| refused.push(index));
-        for index in refused {
-            // Nothing but a newcomer is ever refused: its sender would have opened the flow.
-            let packet = &packets[index];
-            let fits = |(when, _): &&(When, Event)| when.fits(packet, true);
-            if let Some(&(_, event)) = definition.events.iter().find(fits)
-                && let Next::Insert(state) = definition.machine.next(Lookup::Absent, event)
-            {
-                counts.flows -= 1;
-                counts.refused += 1;
-                counts.states[usize::from(state)].1.entered -= 1;
-            }
-        }
-    }
-
-    /// It is so late now: flows that have been silent for too long go.
+    /// It is so late now: flows that have been silent for too long expire.
     pub fn pass(&mut self, now: u64) {
-        if self.swept.is_some_and(|swept| now < swept.saturating_add(GRAIN)) {
-            return;
-        }
-        self.swept = Some(now);
-        let Runner { definition, map, counts, hands, .. } = self;
-        let last = hands.len();
-        for (number, (seconds, hand)) in hands.iter_mut().enumerate() {
-            let timeouts = definition.timeouts.as_slice();
-            let longest = number + 1 == last;
-            hand.at(&mut Round { map, counts, timeouts, seconds: *seconds, longest }, 1, now);
-        }
+        let mut batch = Batch { rules: &mut self.rules, packets: &[], event: None };
+        self.flows.pass(now, &mut batch);
     }
 
     /// What is counted so far.
     pub fn counts(&self) -> Counts {
-        let mut counts = self.counts.clone();
-        for (number, cells) in self.map.census().into_iter().enumerate() {
+        let mut counts = self.rules.counts.clone();
+        for (number, cells) in self.map().census().into_iter().enumerate() {
             if let Some((_, stay)) = counts.states.get_mut(number / 2) {
                 stay.now += cells;
             }
@@ -325,75 +263,107 @@ impl Runner {
 
     /// The map.
     pub fn map(&self) -> &Fingerprint {
-        &self.map
+        self.flows.map()
     }
 }
 
 impl Counts {
-    fn follow(&mut self, now: Lookup<State>, next: Next<State>) {
+    /// Counts a change that the map holds. Its states have the opener in the lowest bit.
+    fn follow(&mut self, before: Lookup<State>, next: Next<State>) {
         let entered = match next {
             Next::Insert(state) => {
                 self.flows += 1;
                 Some(state)
             }
-            Next::Modify(state) | Next::Set(state) if now != Lookup::State(state) => Some(state),
+            Next::Modify(state) | Next::Set(state) if before != Lookup::State(state) => Some(state),
             _ => None,
         };
-        if let Some((_, stay)) = entered.and_then(|state| self.states.get_mut(usize::from(state))) {
+        let entered = entered.map(|state| usize::from(state >> 1));
+        if let Some((_, stay)) = entered.and_then(|state| self.states.get_mut(state)) {
             stay.entered += 1;
         }
     }
 }
 
-/// One hand on the map, for the states of one patience.
-struct Round<'a> {
-    map: &'a mut Fingerprint,
-    counts: &'a mut Counts,
-    timeouts: &'a [u64],
-    seconds: u64,
-    /// Whether there is no longer patience: flows that are not told apart have this one.
-    longest: bool,
+/// The packets of a batch.
+struct Batch<'a> {
+    rules: &'a mut Rules,
+    packets: &'a [Packet],
+    /// The event of the packet that is being taken.
+    event: Option<Event>,
 }
 
-impl Sweep for Round<'_> {
-    fn units(&self) -> u64 {
-        self.map.units()
+impl Monitor for Batch<'_> {
+    fn next(&mut self, index: usize, now: Lookup<State>) -> Next<State> {
+        let packet = &self.packets[index];
+        let high = State::from(!packet.flow.is_ordered());
+        let (opener, now) = match now {
+            Lookup::State(state) => (state & 1, Lookup::State(state >> 1)),
+            other => (high, other),
+        };
+        let definition = &self.rules.definition;
+        let fits = |(when, _): &&(When, Event)| when.fits(packet, opener == high);
+        self.event = definition.events.iter().find(fits).map(|&(_, event)| event);
+        let Some(event) = self.event else { return Next::Stay };
+        match definition.machine.next(now, event) {
+            Next::Insert(to) => Next::Insert(to << 1 | opener),
+            Next::Modify(to) => Next::Modify(to << 1 | opener),
+            Next::Set(to) => Next::Set(to << 1 | opener),
+            Next::Stay => Next::Stay,
+            Next::Forget => Next::Forget,
+        }
     }
 
-    fn sweep(&mut self, from: u64, to: u64) -> u64 {
-        if self.map.flows() == 0 {
-            return 0;
+    fn done(&mut self, _: usize, Step { before, next, result, .. }: Step) {
+        let Some(event) = self.event else { return };
+        let counts = &mut self.rules.counts;
+        if let Some((_, times)) = counts.events.get_mut(usize::from(event)) {
+            *times += 1;
         }
-        let Round { map, counts, timeouts, seconds, longest } = self;
-        map.sweep_by(from, to, &mut |cell: Visited| {
-            let state = match cell.answer {
-                Lookup::State(state) => Some(usize::from(state >> 1)),
-                _ => None,
-            };
-            let own = match state {
-                Some(state) => timeouts.get(state) == Some(seconds),
-                None => *longest,
-            };
-            match (own, cell.touched) {
-                (false, _) => Fate::Keep,
-                (true, true) => Fate::Untouch,
-                (true, false) => {
-                    if let Some((_, stay)) = state.and_then(|state| counts.states.get_mut(state)) {
-                        stay.expired += 1;
-                    }
-                    Fate::Clear
+        counts.dont_know += u64::from(before == Lookup::DontKnow);
+        if result == Taken::Yes {
+            counts.follow(before, next);
+        } else {
+            counts.refused += 1;
+        }
+    }
+
+    fn visit(&mut self, timer: usize, cell: Visited, _: Share) -> Fate {
+        let Rules { definition, counts, lengths } = &mut *self.rules;
+        let state = match cell.answer {
+            Lookup::State(state) => Some(usize::from(state >> 1)),
+            _ => None,
+        };
+        let own = match state {
+            Some(state) => definition.timeouts.get(state) == lengths.get(timer),
+            // Flows that cannot be distinguished expire after the longest silence.
+            None => timer + 1 == lengths.len(),
+        };
+        match (own, cell.touched) {
+            (false, _) => Fate::Keep,
+            (true, true) => Fate::Untouch,
+            (true, false) => {
+                if let Some((_, stay)) = state.and_then(|state| counts.states.get_mut(state)) {
+                    stay.expired += 1;
                 }
+                Fate::Clear
             }
-        })
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Generator, Mix, flow::protocol, generate::Flood};
-    use sidon::state::machine::Rule;
+    use crate::{FlowKey, Generator, Mix, batch::PACKETS, flow::protocol, generate::Flood};
+    use sidon::{Key, state::machine::Rule};
     use std::collections::HashMap;
+
+    fn take(runner: &mut Runner, packets: &[Packet]) {
+        let flows: Vec<_> =
+            packets.iter().map(|packet| packet.flow.undirected().digest(Seed(1))).collect();
+        runner.take(packets, &flows);
+    }
 
     /// A handshake that is asked for, answered, and confirmed.
     fn handshake() -> Arc<Definition> {
@@ -426,7 +396,7 @@ mod tests {
     fn the_map_counts_what_a_hash_map_counts() {
         let (definition, packets) = (handshake(), packets());
         let mut runner = Runner::new(Arc::clone(&definition), 1 << 20, Seed(1)).unwrap();
-        packets.chunks(PACKETS).for_each(|batch| runner.take(batch));
+        packets.chunks(PACKETS).for_each(|batch| take(&mut runner, batch));
         // The same without ageing: flows do not come back within the capture.
         let mut exact: HashMap<FlowKey, (State, bool)> = HashMap::new();
         let (mut opened, mut ended, mut events) = (0u64, 0u64, [0u64; 3]);
@@ -470,7 +440,7 @@ mod tests {
         let mut runner = Runner::new(handshake(), 1 << 16, Seed(1)).unwrap();
         let packets = packets();
         let syn = packets.iter().find(|packet| packet.tcp_flags() == TcpFlags::SYN).unwrap();
-        runner.take(std::slice::from_ref(syn));
+        take(&mut runner, std::slice::from_ref(syn));
         let at = |runner: &mut Runner, seconds: f64| {
             runner.pass(syn.time_ns + (seconds * 1e9) as u64);
             runner.counts().states[0].1
@@ -483,7 +453,7 @@ mod tests {
     #[test]
     fn a_full_map_refuses_newcomers_and_counts_none_of_them() {
         let mut runner = Runner::new(handshake(), 1 << 10, Seed(1)).unwrap();
-        packets().chunks(PACKETS).for_each(|batch| runner.take(batch));
+        packets().chunks(PACKETS).for_each(|batch| take(&mut runner, batch));
         let counts = runner.counts();
         assert!(counts.refused > 1_000, "{counts:?}");
         assert_eq!(counts.states[0].1.entered, counts.flows);

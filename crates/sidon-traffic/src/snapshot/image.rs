@@ -19,7 +19,7 @@ use crate::{
     monitor::{
         addresses::Addresses,
         alarms::{Alarm, Alarms},
-        connections::{Connections, Counts},
+        connections::{Connections, Counts, Sampling},
         machine::{self, Stay},
         p2p::{Reason, Suspect},
         sizes::Sizes,
@@ -31,7 +31,7 @@ use crate::{
 use sidon::{
     Malformed, Seed,
     bytes::{self, Image},
-    state::Fingerprint,
+    state::{Fingerprint, fingerprint::CLASSES},
 };
 use std::io;
 
@@ -131,7 +131,7 @@ impl Snapshot {
             act(SOURCES_V6, number, &shard.sources.v6.to_bytes())?;
         }
         act(MAP, 0, &self.connections.map().to_bytes())?;
-        act(STATES, 0, &states(self.connections.raw_counts()))?;
+        act(STATES, 0, &states(&self.connections.raw_counts()))?;
         act(ALARMS, 0, &alarms(&self.alarms))?;
         act(PEERS, 0, &peers(&self.peers))?;
         act(MACHINES, 0, &machines(&self.machines))
@@ -353,19 +353,32 @@ fn read_counts(
 }
 
 fn states(counts: &Counts) -> Vec<u8> {
-    // What is present, half open or open now is in the map.
+    // The map holds the connections that are there, half open or open.
     let Counts { by_state, half_open: _, open: _, peak_half_open, dont_know, refused, .. } =
         *counts;
-    let Counts { one_way, came_about, in_both, .. } = *counts;
+    let Counts { one_way, came_about, in_both, ref sampling, .. } = *counts;
     let mut out = Out::default();
     out.numbers(&by_state);
     out.numbers(&[peak_half_open, dont_know, refused, one_way, came_about, in_both]);
+    let Sampling { level, weight, highest, since, unsampled, .. } = *sampling;
+    out.numbers(&[level, weight, highest].map(u64::from));
+    out.numbers(&[since.is_some().into(), since.unwrap_or(0), unsampled]);
+    out.numbers(&sampling.by_state);
+    out.numbers(&[sampling.came_about, sampling.one_way]);
     out.0
 }
 
 fn read_states(mut bytes: In<'_>) -> Result<Counts, Malformed> {
     let by_state = bytes.counts()?;
     let [peak_half_open, dont_know, refused, one_way, came_about, in_both] = bytes.counts()?;
+    let [level, weight, highest] = bytes.counts()?.map(|level| level as u32);
+    let (is_sampled, since, unsampled) = (bytes.flag()?, bytes.number()?, bytes.count()?);
+    let variances = bytes.counts()?;
+    let [came_about_variance, one_way_variance] = bytes.counts()?;
+    let in_order = level <= highest && weight <= highest && highest <= CLASSES;
+    if !in_order || is_sampled != (highest > 0) || (!is_sampled && since != 0) {
+        return bytes.wrong();
+    }
     bytes.end()?;
     Ok(Counts {
         present: [0; _],
@@ -378,6 +391,16 @@ fn read_states(mut bytes: In<'_>) -> Result<Counts, Malformed> {
         one_way,
         came_about,
         in_both,
+        sampling: Sampling {
+            level,
+            weight,
+            highest,
+            since: is_sampled.then_some(since),
+            unsampled,
+            by_state: variances,
+            came_about: came_about_variance,
+            one_way: one_way_variance,
+        },
     })
 }
 

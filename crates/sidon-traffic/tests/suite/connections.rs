@@ -6,7 +6,7 @@ use sidon_traffic::{
     Decoder, Engine, Filter, FlowKey, Generator, Mix, Packet, Settings, Source, Tunnels,
     flow::protocol,
     generate::Flood,
-    monitor::connections::{self, Connections, OUTCOMES},
+    monitor::connections::{self, Connections, Deed, OUTCOMES},
 };
 use std::{
     collections::BTreeMap,
@@ -17,7 +17,7 @@ use std::{
 const SEED: Seed = Seed(3);
 
 fn monitor() -> Connections {
-    Connections::new(connections::shape(1 << 18).unwrap(), SEED, true).unwrap()
+    Connections::new(connections::shape(1 << 20).unwrap(), SEED, true).unwrap()
 }
 
 /// Shows the monitor some packets.
@@ -82,7 +82,7 @@ fn attempts_end_within_five_seconds_and_silence_ends_the_rest() {
 }
 
 #[test]
-fn a_full_map_refuses_and_stays_right() {
+fn a_full_map_follows_a_share_and_estimates_the_whole() {
     let shape = connections::shape(1 << 14).unwrap();
     let mut monitor = Connections::new(shape, SEED, true).unwrap();
     let packets: Vec<_> = Generator::new(flood(100_000, 10), 7).unwrap().collect();
@@ -90,9 +90,35 @@ fn a_full_map_refuses_and_stays_right() {
         take(&mut monitor, batch);
     }
     let counts = monitor.counts();
-    assert!(counts.refused > 1_000, "{counts:?}");
     assert_eq!(monitor.twin().unwrap().violations, 0);
-    assert!(counts.half_open <= shape.all_cells());
+    assert!(counts.refused < 10, "{counts:?}");
+    let sampling = &counts.sampling;
+    assert!(sampling.is_sampled() && sampling.since.is_some(), "{sampling:?}");
+    assert!(monitor.map().load() < 0.97, "{}", monitor.map().load());
+    // The flood's attempts and its answers are known: 50,000 sources, every tenth answered.
+    let s0 = OUTCOMES.iter().position(|outcome| *outcome == "S0").unwrap();
+    let (estimate, error) = (counts.by_state[s0] as f64, (sampling.by_state[s0] as f64).sqrt());
+    assert!((estimate - 45_000.0).abs() < 6.0 * error + 500.0, "{estimate} +- {error}");
+}
+
+#[test]
+fn a_map_that_is_forced_to_be_full_counts_nothing_that_it_refused() {
+    let mut monitor = monitor();
+    monitor.refuse_after(20_000);
+    let packets: Vec<_> = Generator::new(flood(60_000, 10), 7).unwrap().collect();
+    let mut opened = 0;
+    for batch in packets.chunks(512) {
+        let flows: Vec<_> =
+            batch.iter().map(|packet| packet.flow.undirected().digest(SEED)).collect();
+        let verdicts = monitor.take(batch, &flows);
+        opened += verdicts.iter().filter(|verdict| verdict.what == Deed::Opened).count() as u64;
+    }
+    let counts = monitor.counts();
+    assert!(counts.refused > 5_000 && opened > 5_000, "{counts:?}");
+    // Every attempt that was reported is in the counts by its outcome, and no other one.
+    let all: u64 = counts.by_state.iter().sum();
+    assert!(opened <= all && all <= 20_000, "{opened} opened, {all} counted");
+    assert_eq!(monitor.twin().unwrap().violations, 0);
 }
 
 #[test]

@@ -23,6 +23,9 @@ mod ways;
 
 pub(crate) use cut::Cut;
 pub(crate) use each::{Each, each_key_of_any};
+pub(crate) use moves::Budget;
+#[cfg(test)]
+pub(crate) use moves::{EARNED, SAVED};
 pub use moves::{Moved, Moves};
 pub(crate) use ways::Ways;
 
@@ -163,7 +166,10 @@ pub(crate) struct Table {
     permutations: [Permutation; ANY],
     /// Cells in use.
     pub(crate) occupied: u64,
+    /// Cells that were taken or freed so far: each earns searches a share of their budget.
+    pub(crate) changes: u64,
     pub(crate) moved: Moved,
+    pub(crate) budget: Budget,
     /// Room for a search, kept from one to the next.
     search: Vec<moves::Step>,
 }
@@ -213,7 +219,7 @@ impl Table {
         let permutations = permutations(form.fingerprints())?;
         let bucket_bytes = bucket_bytes(form.cells, form.width) as usize;
         let subtable_bytes = form.buckets as usize * bucket_bytes;
-        let (moved, search) = (Moved::default(), Vec::new());
+        let (moved, budget, search) = (Moved::default(), Budget::new(form.moves), Vec::new());
         Ok(Table {
             form,
             memory,
@@ -224,7 +230,9 @@ impl Table {
             largest: (1 << form.remainder) - 1,
             permutations,
             occupied: 0,
+            changes: 0,
             moved,
+            budget,
             search,
         })
     }
@@ -279,8 +287,19 @@ impl Table {
 
     /// The fingerprint and low bits in a cell, if it is in use.
     pub(crate) fn cell(&self, subtable: u32, bucket: u64, cell: u32) -> Option<(u64, u64)> {
+        self.cell_in(self.any(), subtable, bucket, cell)
+    }
+
+    /// As [`cell`](Self::cell), with a layout that is known.
+    fn cell_in<L: Layout>(
+        &self,
+        layout: L,
+        subtable: u32,
+        bucket: u64,
+        cell: u32,
+    ) -> Option<(u64, u64)> {
         let bytes = &self.memory.bytes()[self.offset(subtable, bucket)..];
-        let value = self.any().read(bytes, cell);
+        let value = layout.read(bytes, cell);
         let (remainder, low) = self.decode(value)?;
         let image = (bucket << self.form.remainder) | remainder;
         Some((self.permutations[subtable as usize].invert(image), low))
@@ -486,6 +505,7 @@ impl Table {
     pub(crate) fn put<L: Layout>(&mut self, layout: L, places: &[Place], spot: Spot, low: u64) {
         self.write(layout, places, spot, low);
         self.occupied += 1;
+        self.changes += 1;
     }
 
     /// Makes the cell at a spot empty.
@@ -494,6 +514,7 @@ impl Table {
         let offset = places[spot.place].offset;
         layout.write(&mut self.memory.bytes_mut()[offset..], spot.cell, 0);
         self.occupied -= 1;
+        self.changes += 1;
     }
 }
 

@@ -4,6 +4,12 @@
 //! room. The paper lets only cells of the first subtable move, once (section 5.2). A search goes on
 //! from bucket to bucket, breadth first, so the fewest cells move: tables then fill to 95 per cent
 //! and more.
+//!
+//! Searches have a [`Budget`], so that a full table costs no more than one with room. A search spends
+//! a token for each bucket whose cells it follows. Every cell that is taken or freed earns
+//! [`EARNED`] tokens. A table that refuses everything earns none, and soon stops searching; when cells
+//! free up, searches resume. Over any `n` operations searches follow at most
+//! `EARNED * n + SAVED * limit` buckets.
 
 use super::{CELLS_MOST, Place, SUBTABLES_MOST, Spot, Table};
 use crate::{
@@ -68,6 +74,41 @@ pub struct Moved {
     pub resolved: u64,
     /// Cells moved for them.
     pub cells: u64,
+    /// Buckets whose cells a search followed: the work of all searches.
+    pub looked: u64,
+}
+
+/// Tokens that a cell earns when it is taken or freed.
+pub(crate) const EARNED: u64 = 4;
+/// Searches that a budget saves for, each of as many buckets as the shape allows.
+pub(crate) const SAVED: u64 = 64;
+
+/// The buckets that searches may still follow.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Budget {
+    tokens: u64,
+    most: u64,
+    /// Changes of the table that have earned their tokens.
+    paid: u64,
+}
+
+impl Budget {
+    pub(super) fn new(moves: Moves) -> Self {
+        let limit = match moves {
+            Moves::Never => 0,
+            Moves::First => 1,
+            Moves::Search(limit) => limit,
+        };
+        let most = SAVED * u64::from(limit);
+        Budget { tokens: most, most, paid: 0 }
+    }
+
+    /// The tokens after so many changes of the table.
+    #[inline(always)]
+    fn at(&self, changes: u64) -> u64 {
+        let earned = EARNED.saturating_mul(changes - self.paid);
+        self.tokens.saturating_add(earned).min(self.most)
+    }
 }
 
 /// A bucket on the way of a search.
@@ -81,28 +122,48 @@ pub(super) struct Step {
 }
 
 impl Table {
-    /// An empty cell for a fingerprint all of whose cells are taken, by moving if that is allowed.
+    /// Whether a search may follow a bucket now.
+    #[inline(always)]
+    pub(crate) fn may_search(&self) -> bool {
+        self.budget.at(self.changes) > 0
+    }
+
+    /// An empty cell for a fingerprint all of whose cells are taken, by moving if that is allowed and
+    /// the budget lasts.
     #[cold]
     #[inline(never)]
-    pub(crate) fn room_by_moving(&mut self, places: &[Place]) -> Option<Spot> {
+    pub(crate) fn room_by_moving<L: Layout>(
+        &mut self,
+        layout: L,
+        places: &[Place],
+    ) -> Option<Spot> {
         self.moved.needed += 1;
+        let tokens = self.budget.at(self.changes);
+        let looked = self.moved.looked;
         let spot = match self.form.moves {
+            _ if tokens == 0 => None,
             Moves::Never => None,
-            Moves::First => self.move_first(places),
-            Moves::Search(limit) => self.move_along_a_chain(places, limit),
+            Moves::First => self.move_first(layout, places),
+            Moves::Search(limit) => {
+                let limit = u64::from(limit).min(tokens) as usize;
+                self.move_along_a_chain(layout, places, limit)
+            }
         };
+        self.budget.tokens = tokens - (self.moved.looked - looked);
+        self.budget.paid = self.changes;
         self.moved.resolved += u64::from(spot.is_some());
         spot
     }
 
-    fn move_first(&mut self, places: &[Place]) -> Option<Spot> {
+    fn move_first<L: Layout>(&mut self, layout: L, places: &[Place]) -> Option<Spot> {
+        self.moved.looked += 1;
         let bucket = (places[0].offset / self.bucket_bytes) as u64;
         let root = Step { subtable: 0, bucket, from: 0, cell: 0 };
         for cell in 0..self.form.cells {
             for other in 1..self.form.subtables {
-                let Some(next) = self.step(&root, 0, cell, other) else { continue };
-                if let Some(free) = self.empty_cell(&next) {
-                    self.move_cell(&root, cell, &next, free);
+                let Some(next) = self.step(layout, &root, 0, cell, other) else { continue };
+                if let Some(free) = self.empty_cell(layout, &next) {
+                    self.move_cell(layout, &root, cell, &next, free);
                     return Some(Spot { place: 0, cell });
                 }
             }
@@ -110,7 +171,12 @@ impl Table {
         None
     }
 
-    fn move_along_a_chain(&mut self, places: &[Place], limit: u32) -> Option<Spot> {
+    fn move_along_a_chain<L: Layout>(
+        &mut self,
+        layout: L,
+        places: &[Place],
+        limit: usize,
+    ) -> Option<Spot> {
         let mut steps = std::mem::take(&mut self.search);
         steps.clear();
         for (subtable, place) in (0..self.form.subtables).zip(places) {
@@ -118,15 +184,16 @@ impl Table {
             let bucket = start as u64 - u64::from(subtable) * self.form.buckets;
             steps.push(Step { subtable, bucket, from: subtable, cell: 0 });
         }
-        let found = self.find_chain(&mut steps, limit as usize);
+        let (found, looked) = self.find_chain(layout, &mut steps, limit);
+        self.moved.looked += looked;
         let spot = found.map(|(mut at, mut cell, last, free)| {
-            self.move_cell(&steps[at], cell, &last, free);
+            self.move_cell(layout, &steps[at], cell, &last, free);
             // Each cell along the way moves into the place that the one after it has left.
             while steps[at].from as usize != at {
                 let (from, left) = (steps[at].from as usize, cell);
                 cell = steps[at].cell;
                 let (source, target) = (steps[from], steps[at]);
-                self.move_cell(&source, cell, &target, left);
+                self.move_cell(layout, &source, cell, &target, left);
                 at = from;
             }
             Spot { place: steps[at].subtable as usize, cell }
@@ -135,26 +202,32 @@ impl Table {
         spot
     }
 
-    /// The step and the cell in it that can move, and the bucket and empty cell it can move to.
-    fn find_chain(&self, steps: &mut Vec<Step>, limit: usize) -> Option<(usize, u32, Step, u32)> {
+    /// The step and the cell in it that can move, and the bucket and empty cell it can move to. Also
+    /// the number of buckets followed, at most `limit`.
+    fn find_chain<L: Layout>(
+        &self,
+        layout: L,
+        steps: &mut Vec<Step>,
+        limit: usize,
+    ) -> (Option<(usize, u32, Step, u32)>, u64) {
         let mut at = 0;
-        while at < steps.len() {
+        while at < steps.len().min(limit) {
             for other in 0..self.form.subtables {
                 if other == steps[at].subtable {
                     continue;
                 }
-                // Where all cells would go is asked for before any of it is looked at.
+                // Prefetches the target buckets of all cells before reading the first.
                 let mut nexts = [None; CELLS_MOST];
                 for (cell, next) in (0..self.form.cells).zip(&mut nexts) {
-                    *next = self.step(&steps[at], at as u32, cell, other);
+                    *next = self.step(layout, &steps[at], at as u32, cell, other);
                     if let Some(next) = next {
                         let offset = self.offset(next.subtable, next.bucket);
                         probe::prefetch(self.memory.bytes(), offset);
                     }
                 }
                 for next in nexts.into_iter().flatten() {
-                    if let Some(free) = self.empty_cell(&next) {
-                        return Some((at, next.cell, next, free));
+                    if let Some(free) = self.empty_cell(layout, &next) {
+                        return (Some((at, next.cell, next, free)), at as u64 + 1);
                     }
                     let known =
                         |step: &Step| step.subtable == next.subtable && step.bucket == next.bucket;
@@ -165,36 +238,46 @@ impl Table {
             }
             at += 1;
         }
-        None
+        (None, at as u64)
     }
 
     /// Where a cell of a step's bucket would go in another subtable, if it can be stored there.
-    fn step(&self, from: &Step, at: u32, cell: u32, subtable: u32) -> Option<Step> {
-        let (fingerprint, low) = self.cell(from.subtable, from.bucket, cell)?;
+    #[inline(always)]
+    fn step<L: Layout>(
+        &self,
+        layout: L,
+        from: &Step,
+        at: u32,
+        cell: u32,
+        subtable: u32,
+    ) -> Option<Step> {
+        let (fingerprint, low) = self.cell_in(layout, from.subtable, from.bucket, cell)?;
         let image = self.permutations[subtable as usize].apply(fingerprint);
         let remainder = image & ((1 << self.form.remainder) - 1);
         let bucket = image >> self.form.remainder;
         self.storable(remainder, low).then_some(Step { subtable, bucket, from: at, cell })
     }
 
-    fn empty_cell(&self, step: &Step) -> Option<u32> {
+    #[inline(always)]
+    fn empty_cell<L: Layout>(&self, layout: L, step: &Step) -> Option<u32> {
         let bucket = &self.memory.bytes()[self.offset(step.subtable, step.bucket)..];
-        let empty = self.any().matches(BASE, bucket, 0, 0);
+        let empty = layout.matches(BASE, bucket, 0, 0);
         (empty != 0).then(|| empty.trailing_zeros())
     }
 
     /// Moves a cell in use to an empty one of another of its buckets.
-    fn move_cell(&mut self, from: &Step, cell: u32, to: &Step, free: u32) {
+    fn move_cell<L: Layout>(&mut self, layout: L, from: &Step, cell: u32, to: &Step, free: u32) {
         let (source, target) =
             (self.offset(from.subtable, from.bucket), self.offset(to.subtable, to.bucket));
-        let Some((fingerprint, low)) = self.cell(from.subtable, from.bucket, cell) else {
+        let Some((fingerprint, low)) = self.cell_in(layout, from.subtable, from.bucket, cell)
+        else {
             unreachable!("a cell that moves is in use");
         };
         let image = self.permutations[to.subtable as usize].apply(fingerprint);
         debug_assert_eq!(image >> self.form.remainder, to.bucket, "a cell moves to its own bucket");
         let low = low & !self.form.lost_by_moving;
         let value = self.encode(image & ((1 << self.form.remainder) - 1), low);
-        let (layout, table) = (self.any(), self.memory.bytes_mut());
+        let table = self.memory.bytes_mut();
         layout.write(&mut table[target..], free, value);
         layout.write(&mut table[source..], cell, 0);
         self.moved.cells += 1;

@@ -14,7 +14,9 @@
 //!
 //! Many connections a second raise nothing while they come about. What passes one way only raises
 //! nothing either: who goes on after its SYN was answered, wherever the answer went. Each table has
-//! a fixed number of subjects; the least suspect makes room. Attempts at a victim of a flood are no
+//! a fixed number of subjects; the least suspect makes room. While connections are sampled
+//! ([`flow_map`](crate::flow_map)), the same numbers of followed handshakes are needed, and `random_scan` is
+//! not raised. Attempts at a victim of a flood are no
 //! evidence of scans: their sources are forged. A source that tries ports of hosts at random is let
 //! in hardly ever; one that is like a peer tries as many, and is let in often.
 
@@ -110,6 +112,8 @@ struct Flood {
     asked: [u64; 2],
     /// Those that came about or were refused.
     answered: [u64; 2],
+    /// Whether connections were sampled, in the same spans.
+    sampled: [bool; 2],
     /// When this span began.
     start: u64,
     since: Option<u64>,
@@ -132,6 +136,8 @@ struct Scan {
     attempts: u64,
     /// How often it was let in.
     let_in: u64,
+    /// Whether connections were sampled while it tried.
+    sampled: bool,
     distinct: Distinct,
 }
 
@@ -179,20 +185,25 @@ impl Alarms {
         self.list.absorb(other.list, lasts);
     }
 
-    /// Takes in what packets did to handshakes.
-    pub fn take(&mut self, packets: &[Packet], verdicts: &[Verdict]) {
+    /// Takes in what packets did to handshakes. `sampled` says that only a share of the new
+    /// connections is followed now.
+    ///
+    /// Every handshake here is followed to its end, so the counts are lower bounds of the truth at any
+    /// share. The ratio of unanswered to attempted ones is an estimate while sampling, and has to hold
+    /// by six standard deviations.
+    pub fn take(&mut self, packets: &[Packet], verdicts: &[Verdict], sampled: bool) {
         self.list.forget_news();
         for verdict in verdicts {
             let packet = &packets[usize::from(verdict.index)];
             self.tick(packet.time_ns);
-            self.handshake(packet, verdict);
+            self.handshake(packet, verdict, sampled);
         }
         if let Some(packet) = packets.last() {
             self.tick(packet.time_ns);
         }
     }
 
-    fn handshake(&mut self, packet: &Packet, verdict: &Verdict) {
+    fn handshake(&mut self, packet: &Packet, verdict: &Verdict, sampled: bool) {
         let (now, flow) = (packet.time_ns, &packet.flow);
         let flow = if verdict.by_opener { *flow } else { flow.reversed() };
         let [opener, victim] = [flow.source(), flow.destination()].map(sizes::host);
@@ -226,22 +237,22 @@ impl Alarms {
         }
         forged.ask(&flow, [opener, victim], now);
         if let Some(flood) = self.floods.enter(&at_victim, now) {
-            flood.ask(now, opener);
+            flood.ask(now, opener, sampled);
             if flood.alarm.is_some() {
                 return;
             }
         }
         if let Some(scan) = self.hosts.enter(&by_port, now) {
-            scan.try_at(victim, now, HOSTS);
+            scan.try_at(victim, now, HOSTS, sampled);
             // Who asks many servers for the same is not looked at again.
             if scan.attempts == 1
                 && let Some(scan) = self.random.enter(&anywhere, now)
             {
-                scan.try_at(target, now, HOSTS);
+                scan.try_at(target, now, HOSTS, sampled);
             }
         }
         if let Some(scan) = self.ports.enter(&by_victim, now) {
-            scan.try_at(port.into(), now, PORTS);
+            scan.try_at(port.into(), now, PORTS, sampled);
         }
     }
 
@@ -301,8 +312,9 @@ impl Alarms {
 impl Suspect for Flood {
     fn new(subject: Subject, now: u64) -> Self {
         let (since, alarm, sources) = (None, None, Distinct::default());
-        let (asked, answered, attempts, peak) = ([0; 2], [0; 2], 0, 0);
-        Flood { subject, asked, answered, start: now, since, alarm, attempts, peak, sources }
+        let (asked, answered, sampled) = ([0; 2], [0; 2], [false; 2]);
+        let (start, attempts, peak) = (now, 0, 0);
+        Flood { subject, asked, answered, sampled, start, since, alarm, attempts, peak, sources }
     }
 
     fn subject(&self) -> &Subject {
@@ -332,12 +344,14 @@ impl Flood {
         if spans > 0 {
             let before = |counts: [u64; 2]| [0, if spans == 1 { counts[0] } else { 0 }];
             (self.asked, self.answered) = (before(self.asked), before(self.answered));
+            self.sampled = [false, spans == 1 && self.sampled[0]];
             self.start += spans * SPAN;
         }
     }
 
-    fn ask(&mut self, now: u64, source: u32) {
+    fn ask(&mut self, now: u64, source: u32, sampled: bool) {
         self.turn(now);
+        self.sampled[0] |= sampled;
         self.asked[0] += 1;
         self.attempts += 1;
         self.sources.see(source);
@@ -353,7 +367,7 @@ impl Flood {
     fn settle(&mut self, now: u64) {
         let [pending, asked] = self.pending_at(now);
         self.peak = self.peak.max(pending);
-        match (holds(pending, asked), self.since) {
+        match (self.holds(pending, asked), self.since) {
             (true, None) => self.since = Some(now),
             (false, Some(_)) if self.alarm.is_none() => self.since = None,
             _ => {}
@@ -373,7 +387,7 @@ impl Flood {
         let Some(since) = self.since else { return };
         let then = since.saturating_add(HOLDS);
         let [pending, asked] = self.pending_at(now.min(then));
-        if !holds(pending, asked) {
+        if !self.holds(pending, asked) {
             self.since = None;
         } else if over || now >= then {
             let (victim, _, port) = parts(&self.subject);
@@ -392,22 +406,38 @@ impl Flood {
         }
     }
 
+    /// Whether `pending` handshakes without an answer, of `asked`, are a flood. Sampled handshakes are
+    /// a lower bound of `pending`; that they are half of `asked` must hold by six standard deviations.
+    fn holds(&self, pending: u64, asked: u64) -> bool {
+        let sampled = self.sampled[0] || self.sampled[1];
+        let margin = if sampled { 3.0 * (asked as f64).sqrt() } else { 0.0 };
+        pending >= PENDING && pending >= asked / 2 + margin as u64
+    }
+
     fn evidence(&self) -> Vec<(&'static str, u64)> {
         let sources = self.sources.about();
         vec![("attempts", self.attempts), ("peak_pending", self.peak), ("sources_about", sources)]
     }
 }
 
-/// Whether so much unanswered, of so much asked for, is a flood.
-fn holds(pending: u64, asked: u64) -> bool {
-    pending >= PENDING && pending >= asked / 2
-}
-
 impl Suspect for Scan {
     fn new(subject: Subject, now: u64) -> Self {
         let (since, alarm, distinct) = (None, None, Distinct::default());
         let (targets, used, start, last, attempts, let_in) = ([0; TARGETS], 0, now, now, 0, 0);
-        Scan { subject, targets, used, start, last, since, alarm, attempts, let_in, distinct }
+        let sampled = false;
+        Scan {
+            subject,
+            targets,
+            used,
+            start,
+            last,
+            since,
+            alarm,
+            attempts,
+            let_in,
+            sampled,
+            distinct,
+        }
     }
 
     fn subject(&self) -> &Subject {
@@ -425,11 +455,12 @@ impl Scan {
         &mut self.targets[..usize::from(self.used)]
     }
 
-    fn try_at(&mut self, target: u32, now: u64, most: usize) {
+    fn try_at(&mut self, target: u32, now: u64, most: usize, sampled: bool) {
         if self.alarm.is_none() && now.saturating_sub(self.start) >= WINDOW {
             *self = Scan::new(self.subject, now);
         }
         self.attempts += 1;
+        self.sampled |= sampled;
         self.last = now;
         if self.alarm.is_some() {
             self.distinct.see(mixed(target));
@@ -451,6 +482,10 @@ impl Scan {
         }
         if !self.is_random() {
             return true;
+        }
+        // The ratio of refused to accepted tries of a sample is too uncertain to accuse a host by.
+        if self.sampled {
+            return false;
         }
         let different = |part: fn(u32) -> u32| {
             let known = &self.targets[..usize::from(self.used)];

@@ -79,6 +79,12 @@ pub fn event(packet: &Packet) -> Option<u16> {
     Some(signal as u16 * 4 + u16::from(high) * 2 + u16::from(server))
 }
 
+/// Whether an event is a SYN, the first packet of a connection.
+#[inline]
+pub fn is_syn(event: u16) -> bool {
+    event / 4 == Signal::Syn as u16
+}
+
 /// A state of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Life {

@@ -1,6 +1,7 @@
 //! Connections after the last packet: read back, aged further, merged.
 
-use super::{Connections, Counts, life::Lives};
+use super::{Connections, Counts, Held, Rules, Sampling, life::Lives};
+use crate::flow_map::Share;
 use sidon::{
     Infeasible, Lookup, Refused, Seed,
     state::{Fingerprint, State, fingerprint::Met},
@@ -14,11 +15,6 @@ pub(crate) struct Joined {
 }
 
 impl Connections {
-    /// What is counted, without those that are still there.
-    pub(crate) fn raw_counts(&self) -> &Counts {
-        &self.counts
-    }
-
     /// The connections of a map as it was at that time; `None` if its states are not ours, or more are
     /// half open than ever were. The hands begin their rounds anew.
     pub(crate) fn restored(
@@ -33,13 +29,14 @@ impl Connections {
         if shape != alike {
             return Ok(None);
         }
-        let mut restored = Connections { counts, ..Connections::new(alike, seed, false)? };
-        // With nothing in it, so that the hands have the time and nothing to do.
+        let mut restored = Connections::new(alike, seed, false)?;
+        // With nothing in it, so that the timers have the time and nothing to do.
         restored.pass(now);
-        restored.map = map;
-        let peak = restored.counts.peak_half_open;
+        *restored.flows.map_mut() = map;
+        let peak = counts.peak_half_open;
+        restored.rules.counts = counts;
         restored.recount();
-        Ok((restored.counts.peak_half_open == peak).then_some(restored))
+        Ok((restored.rules.counts.peak_half_open == peak).then_some(restored))
     }
 
     /// Takes in another's. `last` are the times of the last packets; the one that ended first is
@@ -50,8 +47,9 @@ impl Connections {
         last: [u64; 2],
         apart: bool,
     ) -> Result<Joined, Refused> {
-        let peaks = [self.counts.peak_half_open, other.counts.peak_half_open];
-        let left = [self.counts.half_open, other.counts.half_open];
+        let (own_counts, other_counts) = (self.raw_counts(), other.raw_counts());
+        let peaks = [own_counts.peak_half_open, other_counts.peak_half_open];
+        let left = [own_counts.half_open, other_counts.half_open];
         let earlier = usize::from(last[1] < last[0]);
         let peak = if apart {
             peaks[earlier].max(left[earlier].saturating_add(peaks[1 - earlier]))
@@ -61,9 +59,11 @@ impl Connections {
         let now = last[0].max(last[1]);
         self.pass(now);
         other.pass(now);
-        let Connections { map, lives, counts, .. } = self;
+        let other_counts = other.raw_counts();
+        self.rules.counts = self.raw_counts();
+        let Connections { flows, rules: Rules { lives, counts, .. }, .. } = self;
         let mut joined = Joined::default();
-        map.take_over(&other.map, &mut |met: Met| {
+        flows.map_mut().take_over(other.map(), &mut |met: Met| {
             if met.own != Lookup::Absent {
                 joined.in_both += 1;
                 counts.settle(lives, met.own);
@@ -73,23 +73,54 @@ impl Connections {
                 counts.settle(lives, met.other);
             }
         })?;
-        counts.add(&other.counts);
+        counts.add(&other_counts);
         counts.in_both = counts.in_both.saturating_add(joined.in_both);
         counts.refused = counts.refused.saturating_add(joined.refused);
         counts.peak_half_open = peak;
+        counts.sampling.join(&other_counts.sampling);
         self.recount();
         Ok(joined)
     }
 
-    /// Counts anew what is half open and what is open.
+    /// Counts again the connections that are half open and that are open, and scales them by the
+    /// level of the counts.
     fn recount(&mut self) {
-        let (mut half_open, mut open) = (0, 0);
-        for (life, cells) in self.lives.lives.iter().zip(self.map.census()) {
-            half_open += u64::from(life.is_half_open()) * cells;
-            open += u64::from(life.is_open()) * cells;
+        let weight = self.rules.counts.sampling.weight;
+        let (mut half_open, mut open) = (Held::default(), Held::default());
+        for (class, answer) in self.map().cells() {
+            let Lookup::State(state) = answer else { continue };
+            let (life, share) = (self.rules.lives.of(state), Share { class, level: weight });
+            if life.is_half_open() {
+                half_open.add(share);
+            }
+            if life.is_open() {
+                open.add(share);
+            }
         }
-        (self.counts.half_open, self.counts.open) = (half_open, open);
-        self.counts.peak_half_open = self.counts.peak_half_open.max(half_open);
+        let peak = &mut self.rules.counts.peak_half_open;
+        *peak = (*peak).max(half_open.estimate());
+        (self.rules.half_open, self.rules.open) = (half_open, open);
+        self.flows.set_weight(weight);
+    }
+}
+
+impl Sampling {
+    /// Adds the sampling of another part. Cells of both parts are scaled by the higher level: every
+    /// connection of that class was followed in both.
+    fn join(&mut self, other: &Sampling) {
+        self.level = self.level.max(other.level);
+        self.weight = self.weight.max(other.weight);
+        self.highest = self.highest.max(other.highest);
+        self.since = match (self.since, other.since) {
+            (Some(own), Some(other)) => Some(own.min(other)),
+            (own, other) => own.or(other),
+        };
+        self.unsampled = self.unsampled.saturating_add(other.unsampled);
+        for (own, other) in self.by_state.iter_mut().zip(other.by_state) {
+            *own = own.saturating_add(other);
+        }
+        self.came_about = self.came_about.saturating_add(other.came_about);
+        self.one_way = self.one_way.saturating_add(other.one_way);
     }
 }
 

@@ -1,18 +1,22 @@
 //! The state of every TCP connection in four bytes: how many are half open, how they end.
 //!
-//! A connection is a flow in both directions; its state is that of the machine in [`life`], kept in
-//! a [`Fingerprint`] map, 24 bits of remainder beside it.
+//! A connection is a flow in both directions. Its state is that of the machine in [`life`], kept in
+//! a [`FlowMap`] with 24 bits of remainder.
 //! ```text
-//! packet -> flow key, event -> map: now -> next    -> counts: half open, open, outcomes
-//!                               hands: go round    -> outcomes of what is over or silent
+//! packet -> flow digest, event -> map: now -> next   -> counts: half open, open, outcomes; verdicts
+//!                                 timers             -> outcomes of connections that ended or fell silent
 //! ```
-//! Three hands age the map by the time of the packets: attempts end between four and five seconds
-//! after their first SYN, what is over or unconfirmed after five to ten of silence, all else after
-//! five to ten minutes. Ended connections and those still there are counted by outcome; two that
-//! cannot be told apart are counted as don't-knows, and what a full map refuses in the ledger.
+//! Three timers age the map by packet time. An attempt ends between four and five seconds after its
+//! first SYN; nothing evicts it earlier, so every handshake has four seconds to finish. A connection
+//! that ended or was never confirmed expires after five to ten seconds of silence, any other after
+//! five to ten minutes. Two connections that cannot be distinguished count as don't-knows.
 //!
-//! A packet of a flow that is not in may meet the cell of another one, and is then taken for that:
-//! with the map full, one in 2^19. Without the keys nobody can see that.
+//! When new connections no longer fit, the map follows a share of them ([`Valve`](crate::flow_map::Valve)).
+//! Established connections stay. Counts are then estimates, and [`Counts::sampling`] has their
+//! variances.
+//!
+//! A packet of a connection that the map does not hold may match the cell of another one: one packet
+//! in 2^19 when the map is full. Without the keys nobody can see that.
 
 pub mod life;
 mod merge;
@@ -21,14 +25,18 @@ mod twin;
 pub use life::OUTCOMES;
 pub use twin::Twin;
 
-use crate::{FlowKey, Packet, batch::PACKETS};
+use crate::{
+    FlowKey, Packet,
+    batch::PACKETS,
+    flow_map::{FlowMap, Monitor, Share, Step, Taken},
+};
 use life::{Ageing, Life, Lives};
 use sidon::{
     Digest, Infeasible, Lookup, Seed,
     ops::{Next, StateMap},
     state::{
-        Clock, Fingerprint, Period, State, Sweep,
-        fingerprint::{Fate, Moves, Placing, Shape, Visited},
+        Fingerprint, State,
+        fingerprint::{CLASSES, Fate, Moves, Placing, Shape, Visited},
     },
 };
 
@@ -41,8 +49,6 @@ const SHARED: u32 = 15;
 
 /// Nanoseconds of a second.
 const SECOND: u64 = 1_000_000_000;
-/// Time that may pass before the hands move.
-const GRAIN: u64 = SECOND / 4;
 
 /// How long connections are kept, in nanoseconds of packet time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,24 +119,104 @@ pub struct Counts {
     /// After a merge: connections, or two of one fingerprint, that were in both parts. Each part's
     /// is counted by its outcome there.
     pub in_both: u64,
+    /// How connections were sampled.
+    pub sampling: Sampling,
+}
+
+/// How connections were sampled, and the variances of the counts that follow from it. All zero if
+/// every connection was followed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sampling {
+    /// One new connection in `2^level` is followed now.
+    pub level: u32,
+    /// The level that counts are scaled by.
+    pub weight: u32,
+    /// The highest level so far.
+    pub highest: u32,
+    /// When sampling began, in nanoseconds.
+    pub since: Option<u64>,
+    /// Packets of connections that were not followed and that could have begun one.
+    pub unsampled: u64,
+    /// The variance of [`Counts::by_state`], of connections that ended.
+    pub by_state: [u64; OUTCOMES.len()],
+    /// The variance of [`Counts::came_about`].
+    pub came_about: u64,
+    /// The variance of [`Counts::one_way`].
+    pub one_way: u64,
+}
+
+impl Sampling {
+    /// Whether counts are estimates.
+    pub fn is_sampled(&self) -> bool {
+        self.highest > 0
+    }
+
+    /// The variance of a number of connections that are there now, of which `scaled` is the estimate.
+    pub fn present_variance(&self, scaled: u64) -> u64 {
+        scaled.saturating_mul((1 << self.weight) - 1)
+    }
+}
+
+/// Followed connections of one kind, by sampling class.
+#[derive(Debug, Clone, Copy, Default)]
+struct Held {
+    by_class: [u64; CLASSES as usize + 1],
+    /// The level that counts are scaled by, and the connections of that class or a higher one.
+    level: u32,
+    counted: u64,
+}
+
+impl Held {
+    #[inline]
+    fn add(&mut self, share: Share) {
+        self.at(share.level);
+        self.by_class[share.class as usize] += 1;
+        self.counted += u64::from(share.class >= share.level);
+    }
+
+    #[inline]
+    fn take(&mut self, share: Share) {
+        self.at(share.level);
+        self.by_class[share.class as usize] -= 1;
+        self.counted -= u64::from(share.class >= share.level);
+    }
+
+    #[inline]
+    fn at(&mut self, level: u32) {
+        if level != self.level {
+            self.level = level;
+            self.counted = self.by_class[level as usize..].iter().sum();
+        }
+    }
+
+    /// The estimate of all connections of this kind.
+    fn estimate(&self) -> u64 {
+        self.counted << self.level
+    }
 }
 
 /// The monitor.
 #[derive(Debug)]
 pub struct Connections {
-    map: Fingerprint,
-    lives: Lives,
-    counts: Counts,
-    patience: Patience,
-    hands: [Clock; 3],
-    /// When the hands last moved.
-    swept: Option<u64>,
+    flows: FlowMap,
+    rules: Rules,
+    /// The digests, packet numbers and events of the packets of TCP in a batch.
     digests: Vec<Digest>,
     events: Vec<(u16, u16)>,
-    refused: Vec<u16>,
-    answers: Vec<Lookup<State>>,
+    /// The states before each of those packets; `None` for a connection that was not taken.
+    answers: Vec<Option<Lookup<State>>>,
     verdicts: Vec<Verdict>,
     twin: Option<Twin>,
+}
+
+/// What a packet and the timers do to a connection, and the counts.
+#[derive(Debug)]
+struct Rules {
+    lives: Lives,
+    counts: Counts,
+    half_open: Held,
+    open: Held,
+    patience: Patience,
 }
 
 /// The shape of the map in so many bytes.
@@ -157,21 +243,18 @@ impl Connections {
     /// No connection yet; with a twin if everything is to be compared with the truth.
     pub fn new(shape: Shape, seed: Seed, audit: bool) -> Result<Self, Infeasible> {
         let patience = Patience::default();
-        let hand = |period| Clock::new(Period::Nanos(period)).at_most(u64::MAX);
+        let periods = [patience.attempt / u64::from(life::AGES), patience.short, patience.long];
         Ok(Connections {
-            map: Fingerprint::new(shape, seed)?,
-            lives: Lives::new(),
-            counts: Counts::default(),
-            patience,
-            hands: [
-                hand(patience.attempt / u64::from(life::AGES)),
-                hand(patience.short),
-                hand(patience.long),
-            ],
-            swept: None,
+            flows: FlowMap::new(shape, seed, &periods, true)?,
+            rules: Rules {
+                lives: Lives::new(),
+                counts: Counts::default(),
+                half_open: Held::default(),
+                open: Held::default(),
+                patience,
+            },
             digests: Vec::with_capacity(PACKETS),
             events: Vec::with_capacity(PACKETS),
-            refused: Vec::with_capacity(PACKETS),
             answers: Vec::with_capacity(PACKETS),
             verdicts: Vec::with_capacity(PACKETS),
             twin: audit.then(Twin::default),
@@ -181,112 +264,99 @@ impl Connections {
     /// Takes in packets, no more than a batch holds, with the digests of their undirected flows
     /// under the map's seed, and says what they did to handshakes.
     pub fn take(&mut self, packets: &[Packet], flows: &[Digest]) -> &[Verdict] {
+        self.digests.clear();
+        self.events.clear();
+        self.answers.clear();
         self.verdicts.clear();
-        let mut from = 0;
-        while from < packets.len() {
-            let now = packets[from].time_ns;
-            self.pass(now);
-            let until = self.swept.unwrap_or(now).saturating_add(GRAIN);
-            let length = packets[from..].iter().take_while(|packet| packet.time_ns < until).count();
-            let to = from + length.max(1);
-            self.stretch(packets, flows, from, to);
-            from = to;
+        for (index, packet) in packets.iter().enumerate() {
+            if let Some(event) = life::event(packet) {
+                self.digests.push(flows[index]);
+                self.events.push((index as u16, event));
+            }
+        }
+        if let Some(first) = packets.first() {
+            self.pass(first.time_ns);
+        }
+        let Connections { flows, rules, digests, events, answers, verdicts, twin } = self;
+        let time = |key: usize| packets[usize::from(events[key].0)].time_ns;
+        let audited = twin.is_some();
+        let mut batch = Batch { rules, packets, events, answers, audited, verdicts };
+        flows.take(digests, time, &mut batch);
+        if let Some(twin) = twin {
+            for (&(index, event), &answer) in events.iter().zip(&*answers) {
+                let packet = &packets[usize::from(index)];
+                let flow = &packet.flow.undirected();
+                let fingerprint = flows.map().fingerprint(flow);
+                let Rules { lives, patience, .. } = &*rules;
+                twin.compare(lives, patience, flow, fingerprint, event, packet.time_ns, answer);
+            }
         }
         &self.verdicts
     }
 
-    /// Packets `from..to`, between which no hand moves.
-    fn stretch(&mut self, packets: &[Packet], flows: &[Digest], from: usize, to: usize) {
-        let Connections { map, lives, counts, digests, events, refused, answers, verdicts, .. } =
-            self;
-        digests.clear();
-        events.clear();
-        refused.clear();
-        answers.clear();
-        for (index, packet) in packets[from..to].iter().enumerate() {
-            if let Some(event) = life::event(packet) {
-                digests.push(flows[from + index]);
-                events.push(((from + index) as u16, event));
-            }
-        }
-        let change = |key: usize, now: Lookup<State>| {
-            let (index, event) = events[key];
-            let next = lives.machine.next(now, event);
-            answers.push(now);
-            if let Some((what, turned)) = counts.follow(lives, now, next) {
-                let by_opener = packets[usize::from(index)].flow.is_ordered() != turned;
-                verdicts.push(Verdict { index, what, by_opener });
-            }
-            next
-        };
-        map.transition_batch(digests, change, &mut |key, _| refused.push(key as u16));
-        for &key in &*refused {
-            // Nothing but a newcomer is ever refused.
-            let (_, event) = events[usize::from(key)];
-            counts.undo(lives, lives.machine.next(Lookup::Absent, event));
-        }
-        if let Some(twin) = &mut self.twin {
-            let mut refused = refused.iter().peekable();
-            for (key, &(index, event)) in events.iter().enumerate() {
-                let flow = &packets[usize::from(index)].flow.undirected();
-                let refused = refused.next_if_eq(&&(key as u16)).is_some();
-                let time = packets[usize::from(index)].time_ns;
-                let fingerprint = map.fingerprint(flow);
-                let answer = if refused { None } else { Some(answers[key]) };
-                twin.compare(lives, &self.patience, flow, fingerprint, event, time, answer);
-            }
-        }
+    /// It is so late now: connections that are too old expire.
+    pub fn pass(&mut self, now: u64) {
+        self.flows.pass(now, &mut Ageless(&mut self.rules));
     }
 
-    /// It is so late now: what is too old goes.
-    pub fn pass(&mut self, now: u64) {
-        if self.swept.is_some_and(|swept| now < swept.saturating_add(GRAIN)) {
-            return;
-        }
-        let before = self.swept.replace(now).unwrap_or(now);
-        let Connections { map, lives, counts, hands, .. } = self;
-        for (hand, ageing) in hands.iter_mut().zip([Ageing::Attempt, Ageing::Short, Ageing::Long]) {
-            let mut round = Round { map, lives, counts, ageing };
-            if let (Ageing::Attempt, Period::Nanos(period)) = (ageing, hand.period()) {
-                // A clock makes up for no more than a few rounds at once, and an attempt needs more.
-                for rounds in 1..=u64::from(life::AGES) {
-                    let then = before.saturating_add(period.saturating_mul(rounds));
-                    if then < now {
-                        hand.at(&mut round, 1, then);
-                    }
-                }
-            }
-            hand.at(&mut round, 1, now);
-        }
+    /// For tests: from so many packets of TCP on, the map refuses every new connection.
+    #[doc(hidden)]
+    pub fn refuse_after(&mut self, packets: u64) {
+        self.flows.refuse_after(packets);
+    }
+
+    /// The level of the sampling valve: one new connection in `2^level` is followed.
+    pub fn level(&self) -> u32 {
+        self.flows.valve().level()
     }
 
     /// What is counted so far.
     pub fn counts(&self) -> Counts {
-        let mut counts = self.counts.clone();
-        let census = self.map.census();
-        for (life, cells) in self.lives.lives.iter().zip(&census) {
-            counts.by_state[life.outcome()] += cells;
-            counts.present[life.outcome()] += cells;
+        let mut counts = self.raw_counts();
+        let weight = counts.sampling.weight;
+        let census = self.map().census_from(weight);
+        for (life, cells) in self.rules.lives.lives.iter().zip(&census) {
+            let (outcome, cells) = (life.outcome(), cells << weight);
+            counts.by_state[outcome] += cells;
+            counts.present[outcome] += cells;
+            counts.sampling.by_state[outcome] += counts.sampling.present_variance(cells);
         }
+        counts
+    }
+
+    /// What is counted, without the outcomes of connections that are still there.
+    pub(crate) fn raw_counts(&self) -> Counts {
+        let mut counts = self.rules.counts.clone();
+        let valve = self.flows.valve();
+        let (mut half_open, mut open) = (self.rules.half_open, self.rules.open);
+        let sampling = &mut counts.sampling;
+        sampling.level = valve.level();
+        sampling.weight = sampling.weight.max(valve.weight());
+        sampling.highest = sampling.highest.max(valve.highest());
+        sampling.since = sampling.since.or(valve.since());
+        half_open.at(sampling.weight);
+        open.at(sampling.weight);
+        (counts.half_open, counts.open) = (half_open.estimate(), open.estimate());
+        counts.peak_half_open = counts.peak_half_open.max(counts.half_open);
         counts
     }
 
     /// The chance that a packet of a flow that is not in is taken for another's.
     pub fn stranger_rate(&self) -> f64 {
-        self.map.stranger_rate()
+        self.map().stranger_rate()
     }
 
     /// Connections whose handshake is not complete, now.
     pub fn half_open(&self) -> u64 {
-        self.counts.half_open
+        self.raw_counts().half_open
     }
 
     /// The state of a connection now, of either direction's key. What is over is forgotten after
     /// seconds. Only a flow that is not in may be answered another's, see
     /// [`stranger_rate`](Self::stranger_rate).
     pub fn lookup(&self, flow: &FlowKey) -> Lookup<Life> {
-        match self.map.lookup(&flow.undirected()) {
-            Lookup::State(state) => Lookup::State(*self.lives.of(state)),
+        match self.map().lookup(&flow.undirected()) {
+            Lookup::State(state) => Lookup::State(*self.rules.lives.of(state)),
             Lookup::Absent => Lookup::Absent,
             Lookup::DontKnow => Lookup::DontKnow,
         }
@@ -294,12 +364,12 @@ impl Connections {
 
     /// Connections that there was no room for.
     pub fn refused(&self) -> u64 {
-        self.counts.refused
+        self.rules.counts.refused
     }
 
     /// The map.
     pub fn map(&self) -> &Fingerprint {
-        &self.map
+        self.flows.map()
     }
 
     /// The twin, if there is one.
@@ -314,49 +384,77 @@ impl Counts {
     pub fn is_one_way(&self) -> bool {
         self.one_way >= 10 && self.one_way > 3 * self.came_about
     }
+}
 
-    fn enter(&mut self, life: &Life) {
-        self.half_open += u64::from(life.is_half_open());
-        self.open += u64::from(life.is_open());
-        self.peak_half_open = self.peak_half_open.max(self.half_open);
+impl Rules {
+    fn enter(&mut self, life: &Life, share: Share) {
+        if life.is_half_open() {
+            self.half_open.add(share);
+            let now = self.half_open.estimate();
+            self.counts.peak_half_open = self.counts.peak_half_open.max(now);
+        }
+        if life.is_open() {
+            self.open.add(share);
+        }
     }
 
-    fn leave(&mut self, life: &Life) {
-        self.half_open -= u64::from(life.is_half_open());
-        self.open -= u64::from(life.is_open());
+    fn leave(&mut self, life: &Life, share: Share) {
+        if life.is_half_open() {
+            self.half_open.take(share);
+        }
+        if life.is_open() {
+            self.open.take(share);
+        }
     }
 
-    /// Counts what becomes of a connection, and says what that means for its handshake, and whether
-    /// the higher end opened it.
+    /// A connection ended.
+    fn end(&mut self, life: &Life, share: Share) {
+        self.counts.by_state[life.outcome()] += share.scale();
+        self.counts.sampling.by_state[life.outcome()] += share.variance();
+    }
+
+    fn one_way(&mut self, is: bool, share: Share) {
+        if is {
+            self.counts.one_way += share.scale();
+            self.counts.sampling.one_way += share.variance();
+        }
+    }
+
+    /// Counts a change that the map holds. Returns its meaning for the handshake, and whether the
+    /// higher end opened the connection.
     #[inline]
     fn follow(
         &mut self,
-        lives: &Lives,
-        now: Lookup<State>,
+        before: Lookup<State>,
         next: Next<State>,
+        share: Share,
     ) -> Option<(Deed, bool)> {
-        match (now, next) {
+        match (before, next) {
             (Lookup::Absent, Next::Insert(state)) => {
-                let life = lives.of(state);
-                self.enter(life);
-                self.one_way += u64::from(life.is_one_way());
+                let life = *self.lives.of(state);
+                self.enter(&life, share);
+                self.one_way(life.is_one_way(), share);
                 life.is_half_open().then_some((Deed::Opened, life.is_turned()))
             }
             (Lookup::State(state), Next::Insert(_)) => {
-                self.leave(lives.of(state));
-                self.dont_know += 2;
+                let life = *self.lives.of(state);
+                self.leave(&life, share);
+                self.counts.dont_know += 2 * share.scale();
                 None
             }
             (Lookup::State(state), Next::Modify(to)) => {
-                let (old, new) = (lives.of(state), lives.of(to));
-                self.leave(old);
-                self.enter(new);
+                let (old, new) = (*self.lives.of(state), *self.lives.of(to));
+                self.leave(&old, share);
+                self.enter(&new, share);
                 if old.is_over() && !new.is_over() {
-                    self.by_state[old.outcome()] += 1;
+                    self.end(&old, share);
                     return Some((Deed::Opened, new.is_turned()));
                 }
-                self.one_way += u64::from(new.is_one_way() && !old.is_one_way());
-                self.came_about += u64::from(new.is_open() && !old.is_open());
+                self.one_way(new.is_one_way() && !old.is_one_way(), share);
+                if new.is_open() && !old.is_open() {
+                    self.counts.came_about += share.scale();
+                    self.counts.sampling.came_about += share.variance();
+                }
                 let what = match (old.is_half_open(), new.is_half_open()) {
                     (false, true) => Deed::Opened,
                     (true, false) if new.is_refused() => Deed::Refused,
@@ -370,58 +468,97 @@ impl Counts {
         }
     }
 
-    /// A connection that was counted has not been taken in.
-    fn undo(&mut self, lives: &Lives, next: Next<State>) {
-        if let Next::Insert(state) = next {
-            self.leave(lives.of(state));
-            self.refused += 1;
+    /// The action of a timer on a connection.
+    fn visit(&mut self, timer: usize, cell: Visited, share: Share) -> Fate {
+        let ageing = [Ageing::Attempt, Ageing::Short, Ageing::Long][timer];
+        let Lookup::State(state) = cell.answer else {
+            // Connections that cannot be distinguished are counted already.
+            return match (ageing, cell.touched) {
+                (Ageing::Long, true) => Fate::Untouch,
+                (Ageing::Long, false) => Fate::Clear,
+                _ => Fate::Keep,
+            };
+        };
+        let life = *self.lives.of(state);
+        if life.ageing() != ageing {
+            return Fate::Keep;
         }
+        let fate = match (ageing, cell.touched) {
+            (Ageing::Attempt, _) => {
+                self.lives.older[usize::from(state)].map_or(Fate::Clear, Fate::Become)
+            }
+            (_, true) => Fate::Untouch,
+            (_, false) => Fate::Clear,
+        };
+        if fate == Fate::Clear {
+            self.leave(&life, share);
+            self.end(&life, share);
+        }
+        fate
     }
 }
 
-/// One hand on the map.
-struct Round<'a> {
-    map: &'a mut Fingerprint,
-    lives: &'a Lives,
-    counts: &'a mut Counts,
-    ageing: Ageing,
+/// The packets of TCP of a batch.
+struct Batch<'a> {
+    rules: &'a mut Rules,
+    packets: &'a [Packet],
+    events: &'a [(u16, u16)],
+    answers: &'a mut Vec<Option<Lookup<State>>>,
+    audited: bool,
+    verdicts: &'a mut Vec<Verdict>,
 }
 
-impl Sweep for Round<'_> {
-    fn units(&self) -> u64 {
-        self.map.units()
+impl Monitor for Batch<'_> {
+    #[inline(always)]
+    fn next(&mut self, key: usize, now: Lookup<State>) -> Next<State> {
+        self.rules.lives.machine.next(now, self.events[key].1)
     }
 
-    fn sweep(&mut self, from: u64, to: u64) -> u64 {
-        if self.map.flows() == 0 {
-            return 0;
+    #[inline(always)]
+    fn is_first(&self, key: usize) -> bool {
+        life::is_syn(self.events[key].1)
+    }
+
+    #[inline(always)]
+    fn done(&mut self, key: usize, step: Step) {
+        let Step { before, next, result, share } = step;
+        if self.audited {
+            self.answers.push((result == Taken::Yes).then_some(before));
         }
-        let Round { map, lives, counts, ageing } = self;
-        map.sweep_by(from, to, &mut |cell: Visited| {
-            let Lookup::State(state) = cell.answer else {
-                // Connections that are not told apart are counted already.
-                return match (*ageing, cell.touched) {
-                    (Ageing::Long, true) => Fate::Untouch,
-                    (Ageing::Long, false) => Fate::Clear,
-                    _ => Fate::Keep,
-                };
-            };
-            let life = lives.of(state);
-            if life.ageing() != *ageing {
-                return Fate::Keep;
+        match result {
+            Taken::Yes => {}
+            Taken::Refused => {
+                self.rules.counts.refused += 1;
+                return;
             }
-            let fate = match (*ageing, cell.touched) {
-                (Ageing::Attempt, _) => {
-                    lives.older[usize::from(state)].map_or(Fate::Clear, Fate::Become)
-                }
-                (_, true) => Fate::Untouch,
-                (_, false) => Fate::Clear,
-            };
-            if fate == Fate::Clear {
-                counts.leave(life);
-                counts.by_state[life.outcome()] += 1;
+            Taken::Unsampled => {
+                self.rules.counts.sampling.unsampled += 1;
+                return;
             }
-            fate
-        })
+        }
+        if let Some((what, turned)) = self.rules.follow(before, next, share) {
+            let index = self.events[key].0;
+            let by_opener = self.packets[usize::from(index)].flow.is_ordered() != turned;
+            self.verdicts.push(Verdict { index, what, by_opener });
+        }
+    }
+
+    fn visit(&mut self, timer: usize, cell: Visited, share: Share) -> Fate {
+        self.rules.visit(timer, cell, share)
+    }
+}
+
+/// The rules between batches, when time passes and no packet comes.
+struct Ageless<'a>(&'a mut Rules);
+
+impl Monitor for Ageless<'_> {
+    fn next(&mut self, _: usize, _: Lookup<State>) -> Next<State> {
+        Next::Stay
+    }
+
+    fn done(&mut self, _: usize, _: Step) {}
+
+    fn visit(&mut self, timer: usize, cell: Visited, share: Share) -> Fate {
+        self.0.visit(timer, cell, share)
     }
 }

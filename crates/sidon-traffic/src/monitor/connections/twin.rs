@@ -6,10 +6,10 @@
 //! and is no violation, because nothing else was promised.
 
 use super::{
-    GRAIN, Patience,
+    Patience,
     life::{AGES, Ageing, Life, Lives},
 };
-use crate::FlowKey;
+use crate::{FlowKey, flow_map::GRAIN};
 use sidon::{Lookup, ops::Next, state::State};
 use std::collections::{HashMap, hash_map::Entry};
 

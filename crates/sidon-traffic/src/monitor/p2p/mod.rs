@@ -21,6 +21,7 @@
 
 pub mod evidence;
 pub mod pairs;
+mod partners;
 pub mod ports;
 mod table;
 
@@ -36,8 +37,6 @@ use table::{Subject, Table};
 
 /// From this score on, a host is listed.
 pub const LISTED: u8 = 50;
-/// Time that may pass before the hands move.
-const GRAIN: u64 = 1_000_000_000;
 
 /// The integers that fix the memory.
 #[derive(Debug, Clone, Copy)]
@@ -53,6 +52,7 @@ pub struct Shape {
 impl Shape {
     /// The division of so many bytes: a half for pairs, and a quarter each for hosts and their ports.
     pub fn within(bytes: u64) -> Self {
+        let bytes = bytes.saturating_sub(partners::BYTES);
         let whole = |bytes: u64, each: u64| (bytes / each / 8).max(1) * 8;
         Shape {
             pairs: Keeping::within(bytes / 2),
@@ -65,7 +65,8 @@ impl Shape {
     pub fn bytes(&self) -> u64 {
         let hosts = self.hosts.saturating_mul(Table::<evidence::Host<Few>>::BYTES);
         let ends = self.ends.saturating_mul(Table::<evidence::End<Few>>::BYTES);
-        self.pairs.bytes().saturating_add(hosts).saturating_add(ends)
+        let tables = self.pairs.bytes().saturating_add(hosts).saturating_add(ends);
+        tables.saturating_add(partners::BYTES)
     }
 }
 
@@ -76,7 +77,6 @@ pub struct P2p<D = Few> {
     pairs: Pairs,
     hosts: Table<evidence::Host<D>>,
     ends: Table<evidence::End<D>>,
-    swept: Option<u64>,
     keys: Vec<FlowKey>,
     events: Vec<u16>,
     indices: Vec<u16>,
@@ -110,7 +110,6 @@ impl<D: Distinct> P2p<D> {
             pairs,
             hosts,
             ends,
-            swept: None,
             keys: Vec::with_capacity(PACKETS),
             events: Vec::with_capacity(PACKETS),
             indices: Vec::with_capacity(PACKETS),
@@ -139,18 +138,16 @@ impl<D: Distinct> P2p<D> {
         if !self.keys.is_empty() {
             self.steps.clear();
             let P2p { pairs, keys, events, indices, steps, .. } = self;
-            pairs.follow(keys, events, |at, step| steps.push((indices[at], step)));
+            let time = |at: usize| packets[usize::from(indices[at])].time_ns;
+            pairs.follow(keys, events, time, |at, step| steps.push((indices[at], step)));
             self.learn(packets);
         }
         self.pass(last.time_ns);
     }
 
-    /// It is so late now: pairs that have been silent for too long go.
+    /// It is so late now: pairs that have been silent for too long expire.
     pub fn pass(&mut self, now: u64) {
-        if self.swept.is_none_or(|swept| now >= swept.saturating_add(GRAIN)) {
-            self.swept = Some(now);
-            self.pairs.pass(now);
-        }
+        self.pairs.pass(now);
     }
 
     /// Holds what is new of the hosts: what changed the states of pairs, and every SYN.
@@ -258,6 +255,11 @@ impl<D: Distinct> P2p<D> {
     /// Pairs that there was no room for, a packet each.
     pub fn refused(&self) -> u64 {
         self.pairs.refused
+    }
+
+    /// Silent pairs that were evicted to leave room for others.
+    pub fn evicted(&self) -> u64 {
+        self.pairs.evicted
     }
 
     /// Packets of pairs that could not be told apart.

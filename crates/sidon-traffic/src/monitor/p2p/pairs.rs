@@ -10,12 +10,17 @@
 //! [`sidon::state`], or in a hash map to compare with. The maps of the paper that the machine is for
 //! are Bonomi et al., SIGCOMM 2006, which names the tracking of peer-to-peer flows as their use.
 
-use crate::FlowKey;
+use super::partners::Partners;
+use crate::batch::PACKETS;
+use crate::{
+    FlowKey,
+    flow_map::{FlowMap, Monitor, Share, Step as Taking, Taken},
+};
 use sidon::{
-    Infeasible, Lookup, Seed,
+    Digest, Infeasible, Key, Lookup, Seed,
     ops::{Next, StateMap},
     state::{
-        Clock, Direct, Fingerprint, Period, State, Stateful, Sweep, direct,
+        Direct, State, Stateful, direct,
         fingerprint::{self, Fate, Moves, Placing, Visited},
         machine::{Machine, Rule},
         stateful,
@@ -35,6 +40,12 @@ const SECOND: u64 = 1_000_000_000;
 /// How long a pair of which one end has spoken is kept in silence at the least, and any other.
 const SHORT: u64 = 150 * SECOND;
 const LONG: u64 = 300 * SECOND;
+/// The same for any pair while the map is [`CROWDED`]: pairs of a flood with forged sources leave room
+/// for others. A pair has at least this long to answer. A pair that speaks again after its eviction is
+/// new to the map, but not to the counts of different peers.
+const PRESSED: u64 = SECOND;
+/// The share of cells in use above which silent pairs are evicted.
+const CROWDED: f64 = 0.6;
 
 /// What a pair was, and what it has become.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -187,13 +198,16 @@ fn hashes(cells: u64, keys: u64) -> u32 {
 /// The states of all pairs.
 #[derive(Debug)]
 pub(super) struct Pairs {
+    seed: Seed,
     machine: Machine,
     map: Map,
-    hands: [Clock; 2],
-    /// Newcomers that there was no room for.
+    digests: Vec<Digest>,
+    /// Packets of new pairs that there was no room for.
     pub(super) refused: u64,
     /// Packets of pairs whose state the map did not know.
     pub(super) dont_know: u64,
+    /// Silent pairs that were evicted to leave room for others.
+    pub(super) evicted: u64,
 }
 
 #[derive(Debug)]
@@ -201,7 +215,7 @@ enum Map {
     Exact(HashMap<FlowKey, State>),
     Direct(Direct),
     Stateful(Stateful),
-    Fingerprint(Box<Fingerprint>),
+    Fingerprint(Box<FlowMap>, Partners),
 }
 
 impl Pairs {
@@ -211,69 +225,89 @@ impl Pairs {
             Keeping::Direct(shape) => Map::Direct(Direct::new(shape, seed)?),
             Keeping::Stateful(shape) => Map::Stateful(Stateful::new(shape, seed)?),
             Keeping::Fingerprint(shape) => {
-                Map::Fingerprint(Box::new(Fingerprint::new(shape, seed)?))
+                let map = FlowMap::new(shape, seed, &[SHORT, LONG, PRESSED], false)?;
+                Map::Fingerprint(Box::new(map), Partners::new(seed))
             }
         };
-        let hand = |period| Clock::new(Period::Nanos(period)).at_most(u64::MAX);
-        let hands = [hand(SHORT), hand(LONG)];
-        Ok(Pairs { machine: machine(), map, hands, refused: 0, dont_know: 0 })
+        let digests = Vec::with_capacity(PACKETS);
+        Ok(Pairs { seed, machine: machine(), map, digests, refused: 0, dont_know: 0, evicted: 0 })
     }
 
-    /// Follows events of pairs, in order, and says of each that changed its pair what it did.
+    /// Follows events of pairs at these times, in order, and reports each that changed its pair. An
+    /// event that the map refused changes nothing and is counted.
     pub(super) fn follow(
         &mut self,
         keys: &[FlowKey],
         events: &[u16],
-        mut changed: impl FnMut(usize, Step),
+        time: impl Fn(usize) -> u64,
+        changed: impl FnMut(usize, Step),
     ) {
-        let Pairs { machine, map, refused, dont_know, .. } = self;
-        let mut change = |index: usize, now: Lookup<State>| {
-            let next = machine.next(now, events[index]);
-            match (now, next) {
-                (Lookup::State(from), Next::Modify(to)) => {
-                    let ((protocols, ways), (to_protocols, to_ways)) = (parts(from), parts(to));
-                    let (protocols, ways) = ([protocols, to_protocols], [ways, to_ways]);
-                    changed(index, Step { protocols, ways });
-                }
-                (Lookup::Absent, Next::Insert(to)) => {
-                    let (protocols, ways) = parts(to);
-                    changed(index, Step { protocols: [0, protocols], ways: [0, ways] });
-                }
-                (Lookup::DontKnow, _) => *dont_know += 1,
-                _ => {}
-            }
-            next
+        let crowded = self.is_crowded();
+        let Pairs { seed, machine, map, digests, refused, dont_know, evicted } = self;
+        let mut batch = Batch {
+            machine,
+            keys,
+            events,
+            changed,
+            partners: None,
+            crowded,
+            refused,
+            dont_know,
+            evicted,
         };
         match map {
-            Map::Fingerprint(map) => {
-                map.transition_batch(keys, change, &mut |_, _| *refused += 1);
+            Map::Fingerprint(map, partners) => {
+                digests.clear();
+                digests.extend(keys.iter().map(|key| key.digest(*seed)));
+                partners.at(if keys.is_empty() { 0 } else { time(0) });
+                batch.partners = Some(partners);
+                map.take(digests, time, &mut batch);
             }
             Map::Exact(map) => {
                 for (index, key) in keys.iter().enumerate() {
                     let now = map.get(key).map_or(Lookup::Absent, |&state| Lookup::State(state));
-                    if let Next::Insert(to) | Next::Modify(to) = change(index, now) {
+                    let next = batch.next(index, now);
+                    if let Next::Insert(to) | Next::Modify(to) = next {
                         map.insert(*key, to);
                     }
+                    batch.changed(index, now, next, true);
                 }
             }
-            Map::Direct(map) => one_by_one(map, keys, &mut change, refused),
-            Map::Stateful(map) => one_by_one(map, keys, &mut change, refused),
+            Map::Direct(map) => one_by_one(map, keys, &mut batch),
+            Map::Stateful(map) => one_by_one(map, keys, &mut batch),
         }
     }
 
-    /// It is so late now: pairs that have been silent for too long go, where the map ages.
+    /// It is so late now: pairs that have been silent for too long expire, where the map ages.
     pub(super) fn pass(&mut self, now: u64) {
-        let Map::Fingerprint(map) = &mut self.map else { return };
-        for (hand, short) in self.hands.iter_mut().zip([true, false]) {
-            hand.at(&mut Round { map, short }, 1, now);
-        }
+        let crowded = self.is_crowded();
+        let Pairs { machine, map, refused, dont_know, evicted, .. } = self;
+        let Map::Fingerprint(map, _) = map else { return };
+        let (keys, events, changed) = (&[], &[], |_: usize, _: Step| {});
+        let partners = None;
+        let mut batch = Batch {
+            machine,
+            keys,
+            events,
+            changed,
+            partners,
+            crowded,
+            refused,
+            dont_know,
+            evicted,
+        };
+        map.pass(now, &mut batch);
+    }
+
+    fn is_crowded(&self) -> bool {
+        matches!(&self.map, Map::Fingerprint(map, _) if map.map().load() > CROWDED)
     }
 
     /// Pairs that there are.
     pub(super) fn count(&self) -> u64 {
         match &self.map {
             Map::Exact(map) => map.len() as u64,
-            Map::Fingerprint(map) => map.flows(),
+            Map::Fingerprint(map, _) => map.map().flows(),
             Map::Direct(_) | Map::Stateful(_) => 0,
         }
     }
@@ -281,47 +315,104 @@ impl Pairs {
     /// The chance that a new pair is taken for another.
     pub(super) fn stranger_rate(&self) -> f64 {
         match &self.map {
-            Map::Fingerprint(map) => map.stranger_rate(),
+            Map::Fingerprint(map, _) => map.map().stranger_rate(),
             _ => 0.0,
         }
     }
 }
 
-fn one_by_one<M: StateMap<FlowKey, State = State>>(
+fn one_by_one<M: StateMap<FlowKey, State = State>, C: FnMut(usize, Step)>(
     map: &mut M,
     keys: &[FlowKey],
-    change: &mut dyn FnMut(usize, Lookup<State>) -> Next<State>,
-    refused: &mut u64,
+    batch: &mut Batch<'_, C>,
 ) {
     for (index, key) in keys.iter().enumerate() {
-        *refused += u64::from(map.transition(key, &mut |now| change(index, now)).is_err());
+        let (mut before, mut chosen) = (Lookup::Absent, Next::Stay);
+        let result = map.transition(key, &mut |now| {
+            (before, chosen) = (now, batch.next(index, now));
+            chosen
+        });
+        batch.changed(index, before, chosen, result.is_ok());
     }
 }
 
-/// One hand on the map.
-struct Round<'a> {
-    map: &'a mut Fingerprint,
-    short: bool,
+/// The events of a batch.
+struct Batch<'a, C> {
+    machine: &'a Machine,
+    keys: &'a [FlowKey],
+    events: &'a [u16],
+    changed: C,
+    /// The bound on new pairs of a host, if there is one.
+    partners: Option<&'a mut Partners>,
+    crowded: bool,
+    refused: &'a mut u64,
+    dont_know: &'a mut u64,
+    evicted: &'a mut u64,
 }
 
-impl Sweep for Round<'_> {
-    fn units(&self) -> u64 {
-        self.map.units()
-    }
-
-    fn sweep(&mut self, from: u64, to: u64) -> u64 {
-        if self.map.flows() == 0 {
-            return 0;
+impl<C: FnMut(usize, Step)> Batch<'_, C> {
+    /// Reports what an event did to its pair.
+    fn changed(&mut self, index: usize, before: Lookup<State>, next: Next<State>, taken: bool) {
+        if !taken {
+            *self.refused += 1;
+            return;
         }
-        let short = self.short;
-        self.map.sweep_by(from, to, &mut |cell: Visited| {
-            let one_way = matches!(cell.answer, Lookup::State(state) if parts(state).1 != 3);
-            match (one_way == short, cell.touched) {
-                (false, _) => Fate::Keep,
-                (true, true) => Fate::Untouch,
-                (true, false) => Fate::Clear,
+        let (protocols, ways) = match (before, next) {
+            (Lookup::State(from), Next::Modify(to)) => {
+                let ((protocols, ways), (to_protocols, to_ways)) = (parts(from), parts(to));
+                ([protocols, to_protocols], [ways, to_ways])
             }
-        })
+            (Lookup::Absent, Next::Insert(to)) => {
+                let (protocols, ways) = parts(to);
+                ([0, protocols], [0, ways])
+            }
+            (Lookup::DontKnow, _) => {
+                *self.dont_know += 1;
+                return;
+            }
+            _ => return,
+        };
+        (self.changed)(index, Step { protocols, ways });
+    }
+}
+
+impl<C: FnMut(usize, Step)> Monitor for Batch<'_, C> {
+    #[inline(always)]
+    fn next(&mut self, index: usize, now: Lookup<State>) -> Next<State> {
+        if now == Lookup::Absent
+            && let Some(partners) = &mut self.partners
+            && !partners.admits(&self.keys[index])
+        {
+            *self.refused += 1;
+            return Next::Stay;
+        }
+        self.machine.next(now, self.events[index])
+    }
+
+    #[inline(always)]
+    fn done(&mut self, index: usize, Taking { before, next, result, .. }: Taking) {
+        self.changed(index, before, next, result == Taken::Yes);
+    }
+
+    fn visit(&mut self, timer: usize, cell: Visited, _: Share) -> Fate {
+        // A pair of which one end alone has spoken expires after the shorter silence.
+        let short = match cell.answer {
+            Lookup::State(state) => parts(state).1 != 3,
+            _ => false,
+        };
+        let own = match timer {
+            0 => short,
+            1 => !short,
+            _ => self.crowded,
+        };
+        match (own, cell.touched) {
+            (false, _) => Fate::Keep,
+            (true, true) => Fate::Untouch,
+            (true, false) => {
+                *self.evicted += u64::from(timer == 2);
+                Fate::Clear
+            }
+        }
     }
 }
 
@@ -347,9 +438,14 @@ mod tests {
             for (udp, lower) in [(true, true), (true, true), (false, true), (false, false)] {
                 for _ in 0..2 {
                     let events = [event(udp, lower)];
-                    pairs.follow(&[key(7)], &events, |_, Step { protocols, ways }| {
-                        steps.push((protocols, ways));
-                    });
+                    pairs.follow(
+                        &[key(7)],
+                        &events,
+                        |_| 0,
+                        |_, Step { protocols, ways }| {
+                            steps.push((protocols, ways));
+                        },
+                    );
                 }
             }
             assert_eq!(
@@ -365,7 +461,7 @@ mod tests {
     fn one_sided_pairs_go_after_half_the_silence_that_others_may_keep() {
         let mut pairs = Pairs::new(Keeping::within(1 << 12), Seed(1)).unwrap();
         pairs.pass(0);
-        pairs.follow(&[key(1), key(2), key(2)], &[0, 2, 3], |_, _| {});
+        pairs.follow(&[key(1), key(2), key(2)], &[0, 2, 3], |_| 0, |_, _| {});
         let at = |pairs: &mut Pairs, seconds: u64| {
             pairs.pass(seconds * SECOND);
             pairs.count()

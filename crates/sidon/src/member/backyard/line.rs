@@ -181,7 +181,8 @@ impl Line<&mut [u8; LINE]> {
     #[inline(never)]
     fn spill(mut self, place: Place, back: &mut Table) -> bool {
         let buckets = place.buckets(back);
-        let room = back.room(BASE, BACK, &buckets).or_else(|| back.room_by_moving(&buckets));
+        let room = back.room(BASE, BACK, &buckets);
+        let room = room.or_else(|| back.room_by_moving(BACK, &buckets));
         let Some(room) = room else { return false };
         let mut leaving = place;
         let largest = self.look().largest();

@@ -65,7 +65,10 @@ impl DLeft {
             look.insert(self.table.memory.bytes_mut(), &images)
         });
         match entered {
-            Entered::New => self.table.occupied += 1,
+            Entered::New => {
+                self.table.occupied += 1;
+                self.table.changes += 1;
+            }
             Entered::Again => {}
             Entered::Overflow(ceiling) => return Err(Refused::Overflow { ceiling }),
             Entered::Full => return self.insert_by_moving(fingerprint),
@@ -79,7 +82,7 @@ impl DLeft {
     #[inline(never)]
     fn insert_by_moving(&mut self, fingerprint: u64) -> Result<(), Refused> {
         let places = self.table.places_of::<ANY>(fingerprint);
-        if let Some(spot) = self.table.room_by_moving(&places) {
+        if let Some(spot) = self.table.room_by_moving(self.table.any(), &places) {
             self.table.put(self.table.any(), &places, spot, 0);
             self.stored += 1;
             return Ok(());
@@ -97,7 +100,10 @@ impl DLeft {
             look.remove(self.table.memory.bytes_mut(), &images)
         });
         match left {
-            Left::Last => self.table.occupied -= 1,
+            Left::Last => {
+                self.table.occupied -= 1;
+                self.table.changes += 1;
+            }
             Left::One => {}
             Left::None => return Err(Refused::NotStored),
         }
@@ -349,6 +355,7 @@ impl Enter<'_> {
         }
         let entered = stopped.as_ref().map_or(images.len(), |&(i, _)| i) as u64;
         table.occupied += entered - again;
+        table.changes += entered - again;
         self.filter.stored += entered;
         stopped
     }
@@ -406,6 +413,7 @@ impl Leave<'_> {
         }
         let left = stopped.unwrap_or(images.len()) as u64;
         table.occupied -= left - others;
+        table.changes += left - others;
         self.filter.stored -= left;
         stopped
     }

@@ -4,7 +4,7 @@
 //! to go sooner than in others, and some whether they are touched or not: here the caller is shown
 //! every cell that the hand passes, and says what becomes of it.
 
-use super::{Fingerprint, Layout, Lookup, State, UNTOUCHED, with_fast_layout};
+use super::{Fingerprint, Layout, Lookup, State, UNTOUCHED, class, with_fast_layout};
 use crate::probe::BASE;
 
 /// A cell under the hand.
@@ -16,6 +16,8 @@ pub struct Visited {
     pub touched: bool,
     /// How many flows it stands for.
     pub flows: u64,
+    /// Its sampling class, see [`Fingerprint::class_of`].
+    pub class: u32,
 }
 
 /// What becomes of a cell.
@@ -47,8 +49,8 @@ impl Fingerprint {
         if to > buckets && from <= buckets {
             let mut at = 0;
             while at < self.stash.len() {
-                let low = self.stash[at].1;
-                match self.decided(low, fate) {
+                let (fingerprint, low) = self.stash[at];
+                match self.decided(class(fingerprint), low, fate) {
                     Some(new) => {
                         self.stash[at].1 = new;
                         at += 1;
@@ -82,11 +84,13 @@ impl Fingerprint {
             let mask = self.table.form.low_mask();
             let low = !value & mask;
             // A cell is a complement, and an empty one zero.
-            let new = match self.decided(low, fate) {
+            let class = class((!value & self.table.form.cell_mask()) >> self.table.form.low);
+            let new = match self.decided(class, low, fate) {
                 Some(new) if new == low => continue,
                 Some(new) => value & !mask | !new & mask,
                 None => {
                     self.table.occupied -= 1;
+                    self.table.changes += 1;
                     cleared += 1;
                     0
                 }
@@ -98,9 +102,14 @@ impl Fingerprint {
 
     /// The low bits of a cell after its fate, `None` if it is empty; what is counted is right then.
     #[inline(always)]
-    fn decided(&mut self, low: u64, fate: &mut dyn FnMut(Visited) -> Fate) -> Option<u64> {
+    fn decided(
+        &mut self,
+        class: u32,
+        low: u64,
+        fate: &mut dyn FnMut(Visited) -> Fate,
+    ) -> Option<u64> {
         let (answer, flows) = (self.tally.read(low), self.tally.flows_of(low));
-        match fate(Visited { answer, touched: low & UNTOUCHED == 0, flows }) {
+        match fate(Visited { answer, touched: low & UNTOUCHED == 0, flows, class }) {
             Fate::Keep => Some(low),
             Fate::Untouch => Some(low | UNTOUCHED),
             Fate::Become(state) => match answer {

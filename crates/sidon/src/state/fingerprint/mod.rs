@@ -51,6 +51,7 @@ use crate::{
     Certainty, Digest, Infeasible, Key, Refused, Seed,
     answer::Lookup,
     cells::bucket::Layout,
+    hash::spread,
     left::{self, Each, Form, Place, SUBTABLES_MOST, Spot, Table, with_fast_layout},
     member::{
         self,
@@ -61,6 +62,16 @@ use crate::{
 };
 use pairs::with_pairs;
 use tally::Tally;
+
+/// The highest sampling class, see [`Fingerprint::class_of`].
+pub const CLASSES: u32 = 16;
+
+/// Zero bits at the end of a remainder or of a fingerprint. They are the same in every subtable: each
+/// permutation multiplies by an odd number modulo a multiple of `2^remainder`.
+#[inline(always)]
+fn class(remainder: u64) -> u32 {
+    (remainder | 1 << CLASSES).trailing_zeros()
+}
 
 /// The most flows of the stash.
 pub const STASH_MOST: u32 = 64;
@@ -260,6 +271,20 @@ impl Fingerprint {
         Certainty::from_rate(self.stranger_rate())
     }
 
+    /// The sampling class of a flow: the number of zero bits at the end of its fingerprint, at most
+    /// [`CLASSES`]. One flow in `2^k` is of class `k` or higher. A cell shows its class, so a flow
+    /// that expires still knows the share that it was sampled by ([`Visited::class`]).
+    #[inline(always)]
+    pub fn class_of(&self, digest: Digest) -> u32 {
+        self.classes()(digest)
+    }
+
+    /// [`class_of`](Self::class_of) as a function that does not borrow the map.
+    pub fn classes(&self) -> impl Fn(Digest) -> u32 + use<> {
+        let fingerprints = self.shape.fingerprints();
+        move |digest: Digest| class(spread::fraction(digest.0, fingerprints))
+    }
+
     /// The fingerprint of a flow: flows that share it are one to a map of permuted placing, others
     /// never.
     pub fn fingerprint<K: Key + ?Sized>(&self, key: &K) -> u64 {
@@ -268,12 +293,26 @@ impl Fingerprint {
 
     /// How many cells are in each state, and at the end how many are shared. Reads all of the table.
     pub fn census(&self) -> Vec<u64> {
+        self.census_from(0)
+    }
+
+    /// As [`census`](Self::census), of the flows of this sampling class or a higher one.
+    pub fn census_from(&self, least: u32) -> Vec<u64> {
         let mut census = vec![0; self.shape.states as usize + 1];
-        let lows = self.table.cells().chain(self.stash.iter().copied()).map(|(_, low)| low);
-        for low in lows {
-            census[((low >> 1) as usize).min(self.shape.states as usize)] += 1;
+        for (_, answer) in self.cells().filter(|&(class, _)| class >= least) {
+            let state = match answer {
+                Lookup::State(state) => state.into(),
+                _ => self.shape.states as usize,
+            };
+            census[state] += 1;
         }
         census
+    }
+
+    /// The sampling class and the answer of every cell in use, in the order of the table.
+    pub fn cells(&self) -> impl Iterator<Item = (u32, Lookup<State>)> + '_ {
+        let cells = self.table.cells().chain(self.stash.iter().copied());
+        cells.map(|(fingerprint, low)| (class(fingerprint), self.tally.read(low)))
     }
 
     /// A copy in memory of its own.
@@ -328,40 +367,25 @@ impl Fingerprint {
         );
     }
 
-    /// As [`transition_batch`](Self::transition_batch): compiled for every `change`, which each flow
-    /// goes through.
-    fn transition_keys(
-        &mut self,
-        keys: &dyn Hashes,
-        mut change: impl FnMut(usize, Lookup<State>) -> Next<State>,
-        refused: &mut dyn FnMut(usize, Refused),
-    ) {
+    /// A transition of each flow, in order. `follow` chooses the next states and learns, after each
+    /// write, whether the map accepted it.
+    pub fn follow_batch<K: Key>(&mut self, keys: &[K], follow: &mut impl Follow) {
+        let keys: &dyn Hashes = &Unhashed { seed: self.seed, keys };
         with_pairs!(
             self.shape,
             |layout, N| {
                 let map = self;
-                probe::dispatch(pairs::Change::<_, _, N> { layout, map, keys, change, refused });
+                probe::dispatch(pairs::Change::<_, _, N> { layout, map, keys, follow });
             },
             batch::runs(keys, |first, digests| {
-                let change = &mut |i: usize, now| change(first + i, now);
-                let refused = &mut |i, why| refused(first + i, why);
-                self.transition_digests(digests, change, refused);
+                let change = Change { map: self, first, follow: &mut *follow };
+                left::each_key_of_any(change.map.seed, digests, change);
             })
         );
     }
 
-    /// The same for shapes that are not fast in any case: compiled once, here.
-    fn transition_digests(
-        &mut self,
-        digests: &[Digest],
-        change: &mut dyn FnMut(usize, Lookup<State>) -> Next<State>,
-        refused: &mut dyn FnMut(usize, Refused),
-    ) {
-        left::each_key_of_any(self.seed, digests, Change { map: self, change, refused });
-    }
-
     /// A [`transition`](StateMap::transition) of each flow, in order: `change` gets the index of a
-    /// key and the answer of now. `refused` is called with the index of each that was refused and
+    /// key and its state now. `refused` is called with the index of each refused flow and
     /// the reason; the others are done.
     pub fn transition_batch<K: Key>(
         &mut self,
@@ -369,7 +393,7 @@ impl Fingerprint {
         change: impl FnMut(usize, Lookup<State>) -> Next<State>,
         refused: &mut dyn FnMut(usize, Refused),
     ) {
-        self.transition_keys(&Unhashed { seed: self.seed, keys }, change, refused);
+        self.follow_batch(keys, &mut Refusing { change, refused });
     }
 
     /// Does the same to each flow whatever its state: [`insert`](StateMap::insert),
@@ -527,11 +551,12 @@ impl Each for Ask<'_> {
 /// Changes states, key by key.
 struct Change<'a, F> {
     map: &'a mut Fingerprint,
-    change: F,
-    refused: &'a mut dyn FnMut(usize, Refused),
+    /// The index of the first key.
+    first: usize,
+    follow: &'a mut F,
 }
 
-impl<F: FnMut(usize, Lookup<State>) -> Next<State>> Each for Change<'_, F> {
+impl<F: Follow> Each for Change<'_, F> {
     #[inline(always)]
     fn table(&self) -> &Table {
         &self.map.table
@@ -545,8 +570,40 @@ impl<F: FnMut(usize, Lookup<State>) -> Next<State>> Each for Change<'_, F> {
         key: usize,
         places: &[Place; D],
     ) {
-        let change = &mut self.change;
-        if let Err(why) = self.map.transition_at(isa, layout, places, |now| change(key, now)) {
+        self.map.follow_at(isa, layout, places, self.first + key, None, self.follow);
+    }
+}
+
+/// The two sides of a transition: the choice before the write and the result after it.
+pub trait Follow {
+    /// The next state of the flow of key `key`, which is in state `now`.
+    fn next(&mut self, key: usize, now: Lookup<State>) -> Next<State>;
+
+    /// The map went from `before` to `next`, or refused to and changed nothing.
+    fn done(
+        &mut self,
+        key: usize,
+        before: Lookup<State>,
+        next: Next<State>,
+        result: Result<(), Refused>,
+    );
+}
+
+/// A closure that chooses and one that hears of refusals.
+struct Refusing<'a, F> {
+    change: F,
+    refused: &'a mut dyn FnMut(usize, Refused),
+}
+
+impl<F: FnMut(usize, Lookup<State>) -> Next<State>> Follow for Refusing<'_, F> {
+    #[inline(always)]
+    fn next(&mut self, key: usize, now: Lookup<State>) -> Next<State> {
+        (self.change)(key, now)
+    }
+
+    #[inline(always)]
+    fn done(&mut self, key: usize, _: Lookup<State>, _: Next<State>, result: Result<(), Refused>) {
+        if let Err(why) = result {
             (self.refused)(key, why);
         }
     }

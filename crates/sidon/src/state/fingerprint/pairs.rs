@@ -4,10 +4,12 @@
 //! many at a time. A loop has the table and the few numbers it needs at hand, and does what happens
 //! nearly always; the rest is left to the steps that single operations take.
 
-use super::{Fingerprint, Isa, Layout, Lookup, Next, Refused, State, tally::Tally};
+use super::{
+    Fingerprint, Follow, Isa, Layout, Lookup, Next, Refused, State, tally::Tally, with_fast_layout,
+};
 use crate::{
     Digest,
-    left::{ANY, CELLS_MOST, Cut, Ways},
+    left::{CELLS_MOST, Cut, Ways},
     member::batch::{CHUNK, DEEP, GROUP, Hashes},
     probe::{self, BASE, Kernel},
 };
@@ -245,22 +247,19 @@ pub(super) struct Change<'a, F, L, const N: usize> {
     pub(super) layout: L,
     pub(super) map: &'a mut Fingerprint,
     pub(super) keys: &'a dyn Hashes,
-    pub(super) change: F,
-    pub(super) refused: &'a mut dyn FnMut(usize, Refused),
+    pub(super) follow: &'a mut F,
 }
 
-impl<F, L: Layout, const N: usize> Kernel for Change<'_, F, L, N>
-where
-    F: FnMut(usize, Lookup<State>) -> Next<State>,
-{
+impl<F: Follow, L: Layout, const N: usize> Kernel for Change<'_, F, L, N> {
     type Output = ();
 
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
-        let Change { layout, map, keys, mut change, refused } = self;
+        let Change { layout, map, keys, follow } = self;
         let mut way = Way::start(keys, map.table.memory.bytes().len());
         loop {
             let finder = Finder::of(map);
+            let full = if map.may_make_room() { None } else { Some(map.full()) };
             let Fingerprint { table, stash, tally, .. } = &mut *map;
             let mut changing = Changing {
                 isa,
@@ -268,39 +267,40 @@ where
                 low_mask: table.form.low_mask(),
                 table: table.memory.bytes_mut().as_chunks_mut::<N>().0,
                 occupied: &mut table.occupied,
+                changes: &mut table.changes,
+                needed: &mut table.moved.needed,
+                full,
                 stash,
                 cut: finder.cut,
                 tally,
-                change: &mut change,
-                refused,
+                follow: &mut *follow,
                 next: None,
             };
             if way.go(&finder, &mut changing) {
                 return;
             }
             let (key, next) = (way.acted - 1, changing.next);
-            let change = &mut |now| change(key, now);
-            if let Err(why) = map.change_slowly(way.digest(key), next, change) {
-                refused(key, why);
-            }
+            map.change_slowly(way.digest(key), key, next, follow);
             way.find_anew(map);
         }
     }
 }
 
 impl Fingerprint {
-    /// A transition to what comes next, if that is known already, or else as `change` says.
+    /// A transition to the next state, if that is known already, or else as `follow` says.
     #[cold]
     #[inline(never)]
     fn change_slowly(
         &mut self,
         digest: Digest,
+        key: usize,
         next: Option<Next<State>>,
-        change: &mut dyn FnMut(Lookup<State>) -> Next<State>,
-    ) -> Result<Lookup<State>, Refused> {
-        let places = self.table.places::<ANY>(digest);
-        let change = |now| next.unwrap_or_else(|| change(now));
-        self.transition_at(BASE, self.table.any(), &places, change)
+        follow: &mut impl Follow,
+    ) {
+        with_fast_layout!(self.shape, |layout, D| {
+            let places = self.table.places::<D>(digest);
+            self.follow_at(BASE, layout, &places, key, next, follow);
+        });
     }
 }
 
@@ -310,19 +310,19 @@ struct Changing<'a, F, I, L, const N: usize> {
     table: &'a mut [[u8; N]],
     low_mask: u64,
     occupied: &'a mut u64,
+    changes: &'a mut u64,
+    needed: &'a mut u64,
+    /// The refusal of a flow whose cells are all taken, if no search could make room for it.
+    full: Option<Refused>,
     stash: &'a [(u64, u64)],
     cut: Cut,
     tally: &'a mut Tally,
-    change: &'a mut F,
-    refused: &'a mut dyn FnMut(usize, Refused),
-    /// What becomes of a flow that is left to others, if that is known.
+    follow: &'a mut F,
+    /// The next state of a flow that is left to the slow path, if it is known.
     next: Option<Next<State>>,
 }
 
-impl<F, I: Isa, L: Layout, const N: usize> Act<N> for Changing<'_, F, I, L, N>
-where
-    F: FnMut(usize, Lookup<State>) -> Next<State>,
-{
+impl<F: Follow, I: Isa, L: Layout, const N: usize> Act<N> for Changing<'_, F, I, L, N> {
     #[inline(always)]
     fn table(&self) -> &[[u8; N]] {
         self.table
@@ -342,55 +342,78 @@ where
             return self.leave(None);
         }
         let low = value ^ pair.cells[place];
-        let next = (self.change)(key, self.tally.read(low));
-        match self.tally.change(low, next) {
-            Ok(Some(low)) => self.layout.write(bucket, cell, pair.cells[place] ^ low),
+        let now = self.tally.read(low);
+        let next = self.follow.next(key, now);
+        let done = match self.tally.change(low, next) {
+            Ok(Some(low)) => {
+                self.layout.write(bucket, cell, pair.cells[place] ^ low);
+                Ok(())
+            }
             Ok(None) => {
                 self.layout.write(bucket, cell, 0);
                 *self.occupied -= 1;
+                self.changed();
+                Ok(())
             }
-            Err(why) => (self.refused)(key, why),
-        }
+            Err(why) => Err(why),
+        };
+        self.follow.done(key, now, next, done);
         true
     }
 }
 
-impl<F, I: Isa, L: Layout, const N: usize> Changing<'_, F, I, L, N>
-where
-    F: FnMut(usize, Lookup<State>) -> Next<State>,
-{
+impl<F: Follow, I: Isa, L: Layout, const N: usize> Changing<'_, F, I, L, N> {
     /// A flow that has no cell.
     #[inline(always)]
     fn absent(&mut self, key: usize, pair: &Pair) -> bool {
         if !self.stash.is_empty() && self.is_stashed(pair) {
             return self.leave(None);
         }
-        let next = (self.change)(key, Lookup::Absent);
-        let state = match next {
-            Next::Insert(state) | Next::Set(state) => state,
-            Next::Stay => return true,
-            Next::Modify(_) | Next::Forget => {
-                (self.refused)(key, Refused::NotStored);
-                return true;
+        let next = self.follow.next(key, Lookup::Absent);
+        let done = match next {
+            Next::Insert(state) | Next::Set(state) => {
+                if let Err(why) = self.tally.known(state) {
+                    Err(why)
+                } else {
+                    let left = self.layout.matches(self.isa, &self.table[pair.buckets[0]], 0, 0);
+                    let right = self.layout.matches(self.isa, &self.table[pair.buckets[1]], 0, 0);
+                    match (left | right, self.full) {
+                        (0, None) => return self.leave(Some(next)),
+                        (0, Some(why)) => {
+                            *self.needed += 1;
+                            Err(why)
+                        }
+                        _ => {
+                            self.enter(pair, [left, right], state);
+                            Ok(())
+                        }
+                    }
+                }
             }
+            Next::Stay => Ok(()),
+            Next::Modify(_) | Next::Forget => Err(Refused::NotStored),
         };
-        if let Err(why) = self.tally.known(state) {
-            (self.refused)(key, why);
-            return true;
-        }
-        let left = self.layout.matches(self.isa, &self.table[pair.buckets[0]], 0, 0);
-        let right = self.layout.matches(self.isa, &self.table[pair.buckets[1]], 0, 0);
-        if left | right == 0 {
-            return self.leave(Some(next));
-        }
-        // The emptier of the two, ties to the left.
-        let place = usize::from(right.count_ones() > left.count_ones());
-        let cell = [left, right][place].trailing_zeros();
+        self.follow.done(key, Lookup::Absent, next, done);
+        true
+    }
+
+    /// Takes a cell of the emptier bucket, ties to the left.
+    #[inline(always)]
+    fn enter(&mut self, pair: &Pair, empty: [u64; 2], state: State) {
+        let place = usize::from(empty[1].count_ones() > empty[0].count_ones());
+        let cell = empty[place].trailing_zeros();
         let value = pair.cells[place] ^ u64::from(state) << 1;
         self.layout.write(&mut self.table[pair.buckets[place]], cell, value);
         *self.occupied += 1;
         self.tally.flows += 1;
-        true
+        self.changed();
+    }
+
+    /// A cell was taken or freed, which pays for a search: the next flow without room is left to one.
+    #[inline(always)]
+    fn changed(&mut self) {
+        *self.changes += 1;
+        self.full = None;
     }
 
     #[cold]

@@ -1,7 +1,7 @@
 //! What happens to a cell: look first, then write.
 
 use super::{
-    Fingerprint, Isa, Layout, Lookup, Next, Place, Placing, Refused, Spot, State, UNTOUCHED,
+    Fingerprint, Follow, Isa, Layout, Lookup, Next, Place, Placing, Refused, Spot, State, UNTOUCHED,
 };
 use crate::{left::ANY, probe::BASE};
 
@@ -81,6 +81,26 @@ impl Fingerprint {
         Ok(Lookup::Absent)
     }
 
+    /// As [`transition_at`](Self::transition_at), with the calls of `follow` before and after it.
+    #[inline(always)]
+    pub(super) fn follow_at<const D: usize, I: Isa, L: Layout>(
+        &mut self,
+        isa: I,
+        layout: L,
+        places: &[Place; D],
+        key: usize,
+        known: Option<Next<State>>,
+        follow: &mut impl Follow,
+    ) {
+        let (mut before, mut chosen) = (Lookup::Absent, Next::Stay);
+        let result = self.transition_at(isa, layout, places, |now| {
+            before = now;
+            chosen = known.unwrap_or_else(|| follow.next(key, now));
+            chosen
+        });
+        follow.done(key, before, chosen, result.map(|_| ()));
+    }
+
     /// A flow takes a cell of its own.
     #[inline(always)]
     fn enter<const D: usize, I: Isa, L: Layout>(
@@ -94,7 +114,7 @@ impl Fingerprint {
         let low = u64::from(state) << 1;
         match self.table.room(isa, layout, places) {
             Some(spot) => self.table.put(layout, places, spot, low),
-            None => self.enter_by_moving(places, low)?,
+            None => self.enter_by_moving(layout, places, low)?,
         }
         self.tally.flows += 1;
         Ok(())
@@ -103,9 +123,14 @@ impl Fingerprint {
     /// The same where all cells are taken, by moving, growing or the stash if they are allowed.
     #[cold]
     #[inline(never)]
-    fn enter_by_moving(&mut self, places: &[Place], low: u64) -> Result<(), Refused> {
-        if let Some(spot) = self.table.room_by_moving(places) {
-            self.table.put(self.table.any(), places, spot, low);
+    fn enter_by_moving<L: Layout>(
+        &mut self,
+        layout: L,
+        places: &[Place],
+        low: u64,
+    ) -> Result<(), Refused> {
+        if let Some(spot) = self.table.room_by_moving(layout, places) {
+            self.table.put(layout, places, spot, low);
             return Ok(());
         }
         if self.shape.placing == Placing::Independent {
@@ -122,6 +147,12 @@ impl Fingerprint {
         Err(self.full())
     }
 
+    /// Whether a flow whose cells are all taken may still find room.
+    pub(super) fn may_make_room(&self) -> bool {
+        let grows = self.shape.grows && self.shape.growths > 0;
+        self.table.may_search() || grows || self.stash.len() < self.shape.stash as usize
+    }
+
     pub(super) fn full(&self) -> Refused {
         let stored = self.table.occupied + self.stash.len() as u64;
         let cells = self.shape.all_cells() + u64::from(self.shape.stash);
@@ -135,7 +166,7 @@ impl Fingerprint {
                 self.table.put(self.table.any(), &places, spot, low);
                 Ok(())
             }
-            None => self.enter_by_moving(&places, low),
+            None => self.enter_by_moving(self.table.any(), &places, low),
         }
     }
 

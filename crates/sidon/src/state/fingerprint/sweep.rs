@@ -83,6 +83,7 @@ impl<L: Layout> Kernel for Pass<'_, L> {
                 let value = layout.read(bucket, cell);
                 layout.write(bucket, cell, 0);
                 table.occupied -= 1;
+                table.changes += 1;
                 cleared += 1;
                 expire(tally, !value & low_mask, expired);
             }

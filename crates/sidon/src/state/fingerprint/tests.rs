@@ -538,3 +538,57 @@ fn a_hand_with_rules_does_to_every_cell_what_they_say() {
         assert_eq!((map.flows(), map.shared(), map.load()), (0, 0, 0.0));
     }
 }
+
+#[test]
+fn a_full_table_stops_searching_and_resumes_when_cells_free_up() {
+    let limit = 64;
+    let shape = Shape { moves: Moves::Search(limit), ..wide((32, 16), 500) };
+    let mut map = Fingerprint::new(shape, Seed(1)).unwrap();
+    let insert = |map: &mut Fingerprint, keys: std::ops::Range<u64>| {
+        let keys: Vec<u64> = keys.collect();
+        let mut refused = 0;
+        map.apply_batch(&keys, &mut |_| Next::Insert(1), &mut |_, _| refused += 1);
+        refused
+    };
+    let work = |map: &Fingerprint| map.moved().looked;
+    let bound =
+        |operations: u64| crate::left::EARNED * operations + crate::left::SAVED * u64::from(limit);
+    let cells = shape.all_cells();
+    insert(&mut map, 0..2 * cells);
+    assert!(work(&map) <= bound(2 * cells), "{}", work(&map));
+    assert!(map.load() > 0.97, "{}", map.load());
+    // Full: a hundred times as many newcomers cost no search at all.
+    let before = work(&map);
+    let refused = insert(&mut map, 10 * cells..110 * cells);
+    assert!(refused >= 100 * cells - cells / 10, "{refused}");
+    let spent = work(&map) - before;
+    assert!(spent <= bound(100 * cells - refused), "{spent}");
+    // Cells free up, and searches find room again.
+    let resolved = map.moved().resolved;
+    let gone: Vec<u64> = (0..cells / 4).collect();
+    map.apply_batch(&gone, &mut |_| Next::Forget, &mut |_, _| {});
+    insert(&mut map, 200 * cells..201 * cells);
+    assert!(map.moved().resolved > resolved, "{:?}", map.moved());
+    assert!(map.load() > 0.97, "{}", map.load());
+}
+
+#[test]
+fn a_flow_and_its_cell_are_of_one_class() {
+    let mut map = map(wide((32, 16), 5_000));
+    let keys: Vec<u64> = (0..map.shape().all_cells() / 2).collect();
+    let mut expected = [0u64; CLASSES as usize + 1];
+    for key in &keys {
+        expected[map.class_of(key.digest(Seed(1))) as usize] += 1;
+    }
+    map.apply_batch(&keys, &mut |_| Next::Insert(0), &mut |_, _| {});
+    let (mut found, units) = ([0u64; CLASSES as usize + 1], map.units());
+    map.sweep_by(0, units, &mut |cell| {
+        found[cell.class as usize] += cell.flows;
+        Fate::Keep
+    });
+    assert_eq!(found, expected);
+    // One flow in two is of class 0, and one in four of class 1.
+    let n = keys.len();
+    assert_rate(found[0] as usize, n, 0.5);
+    assert_rate(found[1] as usize, n, 0.25);
+}

@@ -1,0 +1,316 @@
+//! A map from flows to states that ages by packet time and samples when it is full.
+//!
+//! Connections, machines of users and pairs of hosts are each a [`Monitor`] on such a map:
+//! ```text
+//! packets -> Monitor::next  -> valve -> map: write -> Monitor::done     counts, verdicts
+//!            timers, by packet time   -> map: visit -> Monitor::visit    expiry
+//! ```
+//! `done` runs after the write and says whether the map accepted it. A monitor counts there and
+//! nowhere else, so that no count has to be undone.
+
+mod valve;
+
+pub use valve::Valve;
+
+use sidon::{
+    Digest, Infeasible, Lookup, Refused, Seed,
+    ops::Next,
+    state::{
+        Clock, Fingerprint, Period, State, Sweep,
+        fingerprint::{Fate, Follow, Shape, Visited},
+    },
+};
+
+/// Time that may pass before the timers run.
+pub(crate) const GRAIN: u64 = valve::WINDOW;
+
+/// The rules of one kind of flow.
+pub trait Monitor {
+    /// The next state of the flow of packet `index`, which is in state `now`.
+    fn next(&mut self, index: usize, now: Lookup<State>) -> Next<State>;
+
+    /// Whether packet `index` can be the first of a flow.
+    fn is_first(&self, index: usize) -> bool {
+        let _ = index;
+        true
+    }
+
+    /// The result of a packet.
+    fn done(&mut self, index: usize, step: Step);
+
+    /// The action on a cell that timer `timer` visits.
+    fn visit(&mut self, timer: usize, cell: Visited, share: Share) -> Fate;
+}
+
+/// The result of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Step {
+    /// The state before.
+    pub before: Lookup<State>,
+    /// The next state, as [`Monitor::next`] chose it.
+    pub next: Next<State>,
+    /// Whether the map took it.
+    pub result: Taken,
+    /// The share of flows that this one stands for.
+    pub share: Share,
+}
+
+/// The share of all flows that a followed flow stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Share {
+    /// The flow's sampling class.
+    pub class: u32,
+    /// The level that counts are scaled by.
+    pub level: u32,
+}
+
+impl Share {
+    /// The number of flows that it stands for; 0 if counts leave it out.
+    #[inline]
+    pub fn scale(self) -> u64 {
+        if self.class >= self.level { 1 << self.level } else { 0 }
+    }
+
+    /// What it adds to the variance of a count.
+    #[inline]
+    pub fn variance(self) -> u64 {
+        self.scale() * self.scale().saturating_sub(1)
+    }
+}
+
+/// Whether a map took the next state of a flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taken {
+    /// The map holds it.
+    Yes,
+    /// The map had no room for a new flow, or could not count one more flow in a shared cell.
+    Refused,
+    /// The valve passed over a new flow.
+    Unsampled,
+}
+
+/// The map.
+#[derive(Debug)]
+pub struct FlowMap {
+    map: Fingerprint,
+    /// One for each length of silence.
+    timers: Vec<Clock>,
+    /// When the timers last ran.
+    swept: Option<u64>,
+    valve: Valve,
+    /// Whether the valve may sample.
+    samples: bool,
+    /// For tests: the number of packets after which the map refuses every new flow.
+    full_after: Option<u64>,
+}
+
+impl FlowMap {
+    /// An empty map with timers of these periods, in nanoseconds. Without `samples`, it refuses new
+    /// flows that do not fit.
+    pub fn new(
+        shape: Shape,
+        seed: Seed,
+        periods: &[u64],
+        samples: bool,
+    ) -> Result<Self, Infeasible> {
+        let timer = |&period: &u64| Clock::new(Period::Nanos(period)).at_most(u64::MAX);
+        Ok(FlowMap {
+            map: Fingerprint::new(shape, seed)?,
+            timers: periods.iter().map(timer).collect(),
+            swept: None,
+            valve: Valve::default(),
+            samples,
+            full_after: None,
+        })
+    }
+
+    /// For tests: from `packets` packets on, the map refuses every new flow.
+    #[doc(hidden)]
+    pub fn refuse_after(&mut self, packets: u64) {
+        self.full_after = Some(packets);
+    }
+
+    /// Takes packets with these times and flow digests, in order. The timers run before each packet
+    /// that is [`GRAIN`] later than when they last did.
+    pub fn take(
+        &mut self,
+        flows: &[Digest],
+        time: impl Fn(usize) -> u64,
+        monitor: &mut impl Monitor,
+    ) {
+        let mut from = 0;
+        while from < flows.len() {
+            let now = time(from);
+            self.pass(now, monitor);
+            let until = self.swept.unwrap_or(now).saturating_add(GRAIN);
+            let length = (from..flows.len()).take_while(|&index| time(index) < until).count();
+            let to = from + length.max(1);
+            let FlowMap { map, valve, samples, full_after, .. } = self;
+            let classes = Classes { flows: &flows[from..to], of: map.classes() };
+            let mut gate = Gate {
+                monitor,
+                valve,
+                first: from,
+                classes,
+                samples: *samples,
+                full_after,
+                passed_over: None,
+            };
+            map.follow_batch(&flows[from..to], &mut gate);
+            from = to;
+        }
+    }
+
+    /// Runs the timers if [`GRAIN`] has passed.
+    pub fn pass(&mut self, now: u64, monitor: &mut impl Monitor) {
+        if self.swept.is_some_and(|swept| now < swept.saturating_add(GRAIN)) {
+            return;
+        }
+        let before = self.swept.replace(now).unwrap_or(now);
+        let FlowMap { map, timers, valve, .. } = self;
+        for (timer, clock) in timers.iter_mut().enumerate() {
+            let mut round = Round { map, monitor, valve, timer };
+            // A clock makes up for at most three rounds at once.
+            if let Period::Nanos(period) = clock.period() {
+                for rounds in 1..=ROUNDS {
+                    let then = before.saturating_add(period.saturating_mul(rounds));
+                    if then < now {
+                        clock.at(&mut round, 1, then);
+                    }
+                }
+            }
+            clock.at(&mut round, 1, now);
+        }
+        let cells = self.map.shape().all_cells();
+        if self.samples {
+            self.valve.turn(now, self.map.flows(), cells);
+        }
+    }
+
+    /// The map.
+    pub fn map(&self) -> &Fingerprint {
+        &self.map
+    }
+
+    /// The map, to be replaced.
+    pub(crate) fn map_mut(&mut self) -> &mut Fingerprint {
+        &mut self.map
+    }
+
+    /// Scales counts by a level, whatever the valve did.
+    pub(crate) fn set_weight(&mut self, level: u32) {
+        self.valve.set_weight(level);
+    }
+
+    /// The sampling valve.
+    pub fn valve(&self) -> &Valve {
+        &self.valve
+    }
+}
+
+/// Rounds of a timer that a jump in time makes up for: as many as ages of an attempt.
+const ROUNDS: u64 = 5;
+
+/// The sampling classes of a stretch of flows.
+struct Classes<'a, F> {
+    flows: &'a [Digest],
+    of: F,
+}
+
+/// Between the map and a monitor: keeps out new flows of a low class.
+struct Gate<'a, M, F> {
+    monitor: &'a mut M,
+    valve: &'a mut Valve,
+    /// The index of the first packet of this stretch.
+    first: usize,
+    classes: Classes<'a, F>,
+    samples: bool,
+    full_after: &'a mut Option<u64>,
+    /// The next state of the flow that is being kept out, and why.
+    passed_over: Option<(Next<State>, Taken)>,
+}
+
+impl<M, F: Fn(Digest) -> u32> Gate<'_, M, F> {
+    #[inline(always)]
+    fn class(&self, key: usize) -> u32 {
+        (self.classes.of)(self.classes.flows[key])
+    }
+}
+
+impl<M: Monitor, F: Fn(Digest) -> u32> Follow for Gate<'_, M, F> {
+    #[inline(always)]
+    fn next(&mut self, key: usize, now: Lookup<State>) -> Next<State> {
+        let index = self.first + key;
+        let next = self.monitor.next(index, now);
+        if let Some(left) = self.full_after {
+            *left = left.saturating_sub(1);
+        }
+        if (now, matches!(next, Next::Insert(_))) == (Lookup::Absent, true) {
+            let kept_out = if *self.full_after == Some(0) {
+                Some(Taken::Refused)
+            } else if self.valve.weight() > 0
+                && !self.valve.admits(self.class(key), self.monitor.is_first(index))
+            {
+                Some(Taken::Unsampled)
+            } else {
+                None
+            };
+            if let Some(why) = kept_out {
+                self.passed_over = Some((next, why));
+                return Next::Stay;
+            }
+        }
+        next
+    }
+
+    #[inline(always)]
+    fn done(
+        &mut self,
+        key: usize,
+        before: Lookup<State>,
+        next: Next<State>,
+        result: Result<(), Refused>,
+    ) {
+        let (next, result) = match self.passed_over.take() {
+            Some(passed_over) => passed_over,
+            None if result.is_ok() => (next, Taken::Yes),
+            None => (next, Taken::Refused),
+        };
+        let new = before == Lookup::Absent && matches!(next, Next::Insert(_));
+        if new && self.samples {
+            match result {
+                Taken::Unsampled => self.valve.unsampled += 1,
+                // Forced by a test: the map has room.
+                Taken::Refused if *self.full_after == Some(0) => {}
+                Taken::Yes | Taken::Refused => self.valve.offered(result == Taken::Yes),
+            }
+        }
+        let share = Share { class: self.class(key), level: self.valve.weight() };
+        self.monitor.done(self.first + key, Step { before, next, result, share });
+    }
+}
+
+/// One timer on the map.
+struct Round<'a, M> {
+    map: &'a mut Fingerprint,
+    monitor: &'a mut M,
+    valve: &'a Valve,
+    timer: usize,
+}
+
+impl<M: Monitor> Sweep for Round<'_, M> {
+    fn units(&self) -> u64 {
+        self.map.units()
+    }
+
+    fn sweep(&mut self, from: u64, to: u64) -> u64 {
+        if self.map.flows() == 0 {
+            return 0;
+        }
+        let Round { map, monitor, valve, timer } = self;
+        let level = valve.weight();
+        let mut visit =
+            |cell: Visited| monitor.visit(*timer, cell, Share { class: cell.class, level });
+        map.sweep_by(from, to, &mut visit)
+    }
+}

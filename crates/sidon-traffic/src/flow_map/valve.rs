@@ -1,0 +1,213 @@
+//! The sampling valve: which new flows a map follows when not all of them fit.
+//!
+//! At level `k` the map accepts one new flow in `2^k`, those of class `k` or higher
+//! ([`Fingerprint::class_of`]). A flow that was accepted is followed to its end, whatever the level
+//! becomes.
+//!
+//! The level follows the room. In every window of [`WINDOW`] the map may accept as many flows as fill it
+//! to [`RELAXED`], and beyond that a share of its free cells, such that flows that stay for [`STAY`] fill
+//! it to [`FULL`] and no further. When a window has accepted that many, the level rises at once; after
+//! [`QUIET`] windows that each accepted less than a third of it, or two that accepted less than a
+//! sixteenth, the level falls by one.
+//!
+//! # Counts
+//!
+//! A count sums `2^k` over the flows of class `k` or higher, with the variance `2^k * (2^k - 1)` for
+//! each. `k` is the [`weight`](Valve::weight) level: the highest level of the last [`MEMORY`] minutes, so
+//! that every flow of its class was accepted, whenever it began.
+
+use sidon::state::fingerprint::CLASSES;
+
+const SECOND: u64 = 1_000_000_000;
+/// Nanoseconds of a window.
+pub(crate) const WINDOW: u64 = SECOND / 4;
+/// Nanoseconds that a new flow stays at the least: an attempt without an answer.
+const STAY: u64 = 5 * SECOND;
+/// The share of cells above which new flows are sampled, and the share that they may fill.
+const RELAXED: f64 = 0.6;
+const FULL: f64 = 0.9;
+/// New flows that a window may accept at the least.
+const LEAST: u64 = 8;
+/// Windows that must accept little before the level falls.
+const QUIET: u32 = 8;
+/// Minutes after which a level no longer weighs on counts: twice the longest timeout, and the minute
+/// that has begun.
+const MEMORY: usize = 11;
+const MINUTE: u64 = 60 * SECOND;
+
+/// The valve of one map.
+#[derive(Debug, Clone, Default)]
+pub struct Valve {
+    level: u32,
+    /// New flows that this window accepted, and may accept.
+    accepted: u64,
+    allowed: u64,
+    /// Flows accepted in this window at which the level rises next, and by how much that then grows.
+    limit: u64,
+    step: u64,
+    /// Windows in a row that accepted little.
+    quiet: u32,
+    weight: u32,
+    /// The highest level of each of the last minutes, and the minute that has begun.
+    history: [u32; MEMORY],
+    minute: u64,
+    /// When sampling began, if it did.
+    since: Option<u64>,
+    highest: u32,
+    /// New flows that were not accepted because of their class.
+    pub(crate) unsampled: u64,
+    now: u64,
+}
+
+impl Valve {
+    /// The level in force: one new flow in `2^level` is accepted.
+    pub fn level(&self) -> u32 {
+        self.level
+    }
+
+    /// The level that counts are scaled by.
+    pub fn weight(&self) -> u32 {
+        self.weight
+    }
+
+    /// The highest level so far.
+    pub fn highest(&self) -> u32 {
+        self.highest
+    }
+
+    /// When sampling began, in nanoseconds; `None` if every flow was followed.
+    pub fn since(&self) -> Option<u64> {
+        self.since
+    }
+
+    /// New flows that were not followed.
+    pub fn unsampled(&self) -> u64 {
+        self.unsampled
+    }
+
+    pub(super) fn set_weight(&mut self, level: u32) {
+        self.history = [level; MEMORY];
+        self.weight = level;
+    }
+
+    /// Begins a window at time `now`, with `flows` in a map of `cells`.
+    pub(crate) fn turn(&mut self, now: u64, flows: u64, cells: u64) {
+        self.now = now;
+        self.quiet = match self.accepted {
+            accepted if accepted < self.allowed / 16 => self.quiet + QUIET / 2,
+            accepted if accepted < self.allowed / 3 => self.quiet + 1,
+            _ => 0,
+        };
+        if self.quiet >= QUIET {
+            self.quiet = 0;
+            self.level = self.level.saturating_sub(1);
+        }
+        let load = flows as f64 / cells as f64;
+        let share = (FULL - load.max(RELAXED)) * 2.0 * WINDOW as f64 / STAY as f64;
+        let room = (RELAXED - load).max(0.0) + share.max(0.0);
+        self.allowed = ((room * cells as f64) as u64).max(LEAST);
+        self.limit = self.allowed;
+        self.step = ((share * cells as f64) as u64 / 2).max(LEAST);
+        self.accepted = 0;
+        for minute in (self.minute + 1..=now / MINUTE).rev().take(MEMORY) {
+            self.history[(minute % MEMORY as u64) as usize] = 0;
+        }
+        self.minute = now / MINUTE;
+        self.remember();
+    }
+
+    /// Notes the level in the history, and weighs by the highest one there.
+    fn remember(&mut self) {
+        let now = &mut self.history[(self.minute % MEMORY as u64) as usize];
+        *now = (*now).max(self.level);
+        self.weight = self.history.iter().copied().fold(0, u32::max);
+    }
+
+    /// Whether a new flow of this class may enter. A flow whose `first` packet this is not may have
+    /// been passed over at an earlier level, and enters only if it would have been accepted then.
+    #[inline]
+    pub(crate) fn admits(&self, class: u32, first: bool) -> bool {
+        class >= if first { self.level } else { self.weight }
+    }
+
+    /// A new flow was accepted, or refused by a map without room for it.
+    #[inline]
+    pub(crate) fn offered(&mut self, accepted: bool) {
+        // A refusal shows that the map is fuller than its load says.
+        self.accepted += if accepted { 1 } else { 1 + self.step / 4 };
+        if self.accepted > self.limit && self.level < CLASSES {
+            self.raise();
+        }
+    }
+
+    #[cold]
+    fn raise(&mut self) {
+        self.level += 1;
+        self.limit = self.accepted + self.step;
+        self.quiet = 0;
+        self.remember();
+        self.highest = self.highest.max(self.level);
+        self.since.get_or_insert(self.now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Offers `rate` new flows per window for `windows`; flows stay for [`STAY`]. Returns the largest
+    /// number of flows at a time.
+    fn offer(valve: &mut Valve, cells: u64, rate: u64, windows: u64, start: u64) -> u64 {
+        let stay = (STAY / WINDOW) as usize;
+        let mut held = std::collections::VecDeque::new();
+        let (mut flows, mut most) = (0, 0);
+        for window in 0..windows {
+            valve.turn(start + window * WINDOW, flows, cells);
+            let mut entered = 0;
+            for number in 0..rate {
+                let class = (number | 1 << CLASSES).trailing_zeros();
+                if valve.admits(class, true) {
+                    valve.offered(true);
+                    entered += 1;
+                }
+            }
+            held.push_back(entered);
+            flows += entered;
+            if held.len() > stay {
+                flows -= held.pop_front().unwrap();
+            }
+            most = most.max(flows);
+        }
+        most
+    }
+
+    #[test]
+    fn new_flows_that_fit_are_all_followed_and_others_never_fill_the_map() {
+        let cells = 100_000;
+        let mut quiet = Valve::default();
+        offer(&mut quiet, cells, cells / 40, 200, 0);
+        assert_eq!((quiet.level(), quiet.since()), (0, None));
+        for times in [1, 3, 10, 100] {
+            let mut valve = Valve::default();
+            let most = offer(&mut valve, cells, times * cells / 20, 400, 0);
+            assert!(most as f64 <= 0.97 * cells as f64, "{times}: {most}");
+            assert!(most as f64 >= 0.3 * cells as f64, "{times}: {most}");
+            assert!(valve.since().is_some(), "{times}");
+            // Room returns, and with it every flow; the weight stays while flows of then may live.
+            offer(&mut valve, cells, 10, 400, 400 * WINDOW);
+            assert_eq!(valve.level(), 0, "{times}");
+            assert!(valve.weight() > 0 && !valve.admits(0, false) && valve.admits(0, true));
+            offer(&mut valve, cells, 10, 11 * MINUTE / WINDOW, 800 * WINDOW);
+            assert_eq!(valve.weight(), 0, "{times}");
+        }
+    }
+
+    #[test]
+    fn refusals_raise_the_level() {
+        let mut valve = Valve::default();
+        valve.turn(0, 890, 1000);
+        (0..3).for_each(|_| valve.offered(false));
+        assert_eq!((valve.level(), valve.weight(), valve.highest()), (1, 1, 1));
+        assert!(!valve.admits(0, true) && valve.admits(1, true));
+    }
+}

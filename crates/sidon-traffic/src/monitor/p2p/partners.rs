@@ -1,0 +1,73 @@
+//! A bound on the pairs of one host: new pairs of a host that has enough of them are left out.
+//!
+//! The evidence about a host counts up to some hundred different partners. The victim of a flood has
+//! a new partner in every packet, and its pairs would take the room of all others. So a host may
+//! begin [`MOST`] pairs a minute. Counts of hosts are the smaller of two counters, each shared with
+//! one host in 512 ([`count::Min`](sidon::count::Min) in its simplest form).
+
+use crate::FlowKey;
+use sidon::{Key, Seed};
+
+/// New pairs of a host in a minute.
+const MOST: u16 = 512;
+const MINUTE: u64 = 60_000_000_000;
+const COUNTERS: usize = 512;
+/// Bytes of the counters.
+pub(super) const BYTES: u64 = 4 * COUNTERS as u64;
+
+#[derive(Debug)]
+pub(super) struct Partners {
+    seed: Seed,
+    rows: Box<[[u16; COUNTERS]; 2]>,
+    minute: u64,
+}
+
+impl Partners {
+    pub(super) fn new(seed: Seed) -> Self {
+        Partners { seed, rows: Box::new([[0; COUNTERS]; 2]), minute: 0 }
+    }
+
+    /// Begins a minute if it is time.
+    pub(super) fn at(&mut self, now: u64) {
+        if now / MINUTE > self.minute {
+            self.minute = now / MINUTE;
+            self.rows.iter_mut().for_each(|row| row.fill(0));
+        }
+    }
+
+    /// Counts a new pair for both of its hosts; `false`, with nothing counted, if one has enough.
+    pub(super) fn admits(&mut self, pair: &FlowKey) -> bool {
+        let ends = pair.ends().map(|host| {
+            let digest = host.digest(self.seed).0 as usize;
+            [digest % COUNTERS, digest / COUNTERS % COUNTERS]
+        });
+        let count = |at: &[usize; 2]| self.rows[0][at[0]].min(self.rows[1][at[1]]);
+        if ends.iter().any(|at| count(at) >= MOST) {
+            return false;
+        }
+        for at in ends {
+            for (row, at) in self.rows.iter_mut().zip(at) {
+                row[at] = row[at].saturating_add(1);
+            }
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_with_many_partners_leaves_room_for_others() {
+        let mut partners = Partners::new(Seed(1));
+        let pair =
+            |host: u32, other: u32| FlowKey::v4(host.to_be_bytes(), other.to_be_bytes(), [0; 2], 0);
+        let admitted =
+            (0..10_000).filter(|&other| partners.admits(&pair(1, 1_000 + other))).count();
+        assert_eq!(admitted, usize::from(MOST));
+        assert!((0..100).all(|other| partners.admits(&pair(2, 100_000 + other))));
+        partners.at(MINUTE);
+        assert!(partners.admits(&pair(1, 2)));
+    }
+}
