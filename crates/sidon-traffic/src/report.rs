@@ -92,6 +92,7 @@ pub(crate) fn of(parts: Parts<'_>) -> Report {
     }
     let counts = connections.counts();
     ledger.refused("connections", counts.refused);
+    ledger.refused("connections_unsampled", counts.sampling.unsampled);
     ledger.dont_know("connections", counts.dont_know);
     let mut new_sources: Vec<_> =
         shards.iter().flat_map(|shard| shard.sources.new_by_subnet()).collect();
@@ -197,6 +198,30 @@ impl Report {
             "in_both": self.connections.in_both,
             "stranger_rate": self.stranger_rate,
         });
+        let sampling = &self.connections.sampling;
+        if let Some(since) = sampling.since {
+            let interval = |estimate, variance| {
+                let (least, most) = sampling.interval(estimate, variance);
+                json!([least, most])
+            };
+            let present = |n| interval(n, sampling.present_variance(n));
+            let by_state = OUTCOMES.iter().zip(self.connections.by_state).zip(sampling.by_state);
+            json["connections"]["sampling"] = json!({
+                "one_in": 1u64 << sampling.level,
+                "one_in_most": 1u64 << sampling.highest,
+                "since": time::iso8601(since),
+                "unsampled_packets": sampling.unsampled,
+                "intervals_99": {
+                    "by_state": by_state
+                        .map(|((name, n), variance)| (name.to_string(), interval(n, variance)))
+                        .collect::<Value>(),
+                    "half_open": present(half_open),
+                    "open": present(open),
+                    "came_about": interval(self.connections.came_about, sampling.came_about),
+                    "one_way": interval(self.connections.one_way, sampling.one_way),
+                },
+            });
+        }
         if !self.ledger.source.is_empty() {
             json["ledger"]["source"] = list(&self.ledger.source);
         }

@@ -21,14 +21,16 @@ pub(super) const OPEN: &str = "application/openmetrics-text; version=1.0.0; char
 /// Services with names, and flows with ranks.
 const TOP: usize = 10;
 /// Tables that can be full; refusals of any other table count as `other`.
-const TABLES: [&str; 9] = [
+const TABLES: [&str; 11] = [
     "sizes",
     "sources_v4",
     "sources_v6",
     "connections",
+    "connections_unsampled",
     "known_sources",
     "subnet_counts",
     "p2p_pairs",
+    "p2p_pairs_evicted",
     "p2p_hosts",
     "machines",
 ];
@@ -71,7 +73,7 @@ impl Scrape<'_> {
         to.gauge("report_duration", about, "seconds", self.0.took.as_secs_f64());
         let about = "Source addresses seen for the first time";
         to.counter("new_sources", about, "", totals.new_sources);
-        self.saved(to)
+        self.saved(to);
     }
 
     fn saved(&self, to: &mut Families) {
@@ -80,7 +82,7 @@ impl Scrape<'_> {
         let about = "Periods that could not be written";
         to.counter("save_failures", about, "", saved.failed);
         let about = "The time of the last packet that is in a file; 0 if none is";
-        to.gauge("saved_until_timestamp", about, "seconds", saved.until_ns as f64 / 1e9)
+        to.gauge("saved_until_timestamp", about, "seconds", saved.until_ns as f64 / 1e9);
     }
 
     fn ledger(&self, to: &mut Families) {
@@ -103,7 +105,7 @@ impl Scrape<'_> {
         let about = "Those of them that there was no room for in the ring";
         to.counter("kernel_dropped_packets", about, "", of_source("kernel_dropped"));
         let unknown = by_table(&totals.dont_know, &UNSURE);
-        to.counters("dont_know", "Questions that a table could not answer", "table", unknown)
+        to.counters("dont_know", "Questions that a table could not answer", "table", unknown);
     }
 
     fn memory(&self, to: &mut Families) {
@@ -114,7 +116,7 @@ impl Scrape<'_> {
         to.gauges("memory", about, "bytes", "kind", kinds);
         let resident = self.0.now().resident.unwrap_or(0) as f64;
         let about = "Memory of the whole process in use; 0 if the system does not tell";
-        to.gauge("resident_memory", about, "bytes", resident)
+        to.gauge("resident_memory", about, "bytes", resident);
     }
 
     fn connections(&self, to: &mut Families) {
@@ -132,10 +134,13 @@ impl Scrape<'_> {
         to.gauge("half_open_connections_peak", about, "", counts.peak_half_open as f64);
         let about = "TCP connections whose handshake was seen and no end";
         to.gauge("open_connections", about, "", counts.open as f64);
+        let about = "New TCP connections of which one is followed: 1 if all are";
+        let one_in = 1u64 << counts.sampling.level;
+        to.gauge("connections_sampled_one_in", about, "", one_in as f64);
         let about = "TCP connections that came about";
         to.counter("connections_came_about", about, "", totals.came_about);
         let about = "The chance that a packet of a new connection is taken for another's";
-        to.gauge("stranger", about, "ratios", report.stranger_rate)
+        to.gauge("stranger", about, "ratios", report.stranger_rate);
     }
 
     fn alarms(&self, to: &mut Families) {
@@ -149,7 +154,7 @@ impl Scrape<'_> {
             of.filter(|alarm| alarm.closed.is_none()).count() as f64
         };
         let open = KINDS.map(|kind| (kind, holds(kind)));
-        to.gauges("alarms_open", "Alarms whose condition holds", "", "kind", open)
+        to.gauges("alarms_open", "Alarms whose condition holds", "", "kind", open);
     }
 
     fn top(&self, to: &mut Families) {
@@ -171,7 +176,7 @@ impl Scrape<'_> {
             .map(|(rank, entry): (u32, _)| (rank.to_string(), entry.amounts[0].most))
             .collect();
         let about = "Bytes of the heaviest flows by rank, at most; other is all else on the wire";
-        to.gauges("top_flow", about, "bytes", "rank", named(flows))
+        to.gauges("top_flow", about, "bytes", "rank", named(flows));
     }
 }
 

@@ -198,8 +198,10 @@ impl Screen {
             return;
         }
         self.line("");
+        let sampling = &counts.sampling;
+        let mark = if sampling.is_sampled() { "~ " } else { "" };
         let head = format!(
-            "CONNECTIONS  {}: {} half open (at most {}), {} open, {} don't know",
+            "CONNECTIONS  {mark}{}: {mark}{} half open (at most {mark}{}), {mark}{} open, {} don't know",
             whole(all),
             whole(counts.half_open),
             whole(counts.peak_half_open),
@@ -207,6 +209,17 @@ impl Screen {
             whole(counts.dont_know),
         );
         self.line(&self.bold(&head));
+        if let Some(since) = sampling.since {
+            let now = match sampling.level {
+                0 => "every new connection is followed now".to_owned(),
+                level => format!("1 in {} now", whole(1 << level)),
+            };
+            self.line(&format!(
+                "  sampled: 1 in {} since {}, {now}; ~ is an estimate, with its 99 % interval",
+                whole(1 << sampling.highest),
+                time::iso8601(since)
+            ));
+        }
         if counts.in_both > 0 {
             let both = whole(counts.in_both);
             self.line(
@@ -215,9 +228,16 @@ impl Screen {
                 )),
             );
         }
-        let states = OUTCOMES.iter().zip(counts.by_state).filter(|(_, times)| *times > 0);
-        let items: Vec<_> =
-            states.map(|(name, times)| format!("{name} {}", whole(times))).collect();
+        let states = OUTCOMES.iter().zip(counts.by_state).zip(sampling.by_state);
+        let states = states.filter(|((_, times), _)| *times > 0);
+        let items: Vec<_> = states
+            .map(|((name, times), variance)| match sampling.interval(times, variance) {
+                (least, most) if sampling.is_sampled() => {
+                    format!("{name} ~ {} [{}, {}]", whole(times), whole(least), whole(most))
+                }
+                _ => format!("{name} {}", whole(times)),
+            })
+            .collect();
         self.wrapped(&items);
     }
 

@@ -101,6 +101,49 @@ fn a_full_map_follows_a_share_and_estimates_the_whole() {
     assert!((estimate - 45_000.0).abs() < 6.0 * error + 500.0, "{estimate} +- {error}");
 }
 
+/// Runs a flood through a map of so many bytes.
+fn counted(bytes: u64, packets: &[Packet], seed: Seed) -> connections::Counts {
+    let mut monitor = Connections::new(connections::shape(bytes).unwrap(), seed, false).unwrap();
+    for batch in packets.chunks(512) {
+        let flows: Vec<_> =
+            batch.iter().map(|packet| packet.flow.undirected().digest(seed)).collect();
+        let _ = monitor.take(batch, &flows);
+    }
+    monitor.counts()
+}
+
+#[test]
+#[cfg_attr(not(feature = "slow-tests"), ignore = "slow: --features slow-tests")]
+fn intervals_of_sampled_counts_hold_as_often_as_they_say() {
+    const RUNS: u64 = 200;
+    let (mut held, mut all, mut levels) = (0, 0, [0; 17]);
+    for run in 0..RUNS {
+        let packets: Vec<_> = Generator::new(flood(40_000, 10), run).unwrap().collect();
+        let exact = counted(1 << 22, &packets, Seed(run.into()));
+        assert!(!exact.sampling.is_sampled());
+        let sampled = counted(1 << 13, &packets, Seed(run.into()));
+        let sampling = &sampled.sampling;
+        levels[sampling.highest as usize] += 1;
+        let mut check = |truth: u64, estimate: u64, variance: u64| {
+            let (least, most) = sampling.interval(estimate, variance);
+            all += 1;
+            held += u64::from(least <= truth && truth <= most);
+        };
+        for (outcome, &truth) in exact.by_state.iter().enumerate() {
+            if truth > 0 {
+                check(truth, sampled.by_state[outcome], sampling.by_state[outcome]);
+            }
+        }
+        check(exact.came_about, sampled.came_about, sampling.came_about);
+        let present = sampling.present_variance(sampled.half_open);
+        check(exact.half_open, sampled.half_open, present);
+    }
+    let share = held as f64 / all as f64;
+    println!("{held} of {all} intervals hold, {share:.4}; levels {levels:?}");
+    assert!(all > 6 * RUNS && levels[0] == 0, "{all} {levels:?}");
+    assert!(share >= 0.98, "{share}");
+}
+
 #[test]
 fn a_map_that_is_forced_to_be_full_counts_nothing_that_it_refused() {
     let mut monitor = monitor();
@@ -123,8 +166,8 @@ fn a_map_that_is_forced_to_be_full_counts_nothing_that_it_refused() {
 
 #[test]
 fn threads_change_no_connection() {
-    let answer = |threads| {
-        let settings = Settings { threads, audit: true, ..Settings::new(Seed(1)) };
+    let answer = |threads, memory| {
+        let settings = Settings { threads, memory, audit: true, ..Settings::new(Seed(1)) };
         let mut engine = Engine::new(settings, Filter::default(), Decoder::default()).unwrap();
         engine.start();
         for packet in Generator::new(flood(40_000, 10), 8).unwrap() {
@@ -132,10 +175,14 @@ fn threads_change_no_connection() {
         }
         engine.finish().0.to_json()
     };
-    let one = answer(1);
-    assert!(one["connections"]["by_state"]["SF"].as_u64().unwrap() > 100);
-    assert_eq!(one["audit"]["connections"]["violations"], 0);
-    assert_eq!(one, answer(4));
+    // With room for all, and while sampling.
+    for (memory, sampled) in [(16 << 20, false), (256 << 10, true)] {
+        let one = answer(1, memory);
+        assert!(one["connections"]["by_state"]["SF"].as_u64().unwrap() > 100);
+        assert_eq!(one["audit"]["connections"]["violations"], 0);
+        assert_eq!(one["connections"]["sampling"].is_object(), sampled);
+        assert_eq!(one, answer(4, memory));
+    }
 }
 
 /// Outcomes and how often each, of one five-tuple.

@@ -194,8 +194,11 @@ function show(all) {
   text($("t-memory"), bytes(report.memory.allocated));
   const resident = all.process.resident_bytes;
   text($("t-budget"), `fixed${resident ? `; process ${bytes(resident)}` : ""}`);
-  text($("t-half"), whole(tcp.half_open));
-  text($("t-peak"), `${whole(tcp.peak_half_open)} at the most`);
+  // A sampled count is an estimate.
+  const about = tcp.sampling ? "~ " : "";
+  text($("t-half"), about + whole(tcp.half_open));
+  text($("t-peak"), tcp.sampling ? `sampled: 1 in ${whole(tcp.sampling.one_in_most)}`
+    : `${whole(tcp.peak_half_open)} at the most`);
   text($("t-open"), whole(tcp.open));
   text($("t-came"), `${whole(tcp.came_about)} came about`);
   text($("t-new"), whole(report.new_sources_total));
@@ -229,7 +232,7 @@ function show(all) {
 
   const states = Object.keys(tcp.by_state).filter((name) => tcp.by_state[name] > 0);
   rows($("states"), states.map((name) => [
-    name, MEANINGS[name] || "", { n: whole(tcp.present_by_state[name]) }, { n: whole(tcp.by_state[name]) }]));
+    name, MEANINGS[name] || "", { n: about + whole(tcp.present_by_state[name]) }, { n: about + whole(tcp.by_state[name]) }]));
   const odds = tcp.stranger_rate > 0 ? `one in ${whole(1 / tcp.stranger_rate)}` : "none";
   text($("stranger"), `${whole(tcp.dont_know)} could not be told apart. The chance that a new connection is taken for another: ${odds}.`);
   rows($("sources"), report.new_sources.slice(0, 20).map((one) => [one.subnet, { n: whole(one.count) }]));

@@ -151,6 +151,30 @@ impl Sampling {
         self.highest > 0
     }
 
+    /// The interval that holds the true number in 99 of 100 cases, given an estimate and its variance.
+    ///
+    /// With `k` the highest level, a flow that counts `2^k` times adds `2^k * (2^k - 1)` to the variance:
+    /// so many sampled flows are in the estimate. Their number is a Poisson variable at the most, whose
+    /// exact interval (Garwood) is computed by Wilson and Hilferty's cube root. The part of a count from
+    /// before sampling has no error.
+    pub fn interval(&self, estimate: u64, variance: u64) -> (u64, u64) {
+        const Z: f64 = 2.576;
+        if !self.is_sampled() {
+            return (estimate, estimate);
+        }
+        let scale = f64::from(1u32 << self.highest);
+        let flows = variance as f64 / (scale * (scale - 1.0));
+        let exact = estimate as f64 - flows * scale;
+        let end = |flows: f64, z: f64| {
+            let root = 1.0 - 1.0 / (9.0 * flows) + z / (3.0 * flows.sqrt());
+            flows * root.max(0.0).powi(3)
+        };
+        let least = if flows > 0.0 { end(flows, -Z) } else { 0.0 };
+        let most = end(flows + 1.0, Z);
+        let whole = |flows: f64| (exact + flows * scale).max(0.0);
+        (whole(least).floor() as u64, whole(most).ceil() as u64)
+    }
+
     /// The variance of a number of connections that are there now, of which `scaled` is the estimate.
     pub fn present_variance(&self, scaled: u64) -> u64 {
         scaled.saturating_mul((1 << self.weight) - 1)

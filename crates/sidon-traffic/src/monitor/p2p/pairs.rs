@@ -260,7 +260,7 @@ impl Pairs {
                 digests.clear();
                 digests.extend(keys.iter().map(|key| key.digest(*seed)));
                 partners.at(if keys.is_empty() { 0 } else { time(0) });
-                batch.partners = Some(partners);
+                batch.partners = crowded.then_some(partners);
                 map.take(digests, time, &mut batch);
             }
             Map::Exact(map) => {

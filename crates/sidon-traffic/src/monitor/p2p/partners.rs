@@ -1,8 +1,8 @@
 //! A bound on the pairs of one host: new pairs of a host that has enough of them are left out.
 //!
 //! The evidence about a host counts up to some hundred different partners. The victim of a flood has
-//! a new partner in every packet, and its pairs would take the room of all others. So a host may
-//! begin [`MOST`] pairs a minute. Counts of hosts are the smaller of two counters, each shared with
+//! a new partner in every packet, and its pairs would take the room of all others. So while the map
+//! is crowded, a host may begin [`MOST`] pairs a minute. Counts of hosts are the smaller of two counters, each shared with
 //! one host in 512 ([`count::Min`](sidon::count::Min) in its simplest form).
 
 use crate::FlowKey;
