@@ -2,7 +2,8 @@
 //!
 //! The sections: `machine` is what the memory can do, `hash` what hashing a key costs, `member`
 //! every set of ours beside the sets of others, `zone` small exact sets beside a table and a
-//! filter, `count` our counts beside those of others, `state` every map from flows to states.
+//! filter, `count` our counts beside those of others, `refused` insertions into full structures,
+//! `state` every map from flows to states.
 //! `engine`, fifty million packets through all monitors, and `top`, the heaviest of as many, run
 //! only when they are named. Times are medians over interleaved rounds, with the fastest and slowest
 //! round beside them. Built as a user builds: no target CPU is named, so instructions beyond the
@@ -21,6 +22,7 @@ mod maps;
 mod member;
 mod ours;
 mod peers;
+mod refused;
 mod report;
 mod state;
 mod stats;
@@ -38,6 +40,7 @@ use std::process::ExitCode;
 
 const HASH_ROUNDS: usize = 15;
 const MACHINE_ROUNDS: usize = 5;
+const REFUSED_ROUNDS: usize = 5;
 
 fn main() -> Result<ExitCode> {
     let args = Args::parse();
@@ -70,6 +73,11 @@ fn main() -> Result<ExitCode> {
     counters.retain(|entry| args.wants("count", entry.name));
     if !counters.is_empty() {
         rows.extend(count::run(&counters, &args, &mut notes)?);
+    }
+    if refused::NAMES.iter().any(|name| args.wants("refused", name)) {
+        rows.extend(refused::run(20_000, rounds(REFUSED_ROUNDS), |name| {
+            args.wants("refused", name)
+        })?);
     }
     if args.names("engine") {
         rows.extend(engine::run(args.quick, &mut notes)?);

@@ -24,8 +24,6 @@ mod ways;
 pub(crate) use cut::Cut;
 pub(crate) use each::{Each, each_key_of_any};
 pub(crate) use moves::Budget;
-#[cfg(test)]
-pub(crate) use moves::{EARNED, SAVED};
 pub use moves::{Moved, Moves};
 pub(crate) use ways::Ways;
 

@@ -35,6 +35,12 @@ impl Moves {
     /// The most buckets that a search may look at.
     pub const SEARCH_MOST: u32 = 4096;
 
+    /// The most buckets whose cells searches follow over this many operations, whatever the keys and
+    /// however full the table is ([`Moved::looked`]).
+    pub fn work_most(self, operations: u64) -> u64 {
+        EARNED.saturating_mul(operations).saturating_add(Budget::new(self).most)
+    }
+
     pub(crate) fn check(self) -> Result<(), Infeasible> {
         match self {
             Moves::Never | Moves::First => Ok(()),
@@ -79,9 +85,9 @@ pub struct Moved {
 }
 
 /// Tokens that a cell earns when it is taken or freed.
-pub(crate) const EARNED: u64 = 4;
+const EARNED: u64 = 4;
 /// Searches that a budget saves for, each of as many buckets as the shape allows.
-pub(crate) const SAVED: u64 = 64;
+const SAVED: u64 = 64;
 
 /// The buckets that searches may still follow.
 #[derive(Debug, Clone, Copy)]
@@ -103,7 +109,7 @@ impl Budget {
         Budget { tokens: most, most, paid: 0 }
     }
 
-    /// The tokens after so many changes of the table.
+    /// The tokens after this number of changes of the table.
     #[inline(always)]
     fn at(&self, changes: u64) -> u64 {
         let earned = EARNED.saturating_mul(changes - self.paid);

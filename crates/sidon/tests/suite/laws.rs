@@ -10,7 +10,7 @@ use sidon::{
     },
     ops::{Contains, Insert, Merge, Remove},
 };
-use sidon_kit::{Multiset, Rng};
+use sidon_kit::{Keys, Multiset, Rng};
 
 /// A structure under test. `remove` is `None` for those that keys cannot leave.
 trait Subject: Insert<u64> + Contains<u64> + Merge + Image {
@@ -653,5 +653,38 @@ fn shapes_that_cannot_be_are_refused_before_any_memory_is_taken() {
     }
     for (lines, hashes) in [(0, 3), (10, 0), (10, 17), (u64::MAX, 3), (1 << 57, 8)] {
         assert!(Blocked::new(blocked::Shape { lines, hashes }, Seed(1)).is_err());
+    }
+}
+
+/// Work is bounded: over any number of operations searches follow at most
+/// [`Moves::work_most`](sidon::member::Moves::work_most) buckets, and none while nothing changes.
+#[test]
+fn a_full_filter_refuses_without_searching() {
+    for limit in [16, 64, 500] {
+        let moves = sidon::member::Moves::Search(limit);
+        let target = sidon::plan::Target { keys: 5_000, false_positives: 0.001 };
+        let planned = sidon::plan::dleft_fast(target).unwrap();
+        let mut filter = DLeft::new(dleft::Shape { moves, ..planned }, Seed(1)).unwrap();
+        let mut keys = Keys::seeded(u64::from(limit));
+        let mut offered = 0;
+        for _ in 0..20 {
+            let more: Vec<_> = keys.by_ref().take(5_000).collect();
+            filter.insert_batch(&more, &mut |_, _| {});
+            offered += 5_000;
+            assert!(filter.moved().looked <= moves.work_most(offered), "{:?}", filter.moved());
+        }
+        let (before, stored) = (filter.moved(), filter.stored());
+        let more: Vec<_> = keys.by_ref().take(100_000).collect();
+        filter.insert_batch(&more, &mut |_, _| {});
+        let accepted = filter.stored() - stored;
+        assert!(accepted < 1_000, "{accepted}");
+        let spent = filter.moved().looked - before.looked;
+        assert!(spent <= 4 * accepted + u64::from(limit), "{spent} buckets for {accepted} keys");
+        // Room returns, and with it the search.
+        let resolved = filter.moved().resolved;
+        let gone: Vec<_> = Keys::seeded(u64::from(limit)).take(1_000).collect();
+        filter.remove_batch(&gone, &mut |_, _| {});
+        filter.insert_batch(&more, &mut |_, _| {});
+        assert!(filter.moved().resolved > resolved);
     }
 }

@@ -93,6 +93,13 @@ impl DLeft {
         Err(Refused::Full { stored: self.table.occupied, cells: self.shape.all_cells() })
     }
 
+    /// The refusal of a key without a free cell, if neither a search nor growth can make room now.
+    fn full(&self) -> Option<Refused> {
+        let grows = self.shape.grows && self.shape.growths > 0;
+        let full = Refused::Full { stored: self.table.occupied, cells: self.shape.all_cells() };
+        (!grows && !self.table.may_search()).then_some(full)
+    }
+
     pub(super) fn remove_digest(&mut self, digest: Digest) -> Result<(), Refused> {
         let left = with_shape!(self.shape, |layout, D| {
             let images = self.table.images_of::<D>(self.table.fingerprint_of(digest));
@@ -317,45 +324,54 @@ impl Act for Enter<'_> {
         mut first: usize,
         mut images: &[[u64; D]],
     ) {
-        while let Some((entered, why)) = self.enter(isa, layout, images) {
+        while let Some((stopped, why)) = self.enter(isa, layout, first, images) {
             let why = match why {
                 Entered::Overflow(ceiling) => Err(Refused::Overflow { ceiling }),
                 // Cells move or the table grows: all that is known of it is learned anew.
-                _ => self.filter.insert_by_moving(images[entered][0]),
+                _ => self.filter.insert_by_moving(images[stopped][0]),
             };
             if let Err(why) = why {
-                (self.refused)(first + entered, why);
+                (self.refused)(first + stopped, why);
             }
-            (first, images) = (first + entered + 1, &images[entered + 1..]);
+            (first, images) = (first + stopped + 1, &images[stopped + 1..]);
         }
     }
 }
 
 impl Enter<'_> {
-    /// Inserts keys up to the first that does not simply enter, and says which and why.
+    /// Inserts keys up to the first that needs a search or overflows, and says which and why. While no
+    /// search can make room, keys without a free cell are refused on the way.
     #[inline(always)]
     fn enter<const D: usize, I: Isa, L: Layout>(
         &mut self,
         isa: I,
         layout: L,
+        first: usize,
         images: &[[u64; D]],
     ) -> Option<(usize, Entered)> {
+        let mut full = self.filter.full();
         let table = &mut self.filter.table;
         let (look, bytes) = (Look { isa, layout, cut: table.cut() }, table.memory.bytes_mut());
-        let (mut again, mut stopped) = (0, None);
+        let (mut again, mut refused, mut stopped) = (0, 0, None);
         for (i, images) in images.iter().enumerate() {
-            match look.insert(bytes, images) {
-                Entered::New => {}
-                Entered::Again => again += 1,
-                why => {
+            match (look.insert(bytes, images), full) {
+                // A cell that is taken pays for a search.
+                (Entered::New, _) => full = None,
+                (Entered::Again, _) => again += 1,
+                (Entered::Full, Some(why)) => {
+                    refused += 1;
+                    (self.refused)(first + i, why);
+                }
+                (why, _) => {
                     stopped = Some((i, why));
                     break;
                 }
             }
         }
-        let entered = stopped.as_ref().map_or(images.len(), |&(i, _)| i) as u64;
+        let entered = stopped.as_ref().map_or(images.len(), |&(i, _)| i) as u64 - refused;
         table.occupied += entered - again;
         table.changes += entered - again;
+        table.moved.needed += refused;
         self.filter.stored += entered;
         stopped
     }

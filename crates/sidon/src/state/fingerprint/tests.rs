@@ -551,8 +551,7 @@ fn a_full_table_stops_searching_and_resumes_when_cells_free_up() {
         refused
     };
     let work = |map: &Fingerprint| map.moved().looked;
-    let bound =
-        |operations: u64| crate::left::EARNED * operations + crate::left::SAVED * u64::from(limit);
+    let bound = |operations: u64| shape.moves.work_most(operations);
     let cells = shape.all_cells();
     insert(&mut map, 0..2 * cells);
     assert!(work(&map) <= bound(2 * cells), "{}", work(&map));

@@ -1,0 +1,106 @@
+//! Insertions that a full structure refuses, beside those that it accepts.
+//!
+//! A structure is filled with as many keys as it was planned for, which is timed as `insert`. Then keys
+//! follow until it is full, and `insert_refused` times a million more. Tables get new keys; filters of
+//! counters get their members again and again, until the counters are at their ceilings.
+
+use crate::{
+    clock::ns_each,
+    filter::{CHUNK, SEED, Tuple},
+    report::{Row, Size},
+    stats::Summary,
+};
+use anyhow::{Result, bail, ensure};
+use sidon::{
+    member::{Backyard, Counting, DLeft, Variable},
+    ops::{Insert, Next},
+    plan::{self, States, Target},
+    state::Fingerprint,
+};
+use sidon_kit::FiveTuples;
+use std::collections::BTreeMap;
+
+pub(crate) const NAMES: [&str; 6] =
+    ["dleft", "dleft_smallest", "backyard", "counting", "variable", "fingerprint"];
+
+/// Insertions that are timed when all is full.
+const TIMED: usize = 1_000_000;
+
+/// Inserts a batch, and gives the number of refused keys.
+type Enter = Box<dyn FnMut(&[Tuple]) -> usize>;
+
+fn set<F: Insert<Tuple> + 'static>(mut filter: F) -> Enter {
+    Box::new(move |keys| {
+        let mut refused = 0;
+        filter.insert_batch(keys, &mut |_, _| refused += 1);
+        refused
+    })
+}
+
+/// A structure for so many keys, and whether it gets its members again.
+fn build(name: &str, keys: u64) -> Result<(Enter, bool)> {
+    let target = Target { keys, false_positives: 0.001 };
+    Ok(match name {
+        "dleft" => (set(DLeft::new(plan::dleft_fast(target)?, SEED)?), false),
+        "dleft_smallest" => (set(DLeft::new(plan::dleft_smallest(target)?, SEED)?), false),
+        "backyard" => (set(Backyard::new(plan::backyard(target)?, SEED)?), false),
+        "counting" => (set(Counting::new(plan::counting_in_lines(target)?, SEED)?), true),
+        "variable" => (set(Variable::new(plan::variable(target)?, SEED)?), true),
+        "fingerprint" => {
+            let states = States { flows: keys, states: 16, error: 1e-6 };
+            let mut map = Fingerprint::new(plan::fingerprint_fast(states)?, SEED)?;
+            let enter = move |keys: &[Tuple]| {
+                let mut refused = 0;
+                map.apply_batch(keys, &mut |_| Next::Insert(1), &mut |_, _| refused += 1);
+                refused
+            };
+            (Box::new(enter), false)
+        }
+        name => bail!("no structure {name}"),
+    })
+}
+
+/// The rows of the wanted structures.
+pub(crate) fn run(keys: u64, rounds: usize, wanted: impl Fn(&str) -> bool) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for name in NAMES.into_iter().filter(|name| wanted(name)) {
+        let mut times = [Vec::new(), Vec::new()];
+        for round in 0..rounds {
+            let mut stream = FiveTuples::seeded(round as u64);
+            let mut draw = |n: usize| -> Vec<Tuple> { stream.by_ref().take(n).collect() };
+            let (mut enter, again) = build(name, keys)?;
+            let members = draw(keys as usize);
+            let mut all = |keys: &[Tuple]| -> usize { keys.chunks(CHUNK).map(&mut enter).sum() };
+            times[0].push(ns_each(members.len(), || {
+                all(&members);
+            }));
+            // A ceiling of a counter is at most 255.
+            let fill = if again { members.repeat(2) } else { draw(8 * members.len()) };
+            for _ in 0..if again { 128 } else { 1 } {
+                all(&fill);
+            }
+            // As many keys as were inserted, so that both sets of keys are in the same cache.
+            let last = if again { members.clone() } else { draw(members.len()) };
+            let times_each = TIMED / last.len();
+            let (mut refused, timed) = (0, times_each * last.len());
+            let ns = ns_each(timed, || refused = (0..times_each).map(|_| all(&last)).sum());
+            times[1].push(ns);
+            ensure!(refused > timed / 10 * 9, "{name} is not full: {refused} of {timed} refused");
+        }
+        rows.extend(["insert", "insert_refused"].into_iter().zip(&times).map(|(op, times)| Row {
+            section: "refused",
+            structure: name.to_owned(),
+            ours: true,
+            removes: true,
+            op,
+            size: Size::Keys(keys),
+            ns: Summary::of(times),
+            bits_per_key: None,
+            fpr: None,
+            lost: None,
+            overestimate: None,
+            ratio: BTreeMap::new(),
+        }));
+    }
+    Ok(rows)
+}
