@@ -1,8 +1,8 @@
-//! Exact twins beside every monitor: what they promise, and whether they keep it.
+//! Exact references beside every monitor, to check the bounds that the monitors promise.
 //!
-//! A twin is a hash map that grows with the traffic; it is for finding out, not for running. After
-//! the last packet every key it knows is looked up in the monitor, and a bound that does not hold
-//! is a violation. There are none: that is the promise.
+//! A twin is a hash map of all keys. It grows with the traffic, so it is for tests and not for
+//! production. After the last packet the audit looks up every key of the twin in the monitor. A
+//! bound that excludes the true count is a violation. The promise is: no violations.
 
 use crate::{
     FlowKey,
@@ -32,22 +32,22 @@ pub struct Twin {
     false_new: u64,
 }
 
-/// What an audit of one table found.
+/// The result of an audit of one table.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Finding {
     /// Keys that occurred.
     pub keys: u64,
     /// Keys whose bounds exclude the truth, or whose certain answer is wrong.
     pub violations: u64,
-    /// Keys that the table calls exact.
+    /// Keys whose bounds are exact in the table.
     pub exact: u64,
     /// Keys that have an entry in the table.
     pub listed: u64,
-    /// By how much the first amount of a key may be too high, on average over all keys.
+    /// How far the upper bound of a key's first amount exceeds the truth, on average over all keys.
     pub mean_excess: f64,
 }
 
-/// What an audit of everything found.
+/// The result of an audit of all tables.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Audit {
     /// Flows.
@@ -56,42 +56,43 @@ pub struct Audit {
     pub hosts: Finding,
     /// Ports.
     pub ports: Finding,
-    /// Source addresses: violations are those called new that were not, or not new that were.
+    /// Source addresses. Violations are old addresses reported as new, and new ones reported as
+    /// old.
     pub sources: Finding,
-    /// Connections: violations are answers that were wrong though no other flow has the same
-    /// fingerprint, or gone too soon; exact are those that have theirs for themselves.
+    /// Connections. A violation is a wrong answer, or a flow that expired too early, though no
+    /// other flow has its fingerprint. `exact` counts flows whose fingerprint no earlier flow has.
     pub connections: Finding,
-    /// What the states of connections were answered.
+    /// Answers about the states of connections.
     pub states: States,
-    /// Hosts that are like peers.
+    /// P2P-like hosts.
     pub p2p: Peers,
 }
 
-/// Hosts that the monitor lists, beside those that it would with exact maps. Scores are estimates,
-/// and none of this is a violation.
+/// P2P-like hosts that the monitor lists, compared with those that exact maps list. Scores are
+/// estimates, so a difference is not a violation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Peers {
     /// Hosts that exact maps list.
     pub exact: u64,
-    /// Of those, the ones that the monitor does not.
+    /// Hosts that exact maps list and the monitor does not.
     pub missing: u64,
-    /// Hosts that the monitor alone lists.
+    /// Hosts that the monitor lists and exact maps do not.
     pub extra: u64,
 }
 
-/// Answers about the states of connections, before every packet.
+/// Answers about the state of a connection, one before every packet.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct States {
-    /// How many answers there were.
+    /// The number of answers.
     pub answers: u64,
-    /// Those that were `DontKnow`.
+    /// Answers `DontKnow`.
     pub dont_knows: u64,
-    /// Those that were wrong because two flows share a fingerprint.
+    /// Answers that were wrong because two flows share a fingerprint.
     pub mistaken: u64,
 }
 
 impl Audit {
-    /// All violations.
+    /// The number of violations in all parts.
     pub fn violations(&self) -> u64 {
         self.parts().iter().map(|(_, finding)| finding.violations).sum()
     }
@@ -107,7 +108,7 @@ impl Audit {
         ]
     }
 
-    /// Both together: of shards that share no key.
+    /// The sum of the audits of two shards, which have no key in common.
     pub fn with(self, other: &Audit) -> Audit {
         Audit {
             flows: self.flows.with(other.flows),
@@ -118,7 +119,7 @@ impl Audit {
         }
     }
 
-    /// The same with what the twin of the connections found.
+    /// Adds the findings of the connections' twin.
     pub fn and_connections(self, twin: Option<&connections::Twin>) -> Audit {
         let Some(twin) = twin else { return self };
         let connections = Finding {
@@ -134,7 +135,7 @@ impl Audit {
 }
 
 impl Audit {
-    /// The same with how the hosts that were listed differ from those of exact maps.
+    /// Adds the comparison of the listed P2P-like hosts with those that exact maps list.
     pub fn and_p2p(self, listed: &[Suspect], twin: Option<&P2p<p2p::All>>) -> Audit {
         let Some(twin) = twin else { return self };
         let hosts = |suspects: &[Suspect]| -> HashSet<IpAddr> {
@@ -162,7 +163,7 @@ impl Finding {
 }
 
 impl Twin {
-    /// Counts what a lane picks out of a batch.
+    /// Counts the keys of a shard's part of a batch.
     pub fn add(&mut self, lane: &Lane, columns: &Columns) {
         let Columns { flows, hosts, ports, amounts, .. } = columns;
         add(&mut self.flows, &lane.flows, flows, amounts);
@@ -170,13 +171,13 @@ impl Twin {
         add(&mut self.ports, &lane.ports, ports, amounts);
     }
 
-    /// Takes in an address that was known before the first packet.
+    /// Adds an address that was known before the first packet.
     pub fn learn(&mut self, address: IpAddr) {
         self.sources.insert(address);
     }
 
-    /// Compares what the monitor said of a source with the truth. `None` is no answer, and no
-    /// address that the monitor refused counts as seen.
+    /// Compares the monitor's answer about a source with the truth. `None` means that the monitor
+    /// refused the address. The twin then does not count it as seen.
     pub fn source(&mut self, address: IpAddr, said_new: Option<bool>) {
         let unspecified = IpAddr::V6(std::net::Ipv6Addr::UNSPECIFIED);
         let Some(said_new) = said_new.filter(|_| address != unspecified) else { return };
@@ -185,7 +186,7 @@ impl Twin {
         self.false_new += u64::from(!new && said_new);
     }
 
-    /// Looks every key up.
+    /// Looks up every key of the twin in the monitor's tables.
     pub fn audit(&self, sizes: &Sizes, sources: &Sources) -> Audit {
         let unknown = self.sources.iter().filter(|address| !sources.contains(**address)).count();
         let known = self.sources.len() as u64;

@@ -1,13 +1,13 @@
-//! Packets on their way to the monitors, each sorted to the shards that own its keys.
+//! Batches of packets, with the keys of each packet sorted by the shard that owns them.
 //!
 //! ```text
-//! packet -> flow key  -> digest -> | lane 0 | lane 1 | ... | lane 7 |     by the digest's upper bits
+//! packet -> flow key  -> digest -> | lane 0 | lane 1 | ... | lane 7 |     by bits of the digest
 //!        -> two hosts -> digests ->
 //!        -> port      -> digest  ->
 //! ```
-//! A batch is filled by one thread and read by the owners of its lanes. Keys and amounts lie side by
-//! side in columns that all lanes share; a lane picks its own out of them. Columns and lanes are made
-//! once, as long as they can get: nothing is allocated per packet.
+//! One thread fills a batch, and the owners of the shards read it. All shards share the columns of
+//! keys and amounts; a `Lane` lists the entries of one shard. Columns and lanes are allocated once,
+//! at their full length, so that no packet needs an allocation.
 
 use crate::{
     FlowKey, Packet,
@@ -25,19 +25,18 @@ use std::net::IpAddr;
 /// Packets in a batch.
 pub const PACKETS: usize = 512;
 
-/// What one shard is given: what it is to pick out of the batch's columns, in the order of the
-/// packets.
+/// The input of one shard: the positions of its keys in the batch's columns, in packet order.
 #[derive(Debug)]
 pub struct Lane {
-    /// Flows of this shard.
+    /// Undirected flows of this shard.
     pub flows: Vec<Pick>,
     /// Hosts of this shard.
     pub hosts: Vec<Pick>,
     /// Ports of this shard.
     pub ports: Vec<Pick>,
-    /// Packets whose source addresses are of this shard.
+    /// Packets whose source addresses belong to this shard.
     pub sources: Vec<u16>,
-    /// Addresses that are not new from here on.
+    /// Source addresses to add as known: packets do not report them as new.
     pub known: Vec<IpAddr>,
 }
 
@@ -53,23 +52,23 @@ impl Lane {
     }
 }
 
-/// Some packets, and what each shard is to do with them.
+/// A batch of packets, and the input of each shard.
 #[derive(Debug)]
 pub struct Batch {
-    /// The packets, in the order in which they came, no more than [`PACKETS`].
+    /// The packets in order of arrival, at most [`PACKETS`].
     pub packets: Vec<Packet>,
-    /// The digests of their undirected flows under the engine's seed, once sorted.
+    /// The digests of the packets' undirected flows under the engine's seed, once sorted.
     pub flows: Vec<Digest>,
-    /// What the lanes pick from, once sorted.
+    /// The keys and amounts that the lanes refer to, once sorted.
     pub columns: Columns,
-    /// One for each shard.
+    /// The input of each shard.
     pub lanes: Vec<Lane>,
-    /// What each packet stands for, bytes and packets, if one of them stands for more than itself.
+    /// Bytes and packets that each packet counts for. Empty if every packet has its own weight.
     weights: Vec<[u64; 2]>,
 }
 
-/// The keys of the packets and what they count for, [`PACKETS`] of each: of fewer packets, the last
-/// mean nothing.
+/// The keys of the packets and their amounts. Each column has [`PACKETS`] entries; entries after
+/// the last packet have no meaning.
 #[derive(Debug)]
 pub struct Columns {
     /// Undirected flows.
@@ -78,18 +77,18 @@ pub struct Columns {
     pub hosts: Vec<[Host; 2]>,
     /// The digests of the sources.
     pub sources: Vec<Digest>,
-    /// Ports; anything where there is none.
+    /// Ports. The entry of a packet without a port has no meaning.
     pub ports: Vec<Port>,
     /// Bytes and packets.
     pub amounts: Vec<[u64; 2]>,
 }
 
-/// What a packet counts for: bytes and packets.
+/// The weight of a packet: the bytes and packets that it counts for.
 trait Weigh {
     fn weigh(&self, index: usize, packet: &Packet) -> [u64; 2];
 }
 
-/// Every packet for itself.
+/// The ordinary weight: the packet's own bytes, and one packet.
 struct Itself;
 
 impl Weigh for Itself {
@@ -125,26 +124,26 @@ impl Batch {
         }
     }
 
-    /// Whether it holds as many packets as it can.
+    /// Whether the batch has no free position.
     #[inline]
     pub fn is_full(&self) -> bool {
         self.packets.len() >= PACKETS
     }
 
-    /// Adds a packet that stands for so many bytes and packets.
+    /// Adds a packet that counts for `amounts`: bytes and packets.
     pub fn push_weighted(&mut self, packet: &Packet, amounts: [u64; 2]) {
         self.even_out();
         self.packets.push(*packet);
         self.weights.push(amounts);
     }
 
-    /// Packets without a weight have their own.
+    /// Gives each packet without a weight its own bytes and a count of one.
     fn even_out(&mut self) {
         let without = &self.packets[self.weights.len()..];
         self.weights.extend(without.iter().map(|packet| Itself.weigh(0, packet)));
     }
 
-    /// Takes all packets out.
+    /// Removes all packets.
     pub fn clear(&mut self) {
         self.packets.clear();
         self.weights.clear();
@@ -157,7 +156,7 @@ impl Batch {
         }
     }
 
-    /// Hashes the keys of all packets, and sorts them to the lanes.
+    /// Hashes the keys of all packets, and adds them to the lanes of their shards.
     pub fn sort(&mut self, seed: Seed) {
         if self.weights.is_empty() {
             return self.sort_by(seed, Itself);
@@ -194,7 +193,7 @@ impl Default for Batch {
     }
 }
 
-/// The loop over the packets of a batch. All columns are of one length.
+/// The loop over the packets of a batch. All columns have the same length.
 struct Sort<'a, W> {
     seed: Seed,
     weights: W,
@@ -217,8 +216,8 @@ impl<W: Weigh> Kernel for Sort<'_, W> {
         for (index, packet) in packets.iter().enumerate() {
             let at = index as u32;
             let hashed = if packet.flow.is_v4() {
-                // What is hashed and kept is made in registers: bytes that were just written one way
-                // and are read another way are waited for.
+                // Builds the keys in registers. Reading bytes just after a store of another width
+                // would stall the processor.
                 let number = packet.flow.v4_number();
                 let (flow, ends) = (flow::v4_undirected(number), flow::v4_ends(number));
                 self.keys[index] = FlowKey::from_v4_number(flow);
@@ -236,7 +235,7 @@ impl<W: Weigh> Kernel for Sort<'_, W> {
             self.sources[index] = by_source;
             let pick = Pick { digest: by_source, key: 2 * at, amounts: at };
             lanes[shard(by_source)].hosts.push(pick);
-            // Who speaks to itself is one host.
+            // If source and destination are the same host, the packet counts once.
             if by_source != by_destination || self.hosts[index][0] != self.hosts[index][1] {
                 let pick = Pick { digest: by_destination, key: 2 * at + 1, amounts: at };
                 lanes[shard(by_destination)].hosts.push(pick);
@@ -250,7 +249,7 @@ impl<W: Weigh> Kernel for Sort<'_, W> {
 
             let amounts = weights.weigh(index, packet);
             self.amounts[index] = amounts;
-            // A packet that must have been, and that nobody counted, shows no source.
+            // A packet that a flow record only implies has no amounts, and adds no source.
             if amounts != [0, 0] {
                 lanes[shard(subnet)].sources.push(index as u16);
             }
@@ -258,11 +257,11 @@ impl<W: Weigh> Kernel for Sort<'_, W> {
     }
 }
 
-/// The digests of what a packet names.
+/// The digests of the keys of a packet.
 struct Hashed {
     flow: Digest,
     ends: [Digest; 2],
-    /// Of the source's subnet.
+    /// The digest of the source's subnet.
     subnet: Digest,
 }
 
@@ -283,7 +282,7 @@ pub fn shard(digest: Digest) -> usize {
     (digest.0 >> 24) as usize % SHARDS
 }
 
-/// The subnet of a host as a key, a /24 or a /64: all of its addresses have one owner.
+/// The subnet of a host as a key, a /24 or a /64. One shard owns all addresses of a subnet.
 #[inline(always)]
 pub fn subnet(host: &Host) -> [u8; 9] {
     let [version, a, b, c, rest @ ..] = *host;

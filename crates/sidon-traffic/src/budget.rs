@@ -1,8 +1,8 @@
-//! How a fixed amount of memory is divided among the monitors.
+//! Division of a fixed amount of memory among the monitors.
 //!
-//! All of it is allocated before the first packet and none after. Every table is split into
-//! [`SHARDS`] of equal size by the digest of its keys, whatever the number of threads: a shard has
-//! one owner at a time, and answers do not depend on how many owners there are.
+//! All of the memory is allocated before the first packet and none after. Every table is split into
+//! [`SHARDS`] parts of equal size by the digest of its keys. A shard has one owner thread at a
+//! time, and answers do not depend on the number of threads.
 
 use crate::{
     FlowKey,
@@ -19,13 +19,13 @@ use sidon::{
     zone::subnets,
 };
 
-/// Parts of every table.
+/// The number of parts of every table.
 pub const SHARDS: usize = 8;
 
-/// The least memory that a division makes sense for.
+/// The smallest memory that can be divided among all tables.
 pub const LEAST: u64 = 256 << 10;
 
-/// Shares of the memory, of [`WHOLE`].
+/// Shares of the memory, in parts of [`WHOLE`].
 const FLOWS: u64 = 36;
 const HOSTS: u64 = 14;
 const PORTS: u64 = 2;
@@ -35,12 +35,12 @@ const CONNECTIONS: u64 = 20;
 const P2P: u64 = 5;
 const ALARMS: u64 = 3;
 const WHOLE: u64 = 100;
-/// What each machine of a user takes of the flows.
+/// The share of each user-defined machine, subtracted from that of the flows.
 const MACHINE: u64 = 4;
-/// The most machines.
+/// The largest number of machines.
 pub const MACHINES_MOST: usize = 4;
 
-/// The shapes of one shard's tables, and of those that are whole.
+/// The shapes of the tables of one shard, and of the tables that are not sharded.
 #[derive(Debug, Clone, Copy)]
 pub struct Budget {
     /// The heaviest flows.
@@ -51,25 +51,25 @@ pub struct Budget {
     pub ports: top::Shape,
     /// Source addresses of IPv4.
     pub sources_v4: subnets::Shape,
-    /// Source addresses of IPv6: how many.
+    /// The number of slots for IPv6 source addresses.
     pub sources_v6: u64,
-    /// The states of connections, in one table.
+    /// The states of connections, in one table without shards.
     pub connections: fingerprint::Shape,
-    /// Subjects of alarms of each kind.
+    /// The number of alarm subjects of each kind.
     pub alarms: u64,
-    /// Pairs of hosts, and hosts that are like peers.
+    /// Pairs of hosts, and P2P-like hosts.
     pub p2p: p2p::Shape,
-    /// Machines of users, and the bytes of each.
+    /// The number of user-defined machines, and the bytes of each.
     pub machines: (u64, u64),
 }
 
 impl Budget {
-    /// The division of so many bytes.
+    /// Divides `memory` bytes.
     pub fn of(memory: u64) -> Result<Self, Infeasible> {
         Budget::with_machines(memory, 0)
     }
 
-    /// The same with so many machines of users.
+    /// Divides `memory` bytes, with room for this number of user-defined machines.
     pub fn with_machines(memory: u64, machines: usize) -> Result<Self, Infeasible> {
         if machines > MACHINES_MOST {
             let (got, most) = (machines as f64, MACHINES_MOST as f64);
@@ -94,7 +94,7 @@ impl Budget {
         })
     }
 
-    /// The bytes that all shards of all tables take.
+    /// The bytes of all shards of all tables.
     pub fn bytes(&self) -> Result<u64, Infeasible> {
         let one = self.flows.bytes(FlowKey::BYTES, 2)?
             + self.hosts.bytes(Host::BYTES, 2)?

@@ -1,12 +1,13 @@
-//! Packets in, tables filled, a report out.
+//! The engine: takes in packets, fills the tables, and reports on them.
 //!
 //! ```text
 //! frames -> filter -> decode -> batch of 512 -> hashed, sorted to lanes -> shards
 //!                 \-> ledger                                            (one thread or many)
 //! ```
-//! The thread that feeds the engine filters, decodes and hashes, and keeps the states of
-//! connections and of pairs of hosts; the shards are its own or belong to workers. Every shard sees
-//! its keys in the order of the packets, so that answers are the same for any number of threads. All memory is there before the first packet.
+//! The thread that feeds the engine filters, decodes and hashes packets. It also keeps the states
+//! of connections and of pairs of hosts. The shards belong to this thread or to workers. Every
+//! shard receives its keys in packet order, so the answers are the same for any number of threads.
+//! The tables are allocated before the first packet.
 
 use crate::{
     Decoder, Filter, Frame, Packet, Verdict,
@@ -36,10 +37,10 @@ use std::{
     thread,
 };
 
-/// Where events go.
+/// The receiver of events, shared by all threads.
 pub type Sink = Arc<Mutex<dyn FnMut(Event) + Send>>;
 
-/// What an engine is to be like.
+/// The settings of an engine.
 #[derive(Clone)]
 pub struct Settings {
     /// Bytes for all tables of all monitors.
@@ -48,20 +49,20 @@ pub struct Settings {
     pub threads: usize,
     /// The secret of every table.
     pub seed: Seed,
-    /// Whether exact twins run beside the monitors.
+    /// Whether exact references run beside the monitors.
     pub audit: bool,
-    /// Where events go, if anywhere.
+    /// The receiver of events, if any.
     pub events: Option<Sink>,
     /// Subnets whose hosts are counted exactly.
     pub subnets: Vec<Watched>,
-    /// Machines of users, up to [`MACHINES_MOST`](crate::budget::MACHINES_MOST).
+    /// State machines that users define, up to [`MACHINES_MOST`](crate::budget::MACHINES_MOST).
     pub machines: Vec<Arc<Definition>>,
-    /// How many of the heaviest are reported.
+    /// Length of the top lists in the report.
     pub top: usize,
 }
 
 impl Settings {
-    /// 16 MiB, one thread, the ten heaviest, nothing else.
+    /// 16 MiB, one thread, top lists of ten, everything else off.
     pub fn new(seed: Seed) -> Self {
         let memory = 16 << 20;
         let (subnets, machines) = (Vec::new(), Vec::new());
@@ -78,16 +79,16 @@ impl Settings {
     }
 }
 
-/// The monitors at work.
+/// The engine: monitors, their tables, and the threads that fill them.
 pub struct Engine {
     settings: Settings,
     budget: Budget,
     ledger: Ledger,
     filter: Filter,
     decoder: Decoder,
-    /// Packets on their way to the batch that is being filled.
+    /// Packets not yet moved to the batch that is being filled.
     arriving: Vec<Packet>,
-    /// How many of them it has room for.
+    /// Free positions in that batch.
     room: usize,
     crew: Crew,
     connections: Connections,
@@ -98,11 +99,11 @@ pub struct Engine {
     first_ns: Option<u64>,
     last_ns: u64,
     last_packet: Option<Packet>,
-    /// What the source had said of itself when this period began.
+    /// Counters of the source at the start of this period.
     source_before: Vec<(&'static str, u64)>,
 }
 
-/// Who owns the shards.
+/// The owner of the shards: the feeding thread, or workers.
 enum Crew {
     Alone { shards: Vec<Shard>, batch: Box<Batch> },
     Many { workers: Vec<Worker>, ring: Vec<Arc<Batch>>, next: usize },
@@ -113,13 +114,13 @@ struct Worker {
     thread: thread::JoinHandle<Vec<Shard>>,
 }
 
-/// Batches that a worker may be behind.
+/// Batches that may wait in a worker's queue.
 const QUEUE: usize = 2;
-/// Batches under way: those in the queues, one in work, one being filled.
+/// Batches in memory: those in the queues, one being read, one being filled.
 const RING: usize = QUEUE + 2;
 
 impl Engine {
-    /// An engine with all its memory.
+    /// An engine with all its tables allocated.
     pub fn new(settings: Settings, filter: Filter, decoder: Decoder) -> Result<Self, Infeasible> {
         let budget = Budget::with_machines(settings.memory, settings.machines.len())?;
         let Settings { seed, audit, .. } = settings;
@@ -150,12 +151,12 @@ impl Engine {
         })
     }
 
-    /// Takes in source addresses that are not new from here on, and says how many there was no room
-    /// for. Workers learn them with their next batch, and the ledger says at the end what they
-    /// refused.
+    /// Adds source addresses that later packets do not report as new. Returns how many were refused
+    /// because the table was full. Once workers run, it returns 0: they add the addresses with
+    /// their next batch, and the ledger counts refusals at the end.
     pub fn learn(&mut self, addresses: impl IntoIterator<Item = IpAddr>) -> u64 {
         let seed = self.settings.seed;
-        // What came before does not know them.
+        // Packets that arrived earlier are processed first, without these addresses.
         self.flush();
         let Crew::Alone { shards, .. } = &mut self.crew else {
             for address in addresses {
@@ -178,7 +179,7 @@ impl Engine {
         refused
     }
 
-    /// Hands the shards to threads, as many as the settings say.
+    /// Moves the shards to worker threads, as many as the settings say.
     pub fn start(&mut self) {
         let threads = self.settings.threads.clamp(1, SHARDS);
         let Crew::Alone { shards, .. } = &mut self.crew else { return };
@@ -195,7 +196,7 @@ impl Engine {
         self.crew = Crew::Many { workers, ring, next: 0 };
     }
 
-    /// Takes in a frame.
+    /// Counts a frame, filters it and decodes it.
     #[inline]
     pub fn frame(&mut self, frame: &Frame<'_>) {
         self.ledger.seen += 1;
@@ -218,7 +219,7 @@ impl Engine {
         }
     }
 
-    /// Takes in a packet that needs no decoding.
+    /// Adds a packet that needs no decoding.
     #[inline]
     pub fn packet(&mut self, packet: &Packet) {
         self.ledger.seen += 1;
@@ -226,11 +227,11 @@ impl Engine {
         self.accept(packet);
     }
 
-    /// Takes in a record of many packets of one flow, as routers export them.
+    /// Adds a record of many packets of one flow, as routers export them.
     ///
-    /// Sizes take its counts; sources take its source address. The states of connections take the
-    /// packets that its flags tell of, see [`Record::signs`], in the order in which they must have
-    /// been.
+    /// Sizes use the counts of the record; sources use its source address. The states of
+    /// connections use the packets that its TCP flags imply, see [`Record::signs`], in the order
+    /// that TCP requires.
     pub fn record(&mut self, record: &Record) {
         let [bytes, packets] = [record.bytes, record.packets];
         self.ledger.seen = self.ledger.seen.saturating_add(packets);
@@ -238,7 +239,8 @@ impl Engine {
         self.ledger.wire_bytes = self.ledger.wire_bytes.saturating_add(bytes);
         self.first_ns.get_or_insert(record.time_ns);
         self.last_ns = self.last_ns.max(record.time_ns);
-        // The first of its own direction stands for all, the others for nothing but themselves.
+        // The first packet in the record's direction gets all bytes and packets; the other packets
+        // get zero.
         let mut amounts = [bytes, packets];
         for packet in record.signs() {
             let mut weight = [0, 0];
@@ -261,7 +263,8 @@ impl Engine {
         }
     }
 
-    /// It is so late now, though no packet says so: attempts end, alarms are raised or closed.
+    /// Advances the clock to `now_ns` without a packet: attempts time out, alarms are raised or
+    /// closed.
     pub fn pass(&mut self, now_ns: u64) {
         self.flush();
         self.connections.pass(now_ns);
@@ -273,8 +276,8 @@ impl Engine {
         }
     }
 
-    /// Notes what a source that is not a file says of itself, in place of what it said before. Of
-    /// what it said before a [rotation](Self::rotate), nothing is counted again.
+    /// Stores the counters of a source that is not a file, and replaces those of the last call.
+    /// Counts from before a [rotation](Self::rotate) are subtracted.
     pub fn note_source(&mut self, counts: Vec<(&'static str, u64)>) {
         let since = |(name, times): (&'static str, u64)| {
             let before = self.source_before.iter().find(|(known, _)| *known == name);
@@ -318,7 +321,7 @@ impl Engine {
         match &mut self.crew {
             Crew::Alone { batch, .. } => batch,
             Crew::Many { ring, next, .. } => loop {
-                // Not yet given back: the workers are behind.
+                // The workers still read this batch: wait for them.
                 if Arc::get_mut(&mut ring[*next]).is_some() {
                     break Arc::get_mut(&mut ring[*next]).expect("asked just before");
                 }
@@ -327,7 +330,7 @@ impl Engine {
         }
     }
 
-    /// Shows the shards what is in the batch.
+    /// Passes the batch to the monitors and the shards, and starts an empty one.
     pub fn flush(&mut self) {
         let seed = self.settings.seed;
         self.board();
@@ -344,7 +347,7 @@ impl Engine {
             }
             Crew::Many { workers, ring, next } => {
                 for worker in workers {
-                    // A worker that is gone has panicked; `finish` says so.
+                    // Sending fails only if the worker has panicked; `recall` then panics.
                     let _ = worker.batches.send(Arc::clone(&ring[*next]));
                 }
                 *next = (*next + 1) % ring.len();
@@ -353,9 +356,9 @@ impl Engine {
         }
     }
 
-    /// Shows the batch to the monitors of the feeding thread.
+    /// Passes the batch to the monitors of the feeding thread.
     fn connect(&mut self) {
-        // Nobody else has the batch that is being filled.
+        // No worker holds the batch that is being filled.
         let Batch { packets, flows, .. } = match &self.crew {
             Crew::Alone { batch, .. } => &**batch,
             Crew::Many { ring, next, .. } => &*ring[*next],
@@ -385,7 +388,7 @@ impl Engine {
         &self.alarms
     }
 
-    /// Hosts that are like peers.
+    /// The monitor of P2P-like hosts.
     pub fn p2p(&self) -> &P2p {
         &self.p2p
     }
@@ -395,18 +398,18 @@ impl Engine {
         &self.connections
     }
 
-    /// What became of the frames so far. What full tables refused is added at the end.
+    /// The counts of frames so far, by outcome. Refusals by full tables are added at the end.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
 
-    /// The bytes that the tables take.
+    /// The size of the tables in bytes.
     pub fn allocated(&self) -> u64 {
         self.budget.bytes().unwrap_or(u64::MAX)
     }
 
-    /// The report on everything so far, while packets go on coming. Alarms are those that were
-    /// raised: what has not yet held long enough is not.
+    /// The report on all packets so far, while more packets arrive. It lists alarms raised so far.
+    /// A condition that has not lasted its minimum time is not listed.
     ///
     /// # Panics
     /// If a worker panicked.
@@ -435,7 +438,7 @@ impl Engine {
         report
     }
 
-    /// What is known of a flow, an address or a service, of all packets so far.
+    /// Looks up a flow, an address or a service in the tables of all packets so far.
     ///
     /// # Panics
     /// If a worker panicked.
@@ -451,7 +454,7 @@ impl Engine {
         answer
     }
 
-    /// No more packets come: alarms whose condition holds now are raised.
+    /// Ends the input: raises the alarms whose condition holds now.
     pub fn end(&mut self) {
         self.flush();
         self.age();
@@ -463,7 +466,7 @@ impl Engine {
         }
     }
 
-    /// The report on everything so far, the shards as they are, and every source address.
+    /// The report after the last packet, and the shards, which hold every source address.
     ///
     /// # Panics
     /// If a worker panicked.
@@ -472,7 +475,7 @@ impl Engine {
         (snapshot.report(), snapshot.into_shards())
     }
 
-    /// Everything that is known, after the last packet.
+    /// The complete state of the engine after the last packet.
     ///
     /// # Panics
     /// If a worker panicked.
@@ -504,9 +507,9 @@ impl Engine {
         }
     }
 
-    /// Hands over everything that is known so far, and starts anew with nothing, not even what was
-    /// learnt: the next packet is the first. While `act` has the old tables there are no new ones, so
-    /// that there is never memory for both.
+    /// Passes the state of the engine to `act`, then starts again with empty tables. Source
+    /// addresses added before are forgotten, too. New tables are allocated only after `act`
+    /// returns, so that memory never holds both.
     ///
     /// # Panics
     /// If a worker panicked.
@@ -530,7 +533,7 @@ impl Engine {
         Ok(done)
     }
 
-    /// It is as late as the last packet says: what is too old goes.
+    /// Advances the clock to the last packet: old connections and old flows of machines expire.
     fn age(&mut self) {
         self.connections.pass(self.last_ns);
         for machine in &mut self.machines {
@@ -538,7 +541,7 @@ impl Engine {
         }
     }
 
-    /// Takes the shards back from the threads.
+    /// Moves the shards back from the worker threads.
     fn recall(&mut self) {
         let Crew::Many { workers, .. } = &mut self.crew else { return };
         let parts = workers.drain(..).map(|worker| {
@@ -550,7 +553,7 @@ impl Engine {
         self.crew = Crew::Alone { shards, batch: Box::default() };
     }
 
-    /// The ledger with what the tables of hosts and machines refused; the shards' is with them.
+    /// The ledger, with the refusals of the P2P tables and of the machines. Shards keep their own.
     fn settled(&self) -> Ledger {
         let mut ledger = self.ledger.clone();
         for machine in &self.machines {
@@ -564,7 +567,7 @@ impl Engine {
         ledger
     }
 
-    /// Hosts like peers, and what exact maps say of them, if they run.
+    /// P2P-like hosts, and their comparison with exact maps, if those run.
     fn peers(&self) -> (Vec<p2p::Suspect>, Option<Peers>) {
         let peers = self.p2p.suspects(p2p::LISTED);
         let twin = self.p2p_twin.as_ref();
@@ -593,7 +596,7 @@ impl Worker {
     }
 }
 
-/// Hands a shard's events on.
+/// Sends the events of a shard to the sink.
 fn tell(shard: &mut Shard, sink: &Option<Sink>) {
     let Some(sink) = sink else { return };
     if let Ok(mut sink) = sink.lock() {

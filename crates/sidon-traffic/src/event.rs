@@ -1,4 +1,4 @@
-//! Things that happen, as they happen: JSON lines in the envelope that Suricata's EVE made common.
+//! Events as JSON lines, in the envelope of Suricata's EVE format.
 
 use crate::{
     Packet,
@@ -24,7 +24,7 @@ impl Event {
         Event { packet: *packet, kind: "new_source", detail }
     }
 
-    /// An alarm was raised or, if not, closed; the packet is the last one before that was noticed.
+    /// An alarm was raised or, if `raised` is false, closed. `packet` is the last one before that.
     pub fn alarm(packet: &Packet, alarm: &Alarm, raised: bool) -> Self {
         let mut detail = alarm.to_json();
         detail["action"] = if raised { "raised" } else { "closed" }.into();

@@ -1,11 +1,11 @@
-//! The five-tuple of a packet as a key: who speaks to whom, by which protocol.
+//! The five-tuple of a packet as a key: addresses, ports and protocol.
 //!
 //! A [`FlowKey`] is 13 bytes for IPv4 and 37 for IPv6, and is hashed as exactly these bytes:
 //! ```text
 //! | source 4 or 16 | destination 4 or 16 | source port 2 | destination port 2 | protocol 1 |
 //! ```
-//! in network order. Ports are 0 where there are none: protocols other than TCP, UDP, UDP-Lite,
-//! SCTP and DCCP, and every fragment but the first. As read from a packet a key is directed;
+//! in network order. Ports are 0 if the packet has none: protocols other than TCP, UDP, UDP-Lite,
+//! SCTP and DCCP, and every fragment except the first. A key read from a packet is directed;
 //! [`FlowKey::undirected`] is the same for both directions.
 
 use sidon::{Digest, Key, Seed, count::Stored, probe::Isa};
@@ -15,9 +15,9 @@ use std::{
     str::FromStr,
 };
 
-/// Bytes of a key of IPv4.
+/// Bytes of an IPv4 key.
 pub const V4: usize = 13;
-/// Bytes of a key of IPv6.
+/// Bytes of an IPv6 key.
 pub const V6: usize = 37;
 
 /// The numbers of the protocols that are named here.
@@ -85,9 +85,9 @@ pub mod protocol {
 /// A five-tuple: two addresses of one family, two ports, a protocol.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FlowKey {
-    /// The encoding, then zeros.
+    /// The encoding, padded with zeros.
     bytes: [u8; V6],
-    /// How much of it is the encoding: [`V4`] or [`V6`].
+    /// The length of the encoding: [`V4`] or [`V6`].
     len: u8,
 }
 
@@ -116,7 +116,7 @@ impl FlowKey {
         FlowKey { bytes, len: V6 as u8 }
     }
 
-    /// The key of two ends, `None` if they are of different families.
+    /// The key between two ends, `None` if their address families differ.
     pub fn between(source: SocketAddr, destination: SocketAddr, protocol: u8) -> Option<Self> {
         let ports = [source.port(), destination.port()];
         match (source.ip(), destination.ip()) {
@@ -136,7 +136,7 @@ impl FlowKey {
         if self.is_v4() { &self.bytes[..V4] } else { &self.bytes }
     }
 
-    /// The key that [`FlowKey::as_bytes`] gave these bytes, `None` if they are neither 13 nor 37.
+    /// The key whose [`FlowKey::as_bytes`] gave `bytes`. `None` if the length is neither 13 nor 37.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         if bytes.len() != V4 && bytes.len() != V6 {
             return None;
@@ -146,7 +146,7 @@ impl FlowKey {
         Some(key)
     }
 
-    /// Whether the addresses are of IPv4.
+    /// Whether the addresses are IPv4.
     #[inline]
     pub fn is_v4(&self) -> bool {
         self.len == V4 as u8
@@ -158,26 +158,26 @@ impl FlowKey {
         self.bytes[usize::from(self.len) - 1]
     }
 
-    /// Where it comes from.
+    /// The source address.
     #[inline]
     pub fn source(&self) -> IpAddr {
         self.address(0)
     }
 
-    /// Where it goes.
+    /// The destination address.
     #[inline]
     pub fn destination(&self) -> IpAddr {
         self.address(1)
     }
 
-    /// The port it comes from.
+    /// The source port.
     #[inline]
     pub fn source_port(&self) -> u16 {
         let at = usize::from(self.len) - 5;
         u16::from_be_bytes([self.bytes[at], self.bytes[at + 1]])
     }
 
-    /// The port it goes to.
+    /// The destination port.
     #[inline]
     pub fn destination_port(&self) -> u16 {
         let at = usize::from(self.len) - 3;
@@ -197,13 +197,14 @@ impl FlowKey {
         }
     }
 
-    /// The key of the way back.
+    /// The key of the opposite direction.
     #[inline]
     pub fn reversed(&self) -> Self {
         if self.is_v4() { self.turned::<4>() } else { self.turned::<16>() }
     }
 
-    /// The same for addresses of `W` bytes, which the compiler then need not ask for.
+    /// Swaps the ends of a key with addresses of `W` bytes. A constant `W` makes each copy a fixed
+    /// size.
     #[inline(always)]
     fn turned<const W: usize>(&self) -> Self {
         let mut back = *self;
@@ -214,7 +215,7 @@ impl FlowKey {
         back
     }
 
-    /// Whether the lower end, by address and then by port, is the source: such a key is its own
+    /// Whether the source is the lower end, by address and then by port. Such a key equals its
     /// undirected form.
     #[inline]
     pub fn is_ordered(&self) -> bool {
@@ -225,13 +226,13 @@ impl FlowKey {
         (address(0), self.source_port()) <= (address(16), self.destination_port())
     }
 
-    /// The encoding of a key of IPv4 as one number, as the bytes lie.
+    /// The encoding of an IPv4 key as one little-endian number.
     #[inline(always)]
     pub(crate) fn v4_number(&self) -> u128 {
         u128::from_le_bytes(std::array::from_fn(|i| self.bytes[i]))
     }
 
-    /// The key of IPv4 that has this number.
+    /// The IPv4 key with this number.
     #[inline(always)]
     pub(crate) fn from_v4_number(number: u128) -> Self {
         let mut bytes = [0; V6];
@@ -249,7 +250,8 @@ impl FlowKey {
         if self.is_ordered() { *self } else { self.reversed() }
     }
 
-    /// Source and destination, each as its version, its octets, and zeros up to 16 of them.
+    /// Source and destination, each as the IP version, then the address, padded with zeros to 16
+    /// bytes.
     #[inline(always)]
     pub(crate) fn ends(&self) -> [[u8; 17]; 2] {
         if self.is_v4() {
@@ -272,15 +274,15 @@ impl FlowKey {
         hosts
     }
 
-    /// For messages: the two ends joined by `<->`.
+    /// The two ends joined by `<->`, for messages.
     pub fn two_way(&self) -> impl fmt::Display + '_ {
         fmt::from_fn(|f| self.write(f, "<->"))
     }
 
-    /// Community ID, version 1: the name by which other tools know this flow, the same for both
-    /// directions. ICMP's depends on type and code, which a key does not hold: `icmp` gives them. There
-    /// is none for ICMPv6 over IPv4, which nobody should send and anybody can.
-    /// Corelight, "Community ID Flow Hashing".
+    /// Community ID, version 1: the name of this flow in other tools, the same for both directions.
+    /// For ICMP it depends on type and code, which a key does not hold: `icmp` gives them. `None`
+    /// for ICMPv6 over IPv4, which is invalid but can be sent. Corelight, "Community ID Flow
+    /// Hashing".
     pub fn community_id(&self, seed: u16, icmp: Option<(u8, u8)>) -> Option<String> {
         let protocol = self.protocol();
         let ports = match icmp {
@@ -322,7 +324,7 @@ impl FlowKey {
     }
 }
 
-/// Whether the source of the key of IPv4 that has this number is the lower end, or the same.
+/// Whether the source of the IPv4 key with this number is the lower end, or equal to the other.
 #[inline(always)]
 fn v4_is_ordered(number: u128) -> bool {
     let (addresses, ports) = ((number as u64).swap_bytes(), ((number >> 64) as u32).swap_bytes());
@@ -332,8 +334,8 @@ fn v4_is_ordered(number: u128) -> bool {
     source <= destination
 }
 
-/// The number of one key for both directions. Which way a packet goes is anyone's guess: turned by a
-/// shift and not by a branch.
+/// The number of the undirected key. Rotates instead of branching, because the direction of a
+/// packet is unpredictable.
 #[inline(always)]
 pub(crate) fn v4_undirected(number: u128) -> u128 {
     let turn = u32::from(!v4_is_ordered(number));
@@ -343,25 +345,25 @@ pub(crate) fn v4_undirected(number: u128) -> u128 {
     protocol | u128::from(ports) << 64 | u128::from(addresses)
 }
 
-/// The bytes that the key of IPv4 with this number is hashed as.
+/// The bytes that the IPv4 key with this number is hashed as.
 #[inline(always)]
 pub(crate) fn v4_bytes(number: u128) -> [u8; V4] {
     let bytes = number.to_le_bytes();
     std::array::from_fn(|i| bytes[i])
 }
 
-/// Source and destination of the key of IPv4 that has this number.
+/// Source and destination of the IPv4 key with this number.
 #[inline(always)]
 pub(crate) fn v4_ends(number: u128) -> [[u8; 17]; 2] {
     [number as u32, (number >> 32) as u32].map(|address| {
         let mut end = [0; 17];
-        // The version, four octets, three zeros.
+        // The version, four address bytes, three zeros.
         end[..8].copy_from_slice(&(u64::from(address) << 8 | 4).to_le_bytes());
         end
     })
 }
 
-/// `10.0.0.1:443 -> 10.0.0.2:5555 tcp`; without ports where the protocol has none.
+/// `10.0.0.1:443 -> 10.0.0.2:5555 tcp`. Protocols without ports print addresses only.
 impl fmt::Display for FlowKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write(f, "->")
@@ -374,7 +376,7 @@ impl fmt::Debug for FlowKey {
     }
 }
 
-/// Why a text is not a flow.
+/// The error for a text that is not a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotAFlow;
 
@@ -386,7 +388,7 @@ impl fmt::Display for NotAFlow {
 
 impl std::error::Error for NotAFlow {}
 
-/// Reads what [`FlowKey`] displays, with either arrow.
+/// Parses the text that [`FlowKey`] displays, with `->` or `<->`.
 impl FromStr for FlowKey {
     type Err = NotAFlow;
 
@@ -423,7 +425,7 @@ impl Key for FlowKey {
     }
 }
 
-/// Its encoding and zeros up to [`V6`] bytes, then the encoding's length.
+/// The encoding padded with zeros to [`V6`] bytes, then the encoding's length.
 impl Stored for FlowKey {
     const BYTES: usize = V6 + 1;
 
@@ -443,7 +445,7 @@ impl Stored for FlowKey {
         key
     }
 
-    /// Without a call: five words of eight bytes, two of which overlap.
+    /// Compares five words of eight bytes, two of which overlap, without a call to `memcmp`.
     #[inline(always)]
     fn is(&self, bytes: &[u8]) -> bool {
         let Some(stored) = bytes.first_chunk::<{ V6 + 1 }>() else { return false };
@@ -573,7 +575,7 @@ mod tests {
         }
     }
 
-    /// From the specification's reference implementation: the baseline of its own test captures.
+    /// Values from the baseline of the reference implementation's own test captures.
     #[test]
     fn community_ids_are_those_of_the_specification() {
         let id = |text: &str, icmp| key(text).community_id(0, icmp).unwrap();

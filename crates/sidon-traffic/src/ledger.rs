@@ -3,58 +3,58 @@
 //! ```text
 //! seen = filtered + undecoded (by reason) + decoded
 //! ```
-//! and what a full structure refused of the decoded ones is listed beside it. The last lines of
-//! every report are these, and they add up: [`Ledger::balance`] is their difference.
+//! Counts of decoded packets that a full structure refused are listed separately. Every report ends
+//! with these lines. They add up: [`Ledger::balance`], their difference, is 0.
 
 use crate::packet::Undecoded;
 
-/// What became of the frames.
+/// Counts of frames by result.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ledger {
-    /// Frames that the source gave.
+    /// Frames that the source delivered.
     pub seen: u64,
-    /// Frames that the expression did not take.
+    /// Frames that the filter expression rejected.
     pub filtered: u64,
-    /// Of those, the ones that it would have taken without their VLAN tags.
+    /// Filtered frames that the expression would have matched without their VLAN tags.
     pub behind_tag: u64,
-    /// Packets that the monitors were shown.
+    /// Packets that were decoded and passed to the monitors.
     pub decoded: u64,
-    /// Frames that could not be decoded, by reason; reasons that occurred, in the order in which
-    /// they did.
+    /// Frames that could not be decoded, by reason. Lists only reasons that occurred, in the order
+    /// of their first frame.
     pub undecoded: Vec<(&'static str, u64)>,
-    /// What a monitor could not take in, because a structure was full: what, and how often.
+    /// Writes that a full structure refused: the structure's name and the number of refusals.
     pub refused: Vec<(&'static str, u64)>,
-    /// Questions that a structure could not answer, by monitor.
+    /// Lookups that a structure could not answer, by monitor.
     pub dont_know: Vec<(&'static str, u64)>,
     /// Bytes on the wire of all frames seen.
     pub wire_bytes: u64,
-    /// What a source that is not a file says of itself, by name: what the kernel received and
-    /// dropped, datagrams that were not understood or did not come.
+    /// Counters of a source that is not a file, by name: packets that the kernel received and
+    /// dropped, datagrams that could not be parsed or were lost.
     pub source: Vec<(&'static str, u64)>,
 }
 
 impl Ledger {
-    /// Notes a frame that could not be decoded.
+    /// Counts a frame that could not be decoded.
     pub fn undecoded(&mut self, why: Undecoded) {
         note(&mut self.undecoded, why.name(), 1);
     }
 
-    /// Notes so many frames that could not be decoded for a reason of this name.
+    /// Counts `times` frames that could not be decoded for reason `why`.
     pub(crate) fn undecoded_as(&mut self, why: &'static str, times: u64) {
         note(&mut self.undecoded, why, times);
     }
 
-    /// Adds to what a source says of itself.
+    /// Adds `times` to counter `what` of the source.
     pub(crate) fn source_as(&mut self, what: &'static str, times: u64) {
         note(&mut self.source, what, times);
     }
 
-    /// Notes so many refusals of a structure.
+    /// Counts `times` refusals of structure `what`.
     pub fn refused(&mut self, what: &'static str, times: u64) {
         note(&mut self.refused, what, times);
     }
 
-    /// Notes so many questions without an answer.
+    /// Counts `times` lookups of monitor `what` without an answer.
     pub fn dont_know(&mut self, what: &'static str, times: u64) {
         note(&mut self.dont_know, what, times);
     }
@@ -64,7 +64,7 @@ impl Ledger {
         self.undecoded.iter().map(|(_, times)| times).sum()
     }
 
-    /// Frames seen less frames accounted for: zero.
+    /// Frames seen minus frames accounted for. Always 0.
     pub fn balance(&self) -> i128 {
         let accounted = [self.filtered, self.undecoded_total(), self.decoded];
         i128::from(self.seen) - accounted.into_iter().map(i128::from).sum::<i128>()

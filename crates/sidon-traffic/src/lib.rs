@@ -1,16 +1,17 @@
-//! Traffic in, flows out: captures read as a stream, packets decoded in place, flows as keys.
+//! Reads captures as a stream, decodes packets in place, and uses flows as keys.
 //!
-//! The layers, in the order a packet meets them:
+//! The layers, in the order in which a packet passes through them:
 //!
 //! 1. [`source`]: a capture file of any usual format, or standard input, as a stream of
-//!    [`Frame`]s in constant memory. What is broken says where it broke.
-//! 2. [`filter`]: a tcpdump expression that takes a frame or leaves it.
-//! 3. [`packet`]: a frame becomes a [`Packet`], or the one reason why not ([`Undecoded`]).
+//!    [`Frame`]s in constant memory. An error names the position of the damage.
+//! 2. [`filter`]: a tcpdump expression that accepts or rejects a frame.
+//! 3. [`packet`]: decodes a frame to a [`Packet`], or to the reason why not ([`Undecoded`]).
 //! 4. [`flow`]: the five-tuple of a packet as a [`sidon::Key`] of 13 or 37 bytes.
-//! 5. [`live`]: frames from an interface; [`export`]: records of flows from routers, in place of 1 to 3.
+//! 5. [`live`]: frames from an interface; [`export`]: records of flows from routers, which replace
+//!    layers 1 to 3.
 //! 6. [`generate`]: traffic from a seed, as packets in memory or as a capture.
 //!
-//! Nothing here allocates per packet, and no bytes whatever make it panic.
+//! This crate never allocates per packet and never panics on damaged input.
 //!
 //! ```
 //! use sidon_traffic::{Decoder, Generator, Mix, source::Source};

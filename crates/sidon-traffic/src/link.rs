@@ -1,4 +1,4 @@
-//! What the first bytes of a frame are: the link types of captures, by their registered numbers.
+//! The link types of captures, by their registered numbers: the format of a frame's first bytes.
 
 use std::fmt;
 

@@ -1,19 +1,20 @@
-//! Names that were written to a file, as names that last.
+//! Names read from a file, as `&'static str`.
 //!
-//! Ledgers and alarms name what they count by literals. A name that is read back is looked for among
-//! those that were read before, and kept if it is new; how many can be kept is limited, so that no
-//! file makes the program grow.
+//! Ledgers and alarms name their counts by literals. A name read from a file is looked up among the
+//! names read before, and stored if it is new. At most `NAMES` names are stored, so that no file
+//! makes memory grow.
 
 use std::{
     collections::HashSet,
     sync::{Mutex, OnceLock},
 };
 
-/// Names that are kept at the most, and the length of one.
+/// The most names that are stored, and the most bytes of a name.
 const NAMES: usize = 4_096;
 const LENGTH: usize = 48;
 
-/// The name that lasts, `None` if the text is none: lower-case letters, digits and underscores.
+/// The stored name. `None` if `text` is not a name of lower-case letters, digits and underscores,
+/// or if the table is full.
 pub(crate) fn lasting(text: &str) -> Option<&'static str> {
     static KEPT: OnceLock<Mutex<HashSet<&'static str>>> = OnceLock::new();
     let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';

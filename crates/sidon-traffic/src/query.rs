@@ -1,12 +1,13 @@
-//! Questions about one key, answered from the tables with how far each answer can be trusted.
+//! Queries about one key, answered from the tables with their certainty.
 //!
 //! ```text
 //! "10.0.0.1:443 -> 10.0.0.2:5555 tcp"   seen? how big? in which state?
 //! "10.0.0.1"                            seen? how big? a source?
 //! "443/tcp"                             seen? how big?
 //! ```
-//! *Yes* is a fact when the key has an entry, *no* when nobody was turned away from its place, and
-//! between the two there is *unknown*, with the most that it may be. Asking changes nothing.
+//! *Yes* is certain: the key has an entry. *No* is certain: the upper bound of its packets is 0.
+//! Any other key is *unknown*, with upper bounds of its bytes and packets. A query changes no
+//! table.
 
 use crate::{
     FlowKey, batch,
@@ -22,18 +23,18 @@ use serde_json::{Value, json};
 use sidon::{Certainty, Key, Lookup, Seed, count::Bounds};
 use std::{fmt, net::IpAddr, str::FromStr};
 
-/// What is asked about.
+/// The key of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Question {
     /// A five-tuple, in both directions.
     Flow(FlowKey),
     /// An address.
     Address(IpAddr),
-    /// A service.
+    /// A service: protocol and port.
     Port(Port),
 }
 
-/// Why a text is not a question.
+/// The error for a text that names no key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotAQuestion;
 
@@ -49,8 +50,7 @@ impl fmt::Display for NotAQuestion {
 
 impl std::error::Error for NotAQuestion {}
 
-/// A flow is written as [`FlowKey`] displays it, with or without its arrow, the protocol first or
-/// last.
+/// Parses a flow as [`FlowKey`] displays it, with or without the arrow, the protocol first or last.
 impl FromStr for Question {
     type Err = NotAQuestion;
 
@@ -96,33 +96,33 @@ impl fmt::Display for Question {
     }
 }
 
-/// What the tables say.
+/// The answer of the tables to a query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
-    /// What was asked about.
+    /// The key of the query.
     pub question: Question,
-    /// Bytes and packets: of a flow in both directions, of an address sent and received.
+    /// Bytes and packets: of a flow in both directions, of an address both sent and received.
     pub amounts: [Bounds; 2],
-    /// The connection of a TCP flow.
+    /// The connection, if the key is a TCP flow.
     pub connection: Option<Connection>,
-    /// Whether an address has been seen as a source, or was known as one; `None` if the table had
-    /// no room for some address or if it was not asked about one.
+    /// Whether an address was seen as a source or known before. `None` if the address is not stored
+    /// and the table refused one of its IP version, or if the key is no address.
     pub is_source: Option<bool>,
 }
 
-/// What is known of a connection.
+/// The state of a connection, with its certainty.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Connection {
-    /// Its state now.
+    /// The state now.
     pub state: Lookup<Life>,
-    /// How far that can be trusted.
+    /// The certainty of the state.
     pub certainty: Certainty,
-    /// Connections that there was no room for, any of which may be this one.
+    /// Packets of connections that did not fit in the map, perhaps of this connection.
     pub refused: u64,
 }
 
 impl Answer {
-    /// Whether it was ever seen; `None` if that is not known.
+    /// Whether the key was ever seen; `None` if that is uncertain.
     pub fn is_seen(&self) -> Option<bool> {
         let [_, packets] = self.amounts;
         match packets {
@@ -132,7 +132,7 @@ impl Answer {
         }
     }
 
-    /// One object; `docs/SERVE.md` describes it.
+    /// The answer as one JSON object, described in `docs/SERVE.md`.
     pub fn to_json(&self) -> Value {
         let [bytes, packets] = self.amounts;
         let kind = match self.question {
@@ -203,7 +203,7 @@ fn amount(bounds: &Bounds) -> Value {
     json!({ "most": bounds.most, "least": bounds.least, "certainty": certainty(bounds) })
 }
 
-/// The answer of shards in the order of their numbers.
+/// Answers a query from all shards, in the order of their numbers.
 pub(crate) fn answer(
     question: &Question,
     shards: &[Shard],
@@ -229,7 +229,7 @@ pub(crate) fn answer(
             let shard = &shards[batch::shard(host.digest(seed))];
             answer.amounts = shard.sizes.hosts.bounds(&host);
             let sources = &shards[batch::shard(batch::subnet(&host).digest(seed))].sources;
-            // The address `::` stands for none, and the table does not hold it.
+            // The table never stores the address `::`, which marks a free slot.
             let told = *address != IpAddr::from([0; 16])
                 && sources.refused[usize::from(address.is_ipv6())] == 0;
             let contains = sources.contains(*address);
@@ -247,7 +247,7 @@ fn connection(key: &FlowKey, seen: Option<bool>, connections: &Connections) -> C
     let refused = connections.refused();
     let state = connections.lookup(key);
     match (state, seen) {
-        // A flow without a packet has no connection, whatever its cell says: that is another's.
+        // A flow without a packet has no connection, so the matching cell belongs to another flow.
         (_, Some(false)) => {
             Connection { state: Lookup::Absent, certainty: Certainty::Certain, refused: 0 }
         }

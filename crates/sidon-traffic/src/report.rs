@@ -1,4 +1,4 @@
-//! What was found, with how far each figure can be trusted.
+//! The results of a run, each with its certainty.
 
 use crate::{
     FlowKey,
@@ -20,16 +20,16 @@ use crate::{
 use serde_json::{Value, json};
 use sidon::count::{Bounds, Entry, Ranking, Stored, Top};
 
-/// Everything that is known after the last packet.
+/// The results after the last packet.
 #[derive(Debug, Clone)]
 pub struct Report {
-    /// What became of every frame.
+    /// Counts of frames by result.
     pub ledger: Ledger,
-    /// Bytes that the tables were allowed.
+    /// The memory budget of the tables, in bytes.
     pub budget: u64,
-    /// Bytes that they took.
+    /// The bytes that the tables allocated.
     pub allocated: u64,
-    /// The times of the first and the last packet, if there were any.
+    /// The times of the first and the last packet; `None` without packets.
     pub times: Option<(u64, u64)>,
     /// The heaviest flows, by bytes.
     pub flows: Ranking<FlowKey, 2>,
@@ -39,36 +39,37 @@ pub struct Report {
     pub ports: Ranking<Port, 2>,
     /// Subnets by their number of new source addresses, most first.
     pub new_sources: Vec<(Subnet, u32)>,
-    /// How many new source addresses there were.
+    /// The number of new source addresses.
     pub new_sources_total: u64,
-    /// Exact packet counts of the hosts of a subnet.
+    /// Exact packet counts of the hosts of each selected subnet.
     pub subnets: Vec<(String, Vec<HostPackets>)>,
-    /// TCP connections by outcome, and how many are half open.
+    /// TCP connections by outcome, and the number that are half open.
     pub connections: Counts,
-    /// The chance that a packet of a new connection was taken for another's at the end.
+    /// The probability, after the last packet, that a packet of a new connection matches another's
+    /// cell.
     pub stranger_rate: f64,
     /// Alarms, in the order in which they were raised.
     pub alarms: Vec<Alarm>,
-    /// How many more alarms there were.
+    /// The number of further alarms that are not listed.
     pub alarms_unlisted: u64,
-    /// How many alarms of each kind were listed, at least for a time.
+    /// Alarms that were ever listed, by kind.
     pub alarms_raised: [u64; KINDS.len()],
-    /// Hosts that are like peers, the highest score first.
+    /// P2P-like hosts, the highest score first.
     pub p2p: Vec<Suspect>,
-    /// Machines of users.
+    /// Counts of user-defined machines.
     pub machines: Vec<machine::Counts>,
-    /// What the exact twins say, if they ran.
+    /// The results of the exact references, if they ran.
     pub audit: Option<Audit>,
 }
 
-/// The most subnets that the JSON of a report lists: a flood from forged addresses has a subnet for
-/// every address, and a report is to fit in memory that is fixed at the start.
+/// The most subnets in the JSON of a report. A flood from forged addresses adds one subnet per
+/// address, and this limit bounds the memory of a report.
 const SUBNETS_TOLD: usize = 1000;
 
-/// What a report is made of.
+/// The inputs of a report.
 pub(crate) struct Parts<'a> {
     pub(crate) settings: &'a Settings,
-    /// Without what shards and connections refused, which is with them.
+    /// The ledger, without the refusals of shards and connections: those count their own.
     pub(crate) ledger: Ledger,
     pub(crate) shards: &'a [Shard],
     pub(crate) connections: &'a Connections,
@@ -123,7 +124,7 @@ pub(crate) fn of(parts: Parts<'_>) -> Report {
     }
 }
 
-/// The heaviest of tables that share no key. Ties go by key, so that the order is one.
+/// The heaviest keys of tables without common keys. Equal amounts are ordered by key.
 fn heaviest<'a, K: Stored + Ord + 'a>(
     tables: impl Iterator<Item = &'a Top<K, 2>>,
     count: usize,
@@ -139,7 +140,7 @@ fn heaviest<'a, K: Stored + Ord + 'a>(
 }
 
 impl Report {
-    /// The report as one object; `docs/WATCH.md` describes it.
+    /// The report as one JSON object, described in `docs/WATCH.md`.
     pub fn to_json(&self) -> Value {
         let Ledger { seen, filtered, behind_tag, decoded, wire_bytes, .. } = self.ledger;
         let list = |list: &[(&'static str, u64)]| -> Value {
@@ -263,7 +264,7 @@ impl Report {
     }
 }
 
-/// One word for how far a figure can be trusted.
+/// The name of a certainty: `exact`, or `at_most` for an upper bound.
 pub fn certainty(bounds: &Bounds) -> &'static str {
     if bounds.is_exact() { "exact" } else { "at_most" }
 }

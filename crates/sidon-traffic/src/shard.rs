@@ -1,4 +1,4 @@
-//! One part of every table, with one owner.
+//! One part of every table, with one owner thread at a time.
 
 use crate::{
     Packet,
@@ -26,14 +26,14 @@ pub struct Shard {
     /// Source addresses.
     pub sources: Sources,
     twin: Option<Twin>,
-    /// Addresses that were learnt while running and that there was no room for.
+    /// Known addresses that were added while running and did not fit.
     pub unlearnt: u64,
-    /// What happened in the last batch, if anyone wants to know.
+    /// Events not read yet; `None` if no caller reads events.
     events: Option<Vec<Event>>,
 }
 
 impl Shard {
-    /// The shard of this number.
+    /// An empty shard with this number.
     pub fn new(
         number: usize,
         budget: &Budget,
@@ -51,12 +51,12 @@ impl Shard {
         })
     }
 
-    /// The shard of these tables, which nothing is added to.
+    /// A shard with these tables, which are not updated any more.
     pub(crate) fn of(number: usize, sizes: Sizes, sources: Sources, unlearnt: u64) -> Self {
         Shard { number, sizes, sources, twin: None, unlearnt, events: None }
     }
 
-    /// Whether every key in its tables is one of its own.
+    /// Whether every key in the tables belongs to this shard.
     pub(crate) fn owns_all(&self, seed: Seed) -> bool {
         fn owns<K: Stored>(number: usize, table: &Top<K, 2>, seed: Seed) -> bool {
             let entries = table.heaviest(usize::MAX).entries;
@@ -72,19 +72,18 @@ impl Shard {
             })
     }
 
-    /// The integers that fix its memory.
+    /// The integers that fix the memory of the tables.
     pub(crate) fn shapes(&self) -> ([top::Shape; 3], (subnets::Shape, u64)) {
         let Sizes { flows, hosts, ports, .. } = &self.sizes;
         ([flows.shape(), hosts.shape(), ports.shape()], self.sources.shapes())
     }
 
-    /// Which shard it is.
+    /// The number of the shard.
     pub fn number(&self) -> usize {
         self.number
     }
 
-    /// Takes in a source address that was known before the first packet; `false` if there is no
-    /// room.
+    /// Adds a source address that was known before the first packet; `false` if the table is full.
     pub fn learn(&mut self, address: std::net::IpAddr) -> bool {
         let learnt = self.sources.learn(address);
         if let Some(twin) = self.twin.as_mut().filter(|_| learnt) {
@@ -93,7 +92,7 @@ impl Shard {
         learnt
     }
 
-    /// Takes in its part of a batch.
+    /// Adds this shard's part of a batch.
     pub fn take(&mut self, batch: &Batch) {
         let lane = &batch.lanes[self.number];
         for &address in &lane.known {
@@ -119,14 +118,14 @@ impl Shard {
         }
     }
 
-    /// Hands out what happened since the last call.
+    /// Calls `to` with each event since the last call.
     pub fn drain_events(&mut self, mut to: impl FnMut(Event)) {
         if let Some(events) = &mut self.events {
             events.drain(..).for_each(&mut to);
         }
     }
 
-    /// What the twin says, if there is one.
+    /// Audits the tables against the twin; `None` without a twin.
     pub fn audit(&self) -> Option<Audit> {
         self.twin.as_ref().map(|twin| twin.audit(&self.sizes, &self.sources))
     }

@@ -1,11 +1,11 @@
-//! Times of packets as people write them.
+//! Packet times as text.
 
-/// `2026-11-16T02:11:32.000000123Z`. The proleptic Gregorian calendar, by days since 1970; Hinnant,
+/// The time as `2026-11-16T02:11:32.000000123Z`, in the proleptic Gregorian calendar. Hinnant,
 /// "chrono-compatible low-level date algorithms".
 pub fn iso8601(time_ns: u64) -> String {
     let (seconds, nanoseconds) = (time_ns / 1_000_000_000, time_ns % 1_000_000_000);
     let (days, second) = (seconds / 86_400, seconds % 86_400);
-    // Years that begin in March, so that the leap day is the last of its year.
+    // Years that start in March, so that the leap day is the last of its year.
     let days = days + 719_468;
     let (era, day) = (days / 146_097, days % 146_097);
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;

@@ -1,6 +1,6 @@
-//! Datagrams and frames that nobody would send in good faith: nothing panics, nothing grows.
+//! Malformed datagrams and frames: the code must not panic, and memory must not grow.
 //!
-//! A slice of 20,000 of each; `SIDON_HOSTILE=1000000` asks for as many.
+//! Runs 20,000 of each by default; `SIDON_HOSTILE=1000000` runs a million.
 
 #[path = "suite/datagrams/mod.rs"]
 mod datagrams;
@@ -19,14 +19,14 @@ fn how_many() -> u64 {
     asked.map_or(20_000, |asked| asked.parse().expect("a number"))
 }
 
-/// Bytes that the process has in memory, where the system tells it.
+/// Bytes of resident memory, where the system reports them.
 fn resident() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
 }
 
-/// Some bytes of a good one replaced, cut off or added, or bytes at random.
+/// A valid datagram with bytes replaced, cut off or added, or random bytes.
 fn mangled(rng: &mut Rng, good: &[Vec<u8>]) -> Vec<u8> {
     if rng.chance(0.1) {
         let length = rng.below(1_500);
@@ -92,7 +92,8 @@ fn no_datagram_makes_it_panic_or_grow() {
     let (report, _) = engine.finish();
     assert_eq!(report.ledger.balance(), 0);
     if let (Some(before), Some(after)) = (before, resident()) {
-        // The caches fill up to their limits; a leak of 100 bytes a datagram would be 50 MB in all.
+        // The caches fill up to their limits; a leak of 100 bytes per datagram would be 50 MB in
+        // all.
         let grown = after.saturating_sub(before);
         println!(
             "{all} datagrams, {given} records, {before} bytes at half, {grown} more at the end"

@@ -1,54 +1,55 @@
-//! What became of what an exporter sent, as numbers.
+//! Counters of what an exporter sent.
 
-/// What became of what an exporter sent.
+/// Counters of the datagrams, sets and records of an exporter, by outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     /// Datagrams.
     pub datagrams: u64,
-    /// Those of them that contradict themselves, in whole or behind what was understood.
+    /// Datagrams that contradict themselves, as a whole or after some readable sets.
     pub malformed: u64,
-    /// Records of flows: those that were counted and those without addresses.
+    /// Flow records: those that were counted and those without addresses.
     pub records: u64,
     /// Records that were counted.
     pub counted: u64,
-    /// Records that do not say who spoke to whom.
+    /// Records without a source or a destination address.
     pub without_addresses: u64,
-    /// Records of options, such as the rate of sampling.
+    /// Options records, such as those of the sampling rate.
     pub options: u64,
-    /// Templates that were sent, again and again.
+    /// Templates received, repeats included.
     pub templates: u64,
     /// Sets of records that wait for their template.
     pub waiting: u64,
-    /// Sets that waited and were counted when it came.
+    /// Sets that waited and were counted when their template arrived.
     pub replayed: u64,
-    /// Sets whose template did not come in time or at all, for which there was no room, or that did
-    /// not fit the template.
+    /// Sets that were given up: their template did not arrive in time, they found no room, or they
+    /// did not fit the template.
     pub given_up: u64,
     /// Sets that are not understood.
     pub not_understood: u64,
-    /// Records that came and were not counted, as far as the numbers in the datagrams tell: of sets
-    /// that wait, were given up or are not understood. In IPFIX, also those lost just behind them.
+    /// Records that arrived but were not counted, by the sequence numbers of the datagrams: those
+    /// of sets that wait, were given up or are not understood. In IPFIX, also records lost right
+    /// after them.
     pub unexplained: u64,
-    /// Records that were sent and did not arrive, by the numbers in the datagrams.
+    /// Records that were sent and did not arrive, by the sequence numbers of the datagrams.
     pub records_lost: u64,
-    /// Datagrams, in the same way: NetFlow 9 numbers those.
+    /// Datagrams that were sent and did not arrive: NetFlow 9 numbers datagrams, not records.
     pub datagrams_lost: u64,
-    /// Datagrams that came late, or with numbers that began again.
+    /// Datagrams that arrived late, or whose numbers started again.
     pub out_of_order: u64,
-    /// Packets, sampling made up for.
+    /// Packets, multiplied by the sampling rate.
     pub packets: u64,
-    /// Bytes from the IP header on, sampling made up for.
+    /// Bytes of IP packets, headers included, multiplied by the sampling rate.
     pub bytes: u64,
-    /// Records of TCP without its flags: handshakes are not known.
+    /// TCP records without TCP flags: they show no handshakes.
     pub without_flags: u64,
-    /// Records without a number of packets.
+    /// Records without a packet count.
     pub without_packets: u64,
-    /// Records that stand for more than was counted, because of sampling.
+    /// Records whose amounts are estimates, because packets were sampled.
     pub estimated: u64,
 }
 
 impl Counts {
-    /// Both together.
+    /// Adds the counters of `other`.
     pub fn add(&mut self, other: &Counts) {
         let mut other = *other;
         for (mine, theirs) in self.all_mut().into_iter().zip(other.all_mut()) {
@@ -56,7 +57,7 @@ impl Counts {
         }
     }
 
-    /// What has come since then.
+    /// The counters minus their values in `before`.
     pub(super) fn since(&self, before: &Counts) -> Counts {
         let (mut since, mut before) = (*self, *before);
         for (mine, theirs) in since.all_mut().into_iter().zip(before.all_mut()) {
@@ -112,7 +113,7 @@ impl Counts {
         ]
     }
 
-    /// What the ledger says of them.
+    /// The counters by name, for the ledger.
     pub(super) fn list(&self) -> [(&'static str, u64); 12] {
         [
             ("datagrams_malformed", self.malformed),

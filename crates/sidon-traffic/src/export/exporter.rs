@@ -1,4 +1,4 @@
-//! One exporter: its templates, how it samples, what it sent and what did not arrive.
+//! One exporter: its templates, its sampling, and counters of sent and lost records.
 
 use super::{
     Counts, Limits, Origin, Record, SILENT, Templates,
@@ -12,13 +12,13 @@ use crate::flow::protocol;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Samplers of an exporter whose rates are kept.
+/// Most samplers of an exporter whose rates are stored.
 const SAMPLERS: usize = 16;
 
-/// How many packets one that was counted stands for, and who says so.
+/// The sampling rate, and where the exporter reported it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sampling {
-    /// One of so many packets is counted.
+    /// One packet of `rate` packets is counted.
     pub rate: u64,
     /// `options template`, `record` or `header`.
     pub from: &'static str,
@@ -29,17 +29,17 @@ pub struct Sampling {
 pub struct Exporter {
     origin: Origin,
     limits: Limits,
-    /// Layouts by the numbers of their templates, each with the datagram that last sent it.
+    /// Layouts by template number, each with the datagram that last sent it.
     layouts: BTreeMap<u16, (u64, Layout)>,
     counts: Counts,
     numbers: Numbers,
-    /// Sets that wait for their templates, and the records of those that waited.
+    /// Sets that wait for their templates, and the number of records replayed from them.
     waiting: Waiting,
     replayed: u64,
     /// Numbers of the templates in this datagram.
     told: Vec<u16>,
     last_ns: u64,
-    /// The rate for all, and the rates of samplers.
+    /// The rate for all packets, and the rates of single samplers.
     rate: Option<Sampling>,
     samplers: Vec<(u64, u64)>,
     /// The rate that was used last.
@@ -66,27 +66,27 @@ impl Exporter {
         }
     }
 
-    /// Who it is.
+    /// The address, version and domain of the exporter.
     pub fn origin(&self) -> Origin {
         self.origin
     }
 
-    /// When it was last heard.
+    /// The time of its last datagram.
     pub fn last_ns(&self) -> u64 {
         self.last_ns
     }
 
-    /// How it samples, as far as that was needed; `None` if it does not.
+    /// The sampling that was used last; `None` if packets are not sampled.
     pub fn sampling(&self) -> Option<Sampling> {
         self.used.filter(|sampling| sampling.rate > 1)
     }
 
-    /// Whether it may make room for another.
+    /// Whether another exporter may replace this one.
     pub(super) fn is_spare(&self, now_ns: u64) -> bool {
         self.counts.counted == 0 || now_ns.saturating_sub(self.last_ns) > SILENT
     }
 
-    /// What became of what it sent.
+    /// Counters of what this exporter sent.
     pub fn counts(&self) -> Counts {
         let mut counts = self.counts;
         counts.waiting = self.waiting.len();
@@ -95,7 +95,7 @@ impl Exporter {
         counts
     }
 
-    /// Takes in a datagram.
+    /// Reads a datagram.
     pub(super) fn take(
         &mut self,
         bytes: &[u8],
@@ -116,7 +116,7 @@ impl Exporter {
         self.replay(now_ns, to);
     }
 
-    /// Takes in the sets that waited for the templates of this datagram.
+    /// Reads the sets that waited for the templates of this datagram.
     fn replay(&mut self, now_ns: u64, to: &mut impl FnMut(&Record)) {
         self.told.sort_unstable();
         for set in self.waiting.take(&self.told) {
@@ -138,14 +138,15 @@ impl Exporter {
         self.counts.out_of_order += u64::from(told.out_of_order);
     }
 
-    /// Takes in a datagram of NetFlow 5. `None`, here and below, if it contradicts itself.
+    /// Reads a NetFlow 5 datagram. This and the methods below return `None` if the datagram
+    /// contradicts itself.
     fn v5(&mut self, bytes: &[u8], now_ns: u64, to: &mut impl FnMut(&Record)) -> Option<()> {
         const HEADER: usize = 24;
         const RECORD: usize = 48;
         let count = usize::from(half(bytes, 2)?);
         let (number, sampling) = (word(bytes, 16)?, half(bytes, 22)?);
         let (records, rest) = bytes.get(HEADER..)?.split_at_checked(count * RECORD)?;
-        // Two bits tell the mode, the others the interval.
+        // The upper two bits are the sampling mode, the others the interval.
         let rate = u64::from(sampling & 0x3fff);
         if rate > 1 {
             self.rate = Some(Sampling { rate, from: "header" });
@@ -170,7 +171,7 @@ impl Exporter {
         rest.is_empty().then_some(())
     }
 
-    /// Takes in a datagram of NetFlow 9.
+    /// Reads a NetFlow 9 datagram.
     fn v9(
         &mut self,
         bytes: &[u8],
@@ -193,7 +194,7 @@ impl Exporter {
         whole.then_some(())
     }
 
-    /// Takes in a datagram of IPFIX, which may hold several messages.
+    /// Reads an IPFIX datagram, which may hold several messages.
     fn ipfix(
         &mut self,
         bytes: &[u8],
@@ -221,8 +222,8 @@ impl Exporter {
         whole.then_some(())
     }
 
-    /// Takes in the sets of a message: whether the message is well-formed, and whether every record
-    /// in it was counted.
+    /// Reads the sets of a message. Returns whether the message is well-formed, and whether every
+    /// record in it was counted.
     fn sets(
         &mut self,
         body: &[u8],
@@ -254,9 +255,9 @@ impl Exporter {
         (whole, all && whole)
     }
 
-    /// Takes in a set of templates; `false` if it is malformed.
+    /// Reads a set of templates; `false` if it is malformed.
     fn templates(&mut self, number: u16, body: &[u8], templates: &mut Templates) -> bool {
-        // IPFIX numbers its sets of templates from 2 on. NetFlow 9 has none of those.
+        // IPFIX numbers its template sets 2 and 3; NetFlow 9 uses 0 and 1.
         if self.origin.version == 9 && number > 1 {
             self.counts.not_understood += 1;
             return true;
@@ -282,7 +283,7 @@ impl Exporter {
         read.is_ok()
     }
 
-    /// Takes in the records of a set whose template is known; `false` if it holds no record.
+    /// Reads the records of a set whose template is known; `false` if it holds no record.
     fn data(
         &mut self,
         number: u16,
@@ -290,7 +291,7 @@ impl Exporter {
         now_ns: u64,
         to: &mut impl FnMut(&Record),
     ) -> bool {
-        // Taken out while its records change the counts.
+        // Takes the layout out of the map, because reading its records borrows `self`.
         let Some((number, (sent, layout))) = self.layouts.remove_entry(&number) else {
             return false;
         };
@@ -312,7 +313,7 @@ impl Exporter {
         any || body.is_empty()
     }
 
-    /// A record of options: all that matters here is how packets are sampled.
+    /// Reads an options record. Only the sampling rate is used.
     fn option(&mut self, fields: &Fields) {
         self.counts.options += 1;
         let Some(rate) = fields.rate() else { return };
@@ -327,8 +328,8 @@ impl Exporter {
         }
     }
 
-    /// How the packets of a record were sampled: by its own word, by that of its sampler, by that
-    /// for all, or by that of the only sampler there is.
+    /// The sampling of a record: its own rate, else that of its sampler, else that for all packets,
+    /// else that of the only sampler.
     fn sampled(&self, fields: &Fields) -> Sampling {
         let from = "options template";
         let told = |&(_, rate): &(u64, u64)| Sampling { rate, from };
@@ -347,7 +348,7 @@ impl Exporter {
             .unwrap_or(Sampling { rate: 1, from: "" })
     }
 
-    /// A record of a flow.
+    /// Counts a flow record.
     fn flow(&mut self, fields: &Fields, now_ns: u64, to: &mut impl FnMut(&Record)) {
         self.counts.records += 1;
         let sampling = self.sampled(fields);
@@ -369,7 +370,7 @@ impl Exporter {
         }
     }
 
-    /// What of it is not known, in words.
+    /// Properties of the traffic that the records of this exporter do not show, in words.
     pub fn not_known(&self) -> Vec<&'static str> {
         let Counts { counted, without_flags, without_packets, records, without_addresses, .. } =
             self.counts;

@@ -10,22 +10,22 @@ pub(super) struct Fields {
     pub(super) ends: [Option<IpAddr>; 2],
     pub(super) ports: [u16; 2],
     pub(super) protocol: u8,
-    /// There and, if both directions are in one record, back.
+    /// The forward direction and, if the record holds both directions, the reverse one.
     pub(super) ways: [Way; 2],
     pub(super) icmp: [Option<u8>; 2],
-    /// Which sampler looked at the packets.
+    /// The sampler that selected the packets.
     pub(super) sampler: Option<u64>,
-    /// One packet of so many.
+    /// Sampling at intervals: one packet of `interval` packets is counted.
     pub(super) interval: Option<u64>,
-    /// So many packets taken, then so many left.
+    /// Sampling in runs: `taken` packets are counted, then `left` packets are skipped.
     pub(super) taken: Option<u64>,
     pub(super) left: Option<u64>,
-    /// So many of so many.
+    /// Sampling in groups: `size` packets of each `population` packets are counted.
     pub(super) size: Option<u64>,
     pub(super) population: Option<u64>,
 }
 
-/// What is told of one direction.
+/// The counts and flags of one direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Way {
     pub(super) bytes: Option<u64>,
@@ -33,9 +33,9 @@ pub(super) struct Way {
     pub(super) flags: Option<u8>,
 }
 
-/// The number of a private enterprise: Cisco.
+/// The enterprise number of Cisco.
 const CISCO: u32 = 9;
-/// The enterprise number under which the elements of IANA count the other direction (RFC 5103).
+/// The enterprise number under which IANA's elements count the reverse direction (RFC 5103).
 const REVERSE: u32 = 29_305;
 
 fn number(value: &[u8]) -> Option<u64> {
@@ -49,7 +49,7 @@ fn address(value: &[u8]) -> Option<IpAddr> {
 }
 
 impl Fields {
-    /// Takes in a field of a record.
+    /// Reads a field of a record.
     pub(super) fn read(&mut self, field: Field, value: &[u8]) {
         let back = &mut self.ways[1];
         match (field.enterprise, field.element) {
@@ -73,7 +73,7 @@ impl Fields {
         match id {
             1 => there.bytes = number(value),
             2 => there.packets = number(value),
-            // Sent on, or since the flow began: where there is nothing better.
+            // Counts after forwarding, or since the flow started: used if there is no better field.
             23 | 85 | 231 => there.bytes = there.bytes.or(number(value)),
             24 | 86 | 298 => there.packets = there.packets.or(number(value)),
             232 => back.bytes = number(value),
@@ -101,7 +101,7 @@ impl Fields {
         }
     }
 
-    /// How many packets one that was counted stands for, if that is told.
+    /// The sampling rate: how many packets one counted packet represents, if the record tells.
     pub(super) fn rate(&self) -> Option<u64> {
         let about = |whole: u64, part: u64| (whole + part / 2).checked_div(part);
         let spaced = self
@@ -113,7 +113,7 @@ impl Fields {
         spaced.or(chosen).or(self.interval).filter(|&rate| rate > 0)
     }
 
-    /// The records, one or two, at a rate of sampling; `None` if it is not known who spoke to whom.
+    /// One or two records, with counts multiplied by `rate`; `None` if an address is missing.
     pub(super) fn records(&self, time_ns: u64, rate: u64) -> Option<[Option<Record>; 2]> {
         let [source, destination] = self.ends;
         let [source, destination] = [source?, destination?];
@@ -124,7 +124,7 @@ impl Fields {
             SocketAddr::new(destination, ports[1]),
             self.protocol,
         )?;
-        // Where there is no field for it, type and code of ICMP are in place of a port.
+        // If the record has no such field, the destination port holds the ICMP type and code.
         let [kind, code] = [self.icmp[0], self.icmp[1]];
         let in_port = (self.ports[1] >> 8) as u8;
         let icmp = icmp.then(|| (kind.unwrap_or(in_port), code.unwrap_or(self.ports[1] as u8)));

@@ -5,19 +5,20 @@
 //! set 1, 3   | id | lengths or counts  | scope fields   | ..       records of options
 //! ```
 //! Sets 0 and 1 are NetFlow 9's, 2 and 3 IPFIX's. A field of length 65,535 has its length in each
-//! record. A field of length 0 has no bytes in any record, so a layout leaves it out: every field
-//! that a record is read by then takes at least one byte, and reading a set takes time in proportion
-//! to its bytes.
+//! record. A field of length 0 has no bytes in any record, so a layout leaves it out. Every field
+//! of a layout therefore takes at least one byte, and the time to read a set is proportional to its
+//! bytes.
 //!
-//! Written by hand: the crate netflow_parser with what it needs takes 15 seconds of processor time in
-//! a release build, and refuses empty fields of variable length, which IPFIX allows.
+//! This parser is written by hand. The crate netflow_parser and its dependencies take 15 seconds of
+//! processor time in a release build. It also refuses empty fields of variable length, which IPFIX
+//! allows.
 
 use super::sets::{half, word};
 use std::{fmt, str::FromStr};
 
-/// The length in a template of a field whose records carry their own lengths.
+/// The length in a template of a field whose length differs from record to record.
 const VARIABLE: u16 = 65_535;
-/// The enterprise number that marks the scope fields of NetFlow 9, which have numbers of their own.
+/// The enterprise number that marks the scope fields of NetFlow 9, which are numbered separately.
 const SCOPE: u32 = u32::MAX;
 
 /// A field of a record.
@@ -32,7 +33,7 @@ pub(super) struct Field {
 /// The fields of a record, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Layout {
-    /// Whether the records are options: facts about the exporter, not flows.
+    /// Whether the records are options: properties of the exporter, not flows.
     pub(super) options: bool,
     fields: Vec<Field>,
     /// Bytes of the shortest record.
@@ -70,13 +71,14 @@ pub(super) struct Records<'a> {
 }
 
 impl Records<'_> {
-    /// Reads the next record, calls `to` with each of its fields, and returns whether there was one.
+    /// Reads the next record and calls `to` with each of its fields. Returns whether there was one.
     pub(super) fn next(&mut self, mut to: impl FnMut(Field, &[u8])) -> bool {
         let Records { layout, rest } = self;
         if layout.least == 0 || rest.len() < layout.least {
             return false;
         }
-        // A record that the set cuts off must not be counted in part: its end is found first.
+        // Finds the end of the record first: a record that the set cuts off must not be counted in
+        // part.
         let Some(length) = length(&layout.fields, rest) else {
             *rest = &[];
             return false;
@@ -120,11 +122,11 @@ pub(super) fn templates(
     mut to: impl FnMut(Template),
 ) -> Result<(), BadTemplate> {
     let mut rest = body;
-    // Padding is shorter than a template's header, or zeros: no template has a number below 256.
+    // Padding is shorter than a template's header, or zeros: template numbers start at 256.
     while let (Some(id @ 256..), Some(count)) = (half(rest, 0), half(rest, 2)) {
         let (mut at, counts) = match number {
             0 | 2 => (4, [0, usize::from(count)]),
-            // NetFlow 9 tells the bytes of scope fields and of the others.
+            // NetFlow 9 gives the lengths in bytes of the scope fields and of the others.
             1 => {
                 let others = half(rest, 4).ok_or(BadTemplate)?;
                 (6, [count, others].map(|bytes| usize::from(bytes) / 4))
@@ -161,8 +163,8 @@ pub(super) fn templates(
 }
 
 impl fmt::Display for Layout {
-    /// `flows 8/4 12/4 9.12235/2`: the kind, then enterprise (unless it is IANA), element and length
-    /// of each field.
+    /// `flows 8/4 12/4 9.12235/2`: the kind, then enterprise (unless it is IANA), element and
+    /// length of each field.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.options { "options" } else { "flows" })?;
         for Field { enterprise, element, length } in &self.fields {

@@ -1,4 +1,4 @@
-//! Datagrams from any number of sockets, in the order in which they were taken.
+//! Receives datagrams from several sockets, in order of arrival.
 
 use std::{
     io,
@@ -12,23 +12,24 @@ use std::{
     time::Duration,
 };
 
-/// Datagrams that may wait to be looked at; more wait in the kernel, and are dropped there.
+/// Datagrams that may wait in the queue. More wait in the kernel, which drops those beyond its
+/// buffer.
 const QUEUE: usize = 256;
-/// Bytes that the kernel is asked to keep for a socket: exporters send in bursts.
+/// Bytes of a socket's receive buffer: exporters send in bursts.
 const ROOM: u32 = 8 << 20;
-/// How often a thread looks whether it is to end.
+/// How often a thread checks whether it must stop.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// What somebody sent.
+/// A datagram and its sender.
 #[derive(Debug)]
 pub struct Datagram {
-    /// Who.
+    /// The sender.
     pub from: SocketAddr,
-    /// What.
+    /// The payload.
     pub bytes: Vec<u8>,
 }
 
-/// Sockets that are bound, each with a thread once started.
+/// Bound sockets, each with its thread once started.
 #[derive(Debug, Default)]
 pub struct Listener {
     sockets: Vec<UdpSocket>,
@@ -50,12 +51,12 @@ impl Listener {
         Ok(listener)
     }
 
-    /// The addresses that it is bound to, while it is not started.
+    /// The bound addresses; empty once the threads have started.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.sockets.iter().filter_map(|socket| socket.local_addr().ok()).collect()
     }
 
-    /// Begins to receive.
+    /// Starts one receiving thread per socket.
     pub fn start(&mut self) {
         let (sender, incoming) = sync_channel(QUEUE);
         self.incoming.get_or_insert(incoming);
@@ -65,7 +66,7 @@ impl Listener {
         }
     }
 
-    /// The next datagram; `None` if none came in this time.
+    /// The next datagram; `None` if no datagram arrives within `wait`.
     pub fn next(&self, wait: Duration) -> Option<Datagram> {
         self.incoming.as_ref()?.recv_timeout(wait).ok()
     }
@@ -74,7 +75,7 @@ impl Listener {
 fn receive(socket: &UdpSocket, sender: &SyncSender<Datagram>, over: &AtomicBool) {
     let mut buffer = vec![0; 1 << 16];
     while !over.load(Ordering::Relaxed) {
-        // An error is a pause that ran out, or of one datagram alone.
+        // An error is a timeout, or concerns a single datagram: try again.
         if let Ok((length, from)) = socket.recv_from(&mut buffer)
             && sender.send(Datagram { from, bytes: buffer[..length].to_vec() }).is_err()
         {
@@ -86,7 +87,7 @@ fn receive(socket: &UdpSocket, sender: &SyncSender<Datagram>, over: &AtomicBool)
 impl Drop for Listener {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
-        // Nobody takes what is still sent, so that no thread waits for that.
+        // Dropping the receiver wakes threads that wait for room in the queue, so that they end.
         self.incoming = None;
         for thread in self.threads.drain(..) {
             let _ = thread.join();

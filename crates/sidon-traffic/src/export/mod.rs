@@ -1,19 +1,21 @@
-//! Records of flows from routers, in place of packets: NetFlow 5 and 9, and IPFIX.
+//! Flow records from routers, instead of packets: NetFlow 5 and 9, and IPFIX.
 //!
-//! A router counts the packets of a flow and sends the sums. How a record is laid out, a template
-//! says that the router sends now and then; records that come before it wait, in bounded room.
+//! A router counts the packets of a flow and sends the sums. From time to time it sends templates,
+//! which describe the layout of its records. Records that arrive before their template wait in
+//! bounded memory.
 //! ```text
 //! datagram -> Exporter (address, version, domain) -> fields -> Record -> Engine::record
 //!             templates, waiting sets,               addresses, counts,
 //!             sequence, sampling                     flags
 //! ```
-//! Nothing that is sent makes memory grow: exporters, templates, fields and waiting sets each have a
-//! most ([`Limits`]). Every datagram and every record is accounted for ([`Collector::list`]): counted,
-//! or why not. What was sampled is multiplied, and the exporter's view says by what and on whose word.
+//! Datagrams cannot make memory grow: [`Limits`] bounds the number of exporters, templates, fields
+//! and waiting sets. Every datagram and every record is either counted or listed with a reason
+//! ([`Collector::list`]). Counts of sampled packets are multiplied by the sampling rate, and each
+//! exporter's JSON names the rate and its origin.
 //!
-//! A record tells sizes and sources. It tells handshakes where it has the flags of TCP, and not
-//! when their packets came: what needs times, as how long attempts stay open, is as of the arrival of the
-//! records.
+//! A record gives sizes and sources. With TCP flags it also shows handshakes, but not the times of
+//! their packets. Durations, such as how long attempts stay open, are therefore measured between
+//! the arrivals of records.
 
 mod counts;
 mod exporter;
@@ -35,7 +37,7 @@ pub use templates::{Templates, TemplatesError};
 use serde_json::Value;
 use std::net::{IpAddr, SocketAddr};
 
-/// The most there may be of what datagrams make.
+/// Upper limits on what datagrams make the collector store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Exporters.
@@ -55,21 +57,21 @@ impl Default for Limits {
     }
 }
 
-/// Nanoseconds of silence after which an exporter may make room for another.
+/// Nanoseconds of silence after which another exporter may replace this one.
 const SILENT: u64 = 600_000_000_000;
 
-/// Who sends records, and in which numbering of templates.
+/// The identity of an exporter. Each origin numbers its templates separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Origin {
-    /// The address that the datagrams come from. The port may change, and the exporter is the same.
+    /// The address that the datagrams come from. The port may change.
     pub address: IpAddr,
     /// 5, 9 or, for IPFIX, 10.
     pub version: u16,
-    /// The part of the exporter: source id, observation domain, or engine.
+    /// The part of the exporter: source ID, observation domain, or engine.
     pub domain: u32,
 }
 
-/// Why a datagram is none of an exporter's.
+/// Why a datagram belongs to no exporter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Foreign {
     Sflow,
@@ -85,7 +87,7 @@ impl Origin {
             5 => half(20)?.into(),
             9 => word(16)?,
             10 => word(12)?,
-            // A version in four bytes.
+            // The version of sFlow takes four bytes.
             0 if half(2)? == 5 => return Err(Foreign::Sflow),
             _ => return Err(Foreign::Other),
         };
@@ -94,13 +96,13 @@ impl Origin {
     }
 }
 
-/// Everything that is known of the exporters.
+/// The state of all exporters.
 #[derive(Debug)]
 pub struct Collector {
     limits: Limits,
     templates: Templates,
     exporters: Vec<Exporter>,
-    /// Of exporters that made room for others.
+    /// Sums of the counters of exporters that were replaced.
     gone: Counts,
     datagrams: u64,
     sflow: u64,
@@ -109,7 +111,7 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// No exporter yet; the templates may be those of an earlier run.
+    /// A collector without exporters. `templates` may come from an earlier run.
     pub fn new(limits: Limits, templates: Templates) -> Self {
         Collector {
             limits,
@@ -123,7 +125,7 @@ impl Collector {
         }
     }
 
-    /// Takes in what came from there at that time, and hands out its records.
+    /// Reads a datagram that `from` sent and that arrived at `now_ns`. Calls `to` with its records.
     pub fn datagram(
         &mut self,
         from: SocketAddr,
@@ -145,8 +147,8 @@ impl Collector {
         }
     }
 
-    /// The index of the exporter of that origin, old or new; `None` if there is no room for a new
-    /// one.
+    /// The index of the exporter with this origin, which is added if it is new; `None` if there is
+    /// no room.
     fn exporter(&mut self, origin: Origin, now_ns: u64) -> Option<usize> {
         let place = self.exporters.iter().position(|exporter| exporter.origin() == origin);
         if place.is_some() {
@@ -157,8 +159,8 @@ impl Collector {
             self.exporters.push(new);
             return Some(self.exporters.len() - 1);
         }
-        // An exporter that never sent a record, or that has long been silent, is replaced. No other
-        // is: the source address of a datagram is easily forged.
+        // Replaces an exporter that never sent a record, or that has been silent for `SILENT`. All
+        // others stay: the source address of a datagram is easily forged.
         let all = self.exporters.iter().enumerate();
         let (place, _) = all
             .filter(|(_, exporter)| exporter.is_spare(now_ns))
@@ -178,7 +180,7 @@ impl Collector {
         &mut self.templates
     }
 
-    /// What became of datagrams and records, for the ledger.
+    /// The counters of datagrams and records by name, for the ledger.
     pub fn list(&self) -> Vec<(&'static str, u64)> {
         let mut sum = self.gone;
         for exporter in &self.exporters {

@@ -1,47 +1,47 @@
-//! The numbers that datagrams have: what did not arrive, and what came and could not be counted.
+//! Sequence numbers of datagrams: what did not arrive, and what arrived but was not counted.
 //!
-//! NetFlow 5 and IPFIX number records, NetFlow 9 numbers datagrams. In a datagram with a set that
-//! nobody can read, nobody knows how many records there are: its own number and the next one tell.
+//! NetFlow 5 and IPFIX number records, NetFlow 9 numbers datagrams. The number of records in an
+//! unreadable set follows from the numbers of its datagram and of the next one.
 
-/// Numbers that a late datagram is behind; who is further behind began again.
+/// Largest lag of a late datagram. A larger lag means that the numbers started again.
 const LATE: u32 = 1000;
-/// Numbers that may be missing; who is further ahead counts something else now.
+/// Largest gap that counts as loss. A larger gap means that the numbering changed.
 const LOST: u32 = 1 << 20;
 
-/// What a number says.
+/// The result of comparing a sequence number with the expected one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Told {
-    /// So many are missing before it.
+    /// Records or datagrams missing before this datagram.
     pub(super) missing: u64,
-    /// So many came that were not counted.
+    /// Records that arrived but were not counted.
     pub(super) uncounted: u64,
-    /// It came late, or the numbers began again.
+    /// The datagram came late, or the numbers started again.
     pub(super) out_of_order: bool,
 }
 
-/// The numbers so far.
+/// The sequence numbers seen so far.
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
-    /// That of the last datagram, and that which the next should have; `None` if that cannot be
-    /// known.
+    /// The number of the last datagram, and the number expected next; `None` if it is unknown.
     last: Option<u32>,
     expected: Option<u32>,
-    /// Whether the numbers of IPFIX include the records of their own datagram, as some exporters
-    /// have it against the standard; `None` while nobody knows.
+    /// Whether IPFIX numbers include the records of their own datagram. Some exporters do this,
+    /// against the standard. `None` while unknown.
     includes: Option<bool>,
-    /// Records that were counted of the last datagram, if there were others.
+    /// Records counted in the last datagram, if it also had records that could not be counted.
     counted: Option<u32>,
 }
 
 impl Numbers {
-    /// The number of a datagram that is followed by this one and so many more.
+    /// Compares the number of a datagram, and expects `number + more` next.
     pub(super) fn next(&mut self, number: u32, more: u32) -> Told {
         self.compare(number, Some(more))
     }
 
-    /// The number of a datagram of IPFIX with so many records of flows and of options, and perhaps
-    /// more that could not be counted. By the standard it counts the records of all kinds before
-    /// it; some count those of flows with its own.
+    /// Compares the number of an IPFIX datagram with `flows` flow records and `options` options
+    /// records. `all` is false if some of its records could not be counted. By the standard, the
+    /// number counts all records before the datagram. Some exporters count flow records only,
+    /// including those of the datagram itself.
     pub(super) fn ipfix(&mut self, number: u32, flows: u32, options: u32, all: bool) -> Told {
         let own = self.last.filter(|_| all).map(|last| last.wrapping_add(flows));
         if self.includes.is_none() && self.expected.is_some() && self.expected != own {
@@ -68,8 +68,8 @@ impl Numbers {
         Told { uncounted: uncounted.into(), ..told }
     }
 
-    /// Compares a number with what it should be, and notes what the next should be: so many more,
-    /// `None` if nobody knows.
+    /// Compares a number with the expected one. Expects `number + more` next, or any number if
+    /// `more` is `None`.
     fn compare(&mut self, number: u32, more: Option<u32>) -> Told {
         let mut told = Told::default();
         if self.expected.is_none()

@@ -1,4 +1,4 @@
-//! What a router tells of a flow: how much of it there was, and which flags it showed.
+//! A flow record as a router exports it: counts and TCP flags of one flow.
 
 use crate::{
     FlowKey, Packet,
@@ -9,27 +9,27 @@ use crate::{
 /// A number of packets of one flow, in one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record {
-    /// When it arrived, in nanoseconds since 1970. The clocks of others are not relied upon.
+    /// Arrival time in nanoseconds since 1970. The clocks of exporters are not used.
     pub time_ns: u64,
-    /// Who speaks to whom.
+    /// The directed five-tuple.
     pub flow: FlowKey,
-    /// Packets, times the rate of sampling; 0 if the record does not say.
+    /// Packets, multiplied by the sampling rate; 0 if the record has no packet count.
     pub packets: u64,
-    /// Bytes from the IP header on, times the rate of sampling; 0 if the record does not say.
+    /// Bytes of IP packets, multiplied by the sampling rate; 0 if the record has no byte count.
     pub bytes: u64,
-    /// The flags of TCP of all these packets together, if the record has them.
+    /// The TCP flags of all these packets together, if the record has them.
     pub flags: Option<TcpFlags>,
-    /// Type and code of ICMP, if the record has them.
+    /// ICMP type and code, if the record has them.
     pub icmp: Option<(u8, u8)>,
 }
 
 impl Record {
-    /// Packets that the record tells of, at least one, as far as a handshake goes.
+    /// Packets of a handshake that the record implies, at least one.
     ///
-    /// Flags are those of all packets together, so that their order is what TCP allows: a SYN alone
-    /// is an attempt; a SYN with an ACK is a handshake of which this end did its part, as the one
-    /// that opened it if its port is the higher; a RST or FIN comes last. What the other end must
-    /// have sent for that is among them.
+    /// A record combines the flags of all its packets, so the packets are put in the order that TCP
+    /// requires. A SYN alone is an attempt. A SYN with an ACK is a handshake; this end opened it
+    /// unless its port is the lower one. A RST or FIN comes last. Packets that the other end must
+    /// have sent are included.
     pub fn signs(&self) -> impl Iterator<Item = Packet> + '_ {
         let mut signs = [None; 4];
         let number = self.flow.protocol();
@@ -39,7 +39,7 @@ impl Record {
                     Some((kind, code)) if matches!(number, protocol::ICMP | protocol::ICMPV6) => {
                         Transport::Icmp { kind, code }
                     }
-                    // The ports are known, and nothing else.
+                    // Only the ports are known.
                     _ if number == protocol::TCP => Transport::Cut,
                     _ if protocol::has_ports(number) => Transport::Ports,
                     _ => Transport::Other,
@@ -60,7 +60,7 @@ impl Record {
                     (true, true) if answers => {
                         sign(TcpFlags::SYN, 0, flow.reversed());
                         sign(TcpFlags::SYN.with(ack), 0, flow);
-                        // Who says more than that has been heard.
+                        // A responder that also sent PSH or FIN has received the opener's ACK.
                         if flags.any(TcpFlags::PSH.with(TcpFlags::FIN)) {
                             sign(ack, 0, flow.reversed());
                         }

@@ -1,4 +1,4 @@
-//! Templates that outlive the program: a text file, one template per line.
+//! Templates that are kept between runs: a text file, one template per line.
 //!
 //! ```text
 //! 192.0.2.1/9/0 256 flows 8/4 12/4 7/2 11/2      exporter/version/domain, number, layout
@@ -20,7 +20,7 @@ pub struct Templates {
     changed: bool,
 }
 
-/// Why a file of templates cannot be read.
+/// Why a template file cannot be read.
 #[derive(Debug)]
 pub enum TemplatesError {
     /// The system's error.
@@ -44,7 +44,7 @@ impl fmt::Display for TemplatesError {
 impl std::error::Error for TemplatesError {}
 
 impl Templates {
-    /// The templates of a file; none if there is no such file yet.
+    /// Reads the templates of a file. A missing file is an empty list.
     pub fn read(path: &Path) -> Result<Self, TemplatesError> {
         let text = match fs::read_to_string(path) {
             Ok(text) => text,
@@ -65,7 +65,7 @@ impl Templates {
         Ok(Templates { all, changed: false })
     }
 
-    /// Replaces the file by all templates, if they changed since the last time.
+    /// Replaces the file by all templates, if they changed since the last call.
     pub fn write(&mut self, path: &Path) -> io::Result<()> {
         if !self.changed {
             return Ok(());
@@ -87,7 +87,7 @@ impl Templates {
         self.all.len()
     }
 
-    /// Whether there are none.
+    /// Whether the list of templates is empty.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
@@ -99,7 +99,7 @@ impl Templates {
         self.all.range(from..=to).map(|((_, number), layout)| (*number, layout))
     }
 
-    /// Keeps or, for `None`, removes a template of an exporter.
+    /// Stores a template of an exporter, or removes it if `layout` is `None`.
     pub(super) fn keep(&mut self, origin: Origin, number: u16, layout: Option<&Layout>) {
         let key = (scope(origin), number);
         let Some(layout) = layout else {

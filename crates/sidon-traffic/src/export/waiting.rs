@@ -1,10 +1,10 @@
-//! Sets of records that came before their template, in bounded room: the oldest makes room.
+//! Sets of records that arrived before their template, in bounded memory: the oldest is evicted.
 
 use std::collections::VecDeque;
 
-/// Nanoseconds that a set waits for its template.
+/// The timeout of a waiting set in nanoseconds: 30 minutes.
 const PATIENCE: u64 = 1_800_000_000_000;
-/// Bytes that a set takes beside its own.
+/// Bytes of overhead per set.
 const BESIDE: usize = 64;
 
 /// A set of records without its header.
@@ -25,10 +25,10 @@ impl Set {
 #[derive(Debug)]
 pub(super) struct Waiting {
     sets: VecDeque<Set>,
-    /// Bytes that they take, and may take.
+    /// Bytes that the sets take, and the most that they may take.
     bytes: usize,
     most: usize,
-    /// Those that waited in vain.
+    /// Sets that were evicted, did not fit, or timed out.
     given_up: u64,
 }
 
@@ -37,17 +37,17 @@ impl Waiting {
         Waiting { sets: VecDeque::new(), bytes: 0, most, given_up: 0 }
     }
 
-    /// How many wait.
+    /// The number of waiting sets.
     pub(super) fn len(&self) -> u64 {
         self.sets.len() as u64
     }
 
-    /// How many found no room or waited too long.
+    /// The number of sets that found no room or timed out.
     pub(super) fn given_up(&self) -> u64 {
         self.given_up
     }
 
-    /// Keeps a set that came at this time.
+    /// Stores a set that arrived at `now_ns`.
     pub(super) fn keep(&mut self, template: u16, bytes: &[u8], now_ns: u64) {
         let set = Set { template, bytes: bytes.to_vec(), since: now_ns };
         if set.room() > self.most {
@@ -61,7 +61,7 @@ impl Waiting {
         self.sets.push_back(set);
     }
 
-    /// Hands out the sets of these templates, which are in order, as they came.
+    /// Removes and returns the sets of `templates`, a sorted list, in order of arrival.
     pub(super) fn take(&mut self, templates: &[u16]) -> VecDeque<Set> {
         let told = |set: &Set| templates.binary_search(&set.template).is_ok();
         if templates.is_empty() || !self.sets.iter().any(told) {
@@ -74,7 +74,7 @@ impl Waiting {
         taken
     }
 
-    /// Gives up what has waited too long.
+    /// Gives up sets that have waited for longer than the timeout.
     pub(super) fn expire(&mut self, now_ns: u64) {
         let old = |set: &Set| now_ns.saturating_sub(set.since) > PATIENCE;
         while self.sets.front().is_some_and(old) {
@@ -104,7 +104,7 @@ mod tests {
         let first = |sets: VecDeque<Set>| sets.iter().map(|set| set.bytes[0]).collect::<Vec<_>>();
         assert_eq!(first(waiting.take(&[256, 258])), [2, 3, 5, 6, 8, 9, 11]);
         assert_eq!(first(waiting.take(&[256, 258])), [0u8; 0]);
-        // What was taken has left its room to others.
+        // The sets that were taken above no longer use memory.
         for number in 0..7 {
             waiting.keep(300, &[number; 100], 20);
         }

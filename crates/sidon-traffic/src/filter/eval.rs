@@ -1,7 +1,8 @@
-//! Does an expression hold for a frame?
+//! Evaluates an expression on a frame.
 //!
-//! As in the machine that libpcap compiles for: a load beyond the captured bytes ends the whole
-//! evaluation with "no", whatever stands around it; numbers are unsigned and of 32 bits.
+//! The rules are those of the machine that libpcap compiles for. A load beyond the captured bytes
+//! rejects the frame, whatever the rest of the expression says. Numbers are unsigned and have 32
+//! bits.
 
 use super::expr::{Expr, Header, Number, Operation, Over, Relation, Test, Way, Within};
 use crate::{
@@ -17,12 +18,12 @@ use crate::{
 const ARP: u16 = 0x0806;
 const RARP: u16 = 0x8035;
 
-/// A load beyond the frame, or a division by zero.
+/// The frame is rejected at once: a load beyond the frame, or a division by zero.
 struct Rejected;
 
 type Answer<T = bool> = Result<T, Rejected>;
 
-/// Whether it holds, `tags` tags further in than it says.
+/// Whether the expression holds if every test skips `tags` more VLAN tags.
 #[inline]
 pub(super) fn holds(expr: &Expr, frame: &Frame<'_>, tags: usize) -> bool {
     eval(expr, frame, tags).unwrap_or(false)
@@ -37,14 +38,14 @@ fn eval(expr: &Expr, frame: &Frame<'_>, tags: usize) -> Answer {
     }
 }
 
-/// A frame from behind some tags on.
+/// A frame whose first `tags` VLAN tags are skipped.
 struct View<'a> {
     frame: &'a Frame<'a>,
     tags: usize,
 }
 
 impl View<'_> {
-    /// The Ethernet type of what follows, and where it starts. Only Ethernet has tags.
+    /// The EtherType of the network header, and its position. Only Ethernet has tags.
     #[inline]
     fn network(&self) -> Answer<(u16, usize)> {
         let (link, bytes) = (self.frame.link, self.frame.bytes);
@@ -60,12 +61,12 @@ impl View<'_> {
             Err(Undecoded::Truncated(_) | Undecoded::Malformed(Malformed::Short(_))) => {
                 Err(Rejected)
             }
-            // What has no Ethernet type is of none that can be asked for.
+            // A frame without an EtherType matches no EtherType test.
             Err(_) => Ok((0, 0)),
         }
     }
 
-    /// Where the network header starts, if it is of this Ethernet type.
+    /// The position of the network header, if it has this EtherType.
     #[inline]
     fn network_of(&self, kind: u16) -> Answer<Option<usize>> {
         let (found, at) = self.network()?;
@@ -92,7 +93,7 @@ impl View<'_> {
         Ok(u128::from_be_bytes(*bytes))
     }
 
-    /// Whether this is the protocol over IPv4, and where the header is.
+    /// The position of the IPv4 header, if it carries this protocol.
     fn over_ip(&self, number: u8) -> Answer<Option<usize>> {
         match self.network_of(ETHERTYPE_IPV4)? {
             Some(at) if self.u8(at + 9)? == number => Ok(Some(at)),
@@ -104,7 +105,7 @@ impl View<'_> {
         Ok(self.u16(ip + 6)? & 0x1fff != 0)
     }
 
-    /// Behind the IPv4 header.
+    /// The position after the IPv4 header.
     fn behind_ip(&self, ip: usize) -> Answer<usize> {
         Ok(ip + usize::from(self.u8(ip)? & 0x0f) * 4)
     }
@@ -220,7 +221,7 @@ fn port(view: &View<'_>, over: Over, way: Way, low: u16, high: u16) -> Answer {
 }
 
 fn compare(view: &View<'_>, both: &[Number; 2], relation: Relation) -> Answer {
-    // The headers that are asked for must be there before any byte of them is read.
+    // Checks that the frame has the required headers before it reads any byte of them.
     if !(applies(view, &both[0])? && applies(view, &both[1])?) {
         return Ok(false);
     }
@@ -239,7 +240,7 @@ fn compare(view: &View<'_>, both: &[Number; 2], relation: Relation) -> Answer {
 fn applies(view: &View<'_>, number: &Number) -> Answer {
     match number {
         Number::Constant(_) | Number::Length => Ok(true),
-        // Of a computed number libpcap checks the first operand's headers alone.
+        // For a computed number, libpcap checks only the headers of the first operand.
         Number::Compute(both, _) => applies(view, &both[0]),
         Number::Load { from, index, .. } => {
             if !applies(view, index)? {
@@ -273,7 +274,7 @@ fn number(view: &View<'_>, what: &Number) -> Answer<u32> {
                 Header::Transport(_) => view.behind_ip(view.network()?.1)?,
                 Header::Icmp6 => view.network()?.1 + 40,
             };
-            // The machine's positions are of 32 bits; one that is beyond them is beyond the frame.
+            // A position that does not fit is beyond the frame.
             let at = usize::try_from(u64::from(index) + start as u64).map_err(|_| Rejected)?;
             match size {
                 1 => view.u8(at).map(u32::from),

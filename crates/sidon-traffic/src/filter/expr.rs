@@ -1,4 +1,4 @@
-//! What an expression is made of.
+//! The parts of an expression.
 
 /// A test of a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -6,7 +6,7 @@ pub(super) enum Expr {
     And(Box<[Expr; 2]>),
     Or(Box<[Expr; 2]>),
     Not(Box<Expr>),
-    /// A test that looks behind this many VLAN tags.
+    /// A test, and the number of VLAN tags that it skips.
     Test(Test, usize),
 }
 
@@ -31,7 +31,7 @@ pub(super) enum Test {
     Network(u16),
     /// The protocol over IPv4.
     Ip(u8),
-    /// The protocol over IPv6, behind at most a fragment header.
+    /// The protocol over IPv6, after at most a fragment header.
     Ip6(u8),
     /// An address of IPv4, in IP or in the two ARPs.
     Address { within: Within, way: Way, address: u32, mask: u32 },
@@ -41,19 +41,19 @@ pub(super) enum Test {
     Port { over: Over, way: Way, low: u16, high: u16 },
     /// A hardware address.
     Ether { way: Way, address: [u8; 6] },
-    /// To all, or to a group, by the hardware address.
+    /// Broadcast if `all`, else multicast, by the hardware address.
     EtherGroup { all: bool },
-    /// To a group by the IPv4 address.
+    /// Multicast by the IPv4 address.
     IpGroup,
-    /// To a group by the IPv6 address.
+    /// Multicast by the IPv6 address.
     Ip6Group,
-    /// A tag, of any or of this VLAN.
+    /// A VLAN tag, with any VLAN ID or with this one.
     Vlan(Option<u16>),
     /// A comparison of two numbers.
     Compare(Box<[Number; 2]>, Relation),
 }
 
-/// Where IPv4 addresses are looked for.
+/// The protocol whose IPv4 addresses are tested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Within {
     Ip,
@@ -61,7 +61,7 @@ pub(super) enum Within {
     Rarp,
 }
 
-/// Which end.
+/// The end, or ends, that a test applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
     Source,
@@ -70,7 +70,7 @@ pub(super) enum Way {
     Both,
 }
 
-/// Which protocols have the port.
+/// The protocols whose ports are tested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Over {
     One(u8),
@@ -87,7 +87,7 @@ pub(super) enum Relation {
     GreaterEqual,
 }
 
-/// A number of 32 bits, found in the frame or computed.
+/// A number of 32 bits, loaded from the frame or computed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Number {
     Constant(u32),
@@ -102,12 +102,12 @@ pub(super) enum Number {
     Compute(Box<[Number; 2]>, Operation),
 }
 
-/// Whose bytes `[ ]` counts.
+/// The header in which `[ ]` counts bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Header {
-    /// The frame's.
+    /// The whole frame.
     Ether,
-    /// The network header's, if of this Ethernet type.
+    /// The network header, if it has this EtherType.
     Network(u16),
     /// The header of this protocol, over IPv4.
     Transport(u8),
@@ -129,7 +129,7 @@ pub(super) enum Operation {
     ShiftRight,
 }
 
-/// A test of the length on the wire: at least so many bytes, or at most.
+/// A test of the length on the wire: at least `bytes`, or at most `bytes` if `least` is false.
 pub(super) fn length(least: bool, bytes: u32) -> Test {
     let relation = if least { Relation::GreaterEqual } else { Relation::LessEqual };
     Test::Compare(Box::new([Number::Length, Number::Constant(bytes)]), relation)

@@ -1,9 +1,9 @@
-//! An expression in pieces.
+//! Splits an expression into tokens.
 
 use super::NotAFilter;
 use std::ops::Range;
 
-/// A piece, and the characters it takes.
+/// A token, and the characters it takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Token {
     pub(super) what: What,
@@ -16,11 +16,11 @@ pub(super) enum What {
     Word(String),
     /// One of `( ) [ ] : ! / + - * % & | ^ < > = <= >= == != << >> && ||`.
     Sign(&'static str),
-    /// After the last piece.
+    /// The end of the text.
     End,
 }
 
-/// Pieces that an expression may have, so that none is too deep to walk through.
+/// Most tokens of an expression, so that no expression is too deep to walk through.
 const PIECES: usize = 4_000;
 
 const SIGNS: [&str; 25] = [
@@ -28,7 +28,7 @@ const SIGNS: [&str; 25] = [
     "*", "%", "&", "|", "^", "<", ">", "=",
 ];
 
-/// The pieces, with [`What::End`] as the last.
+/// The tokens, with [`What::End`] as the last.
 pub(super) fn split(text: &str) -> Result<Vec<Token>, NotAFilter> {
     let letters: Vec<char> = text.chars().collect();
     let refuse = |columns: Range<usize>, message: &str| NotAFilter {
@@ -44,7 +44,7 @@ pub(super) fn split(text: &str) -> Result<Vec<Token>, NotAFilter> {
             at += 1;
             continue;
         }
-        // A backslash makes a name of a keyword: `proto \tcp`.
+        // A backslash turns a keyword into a name: `proto \tcp`.
         let start = at;
         if letters[at] == '\\' {
             at += 1;
@@ -78,8 +78,8 @@ pub(super) fn split(text: &str) -> Result<Vec<Token>, NotAFilter> {
     Ok(tokens)
 }
 
-/// How many characters from here on are one word. Colons belong to addresses, but not inside
-/// brackets; hyphens to names, but not before a number.
+/// The length of the word at the start of `letters`. Colons belong to addresses, but not inside
+/// brackets. Hyphens belong to names, but not before a number.
 fn word_length(letters: &[char], in_brackets: bool) -> usize {
     let is_name = letters.first().is_some_and(char::is_ascii_alphabetic);
     let mut length = 0;

@@ -1,14 +1,18 @@
-//! Which frames count: expressions as tcpdump takes them.
+//! Frame filters: expressions in the language of tcpdump.
 //!
-//! The language and its meaning are libpcap's, as far as IP goes: `and` and `or` bind equally
-//! strongly from left to right, `port 80 or 443` repeats the qualifiers, `host` also finds ARP,
-//! ports are not found in later fragments, a test that needs bytes beyond the capture rejects the
-//! frame, and tests with `[ ]` see TCP and UDP only over IPv4. `scripts/filter-against-tcpdump`
-//! compares the two, capture by capture.
+//! The language and its meaning are libpcap's, for IP traffic:
+//! - `and` and `or` bind equally strongly, from left to right.
+//! - `port 80 or 443` repeats the qualifiers.
+//! - `host` also matches ARP.
+//! - Port tests do not match later fragments.
+//! - A test that needs bytes beyond the capture rejects the frame.
+//! - Tests with `[ ]` match TCP and UDP only over IPv4.
 //!
-//! Its VLAN rule holds too: without `vlan` a tagged frame matches nothing that looks behind the
-//! tag, and after `vlan` everything to the right looks behind one more. People stumble over that,
-//! so a frame that fails only for its tags is [`Verdict::BehindTag`], and can be counted.
+//! `scripts/filter-against-tcpdump` compares the two on many captures.
+//!
+//! The VLAN rule of libpcap holds, too. Without `vlan`, tests do not match the headers after a VLAN
+//! tag. After `vlan`, every test to the right skips one more tag. People stumble over this rule, so
+//! a frame that fails only because of its tags gives [`Verdict::BehindTag`].
 //!
 //! ```
 //! use sidon_traffic::Filter;
@@ -35,29 +39,29 @@ use crate::{
 use expr::Expr;
 use std::{fmt, str::FromStr};
 
-/// A test of frames. The default lets everything pass.
+/// A test of frames. The default accepts every frame.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filter {
     text: String,
-    /// `None` lets everything pass.
+    /// `None` accepts every frame.
     expr: Option<Expr>,
-    /// Whether the expression looks at tags itself.
+    /// Whether the expression contains `vlan`.
     speaks_of_vlan: bool,
 }
 
-/// What a filter says of a frame.
+/// The result of a filter on a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// It counts.
+    /// The frame matches.
     Match,
-    /// It does not.
+    /// The frame does not match.
     NoMatch,
-    /// It does not, but would without its VLAN tags: the expression lacks a `vlan`.
+    /// The frame does not match, but would without its VLAN tags: the expression lacks a `vlan`.
     BehindTag,
 }
 
 impl Filter {
-    /// Whether the frame counts.
+    /// Tests a frame.
     #[inline]
     pub fn verdict(&self, frame: &Frame<'_>) -> Verdict {
         let Some(expr) = &self.expr else { return Verdict::Match };
@@ -92,14 +96,14 @@ fn tags(bytes: &[u8]) -> usize {
 impl FromStr for Filter {
     type Err = NotAFilter;
 
-    /// The empty text is the filter that lets everything pass.
+    /// Parses an expression. The empty text accepts every frame.
     fn from_str(text: &str) -> Result<Self, NotAFilter> {
         let (expr, speaks_of_vlan) = parse::parse(text)?;
         Ok(Filter { text: text.to_owned(), expr, speaks_of_vlan })
     }
 }
 
-/// The text.
+/// The text of the expression.
 impl fmt::Display for Filter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.text)
@@ -130,7 +134,7 @@ impl NotAFilter {
 /// The message, the expression, and carets under the part at fault.
 impl fmt::Display for NotAFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // One line whatever was typed, so that the carets point where they should.
+        // Control characters become spaces, so that the carets stay below the right characters.
         let line: String =
             self.text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         let carets = "^".repeat(self.columns.len().max(1));

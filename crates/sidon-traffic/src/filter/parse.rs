@@ -1,4 +1,4 @@
-//! From text to an expression: a descent through the grammar.
+//! Parses an expression by recursive descent through the grammar.
 //!
 //! ```text
 //! expr  = term { (and | or) (term | id) }          equally strong, from left to right
@@ -6,7 +6,7 @@
 //!       | [protocol] [way] [kind] id | protocol
 //! id    = address | port | name | ( id { (and | or) id } )
 //! ```
-//! An `id` that stands alone takes the qualifiers of the one before it.
+//! An `id` without qualifiers takes those of the `id` before it.
 
 use super::{
     NotAFilter,
@@ -22,10 +22,10 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 pub(super) const ARP: u16 = 0x0806;
 const RARP: u16 = 0x8035;
-/// Parentheses and negations inside one another.
+/// Most parentheses and negations inside one another.
 const DEPTH: usize = 64;
 
-/// The expression, and whether it speaks of VLANs. `None` for a text without any word.
+/// The expression, and whether it contains `vlan`. `None` for a text without words.
 pub(super) fn parse(text: &str) -> Result<(Option<Expr>, bool), NotAFilter> {
     let tokens = lex::split(text)?;
     if tokens.len() == 1 {
@@ -45,9 +45,9 @@ pub(super) struct Parser<'a> {
     tokens: Vec<Token>,
     pub(super) at: usize,
     pub(super) depth: usize,
-    /// How many `vlan` stand to the left.
+    /// Number of `vlan` keywords to the left.
     vlans: usize,
-    /// What an `id` that stands alone takes over; `None` where that would mean nothing.
+    /// The qualifiers for an `id` that has none itself; `None` where an `id` must have its own.
     last: Option<Qualifiers>,
 }
 

@@ -131,7 +131,7 @@ fn a_tag_hides_what_is_behind_it_and_the_verdict_says_so() {
     assert_eq!(verdict_of("tcp port 80", &once), Verdict::BehindTag);
     assert_eq!(verdict_of("tcp port 80", &twice), Verdict::BehindTag);
     assert_eq!(verdict_of("udp", &once), Verdict::NoMatch);
-    // Whoever says `vlan` knows about tags.
+    // An expression with `vlan` never gives `BehindTag`.
     assert_eq!(verdict_of("vlan and udp", &once), Verdict::NoMatch);
     assert_eq!(verdict_of("tcp and vlan", &once), Verdict::NoMatch);
     assert_eq!(verdict_of("vlan and tcp port 80", &once), Verdict::Match);
@@ -139,7 +139,7 @@ fn a_tag_hides_what_is_behind_it_and_the_verdict_says_so() {
     assert_eq!(verdict_of("vlan 8", &once), Verdict::NoMatch);
     assert_eq!(verdict_of("vlan 300 and vlan 7 and tcp", &twice), Verdict::Match);
     assert_eq!(verdict_of("vlan and tcp", &twice), Verdict::NoMatch);
-    // Everything to the right looks behind the tag, even after `or`.
+    // Every test to the right of `vlan` skips the tag, even after `or`.
     assert_eq!(verdict_of("vlan 9 or tcp", &plain), Verdict::NoMatch);
     assert_eq!(verdict_of("vlan 9 or tcp", &once), Verdict::Match);
 }

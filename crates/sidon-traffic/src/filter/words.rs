@@ -84,7 +84,7 @@ const PORTS: [(&str, u16, Option<u8>); 28] = [
 const TCP: u8 = crate::flow::protocol::TCP;
 const UDP: u8 = crate::flow::protocol::UDP;
 
-/// Words of libpcap's language that mean nothing here.
+/// Words of libpcap's language that are not supported here.
 const FOREIGN: [&str; 46] = [
     "aarp",
     "action",

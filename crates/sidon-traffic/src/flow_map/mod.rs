@@ -49,13 +49,13 @@ pub struct Step {
     pub before: Lookup<State>,
     /// The next state, as [`Monitor::next`] chose it.
     pub next: Next<State>,
-    /// Whether the map took it.
+    /// Whether the map stored the next state.
     pub result: Taken,
-    /// The share of flows that this one stands for.
+    /// The share of flows that this one represents.
     pub share: Share,
 }
 
-/// The share of all flows that a followed flow stands for.
+/// The share of all flows that a followed flow represents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
     /// The flow's sampling class.
@@ -65,23 +65,23 @@ pub struct Share {
 }
 
 impl Share {
-    /// The number of flows that it stands for; 0 if counts leave it out.
+    /// The number of flows that this one represents; 0 if it is left out of counts.
     #[inline]
     pub fn scale(self) -> u64 {
         if self.class >= self.level { 1 << self.level } else { 0 }
     }
 
-    /// What it adds to the variance of a count.
+    /// The variance that this flow adds to a count.
     #[inline]
     pub fn variance(self) -> u64 {
         self.scale() * self.scale().saturating_sub(1)
     }
 }
 
-/// Whether a map took the next state of a flow.
+/// Whether a map stored the next state of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken {
-    /// The map holds it.
+    /// The map stored it.
     Yes,
     /// The map had no room for a new flow, or could not count one more flow in a shared cell.
     Refused,
@@ -93,7 +93,7 @@ pub enum Taken {
 #[derive(Debug)]
 pub struct FlowMap {
     map: Fingerprint,
-    /// One for each length of silence.
+    /// One timer for each timeout.
     timers: Vec<Clock>,
     /// When the timers last ran.
     swept: Option<u64>,
@@ -192,12 +192,12 @@ impl FlowMap {
         &self.map
     }
 
-    /// The map, to be replaced.
+    /// The map, mutable, so that a merge can replace it.
     pub(crate) fn map_mut(&mut self) -> &mut Fingerprint {
         &mut self.map
     }
 
-    /// Scales counts by a level, whatever the valve did.
+    /// Scales counts by `level` instead of the valve's own level.
     pub(crate) fn set_weight(&mut self, level: u32) {
         self.valve.set_weight(level);
     }
@@ -208,20 +208,20 @@ impl FlowMap {
     }
 }
 
-/// Rounds of a timer that a jump in time makes up for: as many as ages of an attempt.
+/// Rounds of a timer that run after a jump in time: as many as the ages of an attempt.
 const ROUNDS: u64 = 5;
 
-/// The sampling classes of a stretch of flows.
+/// The sampling classes of the flows of one part of a batch.
 struct Classes<'a, F> {
     flows: &'a [Digest],
     of: F,
 }
 
-/// Between the map and a monitor: keeps out new flows of a low class.
+/// The filter between the map and a monitor: keeps out new flows whose class is below the level.
 struct Gate<'a, M, F> {
     monitor: &'a mut M,
     valve: &'a mut Valve,
-    /// The index of the first packet of this stretch.
+    /// The batch index of the first packet of this part.
     first: usize,
     classes: Classes<'a, F>,
     samples: bool,

@@ -4,34 +4,35 @@
 //! ([`Fingerprint::class_of`]). A flow that was accepted is followed to its end, whatever the level
 //! becomes.
 //!
-//! The level follows the room. In every window of [`WINDOW`] the map may accept as many flows as fill it
-//! to [`RELAXED`], and beyond that a share of its free cells, such that flows that stay for [`STAY`] fill
-//! it to [`FULL`] and no further. When a window has accepted that many, the level rises at once; after
-//! [`QUIET`] windows that each accepted less than a third of it, or two that accepted less than a
-//! sixteenth, the level falls by one.
+//! The level depends on the free cells. Each window of [`WINDOW`] nanoseconds has a limit of
+//! accepted flows. The limit is the number that fills the map to [`RELAXED`], and a share of the
+//! cells from there to [`FULL`]. The share is chosen so that flows that stay for [`STAY`] fill the
+//! map to [`FULL`] at most.
+//!
+//! The level rises as soon as a window exceeds its limit. It falls by one after [`QUIET`] windows
+//! in a row below a third of the limit, or after two below a sixteenth.
 //!
 //! # Counts
 //!
-//! A count sums `2^k` over the flows of class `k` or higher, with the variance `2^k * (2^k - 1)` for
-//! each. `k` is the [`weight`](Valve::weight) level: the highest level of the last [`MEMORY`] minutes, so
-//! that every flow of its class was accepted, whenever it began.
+//! A count sums `2^k` over the flows of class `k` or higher, with the variance `2^k * (2^k - 1)`
+//! for each. `k` is the [`weight`](Valve::weight) level: the highest level of the last [`MEMORY`]
+//! minutes. The map accepted every flow of that class, whenever the flow began.
 
 use sidon::state::fingerprint::CLASSES;
 
 const SECOND: u64 = 1_000_000_000;
 /// Nanoseconds of a window.
 pub(crate) const WINDOW: u64 = SECOND / 4;
-/// Nanoseconds that a new flow stays at the least: an attempt without an answer.
+/// The shortest time that a new flow stays, in nanoseconds: that of an attempt without an answer.
 const STAY: u64 = 5 * SECOND;
 /// The share of cells above which new flows are sampled, and the share that they may fill.
 const RELAXED: f64 = 0.6;
 const FULL: f64 = 0.9;
-/// New flows that a window may accept at the least.
+/// The smallest number of new flows that a window may accept.
 const LEAST: u64 = 8;
-/// Windows that must accept little before the level falls.
+/// Windows in a row with few accepted flows before the level falls.
 const QUIET: u32 = 8;
-/// Minutes after which a level no longer weighs on counts: twice the longest timeout, and the minute
-/// that has begun.
+/// Minutes for which a level scales counts: twice the longest timeout, and the current minute.
 const MEMORY: usize = 11;
 const MINUTE: u64 = 60 * SECOND;
 
@@ -39,22 +40,23 @@ const MINUTE: u64 = 60 * SECOND;
 #[derive(Debug, Clone, Default)]
 pub struct Valve {
     level: u32,
-    /// New flows that this window accepted, and may accept.
+    /// New flows that this window has accepted, and the limit.
     accepted: u64,
     allowed: u64,
-    /// Flows accepted in this window at which the level rises next, and by how much that then grows.
+    /// Flows accepted in this window at which the level rises next, and the increment of that
+    /// limit.
     limit: u64,
     step: u64,
-    /// Windows in a row that accepted little.
+    /// Windows in a row that accepted few flows.
     quiet: u32,
     weight: u32,
-    /// The highest level of each of the last minutes, and the minute that has begun.
+    /// The highest level of each of the last minutes, and the number of the current minute.
     history: [u32; MEMORY],
     minute: u64,
-    /// When sampling began, if it did.
+    /// When sampling began; `None` if it has not.
     since: Option<u64>,
     highest: u32,
-    /// New flows that were not accepted because of their class.
+    /// New flows that the valve rejected because of their class.
     pub(crate) unsampled: u64,
     now: u64,
 }
@@ -90,7 +92,7 @@ impl Valve {
         self.weight = level;
     }
 
-    /// Begins a window at time `now`, with `flows` in a map of `cells`.
+    /// Begins a window at time `now`, with `flows` flows in a map of `cells` cells.
     pub(crate) fn turn(&mut self, now: u64, flows: u64, cells: u64) {
         self.now = now;
         self.quiet = match self.accepted {
@@ -116,24 +118,24 @@ impl Valve {
         self.remember();
     }
 
-    /// Notes the level in the history, and weighs by the highest one there.
+    /// Stores the level in the history, and sets the weight to the highest level there.
     fn remember(&mut self) {
         let now = &mut self.history[(self.minute % MEMORY as u64) as usize];
         *now = (*now).max(self.level);
         self.weight = self.history.iter().copied().fold(0, u32::max);
     }
 
-    /// Whether a new flow of this class may enter. A flow whose `first` packet this is not may have
-    /// been passed over at an earlier level, and enters only if it would have been accepted then.
+    /// Whether a new flow of this class may enter. Without its `first` packet, the flow may have
+    /// been rejected at an earlier level. It then enters only if that level would have accepted it.
     #[inline]
     pub(crate) fn admits(&self, class: u32, first: bool) -> bool {
         class >= if first { self.level } else { self.weight }
     }
 
-    /// A new flow was accepted, or refused by a map without room for it.
+    /// Counts a new flow that the map accepted, or refused because it was full.
     #[inline]
     pub(crate) fn offered(&mut self, accepted: bool) {
-        // A refusal shows that the map is fuller than its load says.
+        // A refusal shows that the map is fuller than its load suggests.
         self.accepted += if accepted { 1 } else { 1 + self.step / 4 };
         if self.accepted > self.limit && self.level < CLASSES {
             self.raise();
@@ -155,8 +157,8 @@ impl Valve {
 mod tests {
     use super::*;
 
-    /// Offers `rate` new flows per window for `windows`; flows stay for [`STAY`]. Returns the largest
-    /// number of flows at a time.
+    /// Offers `rate` new flows per window for `windows` windows. Flows stay for [`STAY`]. Returns
+    /// the largest number of flows stored at a time.
     fn offer(valve: &mut Valve, cells: u64, rate: u64, windows: u64, start: u64) -> u64 {
         let stay = (STAY / WINDOW) as usize;
         let mut held = std::collections::VecDeque::new();
@@ -193,7 +195,8 @@ mod tests {
             assert!(most as f64 <= 0.97 * cells as f64, "{times}: {most}");
             assert!(most as f64 >= 0.3 * cells as f64, "{times}: {most}");
             assert!(valve.since().is_some(), "{times}");
-            // Room returns, and with it every flow; the weight stays while flows of then may live.
+            // The level returns to 0. The weight stays above 0 while flows from the sampled time
+            // may exist.
             offer(&mut valve, cells, 10, 400, 400 * WINDOW);
             assert_eq!(valve.level(), 0, "{times}");
             assert!(valve.weight() > 0 && !valve.admits(0, false) && valve.admits(0, true));

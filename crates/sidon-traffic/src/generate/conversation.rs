@@ -1,4 +1,4 @@
-//! One conversation, packet by packet, and the world from which new ones come.
+//! One conversation, packet by packet, and the hosts between which new ones start.
 
 use super::{Mix, SCANNER};
 use crate::{
@@ -10,30 +10,30 @@ use sidon_kit::Rng;
 
 /// Bytes of Ethernet and IPv4 headers before the transport header.
 const BEFORE_V4: u32 = 34;
-/// The same with IPv6.
+/// Bytes of Ethernet and IPv6 headers before the transport header.
 const BEFORE_V6: u32 = 54;
-/// A TCP header with time stamps.
+/// Bytes of a TCP header with time stamps.
 const TCP_HEADER: u32 = 32;
-/// A TCP header with the options of a SYN.
+/// Bytes of a TCP header with the options of a SYN.
 const SYN_HEADER: u32 = 40;
-/// Data in a full segment.
+/// Bytes of data in a full segment.
 const SEGMENT: u32 = 1_448;
-/// Strangers that peers speak to.
+/// Number of outside hosts that P2P clients speak to.
 const STRANGERS: u64 = 4_096;
-/// Packets that are sent in a row at most.
+/// Most packets that a conversation sends in a row.
 const BURST: u32 = 64;
 
-/// A conversation under way.
+/// A conversation in progress.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Conversation {
-    /// As the one who opened it sends.
+    /// The flow in the direction of the opener.
     flow: FlowKey,
     what: What,
     /// Packets sent so far.
     step: u32,
-    /// Packets of data in all.
+    /// Data packets in all.
     data: u32,
-    /// The next byte of each side.
+    /// The next sequence number of each side.
     sequence: [u32; 2],
     ttl: [u8; 2],
     over: bool,
@@ -41,15 +41,15 @@ pub(super) struct Conversation {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum What {
-    /// TCP that comes about, and how it ends.
+    /// A TCP connection that completes, and how it ends.
     Tcp(End),
-    /// TCP whose first packet is answered by a reset.
+    /// A TCP attempt that is answered by a reset.
     Refused,
-    /// TCP whose first packet is not answered: `data` tries.
+    /// A TCP attempt that is not answered: `data` SYNs.
     Unanswered,
-    /// A scanner that is let in, and hangs up.
+    /// A scanner's connection that the host accepts and the scanner resets.
     Probed,
-    /// Questions and answers over UDP.
+    /// Requests and responses over UDP.
     Datagrams,
     Echo,
 }
@@ -60,18 +60,18 @@ enum End {
     Finished,
     /// The opener resets.
     Reset,
-    /// Nobody says a word more.
+    /// The connection stays open, without further packets.
     Open,
 }
 
 impl Conversation {
-    /// How many packets it may send before another has its turn: more, the larger it is.
+    /// Packets that the conversation may send in a row; larger conversations send more.
     #[inline]
     pub(super) fn burst(&self) -> u32 {
         1 + (self.data / 32).min(BURST - 1)
     }
 
-    /// Packets of data in all.
+    /// Data packets in all.
     #[cfg(test)]
     pub(super) fn data(&self) -> u32 {
         self.data
@@ -98,7 +98,7 @@ impl Conversation {
             What::Unanswered => {
                 self.over = self.step >= self.data;
                 let packet = self.syn(time_ns);
-                // The same packet again: the sequence number stays.
+                // A retransmitted SYN keeps its sequence number.
                 self.sequence[0] = self.sequence[0].wrapping_sub(1);
                 packet
             }
@@ -144,7 +144,7 @@ impl Conversation {
                 _ => (0, ack, 0, TCP_HEADER),
             }
         } else if sent < self.data {
-            // A question, then the answer in full segments, every second one acknowledged.
+            // A request, then the response in full segments, every second one acknowledged.
             let last = sent + 1 == self.data;
             self.over = last && end == End::Open;
             match sent % 3 {
@@ -175,7 +175,7 @@ impl Conversation {
         self.segment(1, TcpFlags::SYN.with(TcpFlags::ACK), 0, SYN_HEADER, time_ns)
     }
 
-    /// A TCP packet of one side, with the numbers that follow from all before it.
+    /// A TCP packet of one side, with the sequence numbers that follow from the packets before it.
     #[inline]
     fn segment(
         &mut self,
@@ -219,14 +219,14 @@ impl Conversation {
     }
 }
 
-/// Who is there, and what was scanned already.
+/// The sum of the weights of all kinds, and the number of addresses scanned so far.
 #[derive(Debug, Clone)]
 pub(super) struct World {
     shares: u64,
     scanned: u32,
 }
 
-/// An end of a conversation: a number among its kind, of which the addresses follow.
+/// An end of a conversation: a kind of host, and a number from which the address follows.
 enum Host {
     Client(u32),
     Server(u32),
@@ -238,7 +238,7 @@ impl Host {
     fn v4(&self) -> [u8; 4] {
         match *self {
             Host::Client(i) => (10u32 << 24 | (i + 1)).to_be_bytes(),
-            // The range set aside for such tests.
+            // 198.18.0.0/15 is reserved for benchmarks.
             Host::Server(i) => ((198u32 << 24 | 18 << 16) + i).to_be_bytes(),
             Host::Stranger(i) => (100u32 << 24 | 64 << 16 | scatter(i) & 0x3f_ffff).to_be_bytes(),
             Host::Scanner => SCANNER.octets(),
@@ -252,7 +252,7 @@ impl Host {
             Host::Stranger(i) => (3, scatter(i)),
             Host::Scanner => (4, 66),
         };
-        // 2001:db8, set aside for documents.
+        // 2001:db8::/32 is reserved for documentation.
         (0x2001_0db8u128 << 96 | net << 64 | u128::from(host)).to_be_bytes()
     }
 }
@@ -326,7 +326,7 @@ fn server_of(flow: &FlowKey) -> [u8; 16] {
     flow.as_bytes()[16..32].try_into().expect("16 bytes of an IPv6 key")
 }
 
-/// TCP from a client to a server that is the more likely, the lower its number.
+/// TCP from a client to a server. Servers with lower numbers are more popular.
 fn web(mix: &Mix, rng: &mut Rng) -> Conversation {
     let client = Host::Client(rng.below(mix.clients.into()) as u32);
     let server = Host::Server(popular(mix.servers, rng));
@@ -347,7 +347,8 @@ fn web(mix: &Mix, rng: &mut Rng) -> Conversation {
     start(mix, rng, what, data, [client, server], [ephemeral, port], protocol::TCP)
 }
 
-/// TCP or UDP between one of a few clients and one of many strangers, who are often away.
+/// TCP or UDP between one of a few clients and one of many outside hosts, which often do not
+/// answer.
 fn peers(mix: &Mix, rng: &mut Rng) -> Conversation {
     let client = rng.below(u64::from(mix.clients).div_ceil(50)) as u32;
     let stranger = rng.below(STRANGERS) as u32;
@@ -408,19 +409,19 @@ fn ephemeral(rng: &mut Rng) -> u16 {
     32_768 + rng.below(28_232) as u16
 }
 
-/// A number below `n`, each as likely as its rank's inverse.
+/// A random number below `n`; rank `r` has a probability proportional to `1 / r`.
 fn popular(n: u32, rng: &mut Rng) -> u32 {
     let rank = f64::from(n).powf(uniform(rng)) as u32;
     rank.saturating_sub(1).min(n - 1)
 }
 
-/// How many packets of data a conversation carries: Zipf's law by rank.
+/// The number of data packets of a conversation: Zipf's law by rank.
 fn size(mix: &Mix, rng: &mut Rng) -> u32 {
     let share = 1.0 - uniform(rng);
     share.powf(-mix.zipf).min(f64::from(mix.largest)) as u32
 }
 
-/// From 0 to below 1.
+/// A random number, at least 0 and below 1.
 fn uniform(rng: &mut Rng) -> f64 {
     (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64
 }

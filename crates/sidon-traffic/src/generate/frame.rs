@@ -1,4 +1,4 @@
-//! From a packet back to the bytes it could have been.
+//! Writes a packet as the bytes of a frame.
 
 use crate::{
     LinkType, Packet,
@@ -8,7 +8,7 @@ use crate::{
 };
 use std::io::{self, Write};
 
-/// Writes packets as a pcap file, each cut to `snap` bytes, and says how many there were.
+/// Writes packets as a pcap file, each cut to `snap` bytes, and returns their number.
 pub fn write_pcap(
     packets: impl Iterator<Item = Packet>,
     snap: u32,
@@ -27,11 +27,11 @@ pub fn write_pcap(
     Ok(written)
 }
 
-/// The Ethernet frame of a packet that is whole, untagged and not from a tunnel: headers with
-/// right lengths and checksums, a payload of zeros. Replaces what is in `bytes`.
+/// Writes an untagged Ethernet frame of a packet that is not a fragment and not from a tunnel.
+/// Lengths and checksums are right, and the payload is zeros. Replaces the content of `bytes`.
 ///
-/// The IP header's length says how long the transport header is, so what [`crate::Decoder`] makes
-/// of the frame is the packet again.
+/// The length in the IP header determines the length of the transport header, so [`crate::Decoder`]
+/// decodes the frame to the same packet.
 pub fn write_frame(packet: &Packet, bytes: &mut Vec<u8>) {
     bytes.clear();
     let flow = &packet.flow;
@@ -40,7 +40,7 @@ pub fn write_frame(packet: &Packet, bytes: &mut Vec<u8>) {
     let (kind, width) = if is_v4 { (ETHERTYPE_IPV4, 4) } else { (ETHERTYPE_IPV6, 16) };
     let (source, destination) = (&key[..width], &key[width..2 * width]);
 
-    // Hardware addresses of our own making, from the last bytes of the others.
+    // Locally administered hardware addresses, from the last four bytes of the IP addresses.
     for address in [destination, source] {
         bytes.extend([0x02, 0]);
         bytes.extend(&address[width - 4..]);
@@ -75,7 +75,7 @@ pub fn write_frame(packet: &Packet, bytes: &mut Vec<u8>) {
             total += sum(&key[..2 * width]) + u64::from(number) + u64::from(carried);
         }
         let check = match !folded(total) {
-            // Zero means "none" to UDP.
+            // UDP reserves a checksum of zero for "no checksum".
             0 if number == protocol::UDP => 0xffff,
             check => check,
         };
@@ -84,8 +84,8 @@ pub fn write_frame(packet: &Packet, bytes: &mut Vec<u8>) {
     bytes.resize(packet.wire_len as usize, 0);
 }
 
-/// Bytes of the transport header. What TCP has beyond the headers and the payload are options;
-/// short frames are padded instead.
+/// Bytes of the transport header. TCP options fill the bytes that headers and payload leave on the
+/// wire. Frames of 60 bytes are padded instead.
 fn header_length(packet: &Packet) -> u32 {
     match packet.transport {
         Transport::Tcp(_) => {
@@ -108,7 +108,7 @@ fn transport(packet: &Packet, header: u32, bytes: &mut Vec<u8>) {
             bytes.extend(tcp.sequence.to_be_bytes());
             bytes.extend(tcp.acknowledgement.to_be_bytes());
             bytes.extend([((header / 4) << 4) as u8, tcp.flags.0, 0xff, 0xff, 0, 0, 0, 0]);
-            // Options that say nothing.
+            // No-operation options.
             bytes.resize(end, 1);
         }
         Transport::Ports | Transport::Cut => {

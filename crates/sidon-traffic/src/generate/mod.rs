@@ -1,17 +1,19 @@
-//! Traffic from a seed: the same packets on every machine, as fast as they can be looked at.
+//! Generates traffic from a seed: the same packets on every machine.
 //!
-//! A fixed number of conversations is under way at a time. One of them is picked, sends a packet
-//! or a burst, and makes room for a new one when it is over. Conversations are TCP from handshake
-//! to close, DNS, peers that speak TCP and UDP to strangers, pings, and a scanner that knocks at
-//! one address after the other. Their sizes follow Zipf's law: of `n` conversations the one of
-//! rank `r` carries about `(n / r)^z` packets of data. On top there may be a [`Flood`].
+//! A fixed number of conversations is in progress at a time. The generator picks one of them, which
+//! sends a packet or a burst. A new conversation replaces one that has ended.
+//!
+//! Conversations are TCP from handshake to close, DNS, P2P over TCP and UDP with outside hosts,
+//! pings, and a scanner that tries one address after the other. Their sizes follow Zipf's law: of
+//! `n` conversations the one of rank `r` carries about `(n / r)^z` data packets. A [`Flood`] can be
+//! added.
 //!
 //! ```text
 //! seed -> new conversations -> | slot | slot | .. active .. | -> pick, burst -> Packet
 //!                                              forged sources -> SYN ---------^
 //! ```
-//! Memory is the slots alone. [`write_pcap`] turns packets into frames with right lengths and
-//! checksums; decoded again they are the same packets.
+//! Memory holds only the slots. [`write_pcap`] turns packets into frames with right lengths and
+//! checksums, which decode to the same packets.
 
 mod conversation;
 mod frame;
@@ -28,60 +30,60 @@ use sidon::Infeasible;
 use sidon_kit::Rng;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-/// What the traffic is made of.
+/// The settings of the generated traffic.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Mix {
-    /// How many packets in all.
+    /// Number of packets in all.
     pub packets: u64,
-    /// Packets per second of the capture's own time, without the flood.
+    /// Packets per second of simulated time, without the flood.
     pub rate: u64,
-    /// When the first one is sent, in nanoseconds since 1970.
+    /// Time of the first packet in nanoseconds since 1970.
     pub start_ns: u64,
-    /// Hosts of the network, from 10.0.0.1 on.
+    /// Number of hosts of the network; the first is 10.0.0.1.
     pub clients: u32,
-    /// Hosts outside that they ask, the first most often.
+    /// Number of servers outside the network; the first is the most popular.
     pub servers: u32,
-    /// Conversations under way at a time.
+    /// Conversations in progress at a time.
     pub active: u32,
-    /// How unequal conversations are: the exponent of their sizes by rank.
+    /// The inequality of conversations: the exponent of their sizes by rank.
     pub zipf: f64,
-    /// Packets of data that a conversation carries at most.
+    /// Most data packets of a conversation.
     pub largest: u32,
-    /// Of a hundred conversations, how many are over IPv6. Scans and floods are not.
+    /// Percentage of conversations over IPv6. Scans and floods use IPv4.
     pub ipv6: u32,
-    /// What conversations are about.
+    /// The kinds of conversations.
     pub shares: Shares,
-    /// A flood on top.
+    /// A flood in addition.
     pub flood: Option<Flood>,
 }
 
-/// How many of new conversations are of each sort, in parts of their sum.
+/// Weights of the kinds of new conversations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shares {
     /// TCP to servers.
     pub web: u32,
-    /// Questions to a resolver.
+    /// Queries to a resolver.
     pub dns: u32,
-    /// Peers: TCP and UDP between a few hosts and many strangers.
+    /// P2P: TCP and UDP between a few hosts and many outside hosts.
     pub peers: u32,
     /// Echo requests.
     pub ping: u32,
-    /// One address after the other, by one stranger.
+    /// Probes of one address after the other, by one outside host.
     pub scan: u32,
 }
 
 /// A SYN flood from forged addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Flood {
-    /// From how many addresses; each sends one packet.
+    /// Number of forged source addresses; each sends one packet.
     pub sources: u64,
-    /// To whom.
+    /// The address and port under attack.
     pub victim: SocketAddrV4,
-    /// After how many packets it starts.
+    /// Number of packets before the flood starts.
     pub after: u64,
-    /// Of a hundred packets while it lasts, how many are the flood's.
+    /// Percentage of packets that belong to the flood while it lasts.
     pub share: u32,
-    /// Of a hundred forged packets, how many the victim still answers.
+    /// Percentage of forged SYNs that the victim still answers.
     pub answered: u32,
 }
 
@@ -112,41 +114,41 @@ impl Default for Flood {
     }
 }
 
-/// The address of the one that scans.
+/// The scanner's address.
 pub const SCANNER: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 66);
 
-/// Packets of a mix, one after the other.
+/// Iterator over the packets of a mix.
 #[derive(Debug, Clone)]
 pub struct Generator {
     mix: Mix,
     rng: Rng,
     world: World,
     slots: Vec<Conversation>,
-    /// Who is sending, and how many packets more.
+    /// The slot that is sending, and the packets left in its burst.
     sender: usize,
     burst: u32,
     made: u64,
     time_ns: u64,
-    /// Nanoseconds between packets, on the average.
+    /// Average nanoseconds between packets.
     gap_ns: u64,
     flood: Option<Forger>,
 }
 
-/// A flood under way.
+/// A flood in progress.
 #[derive(Debug, Clone)]
 struct Forger {
     flood: Flood,
-    /// Nanoseconds between packets while it lasts: the background keeps its pace.
+    /// Nanoseconds between packets while the flood lasts, so that the background keeps its rate.
     gap_ns: u64,
     sent: u64,
     next: u32,
     step: u32,
-    /// The SYN that the victim answers next, and its sequence number.
+    /// The flow of the SYN that the victim answers next, and its sequence number.
     answer: Option<(FlowKey, u32)>,
 }
 
 impl Generator {
-    /// The traffic of this mix and seed.
+    /// The traffic of `mix` and `seed`.
     pub fn new(mix: Mix, seed: u64) -> Result<Self, Infeasible> {
         check(&mix)?;
         let mut rng = Rng::seeded(seed);
@@ -158,7 +160,7 @@ impl Generator {
             gap_ns: (gap_ns * u64::from(100 - flood.share.min(99)) / 100).max(1),
             sent: 0,
             next: rng.next_u64() as u32,
-            // An odd step visits every address once before any comes twice.
+            // An odd step visits every address once before it repeats any.
             step: rng.next_u64() as u32 | 1,
             answer: None,
         });
@@ -167,13 +169,13 @@ impl Generator {
         Ok(Generator { mix, rng, world, slots, sender, burst, made, time_ns, gap_ns, flood })
     }
 
-    /// The mix that it makes.
+    /// The mix that is generated.
     pub fn mix(&self) -> &Mix {
         &self.mix
     }
 
-    /// Lets the time to the next packet pass, as long as `lot` says, and says whether that packet
-    /// is the flood's.
+    /// Advances the clock to the next packet by a gap that `lot` selects. Returns whether that
+    /// packet belongs to the flood.
     #[inline]
     fn pass_time(&mut self, lot: u32) -> bool {
         let flooding = self.flood.as_ref().filter(|forger| {
@@ -234,7 +236,7 @@ impl Iterator for Generator {
         if self.made == self.mix.packets {
             return None;
         }
-        // One draw for the gap and the size.
+        // One random number for both the gap and the size.
         let lots = self.rng.next_u64();
         let (lot, flood) = (lots as u32, self.pass_time((lots >> 32) as u32));
         self.made += 1;
@@ -271,7 +273,7 @@ fn check(mix: &Mix) -> Result<(), Infeasible> {
     let Shares { web, dns, peers, ping, scan } = mix.shares;
     let sum = [web, dns, peers, ping, scan].map(u64::from).iter().sum::<u64>();
     within("rate", mix.rate as f64, 1.0, 1e9)?;
-    // Until the year 2106, what a pcap file can hold.
+    // The year 2106 is the last that a pcap file can hold.
     within("start_ns", mix.start_ns as f64, 0.0, 4.2e18)?;
     within("clients", f64::from(mix.clients), 1.0, f64::from(1 << 24) - 2.0)?;
     within("servers", f64::from(mix.servers), 1.0, f64::from(1 << 17))?;

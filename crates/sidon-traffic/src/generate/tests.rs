@@ -130,14 +130,14 @@ fn connections_are_opened_numbered_and_closed_in_order() {
 
 #[test]
 fn sizes_follow_the_law_of_zipf() {
-    // Of all sizes a share of s^(-1/z) is s or larger: at z = 1/2 one in a hundred is 10.
+    // A share of s^(-1/z) of all sizes is s or larger: at z = 1/2, one in a hundred is at least 10.
     let web = Shares { web: 1, dns: 0, peers: 0, ping: 0, scan: 0 };
     let mix = Mix { shares: web, zipf: 0.5, ipv6: 0, ..Mix::default() };
     let mut rng = Rng::seeded(7);
     let mut world = World::new(&mix);
     let n = sidon_kit::trials(0.01 * 0.98, 0.1);
     let large = (0..n).filter(|_| world.open(&mix, &mut rng).data() >= 10).count();
-    // Of a hundred, 98 carry data of a size that is drawn.
+    // 98 of a hundred conversations carry a drawn number of data packets.
     assert_rate(large, n, 0.01 * 0.98);
 }
 

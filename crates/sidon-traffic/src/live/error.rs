@@ -1,4 +1,4 @@
-//! Why an interface cannot be read, and what to do about it.
+//! Errors of reading an interface, and what to do about them.
 
 use std::{fmt, io};
 
@@ -6,16 +6,16 @@ use std::{fmt, io};
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum LiveError {
-    /// Interfaces are read on Linux alone.
+    /// Interfaces can be read only on Linux.
     Unsupported,
     /// The program lacks `CAP_NET_RAW`.
     NotPermitted,
     /// There is no such interface.
     NoSuch {
-        /// The name that was asked for.
+        /// The name of the interface.
         name: String,
     },
-    /// What its frames begin with is not known here.
+    /// The link type of its frames is not supported.
     Link {
         /// The interface.
         name: String,
@@ -24,14 +24,14 @@ pub enum LiveError {
     },
     /// The ring is smaller than two blocks or larger than the kernel counts.
     Ring {
-        /// Bytes that were asked for.
+        /// The requested size in bytes.
         bytes: u64,
     },
-    /// The system said no.
+    /// A system call failed.
     System {
-        /// To what.
+        /// The call or the option that failed.
         what: &'static str,
-        /// In its words.
+        /// The system's error.
         why: io::Error,
     },
 }

@@ -1,17 +1,17 @@
-//! Frames from an interface, by a ring that the kernel fills and nobody copies.
+//! Reads frames from an interface, through a ring that the kernel fills without copies.
 //!
-//! The kernel writes frames into blocks of memory that it shares with this process
-//! (`AF_PACKET`, `TPACKET_V3`); a frame is lent from there until the next one is asked for.
+//! The kernel writes frames into blocks of memory that it shares with this process (`AF_PACKET`,
+//! `TPACKET_V3`). A frame is borrowed from a block until the next call of `Live::next`.
 //! ```text
-//! kernel -> | block 0 | block 1 | ... |  -> Frame<'_>     tags put back, copies on loopback skipped
+//! kernel -> | block 0 | block 1 | ... |  -> Frame<'_>     tags restored, loopback copies skipped
 //!            full or 60 ms old: ours     -> given back when its last frame was read
 //! ```
-//! Every frame that the kernel saw is in [`Counters`]: given, skipped, dropped because the ring was
-//! full, or not read yet. One ring feeds the engine, whatever the number of threads: the shards own
-//! keys, not flows, so that every thread needs keys from every packet, and several rings would show
-//! the packets of one host in an order that differs from run to run. The answers would too.
+//! [`Counters`] counts every frame that the kernel saw: given out, skipped, dropped because the
+//! ring was full, or not read yet. One ring feeds the engine, whatever the number of threads.
+//! Shards own keys, not flows, so every thread needs keys from every packet. With several rings,
+//! the order of the packets of one host would differ from run to run, and so would the answers.
 //!
-//! Opening needs `CAP_NET_RAW` and nothing else; [`give_up`] lets go of that and everything more.
+//! Opening needs only `CAP_NET_RAW`; [`give_up`] drops this and all other capabilities.
 
 #[cfg(target_os = "linux")]
 mod ring;
@@ -30,34 +30,34 @@ use ring::Ring;
 pub(crate) use ring::widen;
 use std::{io, time::Duration};
 
-/// How an interface is to be read.
+/// The settings for reading an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
     /// Bytes of the ring.
     pub ring: u64,
-    /// Bytes of a frame that are kept.
+    /// Bytes kept of each frame.
     pub snap: u32,
-    /// Whether frames for others are taken, too.
+    /// Whether to read frames that are addressed to other hosts, too.
     pub promiscuous: bool,
 }
 
 impl Default for Options {
-    /// 8 MiB, 512 bytes of each frame, frames for others too.
+    /// A ring of 8 MiB, 512 bytes of each frame, frames to other hosts included.
     fn default() -> Self {
         Options { ring: 8 << 20, snap: 512, promiscuous: true }
     }
 }
 
-/// What became of the frames on the interface since it was opened.
+/// Counters of the frames on the interface since it was opened, by outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
     /// Frames that the kernel saw.
     pub received: u64,
-    /// Those of them that there was no room for in the ring.
+    /// Frames that the kernel dropped because the ring was full.
     pub dropped: u64,
-    /// Those that were given out.
+    /// Frames that `Live::next` returned.
     pub given: u64,
-    /// Those that loopback shows twice, once as sent: skipped.
+    /// Skipped copies: loopback delivers each frame twice, once as sent.
     pub sent_copies: u64,
 }
 
@@ -67,7 +67,7 @@ impl Counters {
         self.received.saturating_sub(self.dropped + self.given + self.sent_copies)
     }
 
-    /// The same as a list for the ledger.
+    /// The counters as a list for the ledger.
     pub fn list(&self) -> Vec<(&'static str, u64)> {
         vec![
             ("kernel_received", self.received),
@@ -85,9 +85,9 @@ pub struct Interface {
     pub index: u32,
     /// Its name.
     pub name: String,
-    /// What its frames begin with, `None` if that is not known here.
+    /// The link type of its frames; `None` if it is not supported.
     pub link: Option<LinkType>,
-    /// Whether it is up.
+    /// Whether the interface is up.
     pub up: bool,
 }
 
@@ -118,7 +118,7 @@ impl Live {
         Ok(Live { ring, link, loopback, given: 0, sent_copies: 0, kernel: [0; 2] })
     }
 
-    /// The next frame; `None` if none came in this time, or a signal did.
+    /// The next frame; `None` if no frame arrives within `wait`, or if a signal interrupts.
     ///
     /// # Errors
     /// If the interface went away or down.
@@ -137,14 +137,14 @@ impl Live {
         Ok(Some(Frame { time_ns, wire_len, link: self.link, bytes: self.ring.bytes(&slot) }))
     }
 
-    /// What its frames begin with.
+    /// The link type of its frames.
     pub fn link(&self) -> LinkType {
         self.link
     }
 
-    /// What became of all frames so far.
+    /// Counters of all frames so far.
     pub fn counters(&mut self) -> Counters {
-        // The kernel begins again at zero whenever it is asked, and its packets include its drops.
+        // The kernel resets its counters at each read, and its packets include its drops.
         if let Ok(since) = self.ring.statistics() {
             for (sum, more) in self.kernel.iter_mut().zip(since) {
                 *sum += u64::from(more);
@@ -158,11 +158,11 @@ impl Live {
 /// The hardware type of loopback, by the kernel's number.
 const LOOPBACK: u16 = 772;
 
-/// What frames of a hardware type begin with.
+/// The link type of a hardware type.
 fn link(hardware: u16) -> Option<LinkType> {
     Some(match hardware {
         1 | LOOPBACK => LinkType::ETHERNET,
-        // Raw IP, tunnels of IP in IP, and none at all: WireGuard, tun.
+        // Raw IP, IP-in-IP tunnels, and devices without a link header: WireGuard, tun.
         519 | 768 | 769 | 776 | 0xfffe => LinkType::RAW,
         801 => LinkType::IEEE802_11,
         803 => LinkType::RADIOTAP,

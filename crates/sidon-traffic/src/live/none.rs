@@ -1,13 +1,13 @@
-//! No ring: this system has none.
+//! Replacement of the ring on systems other than Linux.
 
 use super::{Interface, LiveError, Options};
 use std::{convert::Infallible, io, time::Duration};
 
-/// Cannot be had.
+/// A ring that cannot be constructed.
 #[derive(Debug)]
 pub(super) struct Ring(Infallible);
 
-/// Where a frame lies.
+/// The position of a frame.
 pub(super) struct Slot {
     pub(super) time_ns: u64,
     pub(super) wire_len: u32,
@@ -18,7 +18,7 @@ pub(super) fn interfaces() -> Result<Vec<Interface>, LiveError> {
     Err(LiveError::Unsupported)
 }
 
-/// Leaves a socket as it is.
+/// Does nothing: the socket keeps its buffer size.
 pub(crate) fn widen<S>(_: &S, _: u32) {}
 
 impl Ring {

@@ -1,26 +1,26 @@
-//! What the program is still allowed, once it has what it needs.
+//! Drops the privileges that the program no longer needs.
 
 use std::path::{Path, PathBuf};
 
-/// How far the program is confined.
+/// The degree of confinement of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Confined {
-    /// No capability is left.
+    /// Whether the program has no capability left.
     pub powerless: bool,
-    /// No file can be opened but in the folders that were named; `None` if the kernel cannot do
-    /// that, `Some(false)` if it can do a part of it.
+    /// Whether only files in the given folders can be opened. `None` if the kernel does not support
+    /// this, `Some(false)` if it supports a part of it.
     pub files: Option<bool>,
 }
 
-/// Gives up every capability, and the right to open files but those in the folders of `paths`,
-/// where the kernel has Landlock. For the calling thread and those it starts from here on, for
-/// ever: call it before there are others, and after everything else is open.
+/// Gives up every capability and, where the kernel has Landlock, the right to open files outside
+/// the folders of `paths`. This is permanent, for the calling thread and for threads that it starts
+/// later. Call it before other threads exist, and after all other files are open.
 pub fn give_up<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Confined {
     let folders: Vec<PathBuf> = paths.into_iter().map(folder).collect();
     Confined { powerless: powerless(), files: confine(&folders) }
 }
 
-/// The folder that a file is or will be in; a folder is its own.
+/// The folder that holds or will hold a file; for a folder, the folder itself.
 fn folder(path: &Path) -> PathBuf {
     if path.is_dir() {
         return path.to_owned();
@@ -34,8 +34,8 @@ fn folder(path: &Path) -> PathBuf {
 #[cfg(target_os = "linux")]
 fn powerless() -> bool {
     use caps::CapSet;
-    // The bounding set takes a capability of its own to empty; without it nothing can be regained
-    // either, as there is no program to start. The rest is always allowed.
+    // Emptying the bounding set needs a capability. Without it the program cannot regain one
+    // either, because it starts no other program. The other sets can always be emptied.
     for set in [CapSet::Bounding, CapSet::Ambient] {
         let _ = caps::clear(None, set);
     }

@@ -1,4 +1,4 @@
-//! The ring itself: system calls and shared memory, behind five functions that are safe.
+//! The ring itself: system calls and shared memory, inside five safe functions.
 #![allow(unsafe_code)]
 
 use super::{Interface, LiveError, Options, link};
@@ -18,10 +18,10 @@ const BLOCK: u32 = 1 << 18;
 const RETIRE: u32 = 60;
 /// Bytes of a VLAN tag, kept free before every frame.
 const TAG: usize = 4;
-/// Bytes of the two hardware addresses that the tag goes behind.
+/// Bytes of the two hardware addresses before the tag.
 const ADDRESSES: usize = 12;
 
-/// Where a frame lies in the ring, valid until the next one is asked for.
+/// The position of a frame in the ring, valid until the next call of `next`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Slot {
     at: usize,
@@ -37,20 +37,20 @@ pub(super) struct Ring {
     socket: OwnedFd,
     map: NonNull<u8>,
     bytes: usize,
-    /// The block that is read, or will be next.
+    /// The block that is being read, or will be next.
     block: usize,
-    /// Whether it is ours.
+    /// Whether this process owns the block.
     ours: bool,
-    /// Frames of it that were not read yet, and where the next one is.
+    /// Unread frames of the block, and the position of the next one.
     left: u32,
     at: usize,
 }
 
-// SAFETY: the map belongs to this value alone, and is reached through `&mut self` or borrowed
-// from `&self`; nothing of it is tied to a thread.
+// SAFETY: this value alone owns the map. Access needs `&mut self` or borrows from `&self`, and no
+// part of the map is tied to a thread.
 unsafe impl Send for Ring {}
 
-/// What the last system call that failed said.
+/// The error of the last system call.
 fn failed(what: &'static str) -> LiveError {
     let why = io::Error::last_os_error();
     if why.kind() == io::ErrorKind::PermissionDenied {
@@ -74,24 +74,24 @@ fn set<T>(socket: &impl AsFd, level: c_int, name: c_int, value: &T) -> io::Resul
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Has the kernel keep so many bytes for a socket, or as many as it allows.
+/// Sets a socket's receive buffer to `bytes` bytes, or to the most that the system allows.
 pub(crate) fn widen(socket: &impl AsFd, bytes: u32) {
     for name in [libc::SO_RCVBUFFORCE, libc::SO_RCVBUF] {
-        // The first may pass the system's limit, and takes a capability.
+        // `SO_RCVBUFFORCE` may exceed the system's limit, but needs a capability.
         if set(socket, libc::SOL_SOCKET, name, &(bytes as c_int)).is_ok() {
             return;
         }
     }
 }
 
-/// A socket to ask about interfaces: any will do, and this kind is free to all.
+/// A socket for queries about interfaces: any kind works, and this kind needs no privilege.
 fn asking() -> Result<OwnedFd, LiveError> {
     // SAFETY: no memory is handed over.
     let number = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
     if number < 0 {
         return Err(failed("socket"));
     }
-    // SAFETY: the call above made this descriptor, and nobody else has it.
+    // SAFETY: the call above made this descriptor, and only this code holds it.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
@@ -151,7 +151,7 @@ pub(super) fn interfaces() -> Result<Vec<Interface>, LiveError> {
         // SAFETY: this was not the last entry.
         entry = unsafe { entry.add(1) };
     }
-    // SAFETY: `list` is what `if_nameindex` gave, and is not used again.
+    // SAFETY: `if_nameindex` returned `list`, which is not used again.
     unsafe { libc::if_freenameindex(list) };
     Ok(all)
 }
@@ -172,7 +172,7 @@ impl Ring {
         if number < 0 {
             return Err(failed("socket"));
         }
-        // SAFETY: the call above made this descriptor, and nobody else has it.
+        // SAFETY: the call above made this descriptor, and only this code holds it.
         let socket = unsafe { OwnedFd::from_raw_fd(number) };
         // SAFETY: the name is a C string that lives through the call.
         let index = unsafe { libc::if_nametoindex(c_name.as_ptr()) };
@@ -184,7 +184,7 @@ impl Ring {
         let version: c_int = libc::tpacket_versions::TPACKET_V3 as c_int;
         option("PACKET_VERSION", set(&socket, packet, libc::PACKET_VERSION, &version))?;
         option("PACKET_RESERVE", set(&socket, packet, libc::PACKET_RESERVE, &(TAG as c_int)))?;
-        // A filter of one instruction: keep so many bytes of everything.
+        // A filter of one instruction: keep the first `snap` bytes of every frame.
         let code = (libc::BPF_RET | libc::BPF_K) as u16;
         let mut keep = libc::sock_filter { code, jt: 0, jf: 0, k: options.snap };
         let filter = libc::sock_fprog { len: 1, filter: &raw mut keep };
@@ -205,7 +205,7 @@ impl Ring {
             unsafe { libc::mmap(ptr::null_mut(), bytes, access, shared, socket.as_raw_fd(), 0) };
         let map = NonNull::new(map.cast()).filter(|_| map != libc::MAP_FAILED);
         let map = map.ok_or_else(|| failed("mmap"))?;
-        // From here on `Drop` gives the map back.
+        // After this line, `Drop` unmaps the ring.
         let ring = Ring { socket, map, bytes, block: 0, ours: false, left: 0, at: 0 };
 
         if options.promiscuous {
@@ -233,7 +233,7 @@ impl Ring {
         Ok((ring, hardware))
     }
 
-    /// The next frame; `None` if none came in this time, or a signal did.
+    /// The next frame; `None` if no frame arrives within `wait`, or if a signal interrupts.
     #[inline]
     pub(super) fn next(&mut self, wait: Duration) -> io::Result<Option<Slot>> {
         while self.left == 0 {
@@ -256,8 +256,8 @@ impl Ring {
     #[inline]
     pub(super) fn bytes(&self, slot: &Slot) -> &[u8] {
         debug_assert!(self.ours && slot.at + slot.length <= self.bytes);
-        // SAFETY: `step` saw that they lie within the block, which is ours until `next` is called,
-        // and that takes `&mut self`: the kernel does not write there before.
+        // SAFETY: `step` checked that the bytes are inside the block. This process owns the block
+        // until `next` is called, which takes `&mut self`: the kernel does not write there before.
         unsafe { std::slice::from_raw_parts(self.map.as_ptr().add(slot.at), slot.length) }
     }
 
@@ -287,7 +287,7 @@ impl Ring {
         true
     }
 
-    /// Gives the current block back to the kernel, and turns to the next.
+    /// Gives the current block back to the kernel, and moves on to the next.
     fn give_back(&mut self) {
         self.status().store(libc::TP_STATUS_KERNEL, Ordering::Release);
         self.ours = false;
@@ -307,7 +307,7 @@ impl Ring {
         if !self.at.is_multiple_of(8) || sender_at + size_of::<libc::sockaddr_ll>() > end {
             return Err(broken());
         }
-        // SAFETY: within the block, which is ours, and aligned; both were looked at above.
+        // SAFETY: inside the block, which this process owns, and aligned: both were checked above.
         let (header, sender) = unsafe {
             let map = self.map.as_ptr();
             let header = map.add(self.at).cast::<libc::tpacket3_hdr>().read();
@@ -323,7 +323,8 @@ impl Ring {
         let mut wire_len = header.tp_len;
         let room = at >= sender_at + size_of::<libc::sockaddr_ll>() + TAG;
         if header.tp_status & libc::TP_STATUS_VLAN_VALID != 0 && room && length >= ADDRESSES {
-            // The tag was taken out on the way; the frame gets it back, into the room before it.
+            // The kernel removed the VLAN tag; put it back, into the reserved bytes before the
+            // frame.
             let kind = if header.tp_status & libc::TP_STATUS_VLAN_TPID_VALID != 0 {
                 header.hv1.tp_vlan_tpid
             } else {
@@ -332,8 +333,9 @@ impl Ring {
             let mut tag = [0; TAG];
             tag[..2].copy_from_slice(&kind.to_be_bytes());
             tag[2..].copy_from_slice(&(header.hv1.tp_vlan_tci as u16).to_be_bytes());
-            // SAFETY: `PACKET_RESERVE` left room for a tag before the frame, behind its header, as was
-            // looked at above; all of it is in the block, which is ours, and no slice of it is lent while `&mut self`.
+            // SAFETY: `PACKET_RESERVE` left room for a tag between the header and the frame, and
+            // `room` checks it. All of it is inside the block, which this process owns. `&mut self`
+            // excludes borrowed slices.
             unsafe {
                 let frame = self.map.as_ptr().add(at);
                 ptr::copy(frame, frame.sub(TAG), ADDRESSES);
@@ -352,7 +354,7 @@ impl Ring {
         })
     }
 
-    /// Waits for the kernel; whether there is something to read.
+    /// Waits for the kernel. Returns whether there is something to read.
     fn poll(&self, wait: Duration) -> io::Result<bool> {
         let mut what =
             libc::pollfd { fd: self.socket.as_raw_fd(), events: libc::POLLIN, revents: 0 };
@@ -379,13 +381,13 @@ impl Ring {
         let mut length = size_of::<T>() as libc::socklen_t;
         let (socket, value): (c_int, *mut c_void) =
             (self.socket.as_raw_fd(), ptr::from_mut(value).cast());
-        // SAFETY: the kernel writes at most `length` bytes, the size of `value`; it is called with
-        // plain numbers and structures of such only.
+        // SAFETY: the kernel writes at most `length` bytes, the size of `value`. All callers pass
+        // numbers or structures of numbers.
         let done = unsafe { libc::getsockopt(socket, level, name, value, &raw mut length) };
         if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Frames that the kernel saw and those of them it dropped, since the last call.
+    /// Frames that the kernel saw, and how many of them it dropped, since the last call.
     pub(super) fn statistics(&self) -> io::Result<[u32; 2]> {
         let mut since = libc::tpacket_stats_v3 { tp_packets: 0, tp_drops: 0, tp_freeze_q_cnt: 0 };
         self.ask(libc::SOL_PACKET, libc::PACKET_STATISTICS, &mut since)?;

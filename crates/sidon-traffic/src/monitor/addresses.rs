@@ -1,8 +1,7 @@
-//! A set of IPv6 addresses in fixed memory: exact, and full when it is full.
+//! An exact set of IPv6 addresses in fixed memory. A full set refuses new addresses.
 //!
-//! Sixteen bytes an address in a table that is searched from the digest's place on. Of 2^64 hosts
-//! of a /64 few speak, and there is no telling which: what is exact for a /24 in a bitmap has to
-//! be written down here.
+//! Each address takes 16 bytes in a hash table with linear probing. A bitmap of hosts, as for an
+//! IPv4 /24, is impossible: a /64 has 2^64 hosts, of which few send packets.
 
 use sidon::{
     Infeasible, Key, Malformed, Refused, Seed,
@@ -13,7 +12,8 @@ use std::net::Ipv6Addr;
 
 const ADDRESS: usize = 16;
 
-/// Addresses that have been seen. The unspecified address `::` is not one of them.
+/// Addresses that have been seen. The unspecified address `::` is never stored: it marks a free
+/// slot.
 #[derive(Debug)]
 pub struct Addresses {
     seed: Seed,
@@ -23,7 +23,7 @@ pub struct Addresses {
 }
 
 impl Addresses {
-    /// No address yet, and room for seven in eight of the slots.
+    /// An empty set, which can store addresses in seven of eight slots.
     pub fn new(slots: u64, seed: Seed) -> Result<Self, Infeasible> {
         let slots = slots.max(8);
         let bytes =
@@ -31,7 +31,7 @@ impl Addresses {
         Ok(Addresses { seed, slots, stored: 0, table: Memory::zeroed(bytes)? })
     }
 
-    /// Takes an address in, and says whether it is new. On `Err`, nothing has changed.
+    /// Adds an address and returns whether it is new. On `Err`, nothing has changed.
     pub fn observe(&mut self, address: Ipv6Addr) -> Result<bool, Refused> {
         let octets = address.octets();
         if octets == [0; ADDRESS] {
@@ -50,17 +50,17 @@ impl Addresses {
         }
     }
 
-    /// Whether the address has been seen. Both answers are facts.
+    /// Whether the address has been seen. Both answers are certain.
     pub fn contains(&self, address: Ipv6Addr) -> bool {
         !address.is_unspecified() && self.find(address.octets()).is_ok()
     }
 
-    /// How many addresses have been seen.
+    /// The number of addresses that have been seen.
     pub fn stored(&self) -> u64 {
         self.stored
     }
 
-    /// How many slots there are.
+    /// The number of slots.
     pub(crate) fn slots(&self) -> u64 {
         self.slots
     }
@@ -75,11 +75,11 @@ impl Addresses {
         slots.filter(|octets| **octets != [0; ADDRESS]).map(|octets| Ipv6Addr::from(*octets))
     }
 
-    /// Where the address is, or the free place where it would be.
+    /// The offset of the address, or of the free slot where it would be stored.
     fn find(&self, octets: [u8; ADDRESS]) -> Result<usize, usize> {
         let digest = octets.digest(self.seed);
         let mut slot = sidon::hash::spread::position(digest, 0, self.slots);
-        // One slot in eight is free, so this ends.
+        // One slot in eight is free, so the loop ends.
         loop {
             let at = slot as usize * ADDRESS;
             match &self.table.bytes()[at..at + ADDRESS] {
@@ -120,7 +120,7 @@ impl Image for Addresses {
             return field("stored");
         }
         read.stored = stored;
-        // Each is where it is looked for, and so there once.
+        // A lookup must find each address in its own slot, so no address is stored twice.
         for (slot, octets) in payload.as_chunks::<ADDRESS>().0.iter().enumerate() {
             if *octets != [0; ADDRESS] && read.find(*octets) != Ok(slot * ADDRESS) {
                 return field("addresses");

@@ -1,14 +1,14 @@
-//! A user's own state machine over packets: how many flows are in which state, and where they end.
+//! A user-defined state machine over packets: counts flows by state, and the states where they end.
 //!
-//! A [`Definition`] says which packets each event is ([`When`]) and how long a flow may be silent in
-//! each state. Its flows, five-tuples in both directions, have their states in a
-//! [`Fingerprint`] map of fixed size, with who opened the flow in the lowest bit:
+//! A [`Definition`] says which packets trigger each event ([`When`]) and how long a flow may be
+//! silent in each state. A flow is a five-tuple in both directions. A [`Fingerprint`] map of fixed
+//! size stores its state, with the opener of the flow in the lowest bit:
 //! ```text
-//! packet -> flow key -> map: state, opener -> which event? -> machine: next   -> counts by state and event
-//!                                   hands, by packet time -> silent too long -> expired, by state
+//! packet -> flow key -> map: state, opener -> event -> machine: next -> counts by state and event
+//! timers, by packet time -> flows silent longer than their timeout -> expired, by state
 //! ```
-//! The first event that a packet fits is taken, in the order of the definition. A flow that has been
-//! silent in a state for its time, and for no more than twice that, expires.
+//! A packet triggers the first event that it matches, in the order of the definition. A flow
+//! expires after a silence of one to two times the timeout of its state.
 
 use crate::{
     Packet, TcpFlags, Transport,
@@ -25,50 +25,50 @@ use sidon::{
 };
 use std::{ops::RangeInclusive, sync::Arc};
 
-/// The most states of a machine over packets: a cell of four bytes has room for these and 22 bits of
-/// fingerprint.
+/// The most states of a machine over packets. A cell of four bytes stores one of these and 23 bits
+/// of remainder.
 pub const STATES_MOST: usize = 120;
-/// How long a flow may be silent, in seconds, unless a state says otherwise.
+/// The timeout of a silent flow, in seconds, for states without their own.
 pub const TIMEOUT: u64 = 300;
-/// Bits of a cell, and cells of a bucket: a line.
+/// Bits of a cell, and cells of a bucket: 64 bytes, one cache line.
 const WIDTH: u32 = 32;
 const CELLS: u32 = 16;
-/// Flows that a shared cell counts.
+/// The most flows that a shared cell counts.
 const SHARED: u32 = 12;
 const SECOND: u64 = 1_000_000_000;
 
-/// Who sends a packet.
+/// The sender of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// The one whose packet opened the flow, or would open it.
+    /// The sender of the packet that opened the flow, or that would open it.
     Opener,
-    /// The other one.
+    /// The other end.
     Responder,
 }
 
-/// Which packets an event is: those that fit everything that is said.
+/// The conditions under which a packet triggers an event: all of them must hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct When {
-    /// The number of the protocol.
+    /// The protocol number; `None` matches any protocol.
     pub protocol: Option<u8>,
-    /// Ports of which one must be in, of source or destination; none is any.
+    /// Ranges that must contain the source or the destination port. An empty list matches any port.
     pub ports: Vec<RangeInclusive<u16>>,
-    /// Ports that the source's must be in; none is any.
+    /// Ranges that must contain the source port. An empty list matches any port.
     pub source_ports: Vec<RangeInclusive<u16>>,
-    /// Ports that the destination's must be in; none is any.
+    /// Ranges that must contain the destination port. An empty list matches any port.
     pub destination_ports: Vec<RangeInclusive<u16>>,
-    /// Flags of TCP that must be set.
+    /// TCP flags that must be set.
     pub flags: TcpFlags,
-    /// Flags of TCP that must not be set.
+    /// TCP flags that must not be set.
     pub without: TcpFlags,
-    /// Who sends.
+    /// The sender; `None` matches either end.
     pub direction: Option<Direction>,
-    /// Bytes of payload.
+    /// The range of the payload length in bytes.
     pub payload: RangeInclusive<u32>,
 }
 
 impl Default for When {
-    /// Any packet.
+    /// Conditions that match any packet.
     fn default() -> Self {
         When {
             protocol: None,
@@ -84,7 +84,7 @@ impl Default for When {
 }
 
 impl When {
-    /// Whether a packet fits.
+    /// Whether a packet meets all conditions.
     #[inline]
     pub fn fits(&self, packet: &Packet, by_opener: bool) -> bool {
         let flow = &packet.flow;
@@ -111,49 +111,49 @@ impl When {
     }
 }
 
-/// A machine, the packets that its events are, and its patience.
+/// A machine, the packets that trigger its events, and its timeouts.
 #[derive(Debug, Clone)]
 pub struct Definition {
-    /// What it is called.
+    /// The name of the machine.
     pub name: String,
     /// The machine.
     pub machine: Machine,
-    /// The packets of each event, and its number: the first that fits is taken.
+    /// The conditions and number of each event. The first match is used.
     pub events: Vec<(When, Event)>,
-    /// How long a flow may be silent, in seconds, by state.
+    /// The timeout of a silent flow in each state, in seconds.
     pub timeouts: Vec<u64>,
 }
 
-/// What is counted of a state.
+/// Counts of one state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stay {
-    /// How often it was entered.
+    /// How often flows entered the state.
     pub entered: u64,
-    /// Flows that are in it now.
+    /// Flows in the state now.
     pub now: u64,
-    /// Flows that were silent in it for too long.
+    /// Flows that expired in the state because they were silent too long.
     pub expired: u64,
 }
 
-/// What is counted of a machine.
+/// Counts of one machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts {
     /// The name of the machine.
     pub name: String,
-    /// Flows that were opened.
+    /// The number of flows that were opened.
     pub flows: u64,
-    /// By state, in the order of the machine's.
+    /// Counts by state, in the order of the machine's states.
     pub states: Vec<(String, Stay)>,
-    /// Packets that were each event, in the order of the machine's.
+    /// Packets that triggered each event, in the order of the machine's events.
     pub events: Vec<(String, u64)>,
-    /// Flows that there was no room for.
+    /// Packets that the full map refused.
     pub refused: u64,
-    /// Packets of flows that could not be told apart.
+    /// Packets of flows that cannot be distinguished.
     pub dont_know: u64,
 }
 
 impl Counts {
-    /// One object.
+    /// The counts as one JSON object.
     pub fn to_json(&self) -> Value {
         let states = self.states.iter().map(|(name, stay)| {
             let Stay { entered, now, expired } = stay;
@@ -170,7 +170,7 @@ impl Counts {
     }
 }
 
-/// The shape of the map of a machine of so many states, in so many bytes.
+/// The shape of a map of `bytes` bytes for a machine of `states` states.
 pub fn shape(bytes: u64, states: usize) -> Result<Shape, Infeasible> {
     if states == 0 || states > STATES_MOST {
         let (got, most) = (states as f64, STATES_MOST as f64);
@@ -183,7 +183,7 @@ pub fn shape(bytes: u64, states: usize) -> Result<Shape, Infeasible> {
         cells: CELLS,
         width: WIDTH,
         remainder: 1,
-        // Each with the lower end as the opener, and with the higher.
+        // Twice each state: opened by the lower end of the flow, or by the higher end.
         states: 2 * states as u32,
         shared: SHARED,
         placing: Placing::Permuted,
@@ -196,7 +196,7 @@ pub fn shape(bytes: u64, states: usize) -> Result<Shape, Infeasible> {
     Ok(Shape { remainder: WIDTH - shape.low_bits(), ..shape })
 }
 
-/// A machine at work.
+/// A machine with the states of its flows.
 #[derive(Debug)]
 pub struct Runner {
     flows: FlowMap,
@@ -208,12 +208,12 @@ pub struct Runner {
 struct Rules {
     definition: Arc<Definition>,
     counts: Counts,
-    /// The lengths of silence after which flows expire, in seconds: one timer each.
+    /// The different timeouts, in seconds. Each has one timer.
     lengths: Vec<u64>,
 }
 
 impl Runner {
-    /// No flow yet.
+    /// A machine without flows.
     pub fn new(definition: Arc<Definition>, bytes: u64, seed: Seed) -> Result<Self, Infeasible> {
         let machine = &definition.machine;
         let shape = shape(bytes, machine.states().len())?;
@@ -236,21 +236,21 @@ impl Runner {
         })
     }
 
-    /// Takes in packets, no more than a batch holds, with the digests of their undirected flows under
-    /// the map's seed.
+    /// Reads packets, at most one batch, with the digests of their undirected flows under the map's
+    /// seed.
     pub fn take(&mut self, packets: &[Packet], flows: &[Digest]) {
         let mut batch = Batch { rules: &mut self.rules, packets, event: None };
         let flows = &flows[..packets.len()];
         self.flows.take(flows, |index| packets[index].time_ns, &mut batch);
     }
 
-    /// It is so late now: flows that have been silent for too long expire.
+    /// Advances the time to `now`: flows that have been silent too long expire.
     pub fn pass(&mut self, now: u64) {
         let mut batch = Batch { rules: &mut self.rules, packets: &[], event: None };
         self.flows.pass(now, &mut batch);
     }
 
-    /// What is counted so far.
+    /// The counts so far.
     pub fn counts(&self) -> Counts {
         let mut counts = self.rules.counts.clone();
         for (number, cells) in self.map().census().into_iter().enumerate() {
@@ -268,7 +268,7 @@ impl Runner {
 }
 
 impl Counts {
-    /// Counts a change that the map holds. Its states have the opener in the lowest bit.
+    /// Counts a change that the map stored. States have the opener in the lowest bit.
     fn follow(&mut self, before: Lookup<State>, next: Next<State>) {
         let entered = match next {
             Next::Insert(state) => {
@@ -289,7 +289,7 @@ impl Counts {
 struct Batch<'a> {
     rules: &'a mut Rules,
     packets: &'a [Packet],
-    /// The event of the packet that is being taken.
+    /// The event that the current packet triggers.
     event: Option<Event>,
 }
 
@@ -365,7 +365,7 @@ mod tests {
         runner.take(packets, &flows);
     }
 
-    /// A handshake that is asked for, answered, and confirmed.
+    /// A machine of a handshake: SYN, SYN-ACK, ACK.
     fn handshake() -> Arc<Definition> {
         let rules: [(&str, &[Rule<'_>]); 3] = [
             ("syn", &[Rule::Open("asked")]),
@@ -397,7 +397,7 @@ mod tests {
         let (definition, packets) = (handshake(), packets());
         let mut runner = Runner::new(Arc::clone(&definition), 1 << 20, Seed(1)).unwrap();
         packets.chunks(PACKETS).for_each(|batch| take(&mut runner, batch));
-        // The same without ageing: flows do not come back within the capture.
+        // An exact reference without timeouts. No flow returns in this capture after it expired.
         let mut exact: HashMap<FlowKey, (State, bool)> = HashMap::new();
         let (mut opened, mut ended, mut events) = (0u64, 0u64, [0u64; 3]);
         for packet in &packets {

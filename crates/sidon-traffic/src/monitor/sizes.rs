@@ -1,8 +1,8 @@
-//! Bytes and packets for each flow, host and port: the heaviest of them, exact or between bounds.
+//! Bytes and packets of the heaviest flows, hosts and ports, exact or between bounds.
 //!
-//! A flow is a five-tuple in both directions. A host is counted for what it sends and what it
-//! receives. A port stands for a service: of a packet's two ports the lower one, with the
-//! protocol.
+//! A flow is a five-tuple in both directions. The amounts of a host include the packets that it
+//! sends and receives. A service is named by its protocol and port, the lower of the packet's two
+//! ports.
 
 use crate::{
     FlowKey,
@@ -20,7 +20,7 @@ use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
 };
 
-/// An address: its version, then its octets, then zeros.
+/// An address: its version, then its bytes, then zeros.
 pub type Host = [u8; 17];
 /// A protocol and a port.
 pub type Port = [u8; 3];
@@ -64,7 +64,7 @@ pub fn port(packet: &Packet) -> Option<Port> {
     Some([number, high, low])
 }
 
-/// `443/tcp`.
+/// The name of a service, such as `443/tcp`.
 pub fn port_name([number, high, low]: Port) -> impl fmt::Display {
     fmt::from_fn(move |f| {
         let port = u16::from_be_bytes([high, low]);
@@ -84,12 +84,12 @@ pub struct Sizes {
     pub hosts: Top<Host, 2>,
     /// By service.
     pub ports: Top<Port, 2>,
-    /// Amounts that would have passed 2^64 in a total.
+    /// Amounts that were refused because a total would have exceeded 2^64 - 1.
     pub refused: u64,
 }
 
 impl Sizes {
-    /// Nothing counted yet.
+    /// Empty tables.
     pub fn new(budget: &Budget, seed: Seed) -> Result<Self, Infeasible> {
         Ok(Sizes {
             flows: Top::new(budget.flows, seed)?,
@@ -99,7 +99,7 @@ impl Sizes {
         })
     }
 
-    /// Adds what a lane picks out of a batch.
+    /// Adds a shard's part of a batch.
     pub fn add(&mut self, lane: &Lane, columns: &Columns) {
         let Columns { flows, hosts, ports, amounts, .. } = columns;
         let mut refused = 0;

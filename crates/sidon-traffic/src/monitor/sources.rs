@@ -1,9 +1,12 @@
-//! Which source addresses are new: exact, while there is room.
+//! New source addresses, exact while there is room.
 //!
-//! For IPv4 by /24, seven hosts in a word and then a bitmap ([`Subnets`], Rottenstreich et al.,
-//! 2021, section VIII-D, in the plain form that beats the paper's); for IPv6 address by address,
-//! reported by /64. What was known before the first packet, from a file of an earlier run, is not
-//! new. A full table refuses, and the ledger says how often; what it holds stays exact.
+//! IPv4 addresses are stored by /24: up to seven hosts in one word, more in a bitmap. [`Subnets`]
+//! is a plain form of Rottenstreich et al., 2021, section VIII-D, which outperforms that of the
+//! paper. IPv6 addresses are stored one by one and reported by /64.
+//!
+//! Addresses known before the first packet, from a file of an earlier run, are not new. A full
+//! table refuses new addresses and still answers exactly for those it stores. The ledger counts the
+//! refusals.
 
 use super::{
     addresses::Addresses,
@@ -24,23 +27,24 @@ use std::{
 pub struct Sources {
     pub(crate) v4: Subnets,
     pub(crate) v6: Addresses,
-    /// Addresses that were new.
+    /// The number of new addresses.
     pub new: u64,
-    /// Packets whose source could not be taken in, by version.
+    /// Packets whose source the table refused, by IP version.
     pub refused: [u64; 2],
-    /// How many addresses of each subnet were known before the first packet.
+    /// The number of addresses of each subnet that were known before the first packet.
     pub(crate) known: BTreeMap<Subnet, u32>,
-    /// The sum of the digests of those, to tell other addresses in the same number.
+    /// The sum of the digests of the known addresses. It detects different addresses in equal
+    /// numbers.
     pub(crate) known_check: u64,
     seed: Seed,
-    /// Addresses that are in for certain, each at a place that its digest names: most packets come
-    /// from one of a few, and need not be looked up.
+    /// A direct-mapped cache of stored addresses, indexed by digest. Most packets come from few
+    /// sources, and a hit avoids the table lookup.
     lately: Box<[Host; LATELY]>,
 }
 
-/// Addresses that are remembered.
+/// The number of addresses in the cache.
 const LATELY: usize = 256;
-/// Sources that are asked for before the first is looked up.
+/// Sources whose table words are prefetched before the first one is looked up.
 const CHUNK: usize = 32;
 
 /// A /24 of IPv4 or a /64 of IPv6.
@@ -71,38 +75,38 @@ impl std::fmt::Display for Subnet {
     }
 }
 
-/// Where an address of this digest is remembered.
+/// The position in the cache of an address with this digest.
 #[inline(always)]
 fn place(digest: Digest) -> usize {
     digest.0 as usize % LATELY
 }
 
-/// The /24 of an address of IPv4; anything for one of IPv6.
+/// The /24 of an IPv4 address. The result is meaningless for IPv6.
 #[inline(always)]
 fn v4_subnet([_, a, b, c, ..]: &Host) -> u64 {
     u32::from_be_bytes([0, *a, *b, *c]).into()
 }
 
 impl Sources {
-    /// No address seen yet.
+    /// Empty tables.
     pub fn new(budget: &Budget, seed: Seed) -> Result<Self, Infeasible> {
         let v4 = Subnets::new(budget.sources_v4, seed)?;
         Ok(Self::of(v4, Addresses::new(budget.sources_v6, seed)?))
     }
 
-    /// These tables, and nothing counted.
+    /// A monitor with these tables and all counts zero.
     pub(crate) fn of(v4: Subnets, v6: Addresses) -> Self {
         let (seed, known) = (v6.seed(), BTreeMap::new());
         let lately = Box::new([[0; 17]; LATELY]);
         Sources { v4, v6, new: 0, refused: [0; 2], known, known_check: 0, seed, lately }
     }
 
-    /// The integers that fix the memory.
+    /// The integers that fix the memory of both tables.
     pub(crate) fn shapes(&self) -> (subnets::Shape, u64) {
         (self.v4.shape(), self.v6.slots())
     }
 
-    /// Whether the addresses that were known and those that were new are all there are.
+    /// Whether the number of stored addresses is that of the known ones plus that of the new ones.
     pub(crate) fn adds_up(&self) -> bool {
         let mut hosts: BTreeMap<Subnet, u32> = BTreeMap::new();
         for address in self.v6.iter() {
@@ -115,13 +119,13 @@ impl Sources {
         self.new.checked_add(known) == Some(all) && self.known.iter().all(are_in)
     }
 
-    /// Whether the same addresses were known to both before the first packet.
+    /// Whether both had the same known addresses before the first packet.
     pub(crate) fn knows_as(&self, other: &Sources) -> bool {
         self.known == other.known && self.known_check == other.known_check
     }
 
-    /// Takes in the addresses of another that knew the same; by version, how many there was no room
-    /// for.
+    /// Adds the addresses of another monitor that had the same known addresses. Returns how many
+    /// did not fit, by IP version.
     pub(crate) fn merge(&mut self, other: &Sources) -> [u64; 2] {
         let mut without_room = [0; 2];
         for address in other.addresses() {
@@ -136,7 +140,7 @@ impl Sources {
         without_room
     }
 
-    /// Takes in an address that was known before; `false` if there is no room for it.
+    /// Adds an address that was known before the first packet; `false` if the table is full.
     pub fn learn(&mut self, address: IpAddr) -> bool {
         let Some(new) = self.enter(address) else { return false };
         if new {
@@ -147,7 +151,7 @@ impl Sources {
         true
     }
 
-    /// Takes in the source of a packet: whether it is new, `None` if there is no room to know.
+    /// Adds the source of a packet. Returns whether it is new; `None` if the table is full.
     #[inline]
     pub fn observe(&mut self, address: IpAddr) -> Option<bool> {
         let new = self.enter(address);
@@ -158,8 +162,8 @@ impl Sources {
         new
     }
 
-    /// Takes in the sources of packets of a batch, in order, and calls `then` with the index of each
-    /// packet and what [`observe`](Self::observe) says of it.
+    /// Adds the sources of packets of a batch, in order. Calls `then` with the index of each packet
+    /// and the result of [`observe`](Self::observe).
     pub fn observe_batch(
         &mut self,
         packets: &[u16],
@@ -216,7 +220,7 @@ impl Sources {
         new.ok()
     }
 
-    /// Whether an address has been seen or was known. Both answers are facts.
+    /// Whether an address was seen or known before. Both answers are certain.
     pub fn contains(&self, address: IpAddr) -> bool {
         match address {
             IpAddr::V4(address) => {
@@ -227,7 +231,7 @@ impl Sources {
         }
     }
 
-    /// Subnets with new addresses, and how many each has.
+    /// Subnets with new addresses, and the number of those.
     pub fn new_by_subnet(&self) -> Vec<(Subnet, u32)> {
         let mut counts: BTreeMap<Subnet, u32> = BTreeMap::new();
         for address in self.v6.iter() {
@@ -238,7 +242,7 @@ impl Sources {
         v4.chain(counts).map(less).filter(|&(_, hosts)| hosts > 0).collect()
     }
 
-    /// Every address that has been seen or was known.
+    /// Every address that was seen or known before.
     pub fn addresses(&self) -> Vec<IpAddr> {
         let mut all = Vec::new();
         for (subnet, _) in self.v4.iter() {

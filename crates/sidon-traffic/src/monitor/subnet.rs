@@ -1,4 +1,4 @@
-//! Exact packet counts for every host of a subnet that someone asked for.
+//! Exact packet counts for every host of a subnet that the user selected.
 
 use crate::Packet;
 use sidon::{Infeasible, ops::Count, zone::Hosts};
@@ -8,10 +8,10 @@ use std::{
     str::FromStr,
 };
 
-/// A host's address, and how many packets it sent and received.
+/// A host's address, packets sent and packets received.
 pub type HostPackets = (Ipv4Addr, u64, u64);
 
-/// A subnet of IPv4, /16 or smaller, and how many packets each of its hosts sent and received.
+/// An IPv4 subnet, /16 or smaller, with the packets that each host sent and received.
 #[derive(Debug, Clone)]
 pub struct Watched {
     network: u32,
@@ -21,7 +21,7 @@ pub struct Watched {
 }
 
 impl Watched {
-    /// A subnet with nothing counted.
+    /// A subnet with all counts zero.
     pub fn new(network: Ipv4Addr, length: u32) -> Result<Self, Infeasible> {
         if !(16..=32).contains(&length) {
             let name = "prefix length";
@@ -41,7 +41,7 @@ impl Watched {
         })
     }
 
-    /// The same subnet with nothing counted.
+    /// A copy of this subnet with all counts zero.
     #[must_use]
     pub(crate) fn emptied(&self) -> Self {
         let mut empty = self.clone();
@@ -50,8 +50,8 @@ impl Watched {
         empty
     }
 
-    /// Gives a host that has no counts these; `false` if it is not in the subnet or they are too
-    /// many.
+    /// Sets the counts of a host that has none; `false` if the host is outside the subnet or a
+    /// count is too large.
     pub(crate) fn put(&mut self, address: u64, sent: u64, received: u64) -> bool {
         let host =
             u32::try_from(address).ok().map(|bits| self.host(Ipv4Addr::from_bits(bits).into()));
@@ -60,7 +60,7 @@ impl Watched {
         put(&mut self.sent, sent) & put(&mut self.received, received)
     }
 
-    /// Adds the counts of the same subnet elsewhere; how many packets a count had no room for.
+    /// Adds the counts of the same subnet from another part. Returns the packets that did not fit.
     pub(crate) fn merge(&mut self, other: &Watched) -> u64 {
         let mut refused = 0;
         for (own, other) in [(&mut self.sent, &other.sent), (&mut self.received, &other.received)] {
@@ -73,13 +73,14 @@ impl Watched {
         refused
     }
 
-    /// Counts a packet for its ends that are in the subnet; `false` if a count was at its ceiling.
+    /// Counts a packet for its source and destination; `false` if a count was at its ceiling.
     #[inline]
     pub fn count(&mut self, packet: &Packet) -> bool {
         self.count_many(packet, 1)
     }
 
-    /// Counts so many packets like this one.
+    /// Counts `packets` packets with the addresses of this one; `false` if a count was at its
+    /// ceiling.
     #[inline]
     pub fn count_many(&mut self, packet: &Packet, packets: u64) -> bool {
         let mut counted = true;
@@ -113,7 +114,7 @@ impl Watched {
     }
 }
 
-/// `10.0.0.0/24`.
+/// Writes the subnet as `10.0.0.0/24`.
 impl fmt::Display for Watched {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", Ipv4Addr::from_bits(self.network), self.length)

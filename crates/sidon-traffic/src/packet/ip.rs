@@ -9,24 +9,24 @@ use crate::{FlowKey, flow::protocol, source::Frame};
 /// Extension headers that a packet may chain.
 const EXTENSIONS: u32 = 32;
 
-/// A packet, and where what it carries lies in the frame.
+/// A packet, and the position of its payload in the frame.
 #[derive(Clone, Copy)]
 pub(super) struct Decoded {
     pub(super) packet: Packet,
-    /// Behind the IP headers.
+    /// The first byte after the IP headers.
     pub(super) at: usize,
-    /// Where it ends by the IP header's account, or the capture does.
+    /// The end of the payload, by the length in the IP header or by the end of the capture.
     pub(super) end: usize,
 }
 
-/// What the IP header says.
+/// The fields of an IP header.
 struct Header {
     fragment: Fragment,
     protocol: u8,
     ttl: u8,
-    /// Behind the headers.
+    /// The position after the headers.
     at: usize,
-    /// Bytes behind the headers, on the wire.
+    /// Bytes after the headers, on the wire.
     rest: usize,
 }
 
@@ -55,7 +55,7 @@ pub(super) fn decode(frame: &Frame<'_>, network: &Network, cut: Cut) -> Result<D
     }
 }
 
-/// The `N` bytes from `at` on, which the header's length check has made sure of.
+/// The `N` bytes at `at`. The check of the header's length ensures that they exist.
 #[inline(always)]
 fn take<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     bytes[at..at + N].try_into().expect("a slice of N bytes")
@@ -75,7 +75,7 @@ fn finish(
     let transport = if header.fragment == Fragment::Later {
         transport::Read::none()
     } else {
-        // A header that the packet's own length does not hold was not cut by the capture.
+        // A header that exceeds the packet's own length was not cut by the capture.
         let cut = if end == header.at + header.rest { Cut(false) } else { cut };
         transport::read(header.protocol, carried, cut)?
     };
@@ -94,7 +94,7 @@ fn finish(
     Ok(Decoded { packet, at: header.at, end })
 }
 
-/// Bytes on the wire from `at` on.
+/// Bytes on the wire starting at `at`.
 fn left(frame: &Frame<'_>, at: usize) -> usize {
     (frame.wire_len as usize).max(frame.bytes.len()).saturating_sub(at)
 }
@@ -108,7 +108,7 @@ fn v4(frame: &Frame<'_>, at: usize, cut: Cut) -> Result<Header, Undecoded> {
         return Err(Undecoded::Malformed(Malformed::HeaderLength));
     }
     let total = match usize::from(u16::from_be_bytes([fixed[2], fixed[3]])) {
-        // The sender's hardware was to fill it in: the packet is what is left.
+        // The sender left the length to its hardware: the packet is the rest of the frame.
         0 => left(frame, at).max(length),
         total => total,
     };
@@ -140,7 +140,7 @@ fn v6(frame: &Frame<'_>, start: usize, cut: Cut) -> Result<Header, Undecoded> {
     let fixed: &[u8; 40] = bytes[start..].first_chunk().ok_or_else(short)?;
     let ttl = fixed[7];
     let total = match usize::from(u16::from_be_bytes([fixed[4], fixed[5]])) {
-        // A jumbogram, or left to the hardware: the packet is what is left.
+        // A jumbogram, or a length left to the hardware: the packet is the rest of the frame.
         0 => left(frame, start).max(40),
         payload => payload + 40,
     };
@@ -182,7 +182,7 @@ fn v6(frame: &Frame<'_>, start: usize, cut: Cut) -> Result<Header, Undecoded> {
     Err(Undecoded::Malformed(Malformed::Depth))
 }
 
-/// Whether a packet of this protocol is itself IP, and which Ethernet type announces it.
+/// The EtherType of the IP packet that this protocol carries; `None` for other protocols.
 pub(super) fn inside(number: u8) -> Option<u16> {
     match number {
         protocol::IPIP => Some(ETHERTYPE_IPV4),

@@ -1,4 +1,4 @@
-//! Where the network header is, and of which protocol, behind any link header.
+//! Finds the network header after any link header, and its protocol.
 
 use super::{Cut, Layer, Malformed, Undecoded, Vlans, be16};
 use crate::LinkType;
@@ -11,12 +11,12 @@ pub(crate) const ETHERTYPE_IPV6: u16 = 0x86dd;
 /// Tags and labels that a frame may stack.
 const DEPTH: u32 = 16;
 
-/// Where a network header is.
+/// The position of a network header.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Network {
-    /// What it is: an Ethernet type.
+    /// The EtherType of the header.
     pub(crate) kind: u16,
-    /// Its first byte.
+    /// The position of its first byte.
     pub(crate) at: usize,
     /// The tags before it.
     pub(crate) vlans: Vlans,
@@ -38,7 +38,7 @@ pub(crate) fn network(link: LinkType, bytes: &[u8], cut: Cut) -> Result<Network,
     behind(kind, bytes, at, cut)
 }
 
-/// Behind an Ethernet header that starts at `at`.
+/// The network header after an Ethernet header that starts at `at`.
 #[inline]
 pub(crate) fn ethernet(bytes: &[u8], at: usize, cut: Cut) -> Result<Network, Undecoded> {
     let kind = be16(bytes, at + 12).ok_or_else(|| cut.short(Layer::Link))?;
@@ -48,7 +48,7 @@ pub(crate) fn ethernet(bytes: &[u8], at: usize, cut: Cut) -> Result<Network, Und
     behind(kind, bytes, at + 14, cut)
 }
 
-/// Behind the tags, labels and session headers that an Ethernet type announces.
+/// The network header after the tags, labels and session headers that an EtherType announces.
 pub(crate) fn behind(
     mut kind: u16,
     bytes: &[u8],
@@ -69,7 +69,7 @@ pub(crate) fn behind(
                 let last = bytes.get(at + 2).ok_or_else(short)? & 1 != 0;
                 at += 4;
                 if last {
-                    // Labels do not say what follows; the version of IP does.
+                    // Labels do not name the next protocol; the IP version does.
                     match bytes.get(at).ok_or_else(short)? >> 4 {
                         4 => kind = ETHERTYPE_IPV4,
                         6 => kind = ETHERTYPE_IPV6,
@@ -78,7 +78,7 @@ pub(crate) fn behind(
                 }
             }
             0x8864 => (kind, at) = ppp(bytes, at + 6, cut)?,
-            // A length, so that a logical link header follows.
+            // A length field, so a logical link header follows.
             0..=1500 => (kind, at) = logical_link(bytes, at, cut)?,
             _ => return Err(Undecoded::Network(kind)),
         }
@@ -86,7 +86,7 @@ pub(crate) fn behind(
     Err(Undecoded::Malformed(Malformed::Depth))
 }
 
-/// Behind a logical link header with the extension that holds an Ethernet type.
+/// The EtherType in the extension of a logical link header, and the position after it.
 fn logical_link(bytes: &[u8], at: usize, cut: Cut) -> Result<(u16, usize), Undecoded> {
     match bytes.get(at..at + 6) {
         Some([0xaa, 0xaa, 0x03, 0, 0, 0]) => {
@@ -98,7 +98,8 @@ fn logical_link(bytes: &[u8], at: usize, cut: Cut) -> Result<(u16, usize), Undec
     }
 }
 
-/// Behind a PPP header at `at`, its protocol in one or two bytes.
+/// The EtherType of a PPP header at `at`, whose protocol takes one or two bytes, and the position
+/// after it.
 pub(crate) fn ppp(bytes: &[u8], at: usize, cut: Cut) -> Result<(u16, usize), Undecoded> {
     let short = || cut.short(Layer::Link);
     let first = *bytes.get(at).ok_or_else(short)?;
@@ -114,7 +115,7 @@ pub(crate) fn ppp(bytes: &[u8], at: usize, cut: Cut) -> Result<(u16, usize), Und
     }
 }
 
-/// What the link header itself announces, tag or not, and where that starts.
+/// The EtherType in the link header itself, tag or not, and the position after it.
 pub(crate) fn first(link: LinkType, bytes: &[u8], cut: Cut) -> Result<(u16, usize), Undecoded> {
     let short = || cut.short(Layer::Link);
     Ok(match link {
@@ -158,7 +159,7 @@ fn family(bytes: &[u8], cut: Cut) -> Result<u16, Undecoded> {
     let (little, big) = (u32::from_le_bytes(word), u32::from_be_bytes(word));
     match little.min(big) {
         2 => Ok(ETHERTYPE_IPV4),
-        // Linux, and the BSDs' different minds.
+        // The values of Linux and of the different BSDs.
         10 | 24 | 28 | 30 => Ok(ETHERTYPE_IPV6),
         _ => Err(Undecoded::Network(0)),
     }
@@ -189,7 +190,8 @@ fn radiotap(bytes: &[u8], cut: Cut) -> Result<(u16, usize), Undecoded> {
     wireless(bytes, length, padded, cut)
 }
 
-/// Behind an 802.11 header at `at`. Only data that is not encrypted has a network header.
+/// The EtherType after an 802.11 header at `at`, and the position after it. Only unencrypted data
+/// frames have a network header.
 fn wireless(bytes: &[u8], at: usize, padded: bool, cut: Cut) -> Result<(u16, usize), Undecoded> {
     let short = || cut.short(Layer::Link);
     let [control, flags] = *bytes.get(at..).and_then(<[u8]>::first_chunk).ok_or_else(short)?;
@@ -211,7 +213,7 @@ fn wireless(bytes: &[u8], at: usize, padded: bool, cut: Cut) -> Result<(u16, usi
     logical_link(bytes, at + header, cut)
 }
 
-/// Where the hardware addresses of source and destination are, on links that have both.
+/// The positions of the source and destination hardware addresses, on links that have both.
 pub(crate) fn hardware(link: LinkType, bytes: &[u8]) -> Option<[usize; 2]> {
     let at = match link {
         LinkType::ETHERNET => return Some([6, 0]),

@@ -1,14 +1,14 @@
-//! A frame becomes a packet, or the one reason why not.
+//! Decodes a frame to a packet, or to the one reason why that fails.
 //!
-//! Headers are read where they lie, by bounds-checked slices: link, VLAN tags, MPLS labels, PPPoE,
-//! IP with its options or extension headers, ports. The result is a small `Copy` value. Every frame has exactly one
-//! outcome, a [`Packet`] or an [`Undecoded`], so that what was seen can be added up.
+//! Bounds-checked slices read the headers in place: link, VLAN tags, MPLS labels, PPPoE, IP with
+//! its options or extension headers, ports. The result is a small `Copy` value. Every frame has
+//! exactly one outcome, a [`Packet`] or an [`Undecoded`], so that the counts add up.
 //!
 //! ```text
 //! Frame -> link.rs: where is the network header? -> ip.rs: addresses, fragments, protocol
 //!       -> transport.rs: ports, flags -> tunnel.rs, on request: the same again inside
 //! ```
-//! Most frames are alike, and `usual.rs` reads those in one go.
+//! `usual.rs` reads the most common frames in one step.
 
 mod ip;
 mod link;
@@ -22,34 +22,34 @@ pub use transport::{Tcp, TcpFlags, Transport};
 use crate::{FlowKey, LinkType, source::Frame};
 use std::fmt;
 
-/// What is kept of a packet.
+/// The decoded fields of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packet {
     /// Nanoseconds since 1970.
     pub time_ns: u64,
-    /// Who speaks to whom: the directed five-tuple.
+    /// The directed five-tuple.
     pub flow: FlowKey,
     /// Bytes on the wire, link header included.
     pub wire_len: u32,
-    /// Bytes of it that were captured.
+    /// Bytes captured.
     pub captured: u32,
-    /// Bytes after the transport header, by the IP header's account; after the IP headers if the
-    /// transport header is not there.
+    /// Bytes after the transport header, by the length in the IP header. Without a transport
+    /// header, bytes after the IP headers.
     pub payload_len: u32,
-    /// What the transport header says beyond the ports.
+    /// Fields of the transport header other than the ports.
     pub transport: Transport,
-    /// Whether it is part of a larger packet.
+    /// Whether the packet is a fragment.
     pub fragment: Fragment,
     /// Time to live, or hop limit.
     pub ttl: u8,
     /// The VLAN tags, outermost first.
     pub vlans: Vlans,
-    /// How many tunnels it was taken out of.
+    /// Number of tunnels around the packet.
     pub tunnels: u8,
 }
 
 impl Packet {
-    /// The flags of TCP, none for everything else.
+    /// The TCP flags; empty for other protocols.
     #[inline]
     pub fn tcp_flags(&self) -> TcpFlags {
         match self.transport {
@@ -68,10 +68,10 @@ impl Packet {
     }
 }
 
-/// Which part of a packet this is.
+/// The part of a packet that a fragment holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Fragment {
-    /// All of it.
+    /// The whole packet.
     Whole,
     /// The first part: it holds the transport header, or the start of it.
     First,
@@ -117,14 +117,14 @@ pub enum Layer {
     Transport,
 }
 
-/// Why a frame is not a packet here.
+/// Why a frame cannot be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Undecoded {
-    /// The link type is not known here.
+    /// The link type is not supported.
     Link(LinkType),
-    /// It does not carry IP but the protocol of this Ethernet type (ARP is 0x0806), or one
-    /// without such a number (0).
+    /// The frame does not carry IP. The value is its EtherType (ARP is 0x0806), or 0 for a protocol
+    /// without one.
     Network(u16),
     /// The capture ends inside the headers of this layer: the snap length was too short.
     Truncated(Layer),
@@ -132,7 +132,7 @@ pub enum Undecoded {
     Malformed(Malformed),
 }
 
-/// How the bytes of a frame contradict themselves.
+/// The contradiction in the bytes of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Malformed {
@@ -144,7 +144,7 @@ pub enum Malformed {
     HeaderLength,
     /// The IPv4 packet is shorter than its header.
     TotalLength,
-    /// More VLAN tags, labels or extension headers than any real packet has.
+    /// More VLAN tags, labels or extension headers than real packets have.
     Depth,
 }
 
@@ -202,7 +202,7 @@ impl fmt::Display for Undecoded {
 
 impl std::error::Error for Undecoded {}
 
-/// Which packet counts when one is carried inside another.
+/// The packet that counts when one is carried inside another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Tunnels {
     /// The outermost IP header.
@@ -212,15 +212,15 @@ pub enum Tunnels {
     Inner,
 }
 
-/// Frames to packets.
+/// Decodes frames to packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Decoder {
-    /// Which packet counts when one is carried inside another.
+    /// The packet that counts when one is carried inside another.
     pub tunnels: Tunnels,
 }
 
 impl Decoder {
-    /// The packet in a frame, or why there is none.
+    /// The packet in a frame, or why it cannot be decoded.
     #[inline]
     pub fn decode(&self, frame: &Frame<'_>) -> Result<Packet, Undecoded> {
         match usual::packet(frame) {
@@ -229,7 +229,7 @@ impl Decoder {
         }
     }
 
-    /// The packet in any frame.
+    /// Decodes any frame, layer by layer.
     fn by_layers(&self, frame: &Frame<'_>) -> Result<Packet, Undecoded> {
         let cut = Cut::of(frame);
         let network = link::network(frame.link, frame.bytes, cut)?;
@@ -241,7 +241,7 @@ impl Decoder {
     }
 }
 
-/// Whether a header that is not all there was cut by the capture or never was whole.
+/// Whether the capture cut the frame: an incomplete header is then truncated, else malformed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cut(bool);
 

@@ -1,15 +1,15 @@
-//! What comes after IP: ports, and what TCP and ICMP say beyond them.
+//! Transport headers after IP: ports, and further fields of TCP and ICMP.
 
 use super::{Cut, Layer, Undecoded};
 use crate::flow::protocol;
 use std::fmt;
 
-/// What a transport header says beyond the ports.
+/// Fields of a transport header other than the ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Transport {
     /// TCP.
     Tcp(Tcp),
-    /// UDP, UDP-Lite, SCTP, DCCP: the ports are all that is kept.
+    /// UDP, UDP-Lite, SCTP, DCCP: only the ports are kept.
     Ports,
     /// ICMP of either version.
     Icmp {
@@ -20,16 +20,17 @@ pub enum Transport {
     },
     /// A protocol without ports, or a fragment that is not the first.
     Other,
-    /// The header is not all there, cut by the capture or by a fragment's end. Ports are known.
+    /// The header is incomplete, cut by the capture or by the end of a fragment. The ports are
+    /// known.
     Cut,
 }
 
-/// What is kept of a TCP header.
+/// Fields of a TCP header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Tcp {
-    /// The number of the first byte it carries.
+    /// The sequence number of the first byte that the segment carries.
     pub sequence: u32,
-    /// The next byte it expects.
+    /// The sequence number that the sender expects next.
     pub acknowledgement: u32,
     /// The flags.
     pub flags: TcpFlags,
@@ -42,13 +43,13 @@ pub struct TcpFlags(pub u8);
 impl TcpFlags {
     /// No more data from this side.
     pub const FIN: TcpFlags = TcpFlags(0x01);
-    /// The first of a connection.
+    /// Opens a connection.
     pub const SYN: TcpFlags = TcpFlags(0x02);
     /// The connection is aborted or refused.
     pub const RST: TcpFlags = TcpFlags(0x04);
-    /// Hand the data on at once.
+    /// The receiver passes the data on at once.
     pub const PSH: TcpFlags = TcpFlags(0x08);
-    /// The acknowledgement counts.
+    /// The acknowledgement number is valid.
     pub const ACK: TcpFlags = TcpFlags(0x10);
     /// Urgent data.
     pub const URG: TcpFlags = TcpFlags(0x20);
@@ -57,26 +58,26 @@ impl TcpFlags {
     /// Congestion window reduced.
     pub const CWR: TcpFlags = TcpFlags(0x80);
 
-    /// Whether all of these are set.
+    /// Whether all of `flags` are set.
     #[inline]
     pub fn has(self, flags: TcpFlags) -> bool {
         self.0 & flags.0 == flags.0
     }
 
-    /// Whether one of these is set.
+    /// Whether at least one of `flags` is set.
     #[inline]
     pub fn any(self, flags: TcpFlags) -> bool {
         self.0 & flags.0 != 0
     }
 
-    /// These and those.
+    /// The union of both sets of flags.
     #[inline]
     pub const fn with(self, flags: TcpFlags) -> TcpFlags {
         TcpFlags(self.0 | flags.0)
     }
 }
 
-/// As tcpdump writes them: `S`, `S.`, `F.`, `P.`, `.`, `none`.
+/// The flags in the notation of tcpdump: `S`, `S.`, `F.`, `P.`, `.`, `none`.
 impl fmt::Display for TcpFlags {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0 == 0 {
@@ -91,7 +92,7 @@ impl fmt::Display for TcpFlags {
     }
 }
 
-/// What was read.
+/// The decoded transport header.
 pub(super) struct Read {
     pub(super) ports: [u16; 2],
     pub(super) what: Transport,
@@ -106,7 +107,7 @@ impl Read {
     }
 }
 
-/// Reads the header of this protocol.
+/// Reads the transport header of protocol `number`.
 #[inline]
 pub(super) fn read(number: u8, bytes: &[u8], cut: Cut) -> Result<Read, Undecoded> {
     match number {

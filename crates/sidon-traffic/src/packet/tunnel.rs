@@ -3,7 +3,7 @@
 use super::{Cut, Fragment, be16, be32, ip, ip::Decoded, link, link::Network};
 use crate::{Packet, flow::protocol, packet::Vlans, source::Frame};
 
-/// Tunnels inside tunnels that are followed.
+/// Most tunnels inside one another that are decoded.
 const DEPTH: u8 = 8;
 
 /// The innermost packet that can be decoded: the outer one if there is no other.
@@ -11,7 +11,7 @@ pub(super) fn innermost(frame: &Frame<'_>, outer: Decoded) -> Packet {
     let mut packet = outer.packet;
     let mut decoded = outer;
     for depth in 1..=DEPTH {
-        // What the outer header does not hold is not the inner packet's either.
+        // The inner packet ends where the outer one does.
         let end = decoded.end.max(decoded.at).min(frame.bytes.len());
         let held = Frame { bytes: &frame.bytes[..end], ..*frame };
         let Some(network) = inner(&held, &decoded) else { break };
@@ -24,7 +24,7 @@ pub(super) fn innermost(frame: &Frame<'_>, outer: Decoded) -> Packet {
     packet
 }
 
-/// Where the network header inside is.
+/// The network header of the inner packet.
 fn inner(frame: &Frame<'_>, outer: &Decoded) -> Option<Network> {
     let (bytes, at, cut) = (frame.bytes, outer.at, Cut::of(frame));
     if outer.packet.fragment == Fragment::Later || at >= bytes.len() {
@@ -53,9 +53,9 @@ fn gre(bytes: &[u8], at: usize, cut: Cut) -> Option<Network> {
     let kind = be16(bytes, at + 2)?;
     let words = |bits: u16| (flags & bits).count_ones() as usize;
     match flags & 7 {
-        // Checksum or routing, key, sequence number; source routing itself is history.
+        // Optional words: checksum or routing, key, sequence number. Source routing is obsolete.
         0 if flags & 0x4000 == 0 => carried(kind, bytes, at + 4 + 4 * words(0xb000), cut),
-        // Point-to-point tunnelling: the key is always there, an acknowledgement may be.
+        // Point-to-point tunnelling always has a key, and sometimes an acknowledgement.
         1 if kind == 0x880b => {
             let start = at + 4 + 4 * words(0x3080);
             let start = match be32(bytes, start)? >> 16 {
@@ -69,7 +69,7 @@ fn gre(bytes: &[u8], at: usize, cut: Cut) -> Option<Network> {
     }
 }
 
-/// What an Ethernet type announces; Ethernet itself is one of them.
+/// The network header that an EtherType announces; Ethernet has one, too.
 fn carried(kind: u16, bytes: &[u8], at: usize, cut: Cut) -> Option<Network> {
     match kind {
         0x6558 => link::ethernet(bytes, at, cut).ok(),

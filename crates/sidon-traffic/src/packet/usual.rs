@@ -1,27 +1,30 @@
-//! What most frames are, read in one go: Ethernet, IP with nothing between its header and that of TCP
-//! or UDP, not a fragment, and captured as far as anything is kept of it.
+//! Reads the most common frames in one step.
 //!
-//! Everything else is `None` here and left to the layers, which would say the same of these frames.
+//! A common frame is Ethernet with an IP header that TCP or UDP follows directly. It is not a
+//! fragment, and the capture includes all fields that `Packet` keeps.
+//!
+//! For other frames the result is `None`, and the layers decode them. For common frames the layers
+//! give the same result.
 
 use super::{Fragment, Packet, Tcp, TcpFlags, Transport, Vlans, be16, be32};
 use crate::{FlowKey, LinkType, flow::protocol, source::Frame};
 
-/// Where the network header is.
+/// The position of the network header.
 const NETWORK: usize = 14;
 /// Bytes of headers without options.
 const V4: usize = 20;
 const V6: usize = 40;
-/// Bytes that are read of a TCP header, and of a UDP header.
+/// Bytes of a TCP header and of a UDP header that are read.
 const TCP: usize = 14;
 const UDP: usize = 4;
 
-/// The packet in a frame that is as most are.
+/// The packet in a common frame; `None` for other frames.
 #[inline(always)]
 pub(super) fn packet(frame: &Frame<'_>) -> Option<Packet> {
     if frame.link != LinkType::ETHERNET {
         return None;
     }
-    // Up to the ports.
+    // The bytes up to the ports.
     let head: &[u8; NETWORK + V4 + UDP] = frame.bytes.first_chunk()?;
     match [head[12], head[13], head[14]] {
         // An IPv4 header without options.
@@ -42,7 +45,7 @@ pub(super) fn packet(frame: &Frame<'_>) -> Option<Packet> {
     }
 }
 
-/// The same from the transport header at `AT` on, with `rest` bytes by the IP header's account.
+/// Reads the transport header at `AT`; the IP header counts `rest` bytes after itself.
 #[inline(always)]
 fn carried<const AT: usize>(
     frame: &Frame<'_>,
@@ -85,7 +88,7 @@ fn carried<const AT: usize>(
     })
 }
 
-/// The `N` bytes from `at` on.
+/// The `N` bytes at `at`.
 #[inline(always)]
 fn take<const N: usize, const HEAD: usize>(head: &[u8; HEAD], at: usize) -> [u8; N] {
     std::array::from_fn(|i| head[at + i])
@@ -100,7 +103,7 @@ mod tests {
     };
     use sidon_kit::Rng;
 
-    /// Frames of all sorts, damaged in a byte of their headers or cut, are what the layers say.
+    /// Frames of all kinds, with a damaged header byte or cut short, decode as by the layers.
     #[test]
     fn what_is_read_in_one_go_is_what_the_layers_read() {
         let shares = Shares { web: 40, dns: 40, peers: 10, ping: 5, scan: 5 };
@@ -141,7 +144,7 @@ mod tests {
                 assert_eq!(packet(&Frame { link: LinkType::RAW, ..frame }), None);
             }
         }
-        // Half are cut, most of those inside the headers; pings are not usual.
+        // Half are cut, most of those inside the headers; pings are not common frames.
         assert!(usual > 60_000 && others > 20_000, "{usual} {others}");
     }
 }

@@ -1,7 +1,7 @@
-//! Where a file is damaged, as far as it can be told.
+//! Locates the damage in a snapshot file.
 //!
-//! A wrong checksum says that something is wrong somewhere. The tables of a snapshot have checksums
-//! of their own: those that are right are cleared of suspicion.
+//! A wrong checksum of the file shows only that some byte is wrong. Each table has a separate
+//! checksum, so tables whose checksum is right can be ruled out.
 
 use super::image::{KIND, NAMES, PART};
 use sidon::{Malformed, bytes};
@@ -25,10 +25,10 @@ impl fmt::Display for Damage {
     }
 }
 
-/// Fields of a snapshot, and the bytes before its first part.
+/// Bytes before the first part: the header and 12 fields.
 const FRONT: usize = 32 + 12 * 8;
 
-/// The damaged tables of a file that is, or was, a snapshot. None if the damage is elsewhere.
+/// The damaged tables of a file that is, or was, a snapshot. Empty if the damage is elsewhere.
 pub fn damage(image: &[u8]) -> Vec<Damage> {
     let mut found = Vec::new();
     if bytes::kind(image) != Ok(KIND) {

@@ -4,7 +4,7 @@ use crate::{monitor::sizes, names};
 use sidon::Malformed;
 use std::net::IpAddr;
 
-/// The most that a count in a file can be: sums of several stay below 2^64.
+/// The largest count that a file may hold, so that sums of several stay below 2^64.
 const MOST: u64 = 1 << 62;
 
 /// Bytes that are being written.
@@ -20,7 +20,7 @@ impl Out {
         numbers.iter().for_each(|&number| self.number(number));
     }
 
-    /// A text. Line ends and the like become spaces, as [`In::text`] takes none.
+    /// Writes a text. Control characters become spaces, because [`In::text`] refuses them.
     pub(super) fn text(&mut self, text: &str) {
         let text = &text.replace(char::is_control, " ");
         self.number(text.len() as u64);
@@ -31,7 +31,7 @@ impl Out {
         self.0.extend(sizes::host(address));
     }
 
-    /// Names, each with its count.
+    /// Writes names, each with its count.
     pub(super) fn list(&mut self, list: &[(&'static str, u64)]) {
         self.number(list.len() as u64);
         for (name, count) in list {
@@ -41,7 +41,7 @@ impl Out {
     }
 }
 
-/// Bytes that are being read, and what they are called.
+/// The bytes being read, and the name of their part.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct In<'a> {
     pub(super) bytes: &'a [u8],
@@ -72,7 +72,7 @@ impl<'a> In<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// A number of things that were counted.
+    /// A count, at most `MOST`.
     pub(super) fn count(&mut self) -> Result<u64, Malformed> {
         let count = self.number()?;
         if count > MOST { self.wrong() } else { Ok(count) }
@@ -97,7 +97,7 @@ impl<'a> In<'a> {
     pub(super) fn text(&mut self) -> Result<&'a str, Malformed> {
         let length = self.number()?;
         match std::str::from_utf8(self.take(length)?) {
-            // A text may be printed: it does nothing to a terminal.
+            // Refuses control characters, because the text may be printed to a terminal.
             Ok(text) if !text.chars().any(char::is_control) => Ok(text),
             _ => self.wrong(),
         }
@@ -129,7 +129,7 @@ impl<'a> In<'a> {
         Ok(list)
     }
 
-    /// Refuses what is left.
+    /// Refuses trailing bytes.
     pub(super) fn end(&self) -> Result<(), Malformed> {
         if self.bytes.is_empty() { Ok(()) } else { self.wrong() }
     }

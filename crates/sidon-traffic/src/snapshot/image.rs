@@ -1,11 +1,11 @@
-//! A snapshot as one image of kind 18: its parts one after the other, each with its name and length.
+//! A snapshot as one image of kind 18: a sequence of parts, each with its name and length.
 //!
 //! ```text
 //! | header, 12 fields | ledger | expression | subnets | shard 0: counts, flows, .. | .. | crc32 |
 //! part: | name 2 | shard 2 | zero 4 | length 8 | bytes |
 //! ```
-//! Tables are images of their own, each with its own checksum, so that a damaged file can say which
-//! part of it is damaged. Parts come in one order, and what is accepted is written back the same.
+//! Each table is a separate image with its own checksum, so that the damaged part of a file can be
+//! named. The order of the parts is fixed. An accepted file is written back byte for byte.
 
 use super::{
     Snapshot,
@@ -40,7 +40,7 @@ pub const KIND: u16 = 18;
 /// Bytes before a part.
 pub(super) const PART: usize = 16;
 
-/// The names of the parts, by their numbers from 1 on.
+/// The names of the parts, by their numbers, which start at 1.
 pub(super) const NAMES: [&str; 14] = [
     "ledger",
     "expression",
@@ -72,11 +72,11 @@ const ALARMS: u16 = 12;
 const PEERS: u16 = 13;
 const MACHINES: u16 = 14;
 
-/// What a part is handed to: its number, its shard, its bytes.
+/// A callback for parts: receives the number, the shard and the bytes.
 type Act<'a> = &'a mut dyn FnMut(u16, u16, &[u8]) -> io::Result<()>;
 
 impl Snapshot {
-    /// Writes the image, a part at a time.
+    /// Writes the image, one part at a time.
     pub fn write(&self, out: impl io::Write) -> io::Result<()> {
         let mut payload = 0;
         self.each_part(&mut |_, _, bytes| {
@@ -137,7 +137,7 @@ impl Snapshot {
         act(MACHINES, 0, &machines(&self.machines))
     }
 
-    /// The snapshot that the bytes hold. Any bytes whatever give one or [`Malformed`].
+    /// Reads a snapshot from bytes. Invalid bytes give [`Malformed`].
     pub fn from_bytes(image: &[u8]) -> Result<Self, Malformed> {
         let parts = bytes::Parts::of(image)?;
         if parts.kind != KIND {
@@ -212,7 +212,7 @@ impl Snapshot {
     }
 }
 
-/// The next part, which must be this one.
+/// Reads the next part, which must have this number and shard.
 fn part<'a>(payload: &mut In<'a>, number: u16, shard: u16) -> Result<In<'a>, Malformed> {
     let name = NAMES[usize::from(number) - 1];
     payload.name = name;
@@ -353,7 +353,7 @@ fn read_counts(
 }
 
 fn states(counts: &Counts) -> Vec<u8> {
-    // The map holds the connections that are there, half open or open.
+    // `half_open` and `open` are not written: they follow from the map of connections.
     let Counts { by_state, half_open: _, open: _, peak_half_open, dont_know, refused, .. } =
         *counts;
     let Counts { one_way, came_about, in_both, ref sampling, .. } = *counts;
@@ -472,7 +472,7 @@ fn read_peers(mut bytes: In<'_>) -> Result<Vec<Suspect>, Malformed> {
                 _ => return bytes.wrong(),
             });
         }
-        // The highest score first, and hosts of one score in order.
+        // The highest score comes first; hosts of equal score are sorted by address.
         let before = peers.last().is_none_or(|last| {
             (std::cmp::Reverse(u64::from(last.score)), last.host) < (std::cmp::Reverse(score), host)
         });

@@ -1,15 +1,16 @@
-//! Two snapshots become one: of the same seed, memory, subnets, expression and known sources.
+//! Merges two snapshots of the same seed, memory, subnets, expression and known sources.
 //!
 //! | part | afterwards |
 //! |---|---|
 //! | ledger | the sums |
-//! | flows, hosts, ports | each count exact or between bounds, as after both streams |
-//! | sources | the union, exact; addresses without room are in the ledger |
-//! | connections | outcomes add up; what is in both is counted in each and answers "don't know" |
-//! | peers, machines | of each host the higher score; the sums |
-//! | alarms | both lists, by time; what held at the end of the earlier one is closed there |
+//! | flows, hosts, ports | each count is exact or between bounds, as for both streams together |
+//! | sources | the union, exact; the ledger counts addresses without room |
+//! | connections | outcomes add up; one in both snapshots counts in each, answer "don't know" |
+//! | peers, machines | the higher score of each host; the sums |
+//! | alarms | both lists, by time; alarms open at the end of the earlier one are closed there |
 //!
-//! The earlier one is aged to the time of the later, so that what is half open is so at the end.
+//! The earlier snapshot is aged to the time of the later one, so that attempts that have timed out
+//! by then are not half open.
 
 use super::Snapshot;
 use crate::{
@@ -19,26 +20,26 @@ use crate::{
 };
 use sidon::{Refused, ops::Merge};
 
-/// What a merge could not keep apart or keep at all.
+/// Counts of what a merge could not distinguish or could not store.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Merged {
-    /// Connections that are in both.
+    /// Connections stored in both snapshots.
     pub in_both: u64,
-    /// Connections that there was no room for.
+    /// Connections refused because the map was full.
     pub refused_connections: u64,
-    /// Source addresses that there was no room for.
+    /// Source addresses refused because the table was full.
     pub refused_sources: u64,
 }
 
 impl Snapshot {
-    /// Afterwards it holds what both held. On `Err`, nothing has changed.
+    /// Adds the content of `other` to this snapshot. On `Err`, nothing has changed.
     pub fn merge(&mut self, other: Snapshot) -> Result<Merged, Refused> {
         self.same(&other)?;
         let (own_last, other_last) = (self.last_ns, other.last_ns);
         let mut merged = Merged::default();
         for (own, other) in self.shards.iter_mut().zip(&other.shards) {
             let (sizes, more) = (&mut own.sizes, &other.sizes);
-            // Shapes, seeds and totals have been looked at.
+            // `same` has compared shapes, seeds and totals.
             sizes.flows.merge(&more.flows)?;
             sizes.hosts.merge(&more.hosts)?;
             sizes.ports.merge(&more.ports)?;
@@ -75,7 +76,7 @@ impl Snapshot {
         Ok(merged)
     }
 
-    /// Refuses a snapshot that cannot be merged with this one, by what differs.
+    /// Refuses a snapshot that cannot be merged with this one, and names the difference.
     pub fn same(&self, other: &Snapshot) -> Result<(), Refused> {
         let same = |field, same: bool| if same { Ok(()) } else { Err(Refused::Mismatch { field }) };
         same("seed", self.settings.seed == other.settings.seed)?;
@@ -137,7 +138,7 @@ fn add(own: &mut Ledger, other: Ledger) {
     }
 }
 
-/// Of each host the higher score, with its reasons.
+/// Keeps the higher score of each host, with its reasons.
 fn join(own: &mut Vec<Suspect>, other: Vec<Suspect>) {
     for suspect in other {
         match own.iter_mut().find(|had| had.host == suspect.host) {
@@ -159,7 +160,7 @@ fn are_one(own: &machine::Counts, other: &machine::Counts) -> bool {
         && names(&own.events).eq(names(&other.events))
 }
 
-/// Adds the counts of one machine to those of the same.
+/// Adds the counts of a machine to those of an equal machine.
 fn sum(own: &mut machine::Counts, other: &machine::Counts) {
     let add = |own: &mut u64, other: u64| *own = own.saturating_add(other);
     add(&mut own.flows, other.flows);

@@ -1,17 +1,19 @@
-//! Everything an engine knows, apart from it: to report on, to write to a file, to merge.
+//! The complete state of an engine: to report on, to write to a file, to merge.
 //!
 //! ```text
 //! engine -> snapshot -> report
 //!              | ^
 //!              v |  file, kind 18            a.sidon + b.sidon -> snapshot -> c.sidon
 //! ```
-//! What is kept: the settings with the seed, the ledger, every shard's sizes and sources, the states
-//! and counts of connections, the alarms, the scores of hosts like peers, the counts of machines. What
-//! is not: exact twins, suspicion that was not an alarm yet, pairs of hosts, the flows of machines, and
-//! how far the hands of the connections were in their round.
+//! A snapshot holds the settings with the seed, the ledger, and the sizes and sources of every
+//! shard. It also holds the states and counts of connections, the alarms, the scores of P2P-like
+//! hosts, and the counts of machines.
 //!
-//! The file holds the seed, which a library image does not: addresses are in it in the clear, and
-//! nobody could read it without. Whoever can read the file could choose keys that collide.
+//! It leaves out exact references, suspicions that were not alarms yet, pairs of hosts, and the
+//! flows of machines. The clock positions of the connections' timers are also left out.
+//!
+//! Unlike an image of the library, the file holds the seed. It stores addresses in the clear, and
+//! reading its tables needs the seed. A reader of the file could choose keys that collide.
 
 mod damage;
 mod encode;
@@ -32,31 +34,31 @@ use crate::{
     shard::Shard,
 };
 
-/// What an engine knew after a packet.
+/// The state of an engine after a packet.
 pub struct Snapshot {
     /// The engine's settings; the watched subnets hold their counts.
     pub(crate) settings: Settings,
-    /// Which frames counted, as tcpdump takes it.
+    /// The filter expression, in the language of tcpdump.
     pub(crate) expression: String,
-    /// Which of the packets in a tunnel counted.
+    /// The packet that counts in a tunnel, outer or inner.
     pub(crate) tunnels: Tunnels,
-    /// What became of the frames; what full tables refused is with the tables.
+    /// Counts of frames by outcome; the tables hold the counts of their refusals.
     pub(crate) ledger: Ledger,
-    /// Bytes that the tables took.
+    /// The size of the tables in bytes.
     pub(crate) allocated: u64,
     pub(crate) shards: Vec<Shard>,
     pub(crate) connections: Connections,
     pub(crate) alarms: Alarms,
-    /// Hosts like peers.
+    /// P2P-like hosts.
     pub(crate) peers: Vec<Suspect>,
-    /// What exact maps say of them, if they ran.
+    /// The comparison of these hosts with exact maps, if those ran.
     pub(crate) peers_audit: Option<Peers>,
     pub(crate) machines: Vec<machine::Counts>,
     pub(crate) first_ns: Option<u64>,
     pub(crate) last_ns: u64,
-    /// Whether its input broke off.
+    /// Whether the input broke off.
     pub(crate) partial: bool,
-    /// How many engines it is of.
+    /// The number of engines whose states are merged here.
     pub(crate) engines: u64,
 }
 
@@ -83,7 +85,7 @@ impl Snapshot {
         &self.shards
     }
 
-    /// The same, to keep.
+    /// The parts of every table, by value.
     pub fn into_shards(self) -> Vec<Shard> {
         self.shards
     }
@@ -103,32 +105,32 @@ impl Snapshot {
         &self.expression
     }
 
-    /// What became of the frames; what full tables refused is in the report.
+    /// Counts of frames by outcome; the report holds the refusals of full tables.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
 
-    /// The times of the first and the last packet, if there were any.
+    /// The times of the first and the last packet, if any.
     pub fn times(&self) -> Option<(u64, u64)> {
         self.first_ns.map(|first| (first, self.last_ns))
     }
 
-    /// Of how many engines it is: more than one after a merge.
+    /// The number of engines: more than one after a merge.
     pub fn engines(&self) -> u64 {
         self.engines
     }
 
-    /// How many of the heaviest a report lists.
+    /// Sets the length of the top lists in a report.
     pub fn set_top(&mut self, top: usize) {
         self.settings.top = top;
     }
 
-    /// Whether its input, or one of them, broke off.
+    /// Whether an input broke off.
     pub fn is_partial(&self) -> bool {
         self.partial
     }
 
-    /// Its input broke off: what it knows is of the part before.
+    /// Marks the input as broken off: the snapshot covers only the part before the break.
     pub fn set_partial(&mut self) {
         self.partial = true;
     }

@@ -1,4 +1,4 @@
-//! How a capture says no: it cannot be opened ([`SourceError`]), or it breaks off ([`Broken`]).
+//! Errors of captures: one cannot be opened ([`SourceError`]), or it breaks off ([`Broken`]).
 
 use std::{fmt, io};
 
@@ -6,16 +6,16 @@ use std::{fmt, io};
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum SourceError {
-    /// The system does not give the file.
+    /// The system cannot open the file.
     Open {
-        /// The path asked for.
+        /// The path of the file.
         path: String,
-        /// What the system says.
+        /// The system's error.
         why: io::Error,
     },
-    /// There is not one byte in it.
+    /// The input has no bytes.
     Empty,
-    /// The first four bytes belong to no capture format.
+    /// The first four bytes match no capture format.
     NotACapture {
         /// The bytes found.
         magic: [u8; 4],
@@ -70,16 +70,16 @@ pub struct Broken {
 pub enum Why {
     /// The input ends inside it.
     Cut {
-        /// How many bytes it has by its own account.
+        /// Length of the record in bytes, by its own length field.
         expected: u64,
-        /// How many are left.
+        /// Bytes left in the input.
         got: u64,
     },
     /// It is longer than any packet: its length field is damaged.
     TooLong {
         /// The length it gives.
         length: u64,
-        /// The longest that is read.
+        /// The longest length that is accepted.
         most: u64,
     },
     /// A pcapng block is shorter than its fixed part, or not a multiple of four bytes.
@@ -101,14 +101,14 @@ pub enum Why {
         /// Room in the block.
         room: u32,
     },
-    /// The packet is of an interface that the section has not described.
+    /// The packet belongs to an interface that the section has not described.
     Interface {
         /// Its number.
         number: u32,
-        /// How many are described.
+        /// Number of interfaces described.
         known: u32,
     },
-    /// A version of the format that is not known.
+    /// The version of the format is not supported.
     Version {
         /// The major version found.
         major: u16,
@@ -124,12 +124,12 @@ pub enum Why {
     TooManyInterfaces,
     /// The compressed stream is damaged or cut short.
     Compressed {
-        /// What the decompressor says.
+        /// The message of the decompressor.
         message: String,
     },
-    /// The system could not read on.
+    /// The system failed to read further.
     Read {
-        /// What it says.
+        /// The message of the system.
         message: String,
     },
 }

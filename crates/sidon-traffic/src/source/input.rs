@@ -1,7 +1,7 @@
-//! Bytes in: a file or standard input, decompressed by what its first bytes say it is.
+//! Reads a file or standard input, and decompresses it by the format of its first bytes.
 //!
-//! gzip, zstd and lz4 frames are told by their magic numbers, may follow one another, and are
-//! checked against their checksums. The decompressors are pure Rust and hold one window each.
+//! Magic numbers identify gzip, zstd and lz4 frames. Frames may follow one another, and their
+//! checksums are verified. The decompressors are pure Rust and hold one window each.
 
 use flate2::read::MultiGzDecoder;
 use lz4_flex::frame::FrameDecoder as Lz4Frame;
@@ -20,7 +20,7 @@ pub(super) type Bytes = Box<dyn Read + Send>;
 /// How the input is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compression {
-    /// Not at all.
+    /// No compression.
     Plain,
     /// gzip, one member or several.
     Gzip,
@@ -30,11 +30,10 @@ pub enum Compression {
     Lz4,
 }
 
-/// What is read from a compressed file at a time.
+/// Bytes read from a compressed file at a time.
 const CHUNK: usize = 64 << 10;
 
-/// The stream behind the compression that the first bytes show, and how much of the input has
-/// been taken so far.
+/// The decompressed stream, its compression, and a counter of the input bytes read so far.
 pub(super) fn open(input: Bytes) -> io::Result<(Bytes, Compression, Arc<AtomicU64>)> {
     let taken = Arc::new(AtomicU64::new(0));
     let mut input = Counted { input, taken: Arc::clone(&taken) };
@@ -58,7 +57,7 @@ pub(super) fn open(input: Bytes) -> io::Result<(Bytes, Compression, Arc<AtomicU6
     Ok((bytes, compression, taken))
 }
 
-/// Counts what passes.
+/// Counts the bytes that are read.
 struct Counted {
     input: Bytes,
     taken: Arc<AtomicU64>,
@@ -72,7 +71,7 @@ impl Read for Counted {
     }
 }
 
-/// Reads until the buffer is full or the input ends, and says how much there was.
+/// Reads until the buffer is full or the input ends, and returns the number of bytes.
 pub(super) fn read_full(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut got = 0;
     while got < buffer.len() {
@@ -91,7 +90,8 @@ struct Lz4<R: Read>(Lz4Frame<R>);
 
 impl<R: Read> Read for Lz4<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        // The end of a frame reads as an end; only a second one in a row is the input's.
+        // A read of 0 bytes is the end of a frame; only a second one in a row is the end of the
+        // input.
         match self.0.read(buffer)? {
             0 => self.0.read(buffer),
             got => Ok(got),
@@ -99,7 +99,7 @@ impl<R: Read> Read for Lz4<R> {
     }
 }
 
-/// Zstandard frames, one after the other, skippable ones skipped.
+/// Zstandard frames, one after the other, without skippable frames.
 struct Zstd<R> {
     input: R,
     frame: ZstdFrame,

@@ -1,9 +1,9 @@
 //! A capture as a stream of frames, in memory that does not depend on its length.
 //!
-//! What a file is, its first bytes say: pcap or pcapng, either byte order, micro- or nanoseconds,
-//! plain or in gzip, zstd or lz4. Frames are borrowed from one window of 512 KiB; nothing is
-//! allocated per frame. A file that breaks off gives every frame before the break, then a
-//! [`Broken`] that says where and why, and stays broken.
+//! The first bytes of a file determine its format: pcap or pcapng, either byte order, micro- or
+//! nanoseconds, plain or in gzip, zstd or lz4. Frames are borrowed from one window of 512 KiB;
+//! nothing is allocated per frame. A file that breaks off gives every frame before the break. Each
+//! further call returns a [`Broken`] with the position and the reason.
 //!
 //! ```text
 //! file or stdin -> decompress -> window -> records (pcap | pcapng) -> Frame<'_>
@@ -39,20 +39,20 @@ use window::Window;
 pub struct Frame<'a> {
     /// Nanoseconds since 1970.
     pub time_ns: u64,
-    /// How many bytes it had on the wire, by the capture's account.
+    /// Bytes on the wire, by the capture's record.
     pub wire_len: u32,
-    /// What its first bytes are.
+    /// The link type.
     pub link: LinkType,
     /// The bytes that were captured.
     pub bytes: &'a [u8],
 }
 
-/// Which format a capture is in.
+/// The format of a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// The classic one.
+    /// The classic pcap format.
     Pcap,
-    /// The next generation.
+    /// The next generation, pcapng.
     Pcapng,
 }
 
@@ -99,7 +99,7 @@ impl Source {
         Ok(source)
     }
 
-    /// The capture that this stream of bytes is.
+    /// The capture in a stream of bytes.
     pub fn from_reader(input: impl Read + Send + 'static) -> Result<Self, SourceError> {
         let (bytes, compression, taken) = input::open(Box::new(input)).map_err(|why| {
             let message = why.to_string();
@@ -117,8 +117,8 @@ impl Source {
         Ok(Source { window, reader, compression, taken, size, frames, broken })
     }
 
-    /// The next frame, `None` after the last, or where the capture is broken. A broken capture
-    /// says so again at every further call.
+    /// The next frame, `None` after the last, or the position of the damage. A broken capture
+    /// returns the same error at every further call.
     #[allow(clippy::should_implement_trait)] // a frame is borrowed from the source
     #[inline]
     pub fn next(&mut self) -> Result<Option<Frame<'_>>, Broken> {
@@ -147,23 +147,23 @@ impl Source {
         }
     }
 
-    /// How many frames were handed out.
+    /// Number of frames returned so far.
     pub fn frames(&self) -> u64 {
         self.frames
     }
 
-    /// How many bytes of the input were taken so far, compressed as they are. Together with
-    /// [`Source::size`] it tells how far a file has been read.
+    /// Number of input bytes read so far, before decompression. Together with [`Source::size`] it
+    /// gives the progress in a file.
     pub fn taken(&self) -> u64 {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// How long the input is, if it is a file.
+    /// The length of the input, if it is a file.
     pub fn size(&self) -> Option<u64> {
         self.size
     }
 
-    /// Which format the capture is in.
+    /// The format of the capture.
     pub fn format(&self) -> Format {
         match self.reader {
             Reader::Pcap(_) => Format::Pcap,
@@ -177,7 +177,7 @@ impl Source {
     }
 }
 
-/// The order of the bytes in numbers.
+/// The byte order of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Endian {
     Little,

@@ -4,7 +4,7 @@
 //! | magic 4 | version 2 2 | zone 4 | accuracy 4 | snap length 4 | link type 4 |
 //! | seconds 4 | fraction 4 | captured 4 | original 4 | (8 more if "modified") | captured bytes |
 //! ```
-//! The magic number tells the byte order, micro- or nanoseconds, and the "modified" form that old
+//! The magic number gives the byte order, micro- or nanoseconds, and the "modified" form that old
 //! kernels wrote.
 
 use super::{
@@ -16,7 +16,7 @@ use crate::LinkType;
 
 const FILE_HEADER: usize = 24;
 
-/// The longest capture of one packet that is believed; as in other readers.
+/// The longest packet that is accepted, as in other readers.
 pub(super) const LONGEST: u32 = 256 << 10;
 
 pub(super) struct Pcap {
@@ -26,7 +26,7 @@ pub(super) struct Pcap {
     link: LinkType,
 }
 
-/// The byte order, nanoseconds per tick and record header length behind a magic number.
+/// The byte order, nanoseconds per tick and record header length that a magic number means.
 fn recognise(magic: [u8; 4]) -> Option<(Endian, u64, usize)> {
     for endian in [Endian::Little, Endian::Big] {
         match endian.u32(magic) {
@@ -58,7 +58,7 @@ impl Pcap {
         if major != 2 {
             return Err(Broken { offset: 4, why: Why::Version { major, minor } });
         }
-        // The upper half of the field tells of checksums at the end of frames.
+        // The upper half of the field describes checksums at the end of frames.
         let link = LinkType(endian.u32(word(20)) as u16);
         window.take(FILE_HEADER);
         Ok(Pcap { endian, nanos_per_tick, record_header, link })
@@ -66,7 +66,7 @@ impl Pcap {
 
     #[inline]
     pub(super) fn next(&mut self, window: &mut Window) -> Result<Option<Record>, Broken> {
-        // Most records lie in the window as a whole.
+        // Fast path: most records are complete in the window.
         let held = window.held();
         if let Some(header) = held.first_chunk::<16>() {
             let record = self.record(header, 0);
@@ -79,7 +79,7 @@ impl Pcap {
         self.refill(window)
     }
 
-    /// The next record when more has to be read for it, or the end.
+    /// The next record if more bytes must be read first, or the end.
     #[cold]
     fn refill(&mut self, window: &mut Window) -> Result<Option<Record>, Broken> {
         let offset = window.offset();
@@ -102,7 +102,7 @@ impl Pcap {
         Ok(Some(Record { at, ..record }))
     }
 
-    /// What the header of a record says, if the bytes are at `at`.
+    /// The record with this header, whose captured bytes start at `at`.
     #[inline(always)]
     fn record(&self, header: &[u8; 16], at: usize) -> Record {
         let words = header.as_chunks::<4>().0;

@@ -1,14 +1,14 @@
-//! The pcapng format: blocks that say how long they are, in sections that say their byte order.
+//! The pcapng format: blocks with lengths, in sections with a byte order.
 //!
 //! ```text
-//! | type 4 | length 4 | body | length 4 |            length counts all of it, and is a multiple of 4
+//! | type 4 | length 4 | body | length 4 |            length of the whole block, a multiple of 4
 //! section    0a0d0d0a  magic 4, version 2 2, ...     forgets all interfaces
 //! interface  1         link type 2, zero 2, snap length 4, options (clock resolution, offset)
 //! packet     6         interface 4, time 4 4, captured 4, original 4, bytes
 //! packet     2         interface 2, drops 2, time 4 4, captured 4, original 4, bytes   (obsolete)
 //! packet     3         original 4, bytes             (no time: it has that of the packet before)
 //! ```
-//! Blocks of other types are skipped, however long. Draft `draft-ietf-opsawg-pcapng`.
+//! Blocks of other types are skipped, whatever their length. Draft `draft-ietf-opsawg-pcapng`.
 
 use super::{
     Endian, Record,
@@ -26,7 +26,7 @@ const ENHANCED_PACKET: u32 = 6;
 
 /// The type and length before the body, and the length after it.
 const AROUND: u32 = 12;
-/// Interfaces that are remembered in one section.
+/// Most interfaces stored per section.
 const INTERFACES_MOST: usize = 1 << 16;
 
 pub(super) struct Pcapng {
@@ -74,7 +74,7 @@ impl Clock {
         }
     }
 
-    /// Nanoseconds since 1970, held at the ends of what 64 bits can say.
+    /// Nanoseconds since 1970, clamped to 64 bits.
     #[inline]
     fn nanos(self, ticks: u64) -> u64 {
         let nanos = match self.unit {
@@ -124,7 +124,7 @@ impl Pcapng {
             let kind = self.endian.u32(word(header, 0));
             let length = self.endian.u32(word(header, 4));
             if kind == SECTION {
-                // It may be of the other byte order, its length too.
+                // The new section, including its length, may have the other byte order.
                 let length = self.start_section(window)?;
                 self.pass(window, length)?;
                 continue;
@@ -142,7 +142,7 @@ impl Pcapng {
         }
     }
 
-    /// Checks the head of a section, takes over its byte order, and says how long the block is.
+    /// Checks the head of a section, sets its byte order, and returns the length of the block.
     fn start_section(&mut self, window: &mut Window) -> Result<u32, Broken> {
         let offset = window.offset();
         let fixed = 16;
@@ -170,7 +170,7 @@ impl Pcapng {
         Ok(length)
     }
 
-    /// Takes a block whose body is of no interest, checking the length after it.
+    /// Skips a block, and checks the length after it.
     fn pass(&mut self, window: &mut Window, length: u32) -> Result<(), Broken> {
         let offset = window.offset();
         if !window.skip(u64::from(length) - 4) {
@@ -188,7 +188,7 @@ impl Pcapng {
         Ok(())
     }
 
-    /// The whole block, side by side, with both lengths checked. It is not taken yet.
+    /// The whole block as one slice, with both lengths checked. The caller must still take it.
     #[inline]
     fn whole<'w>(&self, window: &'w mut Window, length: u32) -> Result<&'w [u8], Broken> {
         let offset = window.offset();
@@ -301,7 +301,7 @@ mod tests {
         assert_eq!(nanos(0x80 | 32, 1 << 31, 0), 500_000_000);
         assert_eq!(nanos(6, 1_000_000, 100), 101_000_000_000);
         assert_eq!(nanos(6, 1_000_000, -2), 0);
-        // What no clock says is held at the end, not wrapped.
+        // Times outside the range are clamped, not wrapped.
         assert_eq!(nanos(0, u64::MAX, 0), u64::MAX);
         assert_eq!(nanos(0, u64::MAX, i64::MAX), u64::MAX);
         assert_eq!(nanos(0x7f, u64::MAX, 0), 0);

@@ -1,10 +1,10 @@
-//! A fixed window that moves over a stream: as many bytes as a record needs, side by side.
+//! A fixed window that moves over a stream, and gives each record as one slice.
 //!
 //! ```text
 //! | handed out | start .. end: read, not yet taken | room |
 //! ```
-//! The window never grows. A record is decoded where it lies; only the part of one that straddles
-//! the end is moved to the front, once per filling.
+//! The window never grows. A record is decoded in place. Only a record that crosses the end of the
+//! window is moved to the front, once per refill.
 
 use super::{
     error::{Broken, Why},
@@ -12,11 +12,11 @@ use super::{
 };
 use std::io::{self, Read};
 
-/// The longest stretch that can be asked for at once.
+/// The longest slice that `peek` can return, in bytes.
 pub(super) const WINDOW: usize = 512 << 10;
 
-/// What is read at a time: little enough that it is still near when it is looked at, and that what
-/// else is near stays there.
+/// Bytes per read: few enough that they are still in the cache when they are decoded, and that they
+/// do not evict the rest of the cache.
 const READ: usize = 128 << 10;
 
 pub(super) struct Window {
@@ -25,7 +25,7 @@ pub(super) struct Window {
     bytes: Box<[u8]>,
     start: usize,
     end: usize,
-    /// The stream's position of `bytes[0]`.
+    /// The position of `bytes[0]` in the stream.
     base: u64,
     ended: bool,
     failed: Option<Why>,
@@ -37,12 +37,12 @@ impl Window {
         Window { input, compressed, bytes, start: 0, end: 0, base: 0, ended: false, failed: None }
     }
 
-    /// The stream's position of the next byte.
+    /// The position of the next byte in the stream.
     pub(super) fn offset(&self) -> u64 {
         self.base + self.start as u64
     }
 
-    /// The next `n` bytes, not taken yet; fewer if the stream ends before. `n` is at most
+    /// The next `n` bytes, which are not taken yet; fewer if the stream ends before. `n` is at most
     /// [`WINDOW`].
     #[inline]
     pub(super) fn peek(&mut self, n: usize) -> &[u8] {
@@ -52,14 +52,14 @@ impl Window {
         &self.bytes[self.start..self.end.min(self.start + n)]
     }
 
-    /// The next bytes as far as they have been read.
+    /// The bytes that were read and not taken yet.
     #[inline]
     pub(super) fn held(&self) -> &[u8] {
         &self.bytes[self.start..self.end]
     }
 
-    /// Takes `n` bytes that [`Window::peek`] or [`Window::held`] has shown, and says where in [`Window::bytes`] they
-    /// lie until the next peek.
+    /// Takes `n` bytes that [`Window::peek`] or [`Window::held`] has returned. Returns their
+    /// position in [`Window::bytes`], valid until the next peek.
     #[inline]
     pub(super) fn take(&mut self, n: usize) -> usize {
         let at = self.start;
@@ -73,8 +73,7 @@ impl Window {
         &self.bytes
     }
 
-    /// The error for a record at `offset` of which `expected` bytes from here on are not all
-    /// there.
+    /// The error for a record of `expected` bytes at `offset` that the stream cuts short.
     pub(super) fn cut(&mut self, offset: u64, expected: u64) -> Broken {
         let why = match self.failed.take() {
             Some(why) => why,
@@ -86,13 +85,13 @@ impl Window {
         Broken { offset, why }
     }
 
-    /// Why the stream could not be read to its end, if so.
+    /// The error that stopped the stream, if any.
     pub(super) fn failure(&mut self) -> Option<Broken> {
         let offset = self.offset();
         self.failed.take().map(|why| Broken { offset, why })
     }
 
-    /// Takes `n` bytes without looking at them. `false` if the stream ends before.
+    /// Skips `n` bytes. `false` if the stream ends before.
     pub(super) fn skip(&mut self, mut n: u64) -> bool {
         while n > 0 {
             let step = n.min(WINDOW as u64) as usize;
@@ -129,7 +128,7 @@ impl Window {
 
     fn reason(&self, why: &io::Error) -> Why {
         let message = why.to_string();
-        // A disk's error has a number; a decompressor's verdict has none.
+        // An I/O error has an OS error number; an error of a decompressor has none.
         if self.compressed && why.raw_os_error().is_none() {
             Why::Compressed { message }
         } else {

@@ -4,7 +4,7 @@ use super::Frame;
 use crate::LinkType;
 use std::io::{self, Write};
 
-/// How many bytes of a frame are kept at most.
+/// Most bytes kept of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SnapLength(pub u32);
 
@@ -27,7 +27,7 @@ impl<W: Write> PcapWriter<W> {
         Ok(PcapWriter { output, snap: snap.0 })
     }
 
-    /// Writes one frame, cut to the snap length. Its link type is the file's, whatever it says.
+    /// Writes one frame, cut to the snap length. The frame's own link type is ignored.
     ///
     /// A time beyond the year 2106 does not fit the format's 32 bits of seconds and is an error.
     pub fn write(&mut self, frame: &Frame<'_>) -> io::Result<()> {

@@ -1,4 +1,4 @@
-//! Alarms: raised with the right name, closed when it is over, and not raised by honest traffic.
+//! Alarms: raised with the right name, closed afterwards, and not raised by honest traffic.
 
 use crate::walk;
 use sidon::Seed;
@@ -41,7 +41,8 @@ fn a_flood_is_named_by_its_victim_and_closed_when_it_is_over() {
         let alarm = &report.alarms[0];
         assert_eq!(alarm.kind, "syn_flood");
         assert_eq!(alarm.subject, "198.18.0.7".parse::<IpAddr>().unwrap());
-        // The flood starts two and a half seconds on, and the rest goes on for half a minute.
+        // The flood starts after two and a half seconds; the other traffic lasts half a minute
+        // longer.
         let opened = (alarm.opened - mix.start_ns) as f64 / 1e9;
         let closed = (alarm.closed.unwrap() - mix.start_ns) as f64 / 1e9;
         assert!((2.0..4.0).contains(&opened), "{opened}");
@@ -79,7 +80,7 @@ fn a_scan_is_named_by_its_source() {
 #[test]
 fn a_scan_at_random_is_named_by_its_source_and_peers_are_not() {
     let source = IpAddr::from([203, 0, 113, 9]);
-    // The scanner's tries, among an office with peers: of any host any port, one in fifty let in.
+    // The scanner's SYNs among office traffic with P2P: any host, any port, one in fifty accepted.
     let syn = |packet: &&Packet| packet.tcp_flags() == TcpFlags::SYN && packet.flow.is_v4();
     let office: Vec<_> = Generator::new(office(200_000), 8).unwrap().collect();
     let example = *office.iter().find(syn).unwrap();
@@ -171,8 +172,8 @@ fn captures_of_the_corpus_raise_what_is_in_them() {
     }
     let forged: Vec<_> = raised.iter().filter(|(_, kind, _)| *kind == "forged_syns").collect();
     assert_eq!(forged.len(), 1, "{forged:?}");
-    // All that there is to say of the peers: Gnutella asks 81 hosts, at one port, of which two let it
-    // in. Whoever looks at the network sees a scan, and it is one, for peers.
+    // The only alarm in the P2P captures: Gnutella tries 81 hosts at one port, and two accept. On
+    // the network this looks like an address scan.
     let honest = raised.iter().filter(|(name, ..)| name.contains("p2p/"));
     let gnutella = ("p2p/gnutella.pcap".to_owned(), "address_scan", "10.1.4.176".to_owned());
     assert_eq!(honest.collect::<Vec<_>>(), [&gnutella], "{raised:?}");

@@ -1,4 +1,4 @@
-//! The states of connections: against Zeek's own logs, against an exact twin, and as they age.
+//! The states of connections: against Zeek's own logs, against an exact reference, and with age.
 
 use crate::walk;
 use sidon::{Key, Seed};
@@ -20,7 +20,7 @@ fn monitor() -> Connections {
     Connections::new(connections::shape(1 << 20).unwrap(), SEED, true).unwrap()
 }
 
-/// Shows the monitor some packets.
+/// Passes packets to the monitor.
 fn take(monitor: &mut Connections, packets: &[Packet]) {
     let flows: Vec<_> =
         packets.iter().map(|packet| packet.flow.undirected().digest(SEED)).collect();
@@ -61,7 +61,7 @@ fn what_is_counted_is_what_the_map_holds() {
 #[test]
 fn attempts_end_within_five_seconds_and_silence_ends_the_rest() {
     let mut monitor = monitor();
-    // Twenty seconds of flood, then silence, told by packets of a ping.
+    // Twenty seconds of flood, then silence, in which only pings advance the clock.
     let packets: Vec<_> = Generator::new(flood(60_000, 0), 6).unwrap().collect();
     for batch in packets.chunks(512) {
         take(&mut monitor, batch);
@@ -101,7 +101,7 @@ fn a_full_map_follows_a_share_and_estimates_the_whole() {
     assert!((estimate - 45_000.0).abs() < 6.0 * error + 500.0, "{estimate} +- {error}");
 }
 
-/// Runs a flood through a map of so many bytes.
+/// Runs a flood through a map of `bytes` bytes.
 fn counted(bytes: u64, packets: &[Packet], seed: Seed) -> connections::Counts {
     let mut monitor = Connections::new(connections::shape(bytes).unwrap(), seed, false).unwrap();
     for batch in packets.chunks(512) {
@@ -185,7 +185,7 @@ fn threads_change_no_connection() {
     }
 }
 
-/// Outcomes and how often each, of one five-tuple.
+/// Outcomes of one five-tuple, each with its count.
 type Outcomes = BTreeMap<&'static str, u64>;
 
 /// What Zeek logged for the TCP connections of a capture, by undirected five-tuple.
@@ -207,7 +207,7 @@ fn logged(path: &Path) -> BTreeMap<FlowKey, Outcomes> {
     all
 }
 
-/// What the monitor makes of the packets of one five-tuple.
+/// The outcomes that the monitor finds in the packets of one five-tuple.
 fn outcomes(packets: &[Packet]) -> Outcomes {
     let mut monitor = monitor();
     for batch in packets.chunks(512) {

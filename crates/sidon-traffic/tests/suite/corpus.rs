@@ -1,7 +1,7 @@
-//! Every capture of the corpus, against what its manifest measured.
+//! Compares every capture of the corpus with the values in its manifest.
 //!
-//! Set `SIDON_CORPUS` to the folder that holds `MANIFEST.md`. Without it these tests check nothing
-//! and say so.
+//! Set `SIDON_CORPUS` to the folder that holds `MANIFEST.md`. Otherwise these tests are skipped,
+//! with a message.
 
 use sidon_traffic::{Decoder, FlowKey, Source, SourceError, Tunnels, source::Broken};
 use std::{
@@ -15,7 +15,7 @@ struct Row {
     contains: String,
     format: String,
     packets: u64,
-    /// Distinct five-tuples, one way and both ways merged.
+    /// Distinct five-tuples, directed and undirected.
     flows: Option<[u64; 2]>,
     wire_bytes: u64,
 }
@@ -58,7 +58,7 @@ fn row(line: &str) -> Option<Row> {
     })
 }
 
-/// Where flows are counted otherwise here, one way and two way, and why.
+/// Flow counts that differ from the manifest, directed and undirected, and why.
 const OTHERWISE: [(&str, [u64; 2]); 4] = [
     // The manifest leaves 802.11 out; here its packets are decoded.
     ("tcp-state/zeek/radiotap.pcap", [3, 2]),

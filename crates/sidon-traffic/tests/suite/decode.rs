@@ -1,4 +1,4 @@
-//! Frames of every link type, built here byte by byte, and frames that are nothing.
+//! Frames of every link type, built here byte by byte, and invalid frames.
 
 use sidon_traffic::{
     Decoder, LinkType, Packet, Transport, Tunnels, Undecoded,
@@ -28,7 +28,7 @@ fn ip4(protocol: u8, options: &[u8], carried: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// An IPv6 packet of UDP from fd00::1:258 to fd00::2:772 with 2 bytes of data, behind these
+/// An IPv6 packet of UDP from fd00::1:258 to fd00::2:772 with 2 bytes of data, after these
 /// extension headers.
 fn v6(first: u8, extensions: &[u8]) -> Vec<u8> {
     let udp = [1, 2, 3, 4, 0, 10, 0, 0, b'h', b'i'];
@@ -114,7 +114,7 @@ fn every_link_type_leads_to_the_same_packet() {
         let (frame4, frame6) = (prefix(&before4, &v4()), prefix(&before6, &v6(0, &[])));
         check_v4(decode(link, &frame4).unwrap_or_else(|why| panic!("{link}: {why}")));
         check_v6(decode(link, &frame6).unwrap_or_else(|why| panic!("{link}: {why}")));
-        // Cut anywhere before the ports it is truncated, of the link type or not.
+        // A frame cut anywhere before the ports is truncated, in the link header or after it.
         for cut in 0..before4.len() + 24 {
             let bytes = &frame4[..cut];
             let frame = Frame { time_ns: 0, wire_len: 100, link, bytes };
@@ -191,10 +191,10 @@ fn each_fault_has_its_own_reason() {
     assert_eq!(with(0, 0x65), malformed(Malformed::Version));
     assert_eq!(with(0, 0x44), malformed(Malformed::HeaderLength));
     assert_eq!(with(3, 19), malformed(Malformed::TotalLength));
-    // The packet ends by its own account, the frame goes on: padding is no header.
+    // The packet ends by its own length, and the frame is longer: padding is not a header.
     assert_eq!(with(3, 23), malformed(Malformed::Short(Layer::Transport)));
     assert_eq!(with(3, 30).unwrap().transport, Transport::Cut);
-    // A length that the hardware was to fill in.
+    // A length that the sender left to its hardware.
     let packet = with(3, 0).unwrap();
     check_v4(packet);
     assert_eq!(with(PROTOCOL, 200).unwrap().flow.to_string(), "10.0.0.1 -> 10.0.0.2 proto 200");
@@ -244,7 +244,7 @@ fn tunnels_are_the_outer_flow_or_the_inner_as_asked() {
         assert_ne!(found.flow.to_string(), TCP_FLOW, "{what}");
     }
     check_v6(decode_as(Tunnels::Inner, LinkType::RAW, &ip4(41, &[], &v6(0, &[]))).unwrap());
-    // What cannot be decoded inside leaves the outer packet.
+    // An inner packet that cannot be decoded leaves the outer packet as the result.
     for outer in [gre([0, 0], [0, 0], 0, &[]), ip4(4, &[], &[0x45, 0]), udp(4789, &[0; 40])] {
         let plain = decode(LinkType::RAW, &outer);
         assert_eq!(decode_as(Tunnels::Inner, LinkType::RAW, &outer), plain);

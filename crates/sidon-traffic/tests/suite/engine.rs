@@ -1,4 +1,4 @@
-//! The engine against exact twins, on generated traffic and on every capture of the corpus.
+//! The engine against exact references, on generated traffic and on every capture of the corpus.
 
 use sidon::Seed;
 use sidon_traffic::{
@@ -90,7 +90,7 @@ fn reports_on_the_way_are_those_of_a_run_that_ends_there_and_change_nothing() {
     let question = "10.0.0.80".parse().unwrap();
     let settings = Settings { audit: false, ..settings() };
     let undisturbed = run(mix, settings.clone());
-    // What holds at the end is raised at the end, and not before it has held for long enough.
+    // Alarms are not compared: only the final report lists conditions that have just begun.
     let but_alarms = |report: Report| Report { alarms: Vec::new(), ..report }.to_json();
     for threads in [1, 3] {
         let settings = Settings { threads, ..settings.clone() };
@@ -137,7 +137,7 @@ fn answers_hold_the_truth_and_say_when_they_are_sure() {
         }
     }
     assert!(sure > 100 && unsure > 100, "{sure} {unsure}");
-    // Flows that never were: no answer says that they were seen, and none has a certain state.
+    // Flows that never occurred: each answer is unseen or uncertain, and has no certain state.
     for port in 1..2_000 {
         let flow = sidon_traffic::FlowKey::v4([192, 0, 2, 1], [192, 0, 2, 2], [port, 9], 6);
         let answer = engine.answer(&Question::Flow(flow));

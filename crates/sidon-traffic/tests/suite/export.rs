@@ -1,4 +1,4 @@
-//! Flow records from datagrams that are made here, and from those of the corpus.
+//! Flow records from datagrams built here, and from those of the corpus.
 
 use crate::datagrams::{self, Flow, WEB, data, ipfix, sampling, set, template, v5, v9};
 use sidon::Seed;
@@ -29,7 +29,7 @@ fn records(collector: &mut Collector, bytes: &[u8]) -> Vec<Record> {
     records
 }
 
-/// What the ledger says under this name.
+/// The count under `name` in the ledger.
 fn told(collector: &Collector, name: &str) -> u64 {
     collector.list().iter().find(|(known, _)| *known == name).map_or(0, |(_, times)| *times)
 }
@@ -88,7 +88,7 @@ fn a_template_brings_all_that_waited_however_much() {
 
 #[test]
 fn a_lost_template_leaves_a_number_of_records_unexplained() {
-    // NetFlow 9 says how many records a datagram has.
+    // NetFlow 9 states the number of records in a datagram.
     let mut lost = collector();
     for sequence in 0..5 {
         let mut datagram = v9(sequence, 0, &[data(256, &[WEB; 7])]);
@@ -96,17 +96,17 @@ fn a_lost_template_leaves_a_number_of_records_unexplained() {
         records(&mut lost, &datagram);
     }
     assert_eq!(told(&lost, "records_unexplained"), 35);
-    // What is explained later is no longer among them.
+    // Records whose template arrives later are no longer unexplained.
     records(&mut lost, &v9(5, 0, &[template(9, 256)]));
     assert_eq!((told(&lost, "records_unexplained"), told(&lost, "records")), (0, 35));
 
-    // IPFIX numbers records: those of all but the last datagram are known.
+    // IPFIX numbers records, so the records of all datagrams except the last are known.
     let mut lost = collector();
     for datagram in 0..5 {
         records(&mut lost, &ipfix(7 * datagram, 0, &[data(256, &[WEB; 7])]));
     }
     assert_eq!(told(&lost, "records_unexplained"), 28);
-    // A datagram of both kinds: three of the ten were counted.
+    // A datagram with a known and an unknown template: three of its ten records were counted.
     let mut both = collector();
     records(&mut both, &ipfix(0, 0, &[template(10, 300)]));
     records(&mut both, &ipfix(0, 0, &[data(300, &[WEB; 3]), data(256, &[WEB; 7])]));
@@ -114,7 +114,7 @@ fn a_lost_template_leaves_a_number_of_records_unexplained() {
     records(&mut both, &ipfix(12, 0, &[data(300, &[WEB; 2])]));
     assert_eq!((told(&both, "records"), told(&both, "records_unexplained")), (7, 7));
     assert_eq!(told(&both, "records_lost"), 0);
-    // The same from one that counts the records of the datagram itself.
+    // An exporter whose sequence number includes the records of the datagram itself.
     let mut own = collector();
     records(&mut own, &ipfix(3, 0, &[template(10, 300), data(300, &[WEB; 3])]));
     records(&mut own, &ipfix(8, 0, &[data(300, &[WEB; 5])]));
@@ -126,7 +126,7 @@ fn a_lost_template_leaves_a_number_of_records_unexplained() {
 
 #[test]
 fn records_with_empty_names_are_counted_before_and_after_their_template() {
-    // Two names of variable length behind what every record has.
+    // Two names of variable length after the usual fields.
     let mut layout = datagrams::halves(&[256, datagrams::LAYOUT.len() as u16 + 2]);
     layout.extend(datagrams::LAYOUT.iter().flat_map(|field| datagrams::halves(field)));
     layout.extend(datagrams::halves(&[82, 65_535, 83, 65_535]));
@@ -164,7 +164,7 @@ fn records_whose_template_never_comes_wait_in_bounded_room_and_are_then_given_up
     let [waiting, given_up] =
         ["sets_waiting_for_templates", "sets_given_up"].map(|name| told(&lost, name));
     assert_eq!(waiting + given_up, 1_000);
-    // Ten records of 22 bytes each.
+    // A set has ten records of 22 bytes each.
     assert!((1..=10_000 / 220).contains(&waiting), "{waiting}");
 }
 
@@ -180,7 +180,7 @@ fn templates_outlive_the_program() {
     let mut second = Collector::new(Limits::default(), read);
     assert_eq!(records(&mut second, &v9(9, 3, &[data(256, &[WEB])])).len(), 1);
     assert_eq!(records(&mut second, &ipfix(9, 3, &[data(300, &[WEB])])).len(), 1);
-    // Another domain of the same exporter has its own.
+    // Another domain of the same exporter has its own templates.
     assert_eq!(records(&mut second, &v9(9, 4, &[data(256, &[WEB])])), []);
     std::fs::write(&path, "192.0.2.1/9/0 v9_data 256 0x\n").unwrap();
     assert_eq!(Templates::read(&path).unwrap_err().to_string(), "line 1 is not a template");
@@ -214,7 +214,7 @@ fn what_did_not_arrive_is_known_by_the_numbers() {
     assert_eq!(told(&gaps, "records_lost"), 0);
     records(&mut gaps, &v5(145, 0, &[WEB]));
     assert_eq!(told(&gaps, "records_lost"), 5);
-    // Late by a little, then begun again, then on from there.
+    // A little late, then restarted, then in order.
     records(&mut gaps, &v5(140, 0, &[WEB; 5]));
     records(&mut gaps, &v5(146, 0, &[WEB]));
     assert_eq!((told(&gaps, "records_lost"), told(&gaps, "datagrams_out_of_order")), (5, 1));
@@ -232,7 +232,7 @@ fn what_did_not_arrive_is_known_by_the_numbers() {
     assert_eq!(told(&gaps, "records_lost"), 0);
     records(&mut gaps, &ipfix(15, 0, &[data(256, &[WEB; 4])]));
     assert_eq!(told(&gaps, "records_lost"), 7);
-    // Some exporters count the records of the datagram itself, and none of options.
+    // Some exporters include the records of the datagram itself, and exclude options.
     let mut gaps_of_some = collector();
     records(&mut gaps_of_some, &ipfix(3, 0, &[template(10, 256), data(256, &[WEB; 3])]));
     records(&mut gaps_of_some, &ipfix(8, 0, &[data(256, &[WEB; 5])]));
@@ -240,7 +240,7 @@ fn what_did_not_arrive_is_known_by_the_numbers() {
     assert_eq!(told(&gaps_of_some, "records_lost"), 0);
     records(&mut gaps_of_some, &ipfix(17, 0, &[data(256, &[WEB; 6])]));
     assert_eq!(told(&gaps_of_some, "records_lost"), 2);
-    // How many records a set without a template has, nobody knows: nothing is claimed.
+    // The number of records in a set without a template is unknown, so no loss is reported.
     records(&mut gaps, &ipfix(19, 0, &[data(999, &[WEB; 4])]));
     records(&mut gaps, &ipfix(23, 0, &[data(256, &[WEB; 4])]));
     assert_eq!(told(&gaps, "records_lost"), 7);
@@ -256,7 +256,7 @@ fn what_is_not_a_record_is_explained() {
     assert_eq!((told(&odd, "datagrams"), told(&odd, "datagrams_sflow")), (4, 1));
     assert_eq!(told(&odd, "datagrams_not_flow_export"), 2);
     assert_eq!(told(&odd, "datagrams_malformed"), 1);
-    // A template of counts alone: its records say nothing of who spoke to whom.
+    // A template with counts only: its records have no addresses.
     let alone = set(2, &datagrams::halves(&[256, 1, 1, 4]));
     assert_eq!(records(&mut odd, &ipfix(0, 0, &[alone, set(256, &[0, 0, 1, 0])])), []);
     assert_eq!(told(&odd, "records_without_addresses"), 1);
@@ -272,7 +272,7 @@ fn forged_exporters_take_no_ones_place() {
     let limit = Limits::default().exporters;
     assert_eq!(crowd.exporters().len(), limit);
     assert_eq!(crowd.exporters()[0].counts().counted, 1, "who sent records stays");
-    // A full house of those who do: the next is refused, until one has been silent for long.
+    // All exporters have sent records: a new one is refused until one has been silent for long.
     let mut full = collector();
     for domain in 0..100 {
         records(&mut full, &v9(0, domain, &[template(9, 256), data(256, &[WEB])]));
@@ -358,7 +358,7 @@ fn a_flood_told_by_records_alarms_and_a_busy_service_does_not() {
     }
 }
 
-/// The UDP payloads of a capture, or the file itself if it is one.
+/// The UDP payloads of a capture; a `.dat` file holds a single payload.
 fn payloads(path: &Path) -> Vec<(SocketAddr, Vec<u8>)> {
     if path.extension().is_some_and(|kind| kind == "dat") {
         return vec![(router(), std::fs::read(path).unwrap())];
@@ -371,7 +371,7 @@ fn payloads(path: &Path) -> Vec<(SocketAddr, Vec<u8>)> {
             continue;
         }
         let payload = packet.payload_len as usize;
-        // Ethernet pads short frames: the payload ends where IP says.
+        // Ethernet pads short frames, so the payload ends where the IP header says.
         let header = if frame.bytes[12..14] == [8, 0] {
             14 + usize::from(frame.bytes[14] & 15) * 4 + 8
         } else {
@@ -401,7 +401,7 @@ fn every_file_of_the_corpus_is_counted_or_explained() {
     }
     files.sort();
     assert!(files.len() > 60, "{}", files.len());
-    // Each alone, then all as they lie: templates before data or after.
+    // Each file alone, then all in order of their names: templates before data or after.
     let mut together = collector();
     let mut sums = [0; 3];
     for path in &files {
@@ -429,7 +429,7 @@ fn every_file_of_the_corpus_is_counted_or_explained() {
             assert_eq!(told(&alone, "sets_given_up") + told(&alone, "sets_not_understood"), 0);
             assert_eq!(told(&alone, "records_lost"), 0);
         }
-        // Nothing is passed over without a word.
+        // Every file leaves at least one count.
         let explained: u64 = list[1..].iter().map(|(_, times)| times).sum();
         let templates: u64 = alone.exporters().iter().map(|one| one.counts().templates).sum();
         assert!(explained + templates > 0, "{name}: {list:?}");

@@ -1,4 +1,4 @@
-//! SYNs between addresses that were made up: told by those that no host has, and by nothing else.
+//! SYNs between forged addresses: only addresses that no host can have reveal them.
 
 use sidon::Seed;
 use sidon_kit::{Rng, assert_rate};
@@ -80,7 +80,7 @@ fn evidence(alarm: &Alarm, name: &str) -> u64 {
     alarm.evidence.iter().find(|(known, _)| *known == name).unwrap().1
 }
 
-/// How many of the packets, as frames, the filter of an alarm takes.
+/// The number of packets, as frames, that the filter of an alarm accepts.
 fn taken(alarm: &Alarm, packets: &[Packet]) -> u64 {
     let filter: Filter = alarm.filter.parse().unwrap();
     let mut bytes = Vec::new();
@@ -95,7 +95,7 @@ fn taken(alarm: &Alarm, packets: &[Packet]) -> u64 {
 
 #[test]
 fn addresses_drawn_at_random_are_told_and_counted_about() {
-    // Of all pairs, those with an end that no host has.
+    // The share of pairs with at least one end that no host can have.
     for (is_v4, share) in [(true, 34.0 / 256.0), (false, 157.0 / 256.0)] {
         let share: f64 = 1.0 - (1.0 - share) * (1.0 - share);
         let forged = drawn(20_000, is_v4, 1);
@@ -140,7 +140,7 @@ fn sources_drawn_at_random_for_a_whole_network_are_counted_by_one_end() {
     let mut packets = drawn(20_000, true, 3);
     for (number, packet) in (0u32..).zip(&mut packets) {
         let source: [u8; 4] = std::array::from_fn(|i| packet.flow.as_bytes()[i]);
-        // Of each host another port, or it is a flood of its own.
+        // SYNs to one host go to different ports: SYNs to one port would be reported as a flood.
         let ports = [number as u16 | 1, (number / 256) as u16 + 1];
         packet.flow = FlowKey::v4(source, [192, 0, 2, number as u8], ports, 6);
     }
@@ -157,7 +157,7 @@ fn sources_drawn_at_random_for_a_whole_network_are_counted_by_one_end() {
 fn it_is_raised_after_a_second_and_closed_a_minute_after_the_last() {
     let mut packets = drawn(100, true, 4);
     let last = packets.iter().rfind(|packet| packet.flow.as_bytes()[0] >= 224).unwrap().time_ns;
-    // One connection a second goes on, from the minute before to two after.
+    // One connection per second, from the minute before until two minutes after.
     let honest = |second: u64| handshake(v4(0x0a00_0001 + second as u32, 0x0a00_0101), second);
     for second in 0..180 {
         let three = honest(second).map(|one| Packet {
@@ -193,7 +193,7 @@ fn ten_in_a_minute_are_an_alarm_and_nine_are_none() {
     };
     assert_eq!(kinds(&run(&some(10, SECOND))), ["forged_syns"]);
     assert_eq!(kinds(&run(&some(9, SECOND))), NONE);
-    // Nine in every minute, for as long as it may be.
+    // Nine per minute, however long it lasts.
     assert_eq!(kinds(&run(&some(100, 7 * SECOND))), NONE);
 }
 
@@ -205,23 +205,23 @@ fn what_is_wrong_but_not_forged_raises_nothing() {
     };
     let ports = |number: u32| [2_000 + number as u16, 8_009];
 
-    // A program on many hosts that asks a group for a connection.
+    // A program on many hosts that sends SYNs to a multicast group.
     let group = |n: u32| FlowKey::v4([10, 0, 1, n as u8], [239, 255, 255, 250], ports(n), 6);
     assert!(!kinds(&run(&each(&group))).contains(&"forged_syns"));
-    // A host without an address that tries one after the other.
+    // A host with the source address 0.0.0.0 that tries one address after the other.
     let nameless = |n: u32| FlowKey::v4([0; 4], [10, 0, (n / 8) as u8, 1], ports(n), 6);
     assert!(!kinds(&run(&each(&nameless))).contains(&"forged_syns"));
-    // A scanner that leaves nothing out: it is a scanner.
+    // A scanner that tries every kind of address is reported as a scanner.
     let scanner = |n: u32| v4(0x0a00_0001, n.wrapping_mul(0x9e37_79b1));
     assert_eq!(kinds(&run(&each(&scanner))), ["address_scan"]);
-    // A host by itself, at any of its addresses.
+    // A host that connects to its own loopback addresses.
     let itself = |n: u32| v4(0x7f00_0001 + n, 0x7f00_0101 + n);
     assert_eq!(kinds(&run(&each(&itself))), NONE);
-    // Networks that use what is reserved: connections come about.
+    // Networks that use reserved addresses: some connections complete.
     let used = |n: u32| v4(0xf000_0001 + n, 0xf000_1001 + n);
     let mut packets = Vec::new();
     for number in 0..300 {
-        // Some do not.
+        // Three of four attempts stay unanswered.
         let parts = if number % 4 == 0 { 3 } else { 1 };
         packets.extend_from_slice(&handshake(used(number), at(number))[..parts]);
     }

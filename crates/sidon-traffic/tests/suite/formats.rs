@@ -1,4 +1,4 @@
-//! Captures of every format, written here byte by byte, read back.
+//! Captures of every format, written here byte by byte and read back.
 
 use sidon_traffic::{
     LinkType, Source, SourceError,
@@ -6,7 +6,7 @@ use sidon_traffic::{
 };
 use std::io::{Cursor, Write};
 
-/// What a frame is compared by.
+/// The fields by which frames are compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Seen {
     time_ns: u64,
@@ -151,7 +151,7 @@ fn pcapng_with_sections_of_both_orders_interfaces_and_every_packet_block() {
     assert_eq!(read(&file).unwrap(), (expected, None));
 }
 
-/// A capture of 300 frames that is larger than any buffer on the way.
+/// A capture of 300 frames that is larger than every buffer in the reader.
 fn sample() -> (Vec<u8>, Vec<Seen>) {
     let mut writer = PcapWriter::new(Vec::new(), LinkType::ETHERNET, SnapLength(262_144)).unwrap();
     let mut rng = sidon_kit::Rng::seeded(1);
@@ -314,7 +314,7 @@ fn every_fault_of_a_block_has_its_own_reason() {
     let mut section = order.section();
     section[12] = 2;
     assert_eq!(why(&section), Why::Version { major: 2, minor: 0 });
-    // Anything else may be as long as it likes, if it is there.
+    // A block of an unknown type may have any length, if the file holds all of it.
     assert!(
         read(&[start.clone(), order.block(77, &vec![0; 2 << 20])].concat()).unwrap().1.is_none()
     );

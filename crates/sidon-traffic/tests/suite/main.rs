@@ -1,4 +1,5 @@
-//! Captures, records and monitors, from packets to reports. One binary: every test binary that is linked costs seconds of each build.
+//! Captures, records and monitors, from packets to reports. One binary: linking each further test
+//! binary would add seconds to every build.
 
 mod alarms;
 mod connections;

@@ -1,4 +1,4 @@
-//! Hosts that are like peers: in generated traffic, beside exact maps, and against the labels of nDPI.
+//! P2P-like hosts: in generated traffic, beside exact maps, and against the labels of nDPI.
 
 use sidon::Seed;
 use sidon_traffic::{
@@ -12,11 +12,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Peers of every label that nDPI gives to programs that are peers.
+/// The labels that nDPI gives to P2P programs.
 const LABELS: [&str; 7] =
     ["BitTorrent", "eDonkey", "ETHEREUM", "Gnutella", "Skype", "Syncthing", "Zattoo"];
 
-/// The large captures of peers, and the client in each.
+/// The large P2P captures, and the client in each.
 const CLIENTS: [(&str, &str); 4] = [
     ("bittorrent_transmission.pcapng", "192.168.1.128"),
     ("skype.pcap", "192.168.1.34"),
@@ -46,7 +46,7 @@ fn exactly(packets: &[Packet], keeping: Keeping) -> P2p<All> {
     monitor
 }
 
-/// Hosts listed in the share of 16 MiB that they have.
+/// Hosts listed by a monitor with its share of 16 MiB.
 fn listed(packets: &[Packet], seed: u128) -> Vec<Suspect> {
     let mut monitor = P2p::new(Shape::within((16 << 20) / 20), Seed(seed)).unwrap();
     packets.chunks(512).for_each(|batch| monitor.take(batch));
@@ -57,7 +57,7 @@ fn hosts(suspects: &[Suspect]) -> BTreeSet<IpAddr> {
     suspects.iter().map(|suspect| suspect.host).collect()
 }
 
-/// Whether the generator has this host speak to strangers: one in fifty clients.
+/// Whether the generator makes this host P2P: one in fifty clients.
 fn is_peer(host: IpAddr) -> bool {
     match host {
         IpAddr::V4(address) => {
@@ -123,13 +123,14 @@ fn threads_change_no_score() {
     }
 }
 
-/// Hosts listed in place of, or not listed unlike, those of exact maps: `[missing, extra]`.
+/// The difference from exact maps in listed hosts: `[missing, extra]`.
 fn difference(exact: &P2p<All>, other: &P2p<All>) -> [usize; 2] {
     let (exact, other) = (hosts(&exact.suspects(LISTED)), hosts(&other.suspects(LISTED)));
     [exact.difference(&other).count(), other.difference(&exact).count()]
 }
 
-/// By bits a pair, 8, 16, 32, and by map, direct, stateful, fingerprint: hosts missing, and extra.
+/// By bits per pair (8, 16, 32) and by map (direct, stateful, fingerprint): hosts missing, and
+/// extra.
 type Differences = [[[usize; 2]; 3]; 3];
 
 fn differences(packets: &[Packet]) -> Differences {
@@ -181,8 +182,8 @@ fn capture(path: &Path) -> Vec<Packet> {
     packets
 }
 
-/// For each host of a capture: other hosts of flows that nDPI labels as peers', and flows with any
-/// other label. What it calls Unknown is left out.
+/// For each host of a capture: other hosts of flows with a P2P label of nDPI, and the number of
+/// flows with any other label. Flows labelled Unknown are left out.
 type Labels = BTreeMap<IpAddr, (BTreeSet<IpAddr>, u64)>;
 
 fn labels(path: &Path) -> Option<Labels> {
@@ -200,7 +201,7 @@ fn labels(path: &Path) -> Option<Labels> {
         if !line.starts_with('\t') || name == "Unknown" {
             continue;
         }
-        // A question for a name is no peer's.
+        // A DNS query is not P2P traffic.
         let peers = !name.starts_with("DNS") && LABELS.iter().any(|label| name.contains(label));
         for (own, other) in [(one.ip(), other.ip()), (other.ip(), one.ip())] {
             let own = labels.entry(own).or_default();
@@ -231,11 +232,12 @@ fn clients_of_peers_are_listed_as_the_labels_of_ndpi_say() {
         eprintln!("SKIPPED: SIDON_CORPUS is not set, no host was compared with nDPI's labels");
         return;
     };
-    // By how many peers a host must have to count: hosts with so many, and those of them listed.
+    // For each least number of peers: hosts with at least that many, and how many of them are
+    // listed.
     const LEAST: [usize; 3] = [1, 3, 10];
     let mut found = [[0usize; 2]; 3];
     let (mut right, mut wrong, mut negatives) = (0, 0, 0);
-    // Under other seeds: hosts listed where there are no peers.
+    // Under other seeds: hosts listed in captures without P2P.
     let mut otherwise = [0; 10];
     let mut flagged: BTreeMap<String, Vec<Suspect>> = BTreeMap::new();
     let mut compared = Vec::new();

@@ -1,4 +1,4 @@
-//! What an engine that is already running still learns, and what time alone does to it.
+//! A running engine: addresses added late, and the effect of time alone.
 
 use sidon::Seed;
 use sidon_traffic::{Decoder, Engine, Event, Filter, Generator, Mix, Settings, generate::Flood};

@@ -1,4 +1,4 @@
-//! Snapshots: read back as they were written, refused when damaged, merged without a violated bound.
+//! Snapshots: read back as written, refused when damaged, merged without a violated bound.
 
 use sidon::{Key, Malformed, Refused, Seed, bytes::Image};
 use sidon_kit::Rng;
@@ -42,12 +42,12 @@ fn watched(settings: Settings, packets: &[Packet]) -> Snapshot {
     engine.snapshot()
 }
 
-/// The same packets, so much later.
+/// The packets, each `by_ns` later.
 fn later(packets: &[Packet], by_ns: u64) -> Vec<Packet> {
     packets.iter().map(|packet| Packet { time_ns: packet.time_ns + by_ns, ..*packet }).collect()
 }
 
-/// Exact counts of everything a snapshot counts.
+/// Exact counts of all keys that a snapshot counts.
 #[derive(Default)]
 struct Exact {
     flows: HashMap<FlowKey, [u64; 2]>,
@@ -79,7 +79,7 @@ impl Exact {
         exact
     }
 
-    /// How many keys the snapshot is sure about, after every bound has been looked at.
+    /// Checks every bound, and returns the number of keys with an exact count.
     fn check(&self, snapshot: &Snapshot) -> u64 {
         macro_rules! table {
             ($name:ident) => {{
@@ -99,7 +99,7 @@ impl Exact {
             let shard = batch::shard(batch::subnet(&sizes::host(*address)).digest(SEED));
             snapshot.shards()[shard].sources.contains(*address)
         };
-        // What is not in was refused, and the ledger says so.
+        // Missing source addresses were refused, and the ledger counts them.
         let report = snapshot.report();
         let missing = self.sources.iter().filter(|address| !is_in(address)).count() as u64;
         let refused = report.ledger.refused.iter().filter(|(name, _)| name.contains("sources"));
@@ -139,7 +139,7 @@ fn a_merge_of_two_halves_breaks_no_bound_and_keeps_what_is_exact() {
     let all = packets(office(40_000), 3);
     let exact = Exact::of(&all);
     for (memory, all_exact) in [(8 << 20, true), (256 << 10, false)] {
-        // By time, and by host: every other flow.
+        // Split by time, and by flow: every other flow.
         let (early, late) = all.split_at(all.len() / 2);
         let is_left =
             |packet: &&Packet| packet.flow.undirected().digest(Seed(1)).0.is_multiple_of(2);
@@ -165,7 +165,7 @@ fn a_merge_of_two_halves_breaks_no_bound_and_keeps_what_is_exact() {
                 assert_eq!(report.flows, whole.flows);
                 assert_eq!(report.new_sources, whole.new_sources);
             }
-            // It is a snapshot like any other.
+            // A merged snapshot can be written and read like any other.
             let read = Snapshot::from_bytes(&merged.to_bytes()).unwrap();
             assert_eq!(read.report().to_json(), report.to_json());
             exact.check(&read);
@@ -175,7 +175,7 @@ fn a_merge_of_two_halves_breaks_no_bound_and_keeps_what_is_exact() {
 
 #[test]
 fn connections_of_different_hosts_merge_as_if_seen_by_one() {
-    // Three seconds: nothing ages, and so nothing depends on where the hands are.
+    // Three seconds: nothing expires, so the positions of the clock hands do not matter.
     let all = packets(flooded(15_000), 5);
     assert!(all[all.len() - 1].time_ns - all[0].time_ns < 3_900_000_000);
     let is_left = |packet: &&Packet| packet.flow.undirected().digest(Seed(1)).0.is_multiple_of(2);
@@ -327,8 +327,8 @@ fn every_damaged_byte_and_every_cut_is_noticed() {
     let image = golden();
     let mut rng = Rng::seeded(1);
     let mut other = image.clone();
-    // Every byte before the first table in every way; bytes of the tables in one, and only some of
-    // them unless the slow tests run.
+    // Flips every byte before the first table in all ways. Flips bytes of the tables in one way,
+    // and only some of them unless the slow tests run.
     let step = if cfg!(feature = "slow-tests") { 1 } else { 17 };
     for at in (0..160).chain((160..image.len()).step_by(step)) {
         let flips: &[u8] = if at < 160 { &ALL } else { &[rng.below(255) as u8 + 1] };
@@ -368,8 +368,8 @@ fn crc(bytes: &[u8]) -> u32 {
     sum.sum()
 }
 
-/// Noise, headers with noise, and sealed goldens with changed bytes in the small parts and in the
-/// tables, whose checksums are put right too.
+/// Random bytes, headers with random bytes, and valid files with changed bytes in the small parts
+/// and in the tables. The checksums, also those of the tables, are corrected.
 #[test]
 fn a_hundred_thousand_byte_strings_give_a_snapshot_or_malformed() {
     let image = golden();
@@ -410,7 +410,7 @@ fn a_hundred_thousand_byte_strings_give_a_snapshot_or_malformed() {
     assert!(accepted > 10 && refused > 98_000, "{accepted} accepted, {refused} refused");
 }
 
-/// Puts the checksum of every table right.
+/// Corrects the checksum of every table.
 fn seal_tables(image: &mut [u8]) {
     let mut at = 128;
     while at + 16 < image.len() {

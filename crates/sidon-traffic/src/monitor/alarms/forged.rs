@@ -1,52 +1,55 @@
-//! SYNs whose addresses no host has: whoever sends them makes addresses up.
+//! SYNs with addresses that no host can have: their sender forges addresses.
 //!
-//! No SYN comes from or goes to a multicast address, and none of the ranges that nobody was given.
-//! Who draws addresses at random hits them all the same, and how often follows from the ranges, so
-//! those that are seen tell how many there are in all.
+//! Multicast addresses and unassigned ranges are never the source or destination of a valid SYN. A
+//! sender that draws addresses at random hits these ranges in proportion to their size. The SYNs
+//! seen there therefore give an estimate of all forged SYNs.
 //! ```text
-//! of IPv4:  0/8  127/8  224/4  240/4                34 of 256 addresses, 1 - (1 - 34/256)^2 of pairs
-//! of IPv6:  ::  ::1  ff00::/8, 6000:: to fbff::    157 of 256
+//! IPv4:  0/8  127/8  224/4  240/4               34 of 256 addresses, 1 - (1 - 34/256)^2 of pairs
+//! IPv6:  ::  ::1  ff00::/8, 6000:: to fbff::   157 of 256
 //! ```
-//! Ten count, of which no two have a source or a destination in common. So a program that asks a group
-//! for a connection is not one, however many hosts it runs on, nor a scanner that leaves nothing
-//! out, nor a flood at one victim, which has its own name. Where the ranges are in use after all,
-//! connections come about, and nine of ten must not. Both ends on the loopback are a host by itself.
+//! The alarm needs ten such SYNs, all with different sources and different destinations. Programs
+//! that connect to one multicast group share the destination, and a scanner of all addresses has
+//! one source: neither raises the alarm. A flood at one victim has its own alarm.
+//!
+//! If a network uses these ranges after all, its connections complete. The alarm therefore requires
+//! that at most one in nine of these SYNs completes a handshake. A flow with both ends on the
+//! loopback is valid.
 
 use super::{Alarm, HOLDS, List, SECOND};
 use crate::FlowKey;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// How long they count, and for how long there is none when it is over.
+/// The time in which SYNs count, and the time without one after which the alarm closes.
 const WINDOW: u64 = 60 * SECOND;
-/// Those that are an alarm.
+/// The number of SYNs that raise an alarm.
 const LEAST: usize = 10;
-/// The share of addresses that no host has, of IPv4 and of IPv6.
+/// The shares of all IPv4 and IPv6 addresses that no host can have.
 const SHARES: [f64; 2] = [34.0 / 256.0, 157.0 / 256.0];
 
-/// What is held against the SYNs of one version of IP.
+/// The SYNs of one IP version.
 #[derive(Debug, Clone)]
 pub(super) struct Forged {
-    /// Sources and destinations, as hashes, all different.
+    /// Hashes of source and destination, with no source and no destination twice.
     known: [[u32; 2]; LEAST],
     used: u8,
     start: u64,
     last: u64,
     since: Option<u64>,
     alarm: Option<usize>,
-    /// The first one.
+    /// The first SYN with an impossible address.
     example: Option<FlowKey>,
-    /// Connections asked for, whoever by.
+    /// Connections opened, by all sources.
     attempts: u64,
-    /// Of those, the ones with an end that no host has.
+    /// SYNs with a source or destination that no host can have.
     impossible: u64,
-    /// By which end it is.
+    /// Impossible sources, and impossible destinations.
     ends: [u64; 2],
-    /// How many came about.
+    /// Connections with an impossible address that completed.
     confirmed: u64,
 }
 
 impl Forged {
-    /// Nothing yet.
+    /// No SYN counted yet.
     pub(super) const fn new(now: u64) -> Self {
         Forged {
             known: [[0; 2]; LEAST],
@@ -63,7 +66,7 @@ impl Forged {
         }
     }
 
-    /// A connection is asked for; the two are its source and its destination.
+    /// Counts the SYN of a flow. `ends` are the hashes of its source and destination.
     pub(super) fn ask(&mut self, flow: &FlowKey, ends: [u32; 2], now: u64) {
         let idle = self.alarm.is_none() && self.since.is_none();
         if idle && now.saturating_sub(self.start) >= WINDOW {
@@ -88,7 +91,7 @@ impl Forged {
         }
     }
 
-    /// A connection came about.
+    /// Counts a connection that completed.
     pub(super) fn confirm(&mut self, flow: &FlowKey) {
         self.confirmed += u64::from(impossible(flow).is_some());
     }
@@ -117,7 +120,7 @@ impl Forged {
     fn raised(&self, example: &FlowKey, opened: u64) -> Alarm {
         let from = example.source();
         let to = SocketAddr::new(example.destination(), example.destination_port());
-        // No host is to blame, and none is the victim.
+        // The alarm has neither an attacker nor a victim that can be named.
         let (subject, filter) = match from {
             IpAddr::V4(_) => (
                 Ipv4Addr::UNSPECIFIED.into(),
@@ -151,13 +154,13 @@ impl Forged {
         vec![("attempts", self.attempts), ("impossible", self.impossible), ("forged_about", about)]
     }
 
-    /// About how many are forged, if addresses are drawn from all there are: never more than were
-    /// seen.
+    /// An estimate of the number of forged SYNs, if their addresses are drawn uniformly. At most
+    /// the number of SYNs seen.
     fn about(&self) -> u64 {
         let is_v6 = self.example.is_some_and(|flow| !flow.is_v4());
         let share = SHARES[usize::from(is_v6)];
         let [most, least] = [self.ends[0].max(self.ends[1]), self.ends[0].min(self.ends[1])];
-        // One end is hardly ever impossible: it is not drawn, the other is.
+        // If one end is rarely impossible, only the other end is drawn at random.
         let about = if least < most / 2 {
             most as f64 / share
         } else {
@@ -167,7 +170,7 @@ impl Forged {
     }
 }
 
-/// Whether source and destination are addresses that no host has; `None` if neither is.
+/// Whether source and destination are impossible addresses; `None` if both are possible.
 fn impossible(flow: &FlowKey) -> Option<[bool; 2]> {
     let ends = [flow.source(), flow.destination()];
     let which = ends.map(|address| match address {
@@ -202,7 +205,7 @@ mod tests {
             let source = Ipv6Addr::from([byte; 16]).octets();
             impossible(&FlowKey::v6(source, [0x20; 16], [1024, 80], 6)).is_some()
         });
-        // `::` is not a share of anything.
+        // Byte 0 gives `::`, a single address: its share is 0.
         assert_eq!([v4_share, v6_share - 1], SHARES.map(|share| (share * 256.0) as usize));
     }
 
@@ -237,10 +240,10 @@ mod tests {
         };
         // Both ends drawn: 1 - (222/256)^2 of the pairs, 16,252 of 65,536.
         assert_eq!(about(1_000_000, 16_252, [8_704, 8_704]), 65_536);
-        // Sources alone, or destinations alone: 34 of 256.
+        // Only sources drawn, or only destinations: 34 of 256.
         assert_eq!(about(1_000_000, 3_400, [3_400, 0]), 25_600);
         assert_eq!(about(1_000_000, 3_401, [1, 3_400]), 25_600);
-        // No more than there are.
+        // The estimate is limited to the number of SYNs seen.
         assert_eq!(about(100, 39, [20, 23]), 100);
     }
 }

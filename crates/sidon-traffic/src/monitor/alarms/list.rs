@@ -1,25 +1,25 @@
-//! The alarms raised so far, in bounded room: the oldest that is closed makes room.
+//! The alarms raised so far, at most `MOST`: a new one replaces the oldest closed one.
 
 use super::{Alarm, KINDS};
 
-/// Alarms that are listed.
+/// The most alarms that are listed.
 const MOST: usize = 256;
 
-/// The alarms, and what is still to be told of them.
+/// The listed alarms, and the events about them that were not reported yet.
 #[derive(Debug, Default)]
 pub(super) struct List {
     alarms: Vec<Alarm>,
-    /// Their numbers, in the order in which they were raised: whoever raised one knows it by that.
+    /// The number of each alarm, in ascending order. It stays valid when positions change.
     numbers: Vec<usize>,
     next: usize,
-    /// How many of each of [`KINDS`] were listed at a time.
+    /// Alarms that were ever listed, by kind in the order of [`KINDS`].
     raised: [u64; KINDS.len()],
     unlisted: u64,
     news: Vec<(usize, bool)>,
 }
 
 impl List {
-    /// Alarms that were raised elsewhere; `None` if they are more than are listed.
+    /// A list of alarms from a file; `None` if there are more than `MOST`.
     pub(super) fn of(alarms: Vec<Alarm>, unlisted: u64) -> Option<Self> {
         if alarms.len() > MOST {
             return None;
@@ -31,8 +31,8 @@ impl List {
         Some(list)
     }
 
-    /// Takes in those of another list, by the times when they were opened. What held at the end of
-    /// the one that ended first is closed there.
+    /// Adds the alarms of another list, in the order of their opening times. Alarms still open in
+    /// the capture that ended first are closed at its end.
     pub(super) fn absorb(&mut self, other: List, [own_last, other_last]: [u64; 2]) {
         let (mut alarms, mut more) = (std::mem::take(&mut self.alarms), other.alarms);
         let end = own_last.max(other_last);
@@ -50,11 +50,11 @@ impl List {
         *self = List::of(alarms, unlisted).unwrap_or_default();
     }
 
-    /// Raises an alarm: its number, `None` if all that are listed hold.
+    /// Raises an alarm and returns its number; `None` if no listed alarm can be replaced.
     pub(super) fn raise(&mut self, alarm: Alarm) -> Option<usize> {
         if self.alarms.len() >= MOST {
             self.unlisted += 1;
-            // What was not told yet stays until it is.
+            // An alarm stays listed until its events are reported.
             let told = |number: &usize| !self.news.iter().any(|(news, _)| news == number);
             let mut places = self.alarms.iter().zip(&self.numbers);
             let place =
@@ -69,7 +69,7 @@ impl List {
     }
 
     fn push(&mut self, alarm: Alarm) -> usize {
-        // A file may know of kinds that are none here.
+        // A file may contain kinds that this version does not have.
         if let Some(kind) = KINDS.iter().position(|kind| *kind == alarm.kind) {
             self.raised[kind] += 1;
         }
@@ -85,14 +85,14 @@ impl List {
         self.alarms.get_mut(place)
     }
 
-    /// What there is to show for an alarm that holds.
+    /// Sets the evidence of an alarm that is still open.
     pub(super) fn show(&mut self, number: usize, evidence: Vec<(&'static str, u64)>) {
         if let Some(alarm) = self.alarm(number) {
             alarm.evidence = evidence;
         }
     }
 
-    /// It no longer holds.
+    /// Closes an alarm whose condition no longer holds.
     pub(super) fn close(&mut self, number: usize, now: u64) {
         if let Some(alarm) = self.alarm(number) {
             alarm.closed = Some(now);
@@ -100,22 +100,23 @@ impl List {
         }
     }
 
-    /// Those that are listed, in the order in which they were raised.
+    /// The listed alarms, in the order in which they were raised.
     pub(super) fn alarms(&self) -> &[Alarm] {
         &self.alarms
     }
 
-    /// How many of each of [`KINDS`] were listed at a time.
+    /// Alarms that were ever listed, by kind in the order of [`KINDS`].
     pub(super) fn raised(&self) -> [u64; KINDS.len()] {
         self.raised
     }
 
-    /// How many were not listed, or are no longer.
+    /// The number of alarms that were never listed, or are no longer.
     pub(super) fn unlisted(&self) -> u64 {
         self.unlisted
     }
 
-    /// Hands out what was raised or closed since the last call.
+    /// Calls `to` for each alarm that was raised or closed since the last call; `true` means
+    /// raised.
     pub(super) fn drain_news(&mut self, mut to: impl FnMut(&Alarm, bool)) {
         for (number, raised) in std::mem::take(&mut self.news) {
             if let Some(alarm) = self.alarm(number) {
@@ -124,7 +125,7 @@ impl List {
         }
     }
 
-    /// Forgets what nobody asked for.
+    /// Discards events that the caller did not read.
     pub(super) fn forget_news(&mut self) {
         self.news.clear();
     }
@@ -166,7 +167,7 @@ mod tests {
         assert_eq!(list.raised()[..2], [129, 129]);
         assert_eq!(list.raised().iter().sum::<u64>() + 3, list.unlisted() + 256);
 
-        // Numbers stay good when places change.
+        // Numbers stay valid when positions change.
         list.show(two, vec![("attempts", 5)]);
         list.show(numbers[255], vec![("attempts", 6)]);
         list.close(one, 400);
@@ -174,7 +175,7 @@ mod tests {
         assert_eq!(last(1).evidence, [("attempts", 5)]);
         assert_eq!(last(3).evidence, [("attempts", 6)]);
         assert_eq!((last(2).closed, last(1).closed), (Some(400), None));
-        // Of one that left nothing can be said any more.
+        // Closing an alarm that is no longer listed has no effect.
         list.close(numbers[3], 500);
         assert_eq!(list.alarms().iter().filter(|alarm| alarm.closed.is_some()).count(), 1);
     }

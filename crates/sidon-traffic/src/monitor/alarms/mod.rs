@@ -1,24 +1,26 @@
 //! Alarms that name their subject: floods by unanswered handshakes, scans by targets that fail.
 //!
-//! What packets did to handshakes comes from [`connections`](super::connections). An alarm is raised
-//! when a condition has held for a second, or holds when the packets end, and is closed when it no
-//! longer does.
+//! [`connections`](super::connections) reports the events of handshakes. An alarm is raised when
+//! its condition has held for one second, or holds after the last packet. It is closed when the
+//! condition no longer holds.
 //!
 //! | alarm | subject | condition |
 //! |---|---|---|
-//! | `syn_flood` | victim and port | handshakes not confirmed in the last five to ten seconds: 50, and half of those asked for |
-//! | `address_scan` | source and port | 25 hosts in five minutes that did not let it in |
-//! | `port_scan` | source and victim | 15 ports in five minutes that did not let it in |
-//! | `random_scan` | source | 25 new ports in five minutes, of 15 hosts or more, that did not let it in, nine of ten tries |
-//! | `forged_syns` | none | ten SYNs in a minute with addresses that no host has, no two of one source or at one host |
+//! | `syn_flood` | victim, port | 50 unanswered SYNs in five to ten seconds, half of all SYNs |
+//! | `address_scan` | source, port | 25 hosts in five minutes without a handshake |
+//! | `port_scan` | source, victim | 15 ports in five minutes without a handshake |
+//! | `random_scan` | source | 25 targets in five minutes without a handshake, 90% of tries fail |
+//! | `forged_syns` | none | 10 SYNs with impossible addresses in a minute, all ends different |
 //!
-//! Many connections a second raise nothing while they come about. What passes one way only raises
-//! nothing either: who goes on after its SYN was answered, wherever the answer went. Each table has
-//! a fixed number of subjects; the least suspect makes room. While connections are sampled
-//! ([`flow_map`](crate::flow_map)), the same numbers of followed handshakes are needed, and `random_scan` is
-//! not raised. Attempts at a victim of a flood are no
-//! evidence of scans: their sources are forged. A source that tries ports of hosts at random is let
-//! in hardly ever; one that is like a peer tries as many, and is let in often.
+//! A high rate of connections raises no alarm while their handshakes complete. A one-way capture
+//! raises none either: an opener that sends more after its SYN counts as answered. Each table has a
+//! fixed number of subjects, and evicts the least suspect one.
+//!
+//! While connections are sampled ([`flow_map`](crate::flow_map)), an alarm needs the same number of
+//! followed handshakes, and `random_scan` is not raised. SYNs to the victim of a flood do not count
+//! as scans, because their sources are forged. A target of a `random_scan` is a host and a port; at
+//! least 15 hosts and 15 ports must differ. A random scanner rarely completes a handshake. A P2P
+//! host tries as many targets and often succeeds.
 
 mod forged;
 mod list;
@@ -35,47 +37,47 @@ use table::{Distinct, Subject, Suspect, Table};
 use super::connections::{Deed, Verdict};
 
 const SECOND: u64 = 1_000_000_000;
-/// How long a condition holds before it is an alarm.
+/// The time that a condition must hold before the alarm is raised.
 const HOLDS: u64 = SECOND;
-/// How long a handshake counts at the least; twice this at the most.
+/// The shortest time that a handshake counts; the longest is twice this.
 const SPAN: u64 = 5 * SECOND;
-/// Handshakes not confirmed that are a flood.
+/// The number of unanswered handshakes that are a flood.
 const PENDING: u64 = 50;
-/// Hosts that are a scan, and ports.
+/// The numbers of hosts and of ports that are a scan.
 const HOSTS: usize = 25;
 const PORTS: usize = 15;
-/// How long failed targets count.
+/// The time that failed targets count.
 const WINDOW: u64 = 300 * SECOND;
-/// Failed targets that are told apart; more are counted about.
+/// Failed targets that are stored; the number of further ones is estimated.
 const TARGETS: usize = 32;
-/// The byte of a subject that says that it is of no port and no victim in particular.
+/// The byte of a subject that marks any port and any victim.
 const ANYWHERE: usize = 33;
 /// The kinds of alarms.
 pub const KINDS: [&str; 5] =
     ["syn_flood", "address_scan", "port_scan", "random_scan", "forged_syns"];
 
-/// Something that somebody ought to look at.
+/// A condition that an operator should investigate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Alarm {
     /// One of [`KINDS`].
     pub kind: &'static str,
-    /// Whom it is about: the victim of a flood, the source of a scan, and of forged SYNs the
-    /// unspecified address, since that is nobody.
+    /// The victim of a flood or the source of a scan. Forged SYNs have neither; their subject is
+    /// the unspecified address.
     pub subject: IpAddr,
-    /// The same in words.
+    /// A sentence that describes the alarm.
     pub text: String,
-    /// When its condition began to hold.
+    /// The time from which the condition held.
     pub opened: u64,
-    /// When it no longer held; `None` if it did at the end.
+    /// The time when the condition ended; `None` if it still held after the last packet.
     pub closed: Option<u64>,
-    /// What there is to show.
+    /// Counts that support the alarm, by name.
     pub evidence: Vec<(&'static str, u64)>,
-    /// A tcpdump expression for the packets.
+    /// A tcpdump expression that matches the packets.
     pub filter: String,
 }
 
 impl Alarm {
-    /// One object.
+    /// The alarm as one JSON object.
     pub fn to_json(&self) -> Value {
         let evidence = self.evidence.iter().map(|&(name, n)| (name.to_owned(), Value::from(n)));
         json!({
@@ -98,23 +100,23 @@ pub struct Alarms {
     hosts: Table<Scan>,
     ports: Table<Scan>,
     random: Table<Scan>,
-    /// Of IPv4 and of IPv6.
+    /// Forged SYNs of IPv4 and of IPv6.
     forged: [Forged; 2],
     list: List,
     ticked: u64,
 }
 
-/// A victim and what is held against those who ask it.
+/// A victim, and the handshakes that were opened to it.
 #[derive(Debug, Clone)]
 struct Flood {
     subject: Subject,
-    /// Connections asked for, in this span and the one before.
+    /// Connections opened in this span and in the one before.
     asked: [u64; 2],
-    /// Those that came about or were refused.
+    /// Connections that completed, were refused or were reset, in the same spans.
     answered: [u64; 2],
     /// Whether connections were sampled, in the same spans.
     sampled: [bool; 2],
-    /// When this span began.
+    /// The start of this span.
     start: u64,
     since: Option<u64>,
     alarm: Option<usize>,
@@ -123,7 +125,7 @@ struct Flood {
     sources: Distinct,
 }
 
-/// A source and the targets that did not let it in.
+/// A source, and the targets with which it completed no handshake.
 #[derive(Debug, Clone)]
 struct Scan {
     subject: Subject,
@@ -134,9 +136,9 @@ struct Scan {
     since: Option<u64>,
     alarm: Option<usize>,
     attempts: u64,
-    /// How often it was let in.
+    /// The number of handshakes that completed.
     let_in: u64,
-    /// Whether connections were sampled while it tried.
+    /// Whether connections were sampled during the attempts.
     sampled: bool,
     distinct: Distinct,
 }
@@ -144,18 +146,18 @@ struct Scan {
 /// Bytes of one subject in each of the four tables.
 const BYTES: u64 = (size_of::<Option<Flood>>() + 3 * size_of::<Option<Scan>>()) as u64;
 
-/// The bytes that the tables of so many subjects take.
+/// The bytes of the tables for `subjects` subjects of each kind.
 pub fn bytes(subjects: u64) -> u64 {
     subjects.saturating_mul(BYTES)
 }
 
-/// How many subjects of each kind so many bytes are for.
+/// The number of subjects of each kind that fit in `bytes` bytes, a multiple of eight.
 pub fn subjects(bytes: u64) -> u64 {
     (bytes / BYTES / 8).max(1) * 8
 }
 
 impl Alarms {
-    /// No suspicion yet, and room for so many subjects of each kind.
+    /// Empty tables for `subjects` subjects of each kind.
     pub fn new(subjects: u64, seed: Seed) -> Result<Self, Infeasible> {
         Ok(Alarms {
             seed,
@@ -169,7 +171,7 @@ impl Alarms {
         })
     }
 
-    /// Alarms that were raised elsewhere, and no suspicion; `None` if they are more than are listed.
+    /// Alarms from a file, with empty tables; `None` if they are more than a list can hold.
     pub(crate) fn of(
         alarms: Vec<Alarm>,
         unlisted: u64,
@@ -179,18 +181,18 @@ impl Alarms {
         Ok(Some(Alarms { list, ..Alarms::new(1, seed)? }))
     }
 
-    /// Takes in the alarms of another, by the times when they were opened. What held at the end of
-    /// the one whose last packet came first is closed there.
+    /// Adds the alarms of another capture, in the order of their opening times. Alarms still open
+    /// in the capture that ended first are closed at its end.
     pub(crate) fn absorb(&mut self, other: Alarms, lasts: [u64; 2]) {
         self.list.absorb(other.list, lasts);
     }
 
-    /// Takes in what packets did to handshakes. `sampled` says that only a share of the new
-    /// connections is followed now.
+    /// Reads the events of handshakes. `sampled` says that only a share of the new connections is
+    /// followed.
     ///
-    /// Every handshake here is followed to its end, so the counts are lower bounds of the truth at any
-    /// share. The ratio of unanswered to attempted ones is an estimate while sampling, and has to hold
-    /// by six standard deviations.
+    /// Every handshake here is followed to its end, so the counts are lower bounds of the truth at
+    /// any share. While sampling, the ratio of unanswered to opened handshakes is an estimate. It
+    /// must then exceed its limit by six standard deviations.
     pub fn take(&mut self, packets: &[Packet], verdicts: &[Verdict], sampled: bool) {
         self.list.forget_news();
         for verdict in verdicts {
@@ -244,7 +246,8 @@ impl Alarms {
         }
         if let Some(scan) = self.hosts.enter(&by_port, now) {
             scan.try_at(victim, now, HOSTS, sampled);
-            // Who asks many servers for the same is not looked at again.
+            // Counts each port of a source once per window, so a client of many servers is no
+            // scanner.
             if scan.attempts == 1
                 && let Some(scan) = self.random.enter(&anywhere, now)
             {
@@ -256,13 +259,14 @@ impl Alarms {
         }
     }
 
-    /// It is so late now, though no packet says so.
+    /// Advances the time to `now`, without a packet.
     pub fn pass(&mut self, now: u64) {
         self.list.forget_news();
         self.tick(now);
     }
 
-    /// Once a second: raises what has held long enough, closes what no longer holds.
+    /// Once per second: raises alarms whose condition held long enough, and closes those that
+    /// ended.
     fn tick(&mut self, now: u64) {
         if now < self.ticked.saturating_add(SECOND) {
             return;
@@ -276,7 +280,7 @@ impl Alarms {
         self.forged.iter_mut().for_each(|forged| forged.look(now, false, list));
     }
 
-    /// The packets are over: what holds now is raised.
+    /// Ends the capture: raises an alarm for every condition that holds now.
     pub fn end(&mut self, now: u64) {
         self.list.forget_news();
         let list = &mut self.list;
@@ -287,23 +291,23 @@ impl Alarms {
         self.forged.iter_mut().for_each(|forged| forged.look(now, true, list));
     }
 
-    /// The alarms raised so far, in the order in which they were: the last 256, and before those
-    /// the ones that still hold.
+    /// The listed alarms, in the order in which they were raised: at most 256. A new alarm replaces
+    /// the oldest closed one.
     pub fn alarms(&self) -> &[Alarm] {
         self.list.alarms()
     }
 
-    /// How many of each of [`KINDS`] were raised and listed, at least for a time.
+    /// Alarms that were ever listed, by kind in the order of [`KINDS`].
     pub fn raised(&self) -> [u64; KINDS.len()] {
         self.list.raised()
     }
 
-    /// How many there were that are not listed, or no longer.
+    /// The number of alarms that were never listed, or are no longer.
     pub fn unlisted(&self) -> u64 {
         self.list.unlisted()
     }
 
-    /// Hands out what the last packets or the last time that was told raised or closed.
+    /// Calls `to` for each alarm that the last batch or the last `pass` raised or closed.
     pub fn drain_events(&mut self, packet: &Packet, mut to: impl FnMut(Event)) {
         self.list.drain_news(|alarm, raised| to(Event::alarm(packet, alarm, raised)));
     }
@@ -327,7 +331,7 @@ impl Suspect for Flood {
 }
 
 impl Flood {
-    /// What is not answered, and what was asked for, as it counts at that time.
+    /// The unanswered connections and all connections that count at time `now`.
     fn pending_at(&self, now: u64) -> [u64; 2] {
         let sum = |spans: [u64; 2]| match now.saturating_sub(self.start) / SPAN {
             0 => spans[0] + spans[1],
@@ -338,7 +342,7 @@ impl Flood {
         [asked.saturating_sub(sum(self.answered)), asked]
     }
 
-    /// Begins a new span if it is time.
+    /// Begins a new span if the current one is over.
     fn turn(&mut self, now: u64) {
         let spans = now.saturating_sub(self.start) / SPAN;
         if spans > 0 {
@@ -406,8 +410,8 @@ impl Flood {
         }
     }
 
-    /// Whether `pending` handshakes without an answer, of `asked`, are a flood. Sampled handshakes are
-    /// a lower bound of `pending`; that they are half of `asked` must hold by six standard deviations.
+    /// Whether `pending` unanswered handshakes, of `asked`, are a flood. Sampled handshakes are a
+    /// lower bound of `pending`; half of `asked` must then be exceeded by six standard deviations.
     fn holds(&self, pending: u64, asked: u64) -> bool {
         let sampled = self.sampled[0] || self.sampled[1];
         let margin = if sampled { 3.0 * (asked as f64).sqrt() } else { 0.0 };
@@ -474,8 +478,8 @@ impl Scan {
         }
     }
 
-    /// Whether its targets are a scan: many, and if it is one of no port and no victim in particular,
-    /// of many hosts and ports, and hardly ever let in.
+    /// Whether the failed targets are a scan: at least `most` of them. A random scan also needs
+    /// many hosts and many ports, and few completed handshakes.
     fn holds(&self, most: usize) -> bool {
         if usize::from(self.used) < most {
             return false;
@@ -483,7 +487,7 @@ impl Scan {
         if !self.is_random() {
             return true;
         }
-        // The ratio of refused to accepted tries of a sample is too uncertain to accuse a host by.
+        // The ratio of failed to completed tries in a sample is too uncertain to accuse a host.
         if self.sampled {
             return false;
         }
@@ -499,7 +503,7 @@ impl Scan {
             && different(|target| target & 0xffff) >= PORTS
     }
 
-    /// Whether it is of no port and no victim in particular.
+    /// Whether the subject is a source with any port and any victim.
     fn is_random(&self) -> bool {
         self.subject[17] == 0 && self.subject[ANYWHERE] == 1
     }
@@ -563,7 +567,7 @@ impl Scan {
     }
 }
 
-/// Ports are small numbers, and counting about wants hashes.
+/// Hashes a target, since a port is a small number and `Distinct` needs uniform bits.
 fn mixed(target: u32) -> u32 {
     (u64::from(target).digest(Seed(0)).0 >> 32) as u32
 }

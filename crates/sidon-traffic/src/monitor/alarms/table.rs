@@ -1,47 +1,47 @@
-//! A few subjects under suspicion, in memory that does not grow: the least suspect makes room.
+//! A table of suspect subjects in fixed memory: a full set evicts its least suspect entry.
 
 use sidon::{Infeasible, Key, Seed};
 use std::ops::Range;
 
-/// A subject: two addresses and a port, as far as it has them.
+/// A subject: two addresses and a port. Absent parts are zero.
 pub(super) type Subject = [u8; 36];
 
-/// Entries that a subject may be in.
+/// Entries of a set: a subject is stored in one of them.
 const WAYS: usize = 8;
 
-/// Whether two subjects are one, without a call.
+/// Whether two subjects are equal, by words and without a call to `memcmp`.
 #[inline(always)]
 fn same(one: &Subject, other: &Subject) -> bool {
     let differ = |at: usize| {
         let word = |of: &Subject| u64::from_le_bytes(std::array::from_fn(|i| of[at + i]));
         word(one) ^ word(other)
     };
-    // The last two overlap.
+    // The last two words overlap: 36 bytes are four and a half words.
     differ(0) | differ(8) | differ(16) | differ(24) | differ(28) == 0
 }
 
-/// What is kept of a subject.
+/// An entry: a subject and the evidence against it.
 pub(super) trait Suspect: Clone {
-    /// Nothing held against it yet.
+    /// An entry without evidence.
     fn new(subject: Subject, now: u64) -> Self;
 
     fn subject(&self) -> &Subject;
 
-    /// How much is held against it; `None` if it must stay.
+    /// The weight of the evidence; `None` if the entry must not be evicted.
     fn weight(&self, now: u64) -> Option<f64>;
 }
 
-/// Subjects, [`WAYS`] to a set.
+/// A table of subjects in sets of [`WAYS`] entries.
 #[derive(Debug)]
 pub(super) struct Table<E> {
     seed: Seed,
     sets: Vec<Option<E>>,
-    /// How many made room for others.
+    /// The number of entries that were evicted.
     pub(super) displaced: u64,
 }
 
 impl<E: Suspect> Table<E> {
-    /// An empty table for about so many.
+    /// An empty table for about `entries` subjects.
     pub(super) fn new(entries: u64, seed: Seed) -> Result<Self, Infeasible> {
         let entries = (entries / WAYS as u64).max(1) * WAYS as u64;
         let bytes = entries.saturating_mul(size_of::<Option<E>>() as u64);
@@ -52,20 +52,20 @@ impl<E: Suspect> Table<E> {
         Ok(Table { seed, sets, displaced: 0 })
     }
 
-    /// Where the entries are that a subject may be in.
+    /// The indexes of the set of a subject.
     fn set(&self, subject: &Subject) -> Range<usize> {
         let sets = (self.sets.len() / WAYS) as u64;
         let set = sidon::hash::spread::position(subject.digest(self.seed), 0, sets) as usize;
         set * WAYS..(set + 1) * WAYS
     }
 
-    /// The entry of a subject that has one.
+    /// The entry of a subject, if it is stored.
     pub(super) fn find(&mut self, subject: &Subject) -> Option<&mut E> {
         let set = self.set(subject);
         self.sets[set].iter_mut().flatten().find(|entry| same(entry.subject(), subject))
     }
 
-    /// The entry of a subject, a new one if need be; `None` if all that are there must stay.
+    /// The entry of a subject, new if necessary; `None` if no entry of the set may be evicted.
     pub(super) fn enter(&mut self, subject: &Subject, now: u64) -> Option<&mut E> {
         let set = self.set(subject);
         let mut best = (f64::INFINITY, None);
@@ -98,8 +98,8 @@ impl<E: Suspect> Table<E> {
     }
 }
 
-/// About how many different things were seen, to one part in eight or so: 64 registers of the
-/// longest run of zeros (Flajolet et al., "HyperLogLog", 2007).
+/// An estimate of the number of different hashes, with a standard error of 13%. Has 64 registers,
+/// each with the longest run of zeros (Flajolet et al., "HyperLogLog", 2007).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Distinct([u8; 64]);
 
@@ -112,7 +112,7 @@ impl Default for Distinct {
 impl Distinct {
     pub(super) fn see(&mut self, hash: u32) {
         let register = &mut self.0[hash as usize % 64];
-        // Of the 26 bits that are left: zeros in front, and one.
+        // The rank of the other 26 bits: their leading zeros, plus one.
         *register = (*register).max((hash >> 6).leading_zeros() as u8 - 5);
     }
 
@@ -139,7 +139,7 @@ mod tests {
                     distinct.see((number.digest(Seed(1)).0 >> 32) as u32);
                 }
             }
-            // Six times 1.04 / 8.
+            // Six standard errors: 6 * 1.04 / 8.
             let off = distinct.about() as f64 / all as f64 - 1.0;
             assert!(off.abs() < 0.78, "{} for {all}", distinct.about());
         }

@@ -7,10 +7,11 @@
 //!      | anything else    v                     v                 v
 //!      +-> midstream    refused               reset             reset
 //! ```
-//! Each end is in one of six states, and with who opened the connection that is all of it. An
-//! attempt has an age besides, in rounds of a hand, because it ends by its age and not by silence.
-//! Outcomes are named as Zeek names them in `conn_state`, and the ends change as they do there, with
-//! what a state of few bits cannot hold left out: sequence numbers, and how much was sent.
+//! A state holds the states of both ends, one of six each, which end opened the connection, and two
+//! flags. An attempt also has an age in rounds of its timer, because it ends by its age and not by
+//! silence. Outcomes have the names of Zeek's `conn_state`, and the ends change state as in Zeek.
+//! Zeek's tests of sequence numbers and byte counts are left out: they do not fit in a state of
+//! seven bits.
 
 use crate::{Packet, TcpFlags, Transport, flow::protocol};
 use sidon::state::{
@@ -23,22 +24,22 @@ use std::collections::HashMap;
 pub const OUTCOMES: [&str; 13] =
     ["S0", "S1", "SF", "REJ", "S2", "S3", "RSTO", "RSTR", "RSTOS0", "RSTRH", "SH", "SHR", "OTH"];
 
-/// Rounds of the hand after which an attempt is over.
+/// Timer rounds after which an attempt is over.
 pub const AGES: u8 = 5;
 
-/// What one end has done.
+/// The state of one end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum End {
     Silent,
     Syn,
-    /// It speaks in a connection whose beginning was not seen.
+    /// The end sends in a connection whose handshake was not captured.
     Partial,
     Established,
     Closed,
     Reset,
 }
 
-/// What a segment says.
+/// The meaning of a TCP segment, from its flags and payload length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Signal {
     Syn,
@@ -52,10 +53,10 @@ enum Signal {
 const SIGNALS: [Signal; 6] =
     [Signal::Syn, Signal::SynAck, Signal::Fin, Signal::Rst, Signal::Ack, Signal::Data];
 
-/// How many events there are: signals, by which end sends, by whether that looks like the server.
+/// The number of events: signals, times two senders, times whether the sender's port is a server's.
 const EVENTS: u16 = 4 * SIGNALS.len() as u16;
 
-/// The event of a packet; `None` unless it is TCP with its flags.
+/// The event of a packet; `None` unless the packet is TCP and its flags were captured.
 #[inline]
 pub fn event(packet: &Packet) -> Option<u16> {
     let Transport::Tcp(tcp) = packet.transport else { return None };
@@ -88,34 +89,34 @@ pub fn is_syn(event: u16) -> bool {
 /// A state of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Life {
-    /// The one who opened it, and the other.
+    /// The states of the opener and of the responder.
     ends: [End; 2],
-    /// Whether the higher end of the flow opened it.
+    /// Whether the higher end of the flow key opened the connection.
     turned: bool,
-    /// The opener goes on as if it were answered: the answers pass elsewhere.
+    /// Whether the opener sent more after its SYN though no answer was captured.
     one_way: bool,
-    /// The opener's reset came right after its SYN.
+    /// Whether the opener reset the connection before any answer.
     gave_up: bool,
-    /// Rounds of the hand that an attempt has seen.
+    /// Timer rounds since the start of an attempt.
     age: u8,
 }
 
 /// How a connection ages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ageing {
-    /// By its age, whatever is sent.
+    /// By age, even if the ends send packets.
     Attempt,
-    /// By a short silence: it is over, or never came about.
+    /// By a short silence: the connection is over or was never established.
     Short,
-    /// By a long silence.
+    /// By a long silence: every other connection.
     Long,
 }
 
-/// What a packet means for a flow.
+/// The effect of a packet on a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     To(Life),
-    /// Two connections that cannot be told apart.
+    /// Two connections that cannot be distinguished.
     Mixed,
 }
 
@@ -129,12 +130,12 @@ impl Life {
         self.turned
     }
 
-    /// The same, as young as it can be.
+    /// This state with age 0.
     pub fn ageless(&self) -> Life {
         Life { age: 0, ..*self }
     }
 
-    /// Whether the opener waits for an answer, or the answer for its confirmation.
+    /// Whether the handshake is incomplete: the SYN is unanswered, or the SYN-ACK unacknowledged.
     pub fn is_half_open(&self) -> bool {
         match self.ends {
             [End::Syn, End::Silent] => !self.one_way,
@@ -142,34 +143,34 @@ impl Life {
         }
     }
 
-    /// Whether the handshake was seen and nothing that ends it.
+    /// Whether the handshake was captured, and no FIN or RST.
     pub fn is_open(&self) -> bool {
         self.ends == [End::Established; 2]
     }
 
-    /// Whether only one side of it is seen, though the other must have spoken.
+    /// Whether only one side was captured, though the other must have sent packets.
     pub fn is_one_way(&self) -> bool {
         self.one_way || self.ends == [End::Silent, End::Established]
     }
 
-    /// Whether the other end refused it.
+    /// Whether the responder refused the connection.
     pub fn is_refused(&self) -> bool {
         self.ends == [End::Syn, End::Reset]
     }
 
-    /// Whether the opener reset it.
+    /// Whether the opener reset the connection.
     pub fn is_aborted(&self) -> bool {
         self.ends[0] == End::Reset
     }
 
-    /// Whether it is over, so that a SYN is the next connection of these ends.
+    /// Whether the connection is over. A further SYN then opens a new connection.
     pub fn is_over(&self) -> bool {
         let [one, other] = self.ends;
         let done = |end| matches!(end, End::Closed | End::Reset);
         one == End::Reset || other == End::Reset || (done(one) && done(other))
     }
 
-    /// How it ages.
+    /// The rule by which the connection expires.
     pub fn ageing(&self) -> Ageing {
         match self.ends {
             [End::Syn, End::Silent] => Ageing::Attempt,
@@ -180,7 +181,7 @@ impl Life {
         }
     }
 
-    /// The outcome if nothing more comes, as an index of [`OUTCOMES`].
+    /// The outcome if no further packet comes, as an index of [`OUTCOMES`].
     pub fn outcome(&self) -> usize {
         use End::{Closed, Established, Partial, Reset, Silent, Syn};
         let name = match self.ends {
@@ -202,15 +203,16 @@ impl Life {
         OUTCOMES.iter().position(|outcome| *outcome == name).unwrap_or(OUTCOMES.len() - 1)
     }
 
-    /// The same, a round of the hand later; `None` if it is over then. Attempts alone have an age.
+    /// This state one timer round later; `None` if the attempt is then over. Only attempts have an
+    /// age.
     fn older(self) -> Option<Life> {
         (self.age + 1 < AGES).then_some(Life { age: self.age + 1, ..self })
     }
 
-    /// The first packet of a flow.
+    /// The state after the first packet of a flow.
     fn first(signal: Signal, high: bool, server: bool) -> Life {
         use End::{Closed, Established, Partial, Reset, Silent, Syn};
-        // Who answers was asked; who speaks from a server's port most likely answers.
+        // The sender of a SYN-ACK is the responder. Otherwise guess: a sender on a server port is.
         let answers = match signal {
             Signal::Syn => false,
             Signal::SynAck => true,
@@ -242,7 +244,7 @@ impl Life {
             (Silent, Signal::Syn | Signal::SynAck) => Established,
             (Silent, Signal::Fin) => Closed,
             (Silent, Signal::Rst) => Reset,
-            // Some acknowledge a SYN before they answer it.
+            // Some responders acknowledge a SYN before they send the SYN-ACK.
             (Silent, Signal::Ack) if side == 1 && other == Syn => Silent,
             (Silent, _) if other == Established => Established,
             (Silent, _) => Partial,
@@ -261,7 +263,7 @@ impl Life {
             (Established | Partial, Signal::Fin) => Closed,
             (Established | Partial, Signal::Rst) => {
                 if side == 1 && other == Syn {
-                    // It had answered before: not refused but reset.
+                    // The responder had answered, so the connection is reset and not refused.
                     next.ends[0] = Established;
                 }
                 Reset
@@ -280,19 +282,19 @@ impl Life {
     }
 }
 
-/// The machine, and what its states mean.
+/// The machine, and the meaning of its states.
 #[derive(Debug, Clone)]
 pub struct Lives {
-    /// The machine of all connections.
+    /// The machine for all connections.
     pub machine: Machine,
-    /// What each state means.
+    /// The meaning of each state.
     pub lives: Vec<Life>,
-    /// Where the hand takes a state; `None` if it is over.
+    /// Each state one timer round later; `None` if it is no attempt or the attempt is then over.
     pub older: Vec<Option<State>>,
 }
 
 impl Lives {
-    /// All states that packets and the hand can lead to, from no state on.
+    /// Numbers all states that packets and the timer can reach from the absent state.
     pub fn new() -> Self {
         let mut numbers: HashMap<Life, State> = HashMap::new();
         let mut lives: Vec<Life> = Vec::new();
@@ -344,7 +346,7 @@ impl Lives {
         Lives { machine, lives, older }
     }
 
-    /// What a state means.
+    /// The meaning of a state.
     #[inline]
     pub fn of(&self, state: State) -> &Life {
         &self.lives[usize::from(state)]
@@ -362,7 +364,7 @@ mod tests {
     use super::*;
     use sidon::{Lookup, ops::Next};
 
-    /// The outcome of segments: `>` from the opener's side, `<` from the other.
+    /// The outcome of segments: `>` marks one from the opener's side, `<` one from the other.
     fn outcome(text: &str) -> &'static str {
         let lives = Lives::new();
         let mut now = Lookup::Absent;
@@ -429,7 +431,8 @@ mod tests {
     #[test]
     fn the_states_fit_into_seven_bits_and_attempts_end_by_age() {
         let lives = Lives::new();
-        // Values: the states, so many flows of a shared cell, and one that no cell has.
+        // Values of a cell: one per state, one per number of flows that share a cell, one never
+        // used.
         let values = lives.lives.len() + super::super::SHARED as usize + 1;
         assert!(values <= 128, "{values}");
         for (state, life) in lives.lives.iter().enumerate() {

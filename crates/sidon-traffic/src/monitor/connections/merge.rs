@@ -1,4 +1,4 @@
-//! Connections after the last packet: read back, aged further, merged.
+//! Connections after the last packet: restores them from a file, ages them and merges them.
 
 use super::{Connections, Counts, Held, Rules, Sampling, life::Lives};
 use crate::flow_map::Share;
@@ -7,7 +7,7 @@ use sidon::{
     state::{Fingerprint, State, fingerprint::Met},
 };
 
-/// How many connections a merge met twice, and how many it had no room for.
+/// Connections that a merge found in both parts, and connections that did not fit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Joined {
     pub(crate) in_both: u64,
@@ -15,8 +15,9 @@ pub(crate) struct Joined {
 }
 
 impl Connections {
-    /// The connections of a map as it was at that time; `None` if its states are not ours, or more are
-    /// half open than ever were. The hands begin their rounds anew.
+    /// The connections of a map saved at time `now`. Returns `None` if the shape is not that of
+    /// connections, or if there are more half-open connections than the recorded peak. The timers
+    /// start a new round.
     pub(crate) fn restored(
         map: Fingerprint,
         counts: Counts,
@@ -30,7 +31,7 @@ impl Connections {
             return Ok(None);
         }
         let mut restored = Connections::new(alike, seed, false)?;
-        // With nothing in it, so that the timers have the time and nothing to do.
+        // Sets the time of the timers while the map is empty, so that no connection expires.
         restored.pass(now);
         *restored.flows.map_mut() = map;
         let peak = counts.peak_half_open;
@@ -39,8 +40,10 @@ impl Connections {
         Ok((restored.rules.counts.peak_half_open == peak).then_some(restored))
     }
 
-    /// Takes in another's. `last` are the times of the last packets; the one that ended first is
-    /// aged. If they lie apart, what was half open in the one was at most for a while so in the other.
+    /// Merges the connections of another part. `last` are the times of the last packets of both
+    /// parts; the earlier one ages to the later. `apart` says that the parts do not overlap in
+    /// time. The later part's peak then adds to the connections left half open by the earlier part,
+    /// and not to its peak.
     pub(crate) fn merge(
         &mut self,
         mut other: Connections,
@@ -82,8 +85,7 @@ impl Connections {
         Ok(joined)
     }
 
-    /// Counts again the connections that are half open and that are open, and scales them by the
-    /// level of the counts.
+    /// Recounts half-open and open connections, scaled by the level of the counts.
     fn recount(&mut self) {
         let weight = self.rules.counts.sampling.weight;
         let (mut half_open, mut open) = (Held::default(), Held::default());
@@ -105,8 +107,8 @@ impl Connections {
 }
 
 impl Sampling {
-    /// Adds the sampling of another part. Cells of both parts are scaled by the higher level: every
-    /// connection of that class was followed in both.
+    /// Adds the sampling of another part. Counts of both parts are scaled by the higher level,
+    /// because both followed every connection of that class.
     fn join(&mut self, other: &Sampling) {
         self.level = self.level.max(other.level);
         self.weight = self.weight.max(other.weight);
@@ -125,14 +127,15 @@ impl Sampling {
 }
 
 impl Counts {
-    /// Counts what the map will no longer tell.
+    /// Counts the outcome of a connection that the merged map does not store, or stores in a shared
+    /// cell.
     fn settle(&mut self, lives: &Lives, answer: Lookup<State>) {
         if let Lookup::State(state) = answer {
             self.by_state[lives.of(state).outcome()] += 1;
         }
     }
 
-    /// Adds what has ended, and what was counted along the way.
+    /// Adds the outcomes of ended connections and the running counts.
     fn add(&mut self, other: &Counts) {
         for (own, other) in self.by_state.iter_mut().zip(other.by_state) {
             *own = own.saturating_add(other);

@@ -1,22 +1,23 @@
 //! The state of every TCP connection in four bytes: how many are half open, how they end.
 //!
-//! A connection is a flow in both directions. Its state is that of the machine in [`life`], kept in
-//! a [`FlowMap`] with 24 bits of remainder.
+//! A connection is a flow in both directions. A [`FlowMap`] with 24 bits of remainder stores its
+//! state, as the machine in [`life`] defines it.
 //! ```text
-//! packet -> flow digest, event -> map: now -> next   -> counts: half open, open, outcomes; verdicts
-//!                                 timers             -> outcomes of connections that ended or fell silent
+//! packet -> flow digest, event -> map: state -> next state -> counts and verdicts
+//! timers                       -> connections that ended or fell silent -> outcomes
 //! ```
-//! Three timers age the map by packet time. An attempt ends between four and five seconds after its
-//! first SYN; nothing evicts it earlier, so every handshake has four seconds to finish. A connection
-//! that ended or was never confirmed expires after five to ten seconds of silence, any other after
-//! five to ten minutes. Two connections that cannot be distinguished count as don't-knows.
+//! Three timers age the map by packet time. An attempt ends four to five seconds after its first
+//! SYN. Nothing evicts it earlier, so every handshake has four seconds to finish. A connection that
+//! ended or was never confirmed expires after five to ten seconds of silence, any other after five
+//! to ten minutes. Two connections that cannot be distinguished count as don't-knows.
 //!
-//! When new connections no longer fit, the map follows a share of them ([`Valve`](crate::flow_map::Valve)).
-//! Established connections stay. Counts are then estimates, and [`Counts::sampling`] has their
-//! variances.
+//! When new connections no longer fit, the map follows a share of them
+//! ([`Valve`](crate::flow_map::Valve)). Established connections stay. Counts are then estimates,
+//! and [`Counts::sampling`] has their variances.
 //!
-//! A packet of a connection that the map does not hold may match the cell of another one: one packet
-//! in 2^19 when the map is full. Without the keys nobody can see that.
+//! A packet of a connection that the map does not store may match the cell of another connection:
+//! one packet in 2^19 when the map is full. The map stores no keys, so it cannot detect such a
+//! match.
 
 pub mod life;
 mod merge;
@@ -40,26 +41,26 @@ use sidon::{
     },
 };
 
-/// Bits of a cell, and cells of a bucket: a line.
+/// Bits of a cell, and cells of a bucket: 64 bytes, one cache line.
 const WIDTH: u32 = 32;
 const CELLS: u32 = 16;
 const REMAINDER: u32 = 24;
-/// Flows that a shared cell counts.
+/// The most flows that a shared cell counts.
 const SHARED: u32 = 15;
 
 /// Nanoseconds of a second.
 const SECOND: u64 = 1_000_000_000;
 
-/// How long connections are kept, in nanoseconds of packet time.
+/// The timeouts of connections, in nanoseconds of packet time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patience {
-    /// An attempt without an answer, from its first packet on: this at the most, and four fifths of
-    /// it at the least.
+    /// Time from the first packet of an unanswered attempt to its end: this at most, four fifths of
+    /// it at least.
     pub attempt: u64,
-    /// What is over, or was answered and not confirmed, from its last packet on: this at the least,
-    /// and twice this at the most.
+    /// Silence after which a connection expires that is over, or was answered and not confirmed:
+    /// this at least, twice this at most.
     pub short: u64,
-    /// All else, in the same way.
+    /// Silence after which any other connection expires: this at least, twice this at most.
     pub long: u64,
 }
 
@@ -70,54 +71,54 @@ impl Default for Patience {
     }
 }
 
-/// Something that a packet did to a handshake.
+/// An event of a handshake, and the packet that caused it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Verdict {
-    /// Which packet.
+    /// The index of the packet in its batch.
     pub index: u16,
-    /// What it did.
+    /// The event.
     pub what: Deed,
     /// Whether the source of the packet opened the connection.
     pub by_opener: bool,
 }
 
-/// What a packet can do to a handshake.
+/// The events of a handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deed {
-    /// A connection is asked for.
+    /// A SYN opened a connection.
     Opened,
-    /// It came about, or its opener goes on as if it had.
+    /// The handshake completed, or its opener went on as if it had.
     Confirmed,
-    /// It was refused.
+    /// The responder refused the connection.
     Refused,
-    /// Its opener reset it before it came about.
+    /// The opener reset the connection before the handshake completed.
     Aborted,
 }
 
-/// What is counted.
+/// The counts of all connections.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Connections by outcome, in the order of [`OUTCOMES`]: those that ended, and those still there
-    /// by what they would be if nothing more came.
+    /// Connections by outcome, in the order of [`OUTCOMES`]. A connection that has not ended counts
+    /// with the outcome that it would have if no further packet came.
     pub by_state: [u64; OUTCOMES.len()],
-    /// Of those, the ones still there.
+    /// Connections that have not ended, by that outcome. `by_state` includes them.
     pub present: [u64; OUTCOMES.len()],
-    /// Connections whose handshake is not complete, now.
+    /// Connections now whose handshake is incomplete.
     pub half_open: u64,
-    /// The most of them there were at a time.
+    /// The largest number of half-open connections at a time.
     pub peak_half_open: u64,
-    /// Connections whose handshake was seen and nothing that ends them, now.
+    /// Connections now whose handshake was captured, and no FIN or RST.
     pub open: u64,
-    /// Connections that could not be told apart.
+    /// Connections that cannot be distinguished.
     pub dont_know: u64,
-    /// Connections that there was no room for.
+    /// Packets of connections that did not fit in the map.
     pub refused: u64,
-    /// Connections of which one side alone was seen, though the other must have spoken.
+    /// Connections of which only one side was captured, though the other must have sent packets.
     pub one_way: u64,
-    /// Connections that came about.
+    /// Connections whose handshake completed.
     pub came_about: u64,
-    /// After a merge: connections, or two of one fingerprint, that were in both parts. Each part's
-    /// is counted by its outcome there.
+    /// Fingerprints that a merge found in both parts: one connection, or two that cannot be
+    /// distinguished. The outcomes in both parts are counted.
     pub in_both: u64,
     /// How connections were sampled.
     pub sampling: Sampling,
@@ -135,7 +136,7 @@ pub struct Sampling {
     pub highest: u32,
     /// When sampling began, in nanoseconds.
     pub since: Option<u64>,
-    /// Packets of connections that were not followed and that could have begun one.
+    /// Packets that could have opened a connection and that sampling left out.
     pub unsampled: u64,
     /// The variance of [`Counts::by_state`], of connections that ended.
     pub by_state: [u64; OUTCOMES.len()],
@@ -151,12 +152,12 @@ impl Sampling {
         self.highest > 0
     }
 
-    /// The interval that holds the true number in 99 of 100 cases, given an estimate and its variance.
+    /// The 99% confidence interval of a count, from its estimate and variance.
     ///
-    /// With `k` the highest level, a flow that counts `2^k` times adds `2^k * (2^k - 1)` to the variance:
-    /// so many sampled flows are in the estimate. Their number is a Poisson variable at the most, whose
-    /// exact interval (Garwood) is computed by Wilson and Hilferty's cube root. The part of a count from
-    /// before sampling has no error.
+    /// With `k` the highest level, each sampled flow adds `2^k * (2^k - 1)` to the variance. The
+    /// variance therefore yields the number of sampled flows. That number varies no more than a
+    /// Poisson variable. Its exact interval (Garwood) is computed with Wilson and Hilferty's cube
+    /// root. The part of a count from before sampling has no error.
     pub fn interval(&self, estimate: u64, variance: u64) -> (u64, u64) {
         const Z: f64 = 2.576;
         if !self.is_sampled() {
@@ -175,7 +176,7 @@ impl Sampling {
         (whole(least).floor() as u64, whole(most).ceil() as u64)
     }
 
-    /// The variance of a number of connections that are there now, of which `scaled` is the estimate.
+    /// The variance of `scaled`, the estimate of a number of connections that have not ended.
     pub fn present_variance(&self, scaled: u64) -> u64 {
         scaled.saturating_mul((1 << self.weight) - 1)
     }
@@ -185,7 +186,7 @@ impl Sampling {
 #[derive(Debug, Clone, Copy, Default)]
 struct Held {
     by_class: [u64; CLASSES as usize + 1],
-    /// The level that counts are scaled by, and the connections of that class or a higher one.
+    /// The level that counts are scaled by, and the number of connections of that class or higher.
     level: u32,
     counted: u64,
 }
@@ -224,16 +225,16 @@ impl Held {
 pub struct Connections {
     flows: FlowMap,
     rules: Rules,
-    /// The digests, packet numbers and events of the packets of TCP in a batch.
+    /// The digests, packet numbers and events of the TCP packets of a batch.
     digests: Vec<Digest>,
     events: Vec<(u16, u16)>,
-    /// The states before each of those packets; `None` for a connection that was not taken.
+    /// The states before each of those packets; `None` for a connection that the map did not store.
     answers: Vec<Option<Lookup<State>>>,
     verdicts: Vec<Verdict>,
     twin: Option<Twin>,
 }
 
-/// What a packet and the timers do to a connection, and the counts.
+/// The rules for packets and timers, and the counts.
 #[derive(Debug)]
 struct Rules {
     lives: Lives,
@@ -243,7 +244,7 @@ struct Rules {
     patience: Patience,
 }
 
-/// The shape of the map in so many bytes.
+/// The shape of a map of `bytes` bytes.
 pub fn shape(bytes: u64) -> Result<Shape, Infeasible> {
     let bucket = u64::from(CELLS * WIDTH / 8);
     Ok(Shape {
@@ -264,7 +265,7 @@ pub fn shape(bytes: u64) -> Result<Shape, Infeasible> {
 }
 
 impl Connections {
-    /// No connection yet; with a twin if everything is to be compared with the truth.
+    /// A monitor without connections. With `audit`, a twin checks every answer.
     pub fn new(shape: Shape, seed: Seed, audit: bool) -> Result<Self, Infeasible> {
         let patience = Patience::default();
         let periods = [patience.attempt / u64::from(life::AGES), patience.short, patience.long];
@@ -285,8 +286,8 @@ impl Connections {
         })
     }
 
-    /// Takes in packets, no more than a batch holds, with the digests of their undirected flows
-    /// under the map's seed, and says what they did to handshakes.
+    /// Reads packets, at most one batch, with the digests of their undirected flows under the map's
+    /// seed. Returns the events of handshakes.
     pub fn take(&mut self, packets: &[Packet], flows: &[Digest]) -> &[Verdict] {
         self.digests.clear();
         self.events.clear();
@@ -318,12 +319,12 @@ impl Connections {
         &self.verdicts
     }
 
-    /// It is so late now: connections that are too old expire.
+    /// Advances the time to `now`: connections that are too old expire.
     pub fn pass(&mut self, now: u64) {
         self.flows.pass(now, &mut Ageless(&mut self.rules));
     }
 
-    /// For tests: from so many packets of TCP on, the map refuses every new connection.
+    /// For tests: after `packets` TCP packets the map refuses every new connection.
     #[doc(hidden)]
     pub fn refuse_after(&mut self, packets: u64) {
         self.flows.refuse_after(packets);
@@ -334,7 +335,7 @@ impl Connections {
         self.flows.valve().level()
     }
 
-    /// What is counted so far.
+    /// The counts so far.
     pub fn counts(&self) -> Counts {
         let mut counts = self.raw_counts();
         let weight = counts.sampling.weight;
@@ -348,7 +349,7 @@ impl Connections {
         counts
     }
 
-    /// What is counted, without the outcomes of connections that are still there.
+    /// The counts, without the outcomes of connections that have not ended.
     pub(crate) fn raw_counts(&self) -> Counts {
         let mut counts = self.rules.counts.clone();
         let valve = self.flows.valve();
@@ -365,19 +366,19 @@ impl Connections {
         counts
     }
 
-    /// The chance that a packet of a flow that is not in is taken for another's.
+    /// The probability that a packet of a connection that is not stored matches another's cell.
     pub fn stranger_rate(&self) -> f64 {
         self.map().stranger_rate()
     }
 
-    /// Connections whose handshake is not complete, now.
+    /// Connections now whose handshake is incomplete.
     pub fn half_open(&self) -> u64 {
         self.raw_counts().half_open
     }
 
-    /// The state of a connection now, of either direction's key. What is over is forgotten after
-    /// seconds. Only a flow that is not in may be answered another's, see
-    /// [`stranger_rate`](Self::stranger_rate).
+    /// The state of a connection now; the key may have either direction. A connection that is over
+    /// expires after seconds. A connection that is not stored may return the state of another one,
+    /// with the probability [`stranger_rate`](Self::stranger_rate).
     pub fn lookup(&self, flow: &FlowKey) -> Lookup<Life> {
         match self.map().lookup(&flow.undirected()) {
             Lookup::State(state) => Lookup::State(*self.rules.lives.of(state)),
@@ -386,7 +387,7 @@ impl Connections {
         }
     }
 
-    /// Connections that there was no room for.
+    /// Packets of connections that did not fit in the map.
     pub fn refused(&self) -> u64 {
         self.rules.counts.refused
     }
@@ -403,8 +404,8 @@ impl Connections {
 }
 
 impl Counts {
-    /// Whether the capture seems to have one side of its connections only: ten at the least, and
-    /// thrice as many as were seen to come about.
+    /// Whether the capture seems to have only one side of its connections: at least ten one-way
+    /// connections, and more than three times as many as completed handshakes.
     pub fn is_one_way(&self) -> bool {
         self.one_way >= 10 && self.one_way > 3 * self.came_about
     }
@@ -444,7 +445,7 @@ impl Rules {
         }
     }
 
-    /// Counts a change that the map holds. Returns its meaning for the handshake, and whether the
+    /// Counts a change that the map stored. Returns the event of the handshake, and whether the
     /// higher end opened the connection.
     #[inline]
     fn follow(
@@ -492,7 +493,7 @@ impl Rules {
         }
     }
 
-    /// The action of a timer on a connection.
+    /// The action of a timer on the cell of a connection.
     fn visit(&mut self, timer: usize, cell: Visited, share: Share) -> Fate {
         let ageing = [Ageing::Attempt, Ageing::Short, Ageing::Long][timer];
         let Lookup::State(state) = cell.answer else {
@@ -522,7 +523,7 @@ impl Rules {
     }
 }
 
-/// The packets of TCP of a batch.
+/// The TCP packets of a batch.
 struct Batch<'a> {
     rules: &'a mut Rules,
     packets: &'a [Packet],
@@ -572,7 +573,7 @@ impl Monitor for Batch<'_> {
     }
 }
 
-/// The rules between batches, when time passes and no packet comes.
+/// The rules between batches, when time passes without packets.
 struct Ageless<'a>(&'a mut Rules);
 
 impl Monitor for Ageless<'_> {

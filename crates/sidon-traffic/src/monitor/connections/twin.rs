@@ -1,9 +1,9 @@
-//! The same machine on a hash map of all connections, for comparison.
+//! An exact reference: the machine of connections on a hash map of all connections.
 //!
-//! The twin goes by the truth, packet by packet, and looks at what the map answered before it. It
-//! does not age: it lets a connection go when the map has, and calls that a violation if it was too
-//! soon. Two flows of one fingerprint are one to the map: what they are answered is counted apart,
-//! and is no violation, because nothing else was promised.
+//! The twin follows every packet and compares its state with the map's answer before that packet.
+//! The twin has no timers. It removes a connection when the map has, and counts a violation if that
+//! was too early. The map cannot distinguish two flows with the same fingerprint. Wrong answers
+//! about such flows are counted as `mistaken`, not as violations.
 
 use super::{
     Patience,
@@ -13,40 +13,40 @@ use crate::{FlowKey, flow_map::GRAIN};
 use sidon::{Lookup, ops::Next, state::State};
 use std::collections::{HashMap, hash_map::Entry};
 
-/// What is known of a connection.
+/// The true state of a connection.
 #[derive(Debug, Clone, Copy)]
 struct Truth {
-    /// `None` if it met itself the other way round, and the map cannot tell the two apart.
+    /// `None` after SYNs from both ends: the map then answers `DontKnow`.
     state: Option<State>,
-    /// When its attempt began.
+    /// The time of the attempt's first packet.
     opened: u64,
-    /// When its last packet came.
+    /// The time of the last packet.
     last: u64,
 }
 
-/// All connections, and how the map did.
+/// All connections, and the results of the comparison.
 #[derive(Debug, Default)]
 pub struct Twin {
     connections: HashMap<FlowKey, Truth>,
-    /// The first flow of each fingerprint, and whether there was another.
+    /// The first flow with each fingerprint, and whether another flow has it too.
     fingerprints: HashMap<u64, (FlowKey, bool)>,
     /// Answers that were compared.
     pub answers: u64,
-    /// Answers that were wrong though the flow has its fingerprint for itself: none.
+    /// Wrong answers about a flow whose fingerprint no other flow has. Expected to be 0.
     pub violations: u64,
     /// Answers `DontKnow`.
     pub dont_knows: u64,
     /// Answers that were wrong because another flow has the same fingerprint.
     pub mistaken: u64,
-    /// How many flows there were.
+    /// The number of flows.
     pub flows: u64,
     /// Flows that share their fingerprint with an earlier one.
     pub alike: u64,
 }
 
 impl Twin {
-    /// Compares the answer before a packet with the truth, and follows the packet. `None` is a
-    /// connection that there was no room for.
+    /// Compares the answer before a packet with the truth, then follows the packet. `None` is a
+    /// connection that the map did not store.
     #[allow(clippy::too_many_arguments)]
     pub(super) fn compare(
         &mut self,
@@ -75,7 +75,7 @@ impl Twin {
             }
         };
         let Some(answer) = answer else {
-            // The map does not know it, and so nobody is wrong about it.
+            // The map does not store the connection, so there is no answer to compare.
             self.connections.remove(flow);
             return;
         };
@@ -128,13 +128,13 @@ impl Twin {
     }
 }
 
-/// Equal but for the age, which the twin does not have.
+/// Whether two states are equal except for the age, which the twin does not keep.
 fn same(one: &Life, other: &Life) -> bool {
     one.ageless() == other.ageless()
 }
 
-/// Whether a hand may have cleared the connection by now. A cell that was moved to make room may
-/// have met the hand once more than others.
+/// Whether a timer may have cleared the connection by now. An insertion may move a cell ahead of
+/// the timer, which then visits the cell once more than others.
 fn may_be_gone(lives: &Lives, patience: &Patience, truth: &Truth, time: u64) -> bool {
     let ageing = truth.state.map_or(Ageing::Long, |state| lives.of(state).ageing());
     let (since, least) = match ageing {

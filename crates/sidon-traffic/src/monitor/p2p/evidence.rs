@@ -1,35 +1,36 @@
-//! What there is to show about a host, and how much it weighs.
+//! Evidence about a host, and the score that follows from it.
 //!
-//! A score is never a verdict. Each reason is worth `1 - 2^(-n/h)` for `n` peers, where `h` is how
-//! many make it even odds; reasons that do not follow from each other add up as chances do:
-//! `1 - (1 - a)(1 - b)(1 - c)`. From 50 of 100 on, a host is listed.
+//! A score is a hint, not a verdict. A reason with `n` peers is worth `1 - 2^(-n/h)`, so `h` peers
+//! are worth one half. Independent reasons combine like independent probabilities: `1 - (1 - a)(1 -
+//! b)(1 - c)`. A host with a score of at least 50 of 100 is listed.
 
 use super::table::Weigh;
 use serde_json::{Value, json};
 use std::{collections::HashSet, fmt, net::IpAddr};
 
-/// Peers that make even odds: spoken to over TCP and UDP; at ports of their own; where programs that
-/// are peers listen.
+/// Peers at which a reason is worth one half. `BOTH`: peers spoken to over TCP and UDP. `OWN`:
+/// peers that each use a different port. `KNOWN`: peers at default ports of P2P programs.
 const BOTH: f64 = 3.0;
 const OWN: f64 = 10.0;
 const KNOWN: f64 = 20.0;
-/// Sizes of packets that a game, or a program that looks for victims, gets by with.
+/// Distinct packet sizes up to which a port counts as that of a game or of malware that scans.
 const SIZES: u32 = 3;
 
-/// About how many different things were seen.
+/// A counter of distinct values, exact or approximate.
 pub trait Distinct: Default + Clone + fmt::Debug {
-    /// Something with this hash was seen.
+    /// Adds the value with this hash.
     fn see(&mut self, hash: u32);
 
-    /// How many at the least.
+    /// A lower bound on the number of distinct values.
     fn least(&self) -> u64;
 
-    /// About how many.
+    /// An estimate of the number of distinct values.
     fn about(&self) -> u64;
 }
 
-/// 256 bits, each for what hashes there: `256 ln(256 / empty)` things, to one in ten or so up to five
-/// hundred. Whang et al., "A linear-time probabilistic counting algorithm", 1990.
+/// A linear counter of 256 bits: each value sets the bit that its hash selects. The estimate is
+/// `256 ln(256 / empty)`, with an error of about one in ten up to 500 values. Whang et al., "A
+/// linear-time probabilistic counting algorithm", 1990.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Few([u64; 4]);
 
@@ -50,7 +51,7 @@ impl Distinct for Few {
     }
 }
 
-/// All of them, in memory that grows.
+/// A set of all hashes, in memory that grows.
 #[derive(Debug, Clone, Default)]
 pub struct All(HashSet<u32>);
 
@@ -68,27 +69,27 @@ impl Distinct for All {
     }
 }
 
-/// What is held of a host.
+/// The evidence about a host.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Host<D> {
-    /// Peers spoken to over TCP and UDP.
+    /// Peers spoken to over both TCP and UDP.
     pub(super) both: D,
-    /// Peers that it spoke to first and that answered, and the ports they answered from.
+    /// Peers that answered after this host spoke first, and the ports they answered from.
     pub(super) opened: D,
     pub(super) ports: D,
-    /// Peers that it spoke to where programs that are peers listen.
+    /// Peers at default ports of P2P programs.
     pub(super) known: D,
 }
 
-/// What is held of a port of a host.
+/// The evidence about a port of a host.
 #[derive(Debug, Clone, Default)]
 pub(super) struct End<D> {
-    /// Peers, and their ports.
+    /// Peers of the port, and their ports.
     pub(super) peers: D,
     pub(super) ports: D,
-    /// How many of them it spoke to first, up to a ceiling.
+    /// Peers that the port spoke to first, up to a ceiling.
     pub(super) first: u16,
-    /// Lengths of payloads, each a bit.
+    /// Payload lengths, each hashed to one bit.
     pub(super) sizes: u64,
 }
 
@@ -104,15 +105,15 @@ impl<D: Distinct> Weigh for End<D> {
     }
 }
 
-/// Why a host may be a peer among peers.
+/// A reason to call a host P2P-like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// It speaks to so many hosts over TCP and over UDP.
+    /// The host speaks to `peers` hosts over both TCP and UDP.
     BothProtocols {
-        /// How many.
+        /// Number of hosts, estimated.
         peers: u64,
     },
-    /// One of its ports has about as many peers as these have ports.
+    /// One port of the host has about as many peers as these peers have ports.
     PortsOfTheirOwn {
         /// The port.
         port: u16,
@@ -121,16 +122,16 @@ pub enum Reason {
         /// Their ports.
         ports: u64,
     },
-    /// Hosts that it spoke to, and that answered, do so from about as many ports.
+    /// Hosts that answered this host did so from about as many ports as there are hosts.
     Scattered {
         /// The hosts.
         peers: u64,
         /// Their ports.
         ports: u64,
     },
-    /// It speaks to so many hosts where programs that are peers listen.
+    /// The host speaks to `peers` hosts at default ports of P2P programs.
     KnownPorts {
-        /// How many.
+        /// Number of hosts, estimated.
         peers: u64,
     },
 }
@@ -164,7 +165,7 @@ impl Reason {
         json
     }
 
-    /// Its worth, from 0 to 1.
+    /// The worth of the reason, from 0 to 1.
     fn worth(&self) -> f64 {
         let (peers, even) = match *self {
             Reason::BothProtocols { peers } => (peers, BOTH),
@@ -190,14 +191,14 @@ impl fmt::Display for Reason {
     }
 }
 
-/// A host, a score of 100, and the reasons for it, the weightiest first.
+/// A P2P-like host, its score of at most 100, and the reasons, the strongest first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Suspect {
     /// The host.
     pub host: IpAddr,
     /// Its score.
     pub score: u8,
-    /// Why.
+    /// The reasons for the score.
     pub reasons: Vec<Reason>,
 }
 
@@ -209,7 +210,7 @@ impl Suspect {
     }
 }
 
-/// What speaks for a host alone.
+/// The reasons that the evidence about a whole host gives.
 pub(super) fn of_host<D: Distinct>(host: &Host<D>) -> Vec<Reason> {
     let mut reasons = Vec::new();
     let both = host.both.about();
@@ -227,8 +228,9 @@ pub(super) fn of_host<D: Distinct>(host: &Host<D>) -> Vec<Reason> {
     reasons
 }
 
-/// What speaks for one of its ports: nothing if others alone begin, as with servers, and nothing if
-/// all packets are of a few sizes, as of games and of programs that look for victims.
+/// The reason that the evidence about one port gives. `None` if the port spoke first to fewer than
+/// a quarter of its peers, like a server. Also `None` if at most `SIZES` packet sizes occur, as in
+/// games and in malware that scans.
 pub(super) fn of_end<D: Distinct>(port: u16, end: &End<D>) -> Option<Reason> {
     let (peers, ports) = (end.peers.about(), end.ports.about());
     let begins = u64::from(end.first) * 4 >= peers;
@@ -236,13 +238,13 @@ pub(super) fn of_end<D: Distinct>(port: u16, end: &End<D>) -> Option<Reason> {
         .then_some(Reason::PortsOfTheirOwn { port, peers, ports })
 }
 
-/// Whether each has about one: neither is above three halves of the other.
+/// Whether each peer has about one port: neither number exceeds 3/2 of the other.
 fn are_close(peers: u64, ports: u64) -> bool {
     peers > 2 && 3 * peers >= 2 * ports && 3 * ports >= 2 * peers
 }
 
-/// The score of reasons, and those of them that count, the weightiest first. Peers at ports of their
-/// own are one thing, whether one port shows it or many.
+/// The score of `reasons`, and the reasons that count, the strongest first. `PortsOfTheirOwn` and
+/// `Scattered` both show that peers use different ports, so only the strongest of them counts.
 pub(super) fn judge(mut reasons: Vec<Reason>) -> (u8, Vec<Reason>) {
     reasons.sort_by(|one, other| {
         other.worth().total_cmp(&one.worth()).then(one.name().cmp(other.name()))
@@ -275,7 +277,7 @@ mod tests {
                     few.see((number.digest(Seed(2)).0 >> 32) as u32);
                 }
             }
-            // The standard error of linear counting, six times, and half a bit of rounding.
+            // Six standard errors of linear counting, and 0.5 for rounding.
             let load = all as f64 / 256.0;
             let error = (256.0 * (load.exp() - load - 1.0)).sqrt();
             let off = (few.about() as f64 - all as f64).abs();

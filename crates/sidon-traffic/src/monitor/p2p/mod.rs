@@ -1,23 +1,26 @@
-//! Hosts that behave like peers among peers: a score with its reasons, and no look at payload.
+//! Scores hosts that behave like P2P programs, and gives the reasons. Payload is not read.
 //!
-//! Karagiannis et al., "Transport layer identification of P2P traffic", IMC 2004. Peers speak to
-//! each other over TCP and UDP; and a peer has as many partners as these have ports, because each
-//! comes with a port of its own, where the clients of a server come with several.
+//! Karagiannis et al., "Transport layer identification of P2P traffic", IMC 2004. P2P hosts speak
+//! to each other over both TCP and UDP. A P2P host also sees about one distinct remote port per
+//! partner, while the clients of a server open several ports each.
 //! ```text
-//! packet -> ports that say nothing? -> pair of hosts: now -> next      | nothing new: done
-//!           one test of two bits       ACSM, three bytes a pair        v
-//!                                      host: peers by TCP and UDP, peers that answered, their ports
-//!                                      host and port: peers, their ports
+//! packet -> known service port? -> pair of hosts: now -> next      | no change: done
+//!           one test of two bits      ACSM, three bytes per pair      v
+//!                                     host: peers by TCP and UDP, peers that answered, ports
+//!                                     host and port: peers, their ports
 //! ```
-//! The state of a pair ([`pairs`]) is all that most packets ask for, one lookup; what is held of
-//! hosts changes with the state, and counts what is different in a few bits ([`evidence`]), so that
-//! what comes twice counts once. Left out, as the paper's false positives, are conversations with a
-//! port of a service ([`ports`]: mail, DNS, games), refused and unanswered ones where only answers
-//! count (scans), ports whose packets are of a few sizes (games, programs that look for victims), and
-//! ports at which others alone begin (servers).
+//! The state of a pair ([`pairs`]) takes one lookup, and that is all the work for most packets. The
+//! evidence about a host changes only with the state of a pair, or at a SYN. It counts distinct
+//! peers and ports in a few bits ([`evidence`]), so that a repeated one counts once.
 //!
-//! All of it belongs to the thread that feeds the engine: answers do not depend on how many others
-//! there are.
+//! The paper's false positives are left out:
+//! - conversations with a service port ([`ports`]: mail, DNS, games)
+//! - resets, and unanswered packets where only answers count (scans)
+//! - ports whose packets have only a few sizes (games, malware that scans)
+//! - ports at which only the other end opens conversations (servers)
+//!
+//! The thread that feeds the engine owns this monitor, so its answers do not depend on the number
+//! of worker threads.
 
 pub mod evidence;
 pub mod pairs;
@@ -35,22 +38,23 @@ use sidon::{Infeasible, Key, Seed};
 use std::{collections::HashMap, net::IpAddr};
 use table::{Subject, Table};
 
-/// From this score on, a host is listed.
+/// The lowest score at which a host is listed.
 pub const LISTED: u8 = 50;
 
 /// The integers that fix the memory.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
-    /// Where the states of pairs are.
+    /// The map that stores the states of pairs.
     pub pairs: Keeping,
-    /// Hosts of which something is held.
+    /// Hosts in the table of hosts.
     pub hosts: u64,
-    /// Ports of hosts of which something is held.
+    /// Entries in the table of ports of hosts.
     pub ends: u64,
 }
 
 impl Shape {
-    /// The division of so many bytes: a half for pairs, and a quarter each for hosts and their ports.
+    /// Divides `bytes` bytes: half for pairs, a quarter for hosts, and a quarter for ports of
+    /// hosts.
     pub fn within(bytes: u64) -> Self {
         let bytes = bytes.saturating_sub(partners::BYTES);
         let whole = |bytes: u64, each: u64| (bytes / each / 8).max(1) * 8;
@@ -61,7 +65,7 @@ impl Shape {
         }
     }
 
-    /// The bytes of it.
+    /// The size of all tables in bytes.
     pub fn bytes(&self) -> u64 {
         let hosts = self.hosts.saturating_mul(Table::<evidence::Host<Few>>::BYTES);
         let ends = self.ends.saturating_mul(Table::<evidence::End<Few>>::BYTES);
@@ -70,7 +74,7 @@ impl Shape {
     }
 }
 
-/// The monitor, counting what is different in the way of `D`.
+/// The monitor. `D` counts distinct peers and ports.
 #[derive(Debug)]
 pub struct P2p<D = Few> {
     seed: Seed,
@@ -84,7 +88,7 @@ pub struct P2p<D = Few> {
 }
 
 impl P2p<Few> {
-    /// No packet yet, in memory that does not grow.
+    /// An empty monitor, in memory that does not grow.
     pub fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
         let (hosts, ends) = (Table::fixed(shape.hosts, seed)?, Table::fixed(shape.ends, seed)?);
         P2p::of(Pairs::new(shape.pairs, seed)?, hosts, ends, seed)
@@ -92,7 +96,7 @@ impl P2p<Few> {
 }
 
 impl P2p<All> {
-    /// No packet yet; hosts and their ports in memory that grows, and pairs in any way.
+    /// An empty monitor. Its tables of hosts and ports grow; `pairs` chooses the map of pairs.
     pub fn exact(pairs: Keeping, seed: Seed) -> Result<Self, Infeasible> {
         P2p::of(Pairs::new(pairs, seed)?, Table::exact(), Table::exact(), seed)
     }
@@ -117,7 +121,7 @@ impl<D: Distinct> P2p<D> {
         })
     }
 
-    /// Takes in packets, no more than a batch holds.
+    /// Adds packets, at most one batch.
     pub fn take(&mut self, packets: &[Packet]) {
         let Some(last) = packets.last() else { return };
         self.keys.clear();
@@ -145,12 +149,12 @@ impl<D: Distinct> P2p<D> {
         self.pass(last.time_ns);
     }
 
-    /// It is so late now: pairs that have been silent for too long expire.
+    /// Advances the clock to `now`: pairs that have been silent for too long expire.
     pub fn pass(&mut self, now: u64) {
         self.pairs.pass(now);
     }
 
-    /// Holds what is new of the hosts: what changed the states of pairs, and every SYN.
+    /// Updates the evidence about hosts: from changes of pair states, and from every SYN.
     fn learn(&mut self, packets: &[Packet]) {
         let mut steps = std::mem::take(&mut self.steps);
         for &(index, step) in &steps {
@@ -179,7 +183,7 @@ impl<D: Distinct> P2p<D> {
         let udp = flow.protocol() == protocol::UDP;
         let more = step.protocols[0] != step.protocols[1];
         if more && udp {
-            // Over TCP the one who begins has a port for each connection.
+            // Only UDP is used here: a TCP client takes a new port for each connection.
             self.end(source, flow.source_port(), packet, by_destination, true);
             self.end(destination, flow.destination_port(), packet, by_source, false);
         }
@@ -191,7 +195,7 @@ impl<D: Distinct> P2p<D> {
             self.host(source).known.see(by_destination.0);
         }
         if step.ways[0] != 0 && step.ways[0] != 3 && step.ways[1] == 3 {
-            // The other had begun.
+            // The destination spoke first, and this packet is the first answer.
             let host = self.host(destination);
             host.opened.see(by_source.0);
             host.ports.see(by_source.1);
@@ -205,17 +209,17 @@ impl<D: Distinct> P2p<D> {
         self.hosts.enter(&subject(address, 0))
     }
 
-    /// A packet between a port of a host and a peer, given by its hashes.
+    /// Adds a packet between a port of `host` and a peer, given by the peer's hashes.
     fn end(&mut self, host: IpAddr, port: u16, packet: &Packet, peer: (u32, u32), first: bool) {
         let end = self.ends.enter(&subject(host, port));
         end.peers.see(peer.0);
         end.ports.see(peer.1);
         end.first = end.first.saturating_add(u16::from(first));
-        // Odd and large: lengths that are near to each other are far apart.
+        // A large odd factor maps similar lengths to different bits.
         end.sizes |= 1 << (packet.payload_len.wrapping_mul(0x9e37_79b1) >> 26);
     }
 
-    /// The hashes of source and destination, each of the address and of the port.
+    /// The hashes of source and destination: for each, of its address and of its port.
     fn hashes(&self, flow: &FlowKey) -> [(u32, u32); 2] {
         let upper = |digest: sidon::Digest| (digest.0 >> 32) as u32;
         let both =
@@ -226,7 +230,7 @@ impl<D: Distinct> P2p<D> {
         })
     }
 
-    /// Hosts of at least this score, the highest first.
+    /// Hosts with a score of at least `least`, the highest score first.
     pub fn suspects(&self, least: u8) -> Vec<Suspect> {
         let mut reasons: HashMap<IpAddr, Vec<Reason>> = HashMap::new();
         for (subject, host) in self.hosts.entries() {
@@ -247,38 +251,38 @@ impl<D: Distinct> P2p<D> {
         all
     }
 
-    /// Pairs of hosts that there are now, if that is known.
+    /// Pairs of hosts stored now; 0 for a map that does not count them.
     pub fn pairs(&self) -> u64 {
         self.pairs.count()
     }
 
-    /// Pairs that there was no room for, a packet each.
+    /// Packets whose new pair was refused.
     pub fn refused(&self) -> u64 {
         self.pairs.refused
     }
 
-    /// Silent pairs that were evicted to leave room for others.
+    /// Silent pairs that were evicted while the map was crowded.
     pub fn evicted(&self) -> u64 {
         self.pairs.evicted
     }
 
-    /// Packets of pairs that could not be told apart.
+    /// Packets of pairs whose state the map did not know.
     pub fn dont_know(&self) -> u64 {
         self.pairs.dont_know
     }
 
-    /// Hosts, and ports of hosts, of more than one peer that made room for others.
+    /// Entries of hosts or ports with more than one peer that were replaced by others.
     pub fn displaced(&self) -> u64 {
         self.hosts.displaced + self.ends.displaced
     }
 
-    /// The chance that a new pair is taken for another.
+    /// The probability that a new pair is mistaken for a stored one.
     pub fn stranger_rate(&self) -> f64 {
         self.pairs.stranger_rate()
     }
 }
 
-/// Whether it is TCP or UDP between two hosts, at ports that do not say what it is.
+/// Whether a flow is TCP or UDP between two hosts, and neither port belongs to a known service.
 #[inline]
 fn says_nothing(flow: &FlowKey) -> bool {
     let known = matches!(flow.protocol(), protocol::TCP | protocol::UDP);
@@ -290,8 +294,8 @@ fn says_nothing(flow: &FlowKey) -> bool {
         && is_host(flow.source())
 }
 
-/// Whether it is the address of one host. Networks are not known here: who ends in 255 is taken for
-/// all of one.
+/// Whether `address` can belong to a single host. Subnet masks are unknown, so any IPv4 address
+/// that ends in 255 counts as a broadcast address.
 #[inline]
 fn is_host(address: IpAddr) -> bool {
     match address {
@@ -340,7 +344,7 @@ mod tests {
             sums[0] += addresses.about();
             sums[1] += ports.about();
         }
-        // The standard error of linear counting, over so many times, and its bias.
+        // The standard error of linear counting over `TIMES` runs, and its bias.
         let load = ALL as f64 / 256.0;
         let left = load.exp() - load - 1.0;
         let error = (256.0 * left / TIMES as f64).sqrt();

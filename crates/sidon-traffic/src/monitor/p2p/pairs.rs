@@ -1,14 +1,14 @@
-//! What two hosts have spoken so far: over TCP, over UDP, one of them or both.
+//! The state of each pair of hosts: TCP, UDP or both, and which ends have sent packets.
 //!
 //! ```text
 //!             lower end sends     higher end sends     either, then the other
 //!   TCP          tcp >               tcp <               tcp
 //!   UDP          udp >               udp <               udp
-//!   both         both >              both <              both       <- the last state: nothing is left to learn
+//!   both         both >              both <              both       <- the last state
 //! ```
-//! Nine states, four events: a [`Machine`] whose present states are in one of the maps of
-//! [`sidon::state`], or in a hash map to compare with. The maps of the paper that the machine is for
-//! are Bonomi et al., SIGCOMM 2006, which names the tracking of peer-to-peer flows as their use.
+//! There are nine states and four events. A [`Machine`] defines the transitions, and one of the
+//! maps of [`sidon::state`] stores the present states; a hash map serves as the exact reference.
+//! Bonomi et al., SIGCOMM 2006, describe these maps and name tracking of P2P flows as a use.
 
 use super::partners::Partners;
 use crate::batch::PACKETS;
@@ -30,33 +30,33 @@ use std::collections::HashMap;
 
 /// States of a pair.
 pub const STATES: u32 = 9;
-/// Bits of a cell unless told otherwise, and cells of a bucket: a line.
+/// Default bits per cell, and cells per bucket: 21 cells of 24 bits fill a cache line of 64 bytes.
 const WIDTH: u32 = 24;
 const CELLS: u32 = 21;
-/// Pairs that a shared cell counts.
+/// Largest number of pairs that a shared cell counts.
 const SHARED: u32 = 5;
 
 const SECOND: u64 = 1_000_000_000;
-/// How long a pair of which one end has spoken is kept in silence at the least, and any other.
+/// Minimum silence before a pair expires: `SHORT` if only one end has spoken, else `LONG`.
 const SHORT: u64 = 150 * SECOND;
 const LONG: u64 = 300 * SECOND;
-/// The same for any pair while the map is [`CROWDED`]: pairs of a flood with forged sources leave room
-/// for others. A pair has at least this long to answer. A pair that speaks again after its eviction is
-/// new to the map, but not to the counts of different peers.
+/// Minimum silence before any pair is evicted while the map is [`CROWDED`], as in a flood with
+/// forged sources. A pair has at least this long to answer. A pair that returns after its eviction
+/// is new to the map, but the counts of distinct peers do not count it again.
 const PRESSED: u64 = SECOND;
 /// The share of cells in use above which silent pairs are evicted.
 const CROWDED: f64 = 0.6;
 
-/// What a pair was, and what it has become.
+/// A change of a pair's state: each field holds the values before and after.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Step {
-    /// The protocols that were spoken: 1 for TCP, 2 for UDP, 3 for both, 0 if none was.
+    /// Protocols seen: 1 for TCP, 2 for UDP, 3 for both, 0 for none.
     pub(super) protocols: [u8; 2],
-    /// Who had spoken: 1 for the lower end, 2 for the higher, 3 for both.
+    /// Ends that have sent: 1 for the lower end, 2 for the higher, 3 for both, 0 for none.
     pub(super) ways: [u8; 2],
 }
 
-/// Protocols and ways of a state.
+/// The protocols and the directions of a state.
 fn parts(state: State) -> (u8, u8) {
     (state as u8 / 3 + 1, state as u8 % 3 + 1)
 }
@@ -65,13 +65,13 @@ fn state(protocols: u8, ways: u8) -> State {
     State::from((protocols - 1) * 3 + ways - 1)
 }
 
-/// The event of a packet, by protocol and by whether the lower end sends it.
+/// The event of a packet: its protocol, and whether the lower end sent it.
 #[inline]
 pub(super) fn event(udp: bool, lower: bool) -> u16 {
     u16::from(udp) * 2 + u16::from(!lower)
 }
 
-/// The machine of pairs.
+/// The state machine of pairs.
 fn machine() -> Machine {
     let names: Vec<String> = (0..STATES as State)
         .map(|number| {
@@ -99,35 +99,35 @@ fn machine() -> Machine {
     Machine::new(&names, &[], &events).expect("nine states, and one rule for each and each event")
 }
 
-/// Where the states are kept.
+/// The map that stores the states of pairs.
 #[derive(Debug, Clone, Copy)]
 pub enum Keeping {
-    /// In a hash map that grows: the truth.
+    /// A hash map that grows: the exact reference.
     Exact,
-    /// As pairs of a key and its state in a counting Bloom filter.
+    /// A counting Bloom filter of (pair, state) entries.
     Direct(direct::Shape),
-    /// In the cells of a Bloom filter.
+    /// The cells of a stateful Bloom filter.
     Stateful(stateful::Shape),
-    /// In cells with fingerprints. This one ages.
+    /// Cells with fingerprints. Only in this map do pairs expire.
     Fingerprint(fingerprint::Shape),
 }
 
 impl Keeping {
-    /// The usual one, in so many bytes: three bytes a pair.
+    /// The usual map in `bytes` bytes: fingerprints with cells of three bytes.
     pub fn within(bytes: u64) -> Self {
         let bucket = u64::from(CELLS * WIDTH).div_ceil(64) * 8;
         Keeping::fingerprint((bytes / (2 * bucket)).max(1), CELLS, WIDTH)
     }
 
-    /// Fingerprints for so many pairs in so many bits each, 8 or more: cells are three quarters of
-    /// that, if they can be.
+    /// Fingerprints for `pairs` pairs in `bits` bits per pair, at least 8. A cell has three
+    /// quarters of `bits`, but at least 8 bits.
     pub fn fingerprints(pairs: u64, bits: u32) -> Self {
         let width = (bits * 3 / 4).max(8);
         let cells = pairs.saturating_mul(bits.into()) / u64::from(width);
         Keeping::fingerprint((cells / 32).max(1), 16, width)
     }
 
-    /// A filter of states for so many pairs in so many bits each.
+    /// A stateful Bloom filter for `pairs` pairs in `bits` bits per pair.
     pub fn stateful(pairs: u64, bits: u32) -> Self {
         let mut shape = stateful::Shape {
             cells: 1,
@@ -140,7 +140,7 @@ impl Keeping {
         Keeping::Stateful(shape)
     }
 
-    /// A filter of pairs and their states for so many pairs in so many bits each.
+    /// A counting Bloom filter of (pair, state) entries for `pairs` pairs in `bits` bits per pair.
     pub fn direct(pairs: u64, bits: u32) -> Self {
         let (hashes_one, counter, timed) = (1, 4, false);
         let mut shape =
@@ -161,7 +161,7 @@ impl Keeping {
         })
     }
 
-    /// The bytes it takes, none for the one that grows.
+    /// The size in bytes; 0 for the hash map, which grows.
     pub fn bytes(&self) -> u64 {
         match self {
             Keeping::Exact => 0,
@@ -181,8 +181,8 @@ const SHAPE: fingerprint::Shape = fingerprint::Shape {
     states: STATES,
     shared: SHARED,
     placing: Placing::Permuted,
-    // A flood at a port that says nothing fills the map, and a search for room at each packet of it
-    // would cost more than all else.
+    // A flood at a port without a known service fills the map. A search for free cells at each of
+    // its packets would cost more than all other work.
     moves: Moves::Never,
     reinsert: false,
     stash: 0,
@@ -190,7 +190,7 @@ const SHAPE: fingerprint::Shape = fingerprint::Shape {
     grows: false,
 };
 
-/// The best number of cells a key, as for a Bloom filter.
+/// The optimal number of cells per key, as for a Bloom filter.
 fn hashes(cells: u64, keys: u64) -> u32 {
     ((cells as f64 / keys.max(1) as f64 * std::f64::consts::LN_2).round() as u32).clamp(1, 32)
 }
@@ -202,11 +202,11 @@ pub(super) struct Pairs {
     machine: Machine,
     map: Map,
     digests: Vec<Digest>,
-    /// Packets of new pairs that there was no room for.
+    /// Packets whose new pair was refused.
     pub(super) refused: u64,
     /// Packets of pairs whose state the map did not know.
     pub(super) dont_know: u64,
-    /// Silent pairs that were evicted to leave room for others.
+    /// Silent pairs that were evicted while the map was crowded.
     pub(super) evicted: u64,
 }
 
@@ -233,8 +233,8 @@ impl Pairs {
         Ok(Pairs { seed, machine: machine(), map, digests, refused: 0, dont_know: 0, evicted: 0 })
     }
 
-    /// Follows events of pairs at these times, in order, and reports each that changed its pair. An
-    /// event that the map refused changes nothing and is counted.
+    /// Applies `events` to the pairs `keys` in order, and calls `changed` for each event that
+    /// changed its pair. A refused event changes nothing and is counted in `refused`.
     pub(super) fn follow(
         &mut self,
         keys: &[FlowKey],
@@ -278,7 +278,7 @@ impl Pairs {
         }
     }
 
-    /// It is so late now: pairs that have been silent for too long expire, where the map ages.
+    /// Advances the clock to `now`: silent pairs expire, if the map supports expiry.
     pub(super) fn pass(&mut self, now: u64) {
         let crowded = self.is_crowded();
         let Pairs { machine, map, refused, dont_know, evicted, .. } = self;
@@ -303,7 +303,7 @@ impl Pairs {
         matches!(&self.map, Map::Fingerprint(map, _) if map.map().load() > CROWDED)
     }
 
-    /// Pairs that there are.
+    /// Pairs stored now; 0 for a map that does not count them.
     pub(super) fn count(&self) -> u64 {
         match &self.map {
             Map::Exact(map) => map.len() as u64,
@@ -312,7 +312,7 @@ impl Pairs {
         }
     }
 
-    /// The chance that a new pair is taken for another.
+    /// The probability that a new pair is mistaken for a stored one.
     pub(super) fn stranger_rate(&self) -> f64 {
         match &self.map {
             Map::Fingerprint(map, _) => map.map().stranger_rate(),
@@ -342,7 +342,7 @@ struct Batch<'a, C> {
     keys: &'a [FlowKey],
     events: &'a [u16],
     changed: C,
-    /// The bound on new pairs of a host, if there is one.
+    /// The limit on new pairs of a host, while the map is crowded.
     partners: Option<&'a mut Partners>,
     crowded: bool,
     refused: &'a mut u64,
@@ -351,7 +351,7 @@ struct Batch<'a, C> {
 }
 
 impl<C: FnMut(usize, Step)> Batch<'_, C> {
-    /// Reports what an event did to its pair.
+    /// Reports the change that an event made to its pair.
     fn changed(&mut self, index: usize, before: Lookup<State>, next: Next<State>, taken: bool) {
         if !taken {
             *self.refused += 1;
@@ -395,7 +395,7 @@ impl<C: FnMut(usize, Step)> Monitor for Batch<'_, C> {
     }
 
     fn visit(&mut self, timer: usize, cell: Visited, _: Share) -> Fate {
-        // A pair of which one end alone has spoken expires after the shorter silence.
+        // A pair in which only one end has spoken expires after the shorter silence.
         let short = match cell.answer {
             Lookup::State(state) => parts(state).1 != 3,
             _ => false,

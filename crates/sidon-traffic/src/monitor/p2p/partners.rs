@@ -1,14 +1,15 @@
-//! A bound on the pairs of one host: new pairs of a host that has enough of them are left out.
+//! Limits the new pairs of one host, so that one host cannot fill the map.
 //!
-//! The evidence about a host counts up to some hundred different partners. The victim of a flood has
-//! a new partner in every packet, and its pairs would take the room of all others. So while the map
-//! is crowded, a host may begin [`MOST`] pairs a minute. Counts of hosts are the smaller of two counters, each shared with
-//! one host in 512 ([`count::Min`](sidon::count::Min) in its simplest form).
+//! The evidence about a host counts up to some hundred distinct partners. The victim of a flood has
+//! a new partner in every packet, and its pairs would fill the map. While the map is crowded, a
+//! host may therefore add only [`MOST`] pairs per minute. The count of a host is the smaller of two
+//! counters, each shared with one host in 512 ([`count::Min`](sidon::count::Min) in its simplest
+//! form).
 
 use crate::FlowKey;
 use sidon::{Key, Seed};
 
-/// New pairs of a host in a minute.
+/// Most new pairs of a host per minute.
 const MOST: u16 = 512;
 const MINUTE: u64 = 60_000_000_000;
 const COUNTERS: usize = 512;
@@ -27,7 +28,7 @@ impl Partners {
         Partners { seed, rows: Box::new([[0; COUNTERS]; 2]), minute: 0 }
     }
 
-    /// Begins a minute if it is time.
+    /// Sets all counters to zero if `now` is in a later minute.
     pub(super) fn at(&mut self, now: u64) {
         if now / MINUTE > self.minute {
             self.minute = now / MINUTE;
@@ -35,7 +36,8 @@ impl Partners {
         }
     }
 
-    /// Counts a new pair for both of its hosts; `false`, with nothing counted, if one has enough.
+    /// Counts a new pair for both of its hosts. Returns `false` and counts nothing if a host has
+    /// reached its limit.
     pub(super) fn admits(&mut self, pair: &FlowKey) -> bool {
         let ends = pair.ends().map(|host| {
             let digest = host.digest(self.seed).0 as usize;

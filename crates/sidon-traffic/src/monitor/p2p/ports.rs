@@ -1,12 +1,12 @@
-//! Ports that say what a conversation is, whoever holds it.
+//! Ports that identify the application, whichever hosts use them.
 //!
-//! The heuristics look at conversations whose ports say nothing. Left out are the ports below 1024
-//! and those on a list: the exceptions of the paper (streaming, IRC, games, IPsec, NetBIOS and the
-//! like) and services that have come up since, of which the larger part speak TCP and UDP with the
-//! same host, or with many hosts, as peers do. Mail and DNS, two of the paper's false positives, are
-//! below 1024.
+//! The heuristics use only conversations at ports without a known service. They leave out ports
+//! below 1024 and the ports of `SERVICES`. This list holds the exceptions of the paper: streaming,
+//! IRC, games, IPsec, NetBIOS and the like. It also holds newer services, most of which use TCP and
+//! UDP with the same host, or speak to many hosts, as P2P does. Mail and DNS, two of the paper's
+//! false positives, are below 1024.
 
-/// Services that are no peers, beside all ports below 1024.
+/// Ports of services that are not P2P, in addition to all ports below 1024.
 const SERVICES: [(u16, u16); 46] = [
     (1080, 1080),   // SOCKS
     (1194, 1194),   // OpenVPN
@@ -56,7 +56,7 @@ const SERVICES: [(u16, u16); 46] = [
     (27000, 27050), // games
 ];
 
-/// Where programs that are peers listen unless told otherwise.
+/// Default ports of P2P programs.
 const PEERS: [(u16, u16); 14] = [
     (1214, 1214),   // FastTrack
     (2234, 2234),   // Soulseek
@@ -99,13 +99,13 @@ const fn of(ranges: &[(u16, u16)], below: u16) -> Ports {
 static SERVED: Ports = of(&SERVICES, 1024);
 static PEERED: Ports = of(&PEERS, 0);
 
-/// Whether a conversation with this port at either end is left out.
+/// Whether conversations with this port at either end are left out.
 #[inline(always)]
 pub fn is_service(port: u16) -> bool {
     port < 1024 || holds(&SERVED, port)
 }
 
-/// Whether programs that are peers listen at this port.
+/// Whether this is a default port of a P2P program.
 #[inline(always)]
 pub fn is_peers(port: u16) -> bool {
     holds(&PEERED, port)

@@ -1,26 +1,27 @@
-//! A few subjects with what is held of each, in memory that does not grow: the lightest makes room.
+//! A table of hosts or ports with the evidence about each, in memory that does not grow. A new
+//! entry replaces the one with the smallest weight.
 
 use sidon::{Infeasible, Key, Seed, hash::spread};
 use std::collections::HashMap;
 
-/// A host and a port, zero for the host alone.
+/// A host and a port; the port is zero for the host itself.
 pub(super) type Subject = [u8; 19];
 
-/// Entries that a subject may be in.
+/// Entries per set: a subject is stored in one of these.
 const WAYS: usize = 8;
 
-/// Something held of a subject has a weight.
+/// Evidence with a weight. The table evicts the smallest weight first.
 pub(super) trait Weigh: Default + Clone {
-    /// How much is held.
+    /// The weight of this evidence, in peers.
     fn weight(&self) -> u64;
 }
 
-/// Subjects and what is held of each.
+/// Hosts or ports, and the evidence about each.
 #[derive(Debug)]
 pub(super) struct Table<E> {
     seed: Seed,
     room: Room<E>,
-    /// How many of more than one peer made room for others.
+    /// Replaced entries that had a weight of more than one peer.
     pub(super) displaced: u64,
 }
 
@@ -31,10 +32,10 @@ enum Room<E> {
 }
 
 impl<E: Weigh> Table<E> {
-    /// The bytes of one subject.
+    /// Bytes per entry.
     pub(super) const BYTES: u64 = size_of::<Option<(Subject, E)>>() as u64;
 
-    /// An empty table for about so many.
+    /// An empty table of about `entries` entries.
     pub(super) fn fixed(entries: u64, seed: Seed) -> Result<Self, Infeasible> {
         let entries = (entries / WAYS as u64).max(1) * WAYS as u64;
         let bytes = entries.saturating_mul(Self::BYTES);
@@ -45,13 +46,13 @@ impl<E: Weigh> Table<E> {
         Ok(Table { seed, room: Room::Fixed(sets), displaced: 0 })
     }
 
-    /// One that grows.
+    /// An empty table that grows.
     pub(super) fn exact() -> Self {
         Table { seed: Seed(0), room: Room::Grows(HashMap::new()), displaced: 0 }
     }
 
-    /// What is held of a subject, which is entered if need be: a newcomer takes the place of the
-    /// lightest that it meets.
+    /// The evidence about `subject`, which is added if it is missing. In a full set, the new entry
+    /// replaces the one with the smallest weight.
     pub(super) fn enter(&mut self, subject: &Subject) -> &mut E {
         let sets = match &mut self.room {
             Room::Grows(map) => return map.entry(*subject).or_default(),
@@ -75,7 +76,7 @@ impl<E: Weigh> Table<E> {
         &mut set[way].get_or_insert_with(|| (*subject, E::default())).1
     }
 
-    /// All subjects, in no order.
+    /// All entries, in no particular order.
     pub(super) fn entries(&self) -> Box<dyn Iterator<Item = (&Subject, &E)> + '_> {
         match &self.room {
             Room::Fixed(sets) => Box::new(sets.iter().flatten().map(|(subject, e)| (subject, e))),

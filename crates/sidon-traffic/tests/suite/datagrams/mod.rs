@@ -1,7 +1,7 @@
-//! Datagrams as routers send them, made here.
+//! Builds datagrams as routers send them.
 #![allow(dead_code)]
 
-/// A flow in one direction, as a record tells it.
+/// A flow in one direction, as in a record.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Flow {
     pub(crate) source: [u8; 4],
@@ -62,7 +62,7 @@ pub(crate) fn template(version: u16, id: u16) -> Vec<u8> {
     set(if version == 9 { 0 } else { 2 }, &body)
 }
 
-/// A template of options that tell how packets are sampled, and the options.
+/// A template of options with the sampling rate, and the options record.
 pub(crate) fn sampling(version: u16, id: u16, rate: u32) -> Vec<u8> {
     let body = if version == 9 {
         // Lengths in bytes: one scope field (the system), then the interval.
@@ -118,7 +118,7 @@ pub(crate) fn v5(sequence: u32, interval: u16, flows: &[Flow]) -> Vec<u8> {
     bytes
 }
 
-/// One of each kind.
+/// One datagram of each kind.
 pub(crate) fn all() -> Vec<Vec<u8>> {
     vec![
         v5(1, 0x4064, &[WEB; 30]),

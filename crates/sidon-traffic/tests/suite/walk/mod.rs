@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// The folder of the corpus; without one, `what` is said not to have been done.
+/// The folder of the corpus. If it is not set, prints that the test is skipped, and `what`.
 pub(crate) fn corpus(what: &str) -> Option<PathBuf> {
     let folder = std::env::var_os("SIDON_CORPUS").map(PathBuf::from);
     if folder.is_none() {
@@ -11,7 +11,7 @@ pub(crate) fn corpus(what: &str) -> Option<PathBuf> {
     folder
 }
 
-/// Shows every file of a folder and of those in it, in order.
+/// Calls `act` with every file of a folder and of its subfolders, in order.
 pub(crate) fn each_file(folder: &Path, act: &mut dyn FnMut(&Path)) {
     let mut entries: Vec<_> =
         std::fs::read_dir(folder).unwrap().map(|one| one.unwrap().path()).collect();
