@@ -37,7 +37,7 @@ fn set<F: Insert<Tuple> + 'static>(mut filter: F) -> Enter {
     })
 }
 
-/// A structure for so many keys, and whether it gets its members again.
+/// A structure for `keys` keys, and whether the fill inserts its members again.
 fn build(name: &str, keys: u64) -> Result<(Enter, bool)> {
     let target = Target { keys, false_positives: 0.001 };
     Ok(match name {

@@ -11,7 +11,7 @@
 //! 5. [`row`]: a claim beside its measurement, and the verdict. A row can fail.
 //! 6. [`report`]: rows as JSON and as a Markdown table; [`pages`]: all papers on one page, with
 //!    what is wrong in them.
-//! 7. [`chart`]: axes and curves as SVG and PNG; [`figure`]: the papers' figures, drawn with it.
+//! 7. [`chart`]: axes and curves as SVG; [`figure`]: the papers' figures, drawn with it.
 //!
 //! ```
 //! use sidon_lab::{Run, select};

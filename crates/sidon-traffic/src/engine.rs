@@ -363,9 +363,10 @@ impl Engine {
             Crew::Alone { batch, .. } => &**batch,
             Crew::Many { ring, next, .. } => &*ring[*next],
         };
-        let sampled = self.connections.level() > 0;
-        let verdicts = self.connections.take(packets, flows);
-        self.alarms.take(packets, verdicts, sampled);
+        let before = self.connections.level();
+        self.connections.take(packets, flows);
+        let sampled = before > 0 || self.connections.level() > 0;
+        self.alarms.take(packets, self.connections.verdicts(), sampled);
         self.p2p.take(packets);
         if let Some(twin) = &mut self.p2p_twin {
             twin.take(packets);

@@ -244,7 +244,8 @@ pub(crate) fn answer(
 }
 
 fn connection(key: &FlowKey, seen: Option<bool>, connections: &Connections) -> Connection {
-    let refused = connections.refused();
+    // Connections that the sampling valve passed over are as unknown as refused ones.
+    let refused = connections.refused().saturating_add(connections.unsampled());
     let state = connections.lookup(key);
     match (state, seen) {
         // A flow without a packet has no connection, so the matching cell belongs to another flow.
@@ -254,6 +255,10 @@ fn connection(key: &FlowKey, seen: Option<bool>, connections: &Connections) -> C
         (Lookup::State(_), _) => {
             let certainty = Certainty::from_rate(connections.stranger_rate());
             Connection { state, certainty, refused: 0 }
+        }
+        // The flow may be one of those that the map does not follow.
+        (Lookup::Absent, _) if refused > 0 => {
+            Connection { state: Lookup::DontKnow, certainty: Certainty::Certain, refused }
         }
         _ => Connection { state, certainty: Certainty::Certain, refused },
     }

@@ -83,7 +83,7 @@ struct RunArgs {
     #[arg(long)]
     json: bool,
     /// Write PAPERS.md to DIR, the results of each paper to DIR/papers, as 002.json and 002.md, and
-    /// figures to DIR/papers/charts, as SVG and PNG
+    /// figures to DIR/papers/charts, as SVG
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }

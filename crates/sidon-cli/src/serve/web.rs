@@ -81,8 +81,8 @@ impl App {
         }
         let parameter = |name: &str| {
             let query = request.uri().query().unwrap_or_default();
-            let mut all = form_urlencoded::parse(query.as_bytes());
-            all.find(|(known, _)| known == name).map(|(_, value)| value)
+            let all = form_urlencoded::parse(query.as_bytes());
+            all.filter(|(known, _)| known == name).last().map(|(_, value)| value)
         };
         match (file, chart, path) {
             (Some((kind, text)), ..) => of(kind, text),

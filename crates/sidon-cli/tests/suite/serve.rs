@@ -360,6 +360,31 @@ fn who_has_no_token_or_names_another_host_is_refused() {
 }
 
 #[test]
+fn only_get_and_head_are_answered_and_the_last_parameter_counts() {
+    let server = Server::start(&["--demo"]);
+    let send = |method: &str, path: &str| {
+        let mut stream = TcpStream::connect(&server.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let host = &server.address;
+        let head = format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text
+    };
+    let head = send("HEAD", "/api/v1/report");
+    assert!(head.starts_with("HTTP/1.1 200") && head.ends_with("\r\n\r\n"), "{head}");
+    assert!(head.contains("content-type: application/json"), "{head}");
+    for method in ["POST", "PUT", "DELETE"] {
+        let refused = send(method, "/api/v1/report");
+        assert!(refused.starts_with("HTTP/1.1 405") && refused.contains("GET,HEAD"), "{refused}");
+    }
+    assert!(send("POST", "/nowhere").starts_with("HTTP/1.1 404"));
+    let answer = server.json("/api/v1/query?q=nonsense&q=443%2Ftcp");
+    assert_eq!(answer["version"], 1, "{answer}");
+}
+
+#[test]
 fn the_page_and_its_parts_come_with_their_headers() {
     let server = Server::start(&["--demo"]);
     for (path, kind) in [

@@ -141,6 +141,23 @@ impl Exporter {
     /// Reads a NetFlow 5 datagram. This and the methods below return `None` if the datagram
     /// contradicts itself.
     fn v5(&mut self, bytes: &[u8], now_ns: u64, to: &mut impl FnMut(&Record)) -> Option<()> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            if half(rest, 0)? != 5 {
+                return None;
+            }
+            rest = self.v5_message(rest, now_ns, to)?;
+        }
+        Some(())
+    }
+
+    /// Reads a NetFlow 5 message and returns the bytes behind it.
+    fn v5_message<'a>(
+        &mut self,
+        bytes: &'a [u8],
+        now_ns: u64,
+        to: &mut impl FnMut(&Record),
+    ) -> Option<&'a [u8]> {
         const HEADER: usize = 24;
         const RECORD: usize = 48;
         let count = usize::from(half(bytes, 2)?);
@@ -168,7 +185,7 @@ impl Exporter {
         }
         let told = self.numbers.next(number, count as u32);
         self.records_told(told);
-        rest.is_empty().then_some(())
+        Some(rest)
     }
 
     /// Reads a NetFlow 9 datagram.
@@ -235,7 +252,7 @@ impl Exporter {
         for set in sets::of(body) {
             match set {
                 Ok((number @ 0..=3, body)) => whole &= self.templates(number, body, templates),
-                Ok((number @ 256.., body)) if self.layouts.contains_key(&number) => {
+                Ok((number @ 256.., body)) if self.knows(number, templates) => {
                     if !self.data(number, body, now_ns, to) {
                         self.counts.not_understood += 1;
                         all = false;
@@ -262,25 +279,35 @@ impl Exporter {
             self.counts.not_understood += 1;
             return true;
         }
-        let Exporter { origin, limits, layouts, counts, told, .. } = self;
-        let read = layout::templates(number, body, limits.fields, |(id, layout)| {
-            templates.keep(*origin, id, layout.as_ref());
-            let Some(layout) = layout else {
-                layouts.remove(&id);
-                return;
-            };
-            if layouts.len() >= limits.templates && !layouts.contains_key(&id) {
-                let oldest = layouts.iter().min_by_key(|(_, (sent, _))| *sent);
-                if let Some(oldest) = oldest.map(|(id, _)| *id) {
-                    layouts.remove(&oldest);
-                    templates.keep(*origin, oldest, None);
-                }
-            }
-            layouts.insert(id, (counts.datagrams, layout));
-            counts.templates += 1;
-            told.push(id);
+        let fields = self.limits.fields;
+        let read = layout::templates(number, body, fields, |id, layout| {
+            templates.keep(self.origin, id, &layout);
+            self.learn(id, layout);
+            self.counts.templates += 1;
+            self.told.push(id);
         });
         read.is_ok()
+    }
+
+    /// Keeps a layout. The one that was sent longest ago makes room for it.
+    fn learn(&mut self, id: u16, layout: Layout) {
+        if self.layouts.len() >= self.limits.templates && !self.layouts.contains_key(&id) {
+            let oldest = self.layouts.iter().min_by_key(|(_, (sent, _))| *sent);
+            if let Some(oldest) = oldest.map(|(id, _)| *id) {
+                self.layouts.remove(&oldest);
+            }
+        }
+        self.layouts.insert(id, (self.counts.datagrams, layout));
+    }
+
+    /// Whether a template is known, here or among those kept for the file.
+    fn knows(&mut self, id: u16, templates: &Templates) -> bool {
+        if !self.layouts.contains_key(&id)
+            && let Some(layout) = templates.get(self.origin, id)
+        {
+            self.learn(id, layout.clone());
+        }
+        self.layouts.contains_key(&id)
     }
 
     /// Reads the records of a set whose template is known; `false` if it holds no record.

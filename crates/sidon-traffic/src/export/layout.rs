@@ -40,9 +40,6 @@ pub(super) struct Layout {
     least: usize,
 }
 
-/// A template of a set: a layout, or `None` if the exporter withdraws the template.
-pub(super) type Template = (u16, Option<Layout>);
-
 /// A set of templates ends within a template, or a template has more fields than are allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BadTemplate;
@@ -119,11 +116,15 @@ pub(super) fn templates(
     number: u16,
     body: &[u8],
     most: usize,
-    mut to: impl FnMut(Template),
+    mut to: impl FnMut(u16, Layout),
 ) -> Result<(), BadTemplate> {
     let mut rest = body;
-    // Padding is shorter than a template's header, or zeros: template numbers start at 256.
-    while let (Some(id @ 256..), Some(count)) = (half(rest, 0), half(rest, 2)) {
+    // Padding is shorter than a template's header, or zeros.
+    while let (Some(id @ 1..), Some(count)) = (half(rest, 0), half(rest, 2)) {
+        // Template numbers start at 256. A withdrawal of all templates has the number of their set.
+        if id < 256 && (id, count) != (number, 0) {
+            return Err(BadTemplate);
+        }
         let (mut at, counts) = match number {
             0 | 2 => (4, [0, usize::from(count)]),
             // NetFlow 9 gives the lengths in bytes of the scope fields and of the others.
@@ -155,8 +156,11 @@ pub(super) fn templates(
                 fields.push(field);
             }
         }
-        let kept = counts[0] + counts[1] > 0;
-        to((id, kept.then(|| Layout::new(matches!(number, 1 | 3), fields))));
+        // Without fields it is a withdrawal, which a collector of UDP must ignore (RFC 7011, 8.4): the
+        // address of its sender may be forged.
+        if counts[0] + counts[1] > 0 {
+            to(id, Layout::new(matches!(number, 1 | 3), fields));
+        }
         rest = rest.get(at..).unwrap_or_default();
     }
     Ok(())
@@ -238,10 +242,7 @@ mod tests {
     fn told(number: u16, halves: &[u16], most: usize) -> Result<Vec<String>, BadTemplate> {
         let body: Vec<u8> = halves.iter().flat_map(|half| half.to_be_bytes()).collect();
         let mut all = Vec::new();
-        templates(number, &body, most, |(id, layout)| {
-            let text = layout.map_or("withdrawn".to_owned(), |layout| layout.to_string());
-            all.push(format!("{id} {text}"));
-        })?;
+        templates(number, &body, most, |id, layout| all.push(format!("{id} {layout}")))?;
         Ok(all)
     }
 
@@ -253,15 +254,16 @@ mod tests {
         // Options of NetFlow 9: one scope field, two others.
         let sent = [260, 4, 8, 1, 4, 34, 4, 48, 1, 0];
         assert_eq!(told(1, &sent, 9).unwrap(), ["260 options 4294967295.1/4 34/4 48/1"]);
-        // IPFIX, with a field of an enterprise, and a withdrawal.
+        // IPFIX, with a field of an enterprise, and a withdrawal, which is ignored.
         let sent = [300, 2, 0x8000 | 12_236, 4, 0, 9, 82, 65_535, 301, 0];
-        let read = ["300 flows 9.12236/4 82/65535", "301 withdrawn"];
-        assert_eq!(told(2, &sent, 9).unwrap(), read);
+        assert_eq!(told(2, &sent, 9).unwrap(), ["300 flows 9.12236/4 82/65535"]);
+        assert_eq!(told(2, &[2, 0, 300, 1, 8, 4], 9).unwrap(), ["300 flows 8/4"]);
         let sent = [310, 2, 1, 302, 4, 309, 4, 311, 0];
-        assert_eq!(told(3, &sent, 9).unwrap(), ["310 options 302/4 309/4", "311 withdrawn"]);
+        assert_eq!(told(3, &sent, 9).unwrap(), ["310 options 302/4 309/4"]);
         // One that ends too soon, and one of too many fields.
         assert_eq!(told(2, &[256, 2, 8, 4, 12], 9), Err(BadTemplate));
         assert_eq!(told(1, &[256, 4], 9), Err(BadTemplate));
+        assert_eq!(told(2, &[255, 1, 8, 4], 9), Err(BadTemplate));
         assert_eq!(told(0, &[256, 2, 8, 4, 12, 4], 1), Err(BadTemplate));
         for text in ["", "flow 8/4", "flows 8", "flows 8/0", "flows 70000/4", "flows 8/4 "] {
             assert_eq!(text.parse::<Layout>(), Err(BadTemplate), "{text:?}");

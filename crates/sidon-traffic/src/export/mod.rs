@@ -42,7 +42,7 @@ use std::net::{IpAddr, SocketAddr};
 pub struct Limits {
     /// Exporters.
     pub exporters: usize,
-    /// Templates of each kind, of each exporter.
+    /// Templates of each exporter in memory. Others are looked up among those kept for the file.
     pub templates: usize,
     /// Fields of a template.
     pub fields: usize,

@@ -99,13 +99,14 @@ impl Templates {
         self.all.range(from..=to).map(|((_, number), layout)| (*number, layout))
     }
 
-    /// Stores a template of an exporter, or removes it if `layout` is `None`.
-    pub(super) fn keep(&mut self, origin: Origin, number: u16, layout: Option<&Layout>) {
+    /// A template of an exporter.
+    pub(super) fn get(&self, origin: Origin, number: u16) -> Option<&Layout> {
+        self.all.get(&(scope(origin), number))
+    }
+
+    /// Keeps a template of an exporter.
+    pub(super) fn keep(&mut self, origin: Origin, number: u16, layout: &Layout) {
         let key = (scope(origin), number);
-        let Some(layout) = layout else {
-            self.changed |= self.all.remove(&key).is_some();
-            return;
-        };
         let old = self.all.get(&key);
         if old != Some(layout) && (old.is_some() || self.all.len() < MOST) {
             self.all.insert(key, layout.clone());

@@ -38,6 +38,12 @@ pub trait Monitor {
     /// The result of a packet.
     fn done(&mut self, index: usize, step: Step);
 
+    /// Whether timer `timer` runs now.
+    fn runs(&self, timer: usize) -> bool {
+        let _ = timer;
+        true
+    }
+
     /// The action on a cell that timer `timer` visits.
     fn visit(&mut self, timer: usize, cell: Visited, share: Share) -> Fate;
 }
@@ -197,9 +203,9 @@ impl FlowMap {
         &mut self.map
     }
 
-    /// Scales counts by `level` instead of the valve's own level.
-    pub(crate) fn set_weight(&mut self, level: u32) {
-        self.valve.set_weight(level);
+    /// Scales counts by the highest level that an earlier map reached.
+    pub(crate) fn restore_level(&mut self, highest: u32) {
+        self.valve.restore(highest);
     }
 
     /// The sampling valve.
@@ -248,7 +254,7 @@ impl<M: Monitor, F: Fn(Digest) -> u32> Follow for Gate<'_, M, F> {
         if (now, matches!(next, Next::Insert(_))) == (Lookup::Absent, true) {
             let kept_out = if *self.full_after == Some(0) {
                 Some(Taken::Refused)
-            } else if self.valve.weight() > 0
+            } else if self.valve.highest() > 0
                 && !self.valve.admits(self.class(key), self.monitor.is_first(index))
             {
                 Some(Taken::Unsampled)
@@ -279,13 +285,13 @@ impl<M: Monitor, F: Fn(Digest) -> u32> Follow for Gate<'_, M, F> {
         let new = before == Lookup::Absent && matches!(next, Next::Insert(_));
         if new && self.samples {
             match result {
-                Taken::Unsampled => self.valve.unsampled += 1,
+                Taken::Unsampled => {}
                 // Forced by a test: the map has room.
                 Taken::Refused if *self.full_after == Some(0) => {}
                 Taken::Yes | Taken::Refused => self.valve.offered(result == Taken::Yes),
             }
         }
-        let share = Share { class: self.class(key), level: self.valve.weight() };
+        let share = Share { class: self.class(key), level: self.valve.highest() };
         self.monitor.done(self.first + key, Step { before, next, result, share });
     }
 }
@@ -304,11 +310,11 @@ impl<M: Monitor> Sweep for Round<'_, M> {
     }
 
     fn sweep(&mut self, from: u64, to: u64) -> u64 {
-        if self.map.flows() == 0 {
+        if self.map.flows() == 0 || !self.monitor.runs(self.timer) {
             return 0;
         }
         let Round { map, monitor, valve, timer } = self;
-        let level = valve.weight();
+        let level = valve.highest();
         let mut visit =
             |cell: Visited| monitor.visit(*timer, cell, Share { class: cell.class, level });
         map.sweep_by(from, to, &mut visit)

@@ -15,8 +15,9 @@
 //! # Counts
 //!
 //! A count sums `2^k` over the flows of class `k` or higher, with the variance `2^k * (2^k - 1)`
-//! for each. `k` is the [`weight`](Valve::weight) level: the highest level of the last [`MEMORY`]
-//! minutes. The map accepted every flow of that class, whenever the flow began.
+//! for each. `k` is the [`highest`](Valve::highest) level so far: the map accepted every flow of
+//! that class, whenever the flow began. Counts stay scaled until the period ends, because a
+//! connection that began at a high level may last for any time.
 
 use sidon::state::fingerprint::CLASSES;
 
@@ -32,9 +33,6 @@ const FULL: f64 = 0.9;
 const LEAST: u64 = 8;
 /// Windows in a row with few accepted flows before the level falls.
 const QUIET: u32 = 8;
-/// Minutes for which a level scales counts: twice the longest timeout, and the current minute.
-const MEMORY: usize = 11;
-const MINUTE: u64 = 60 * SECOND;
 
 /// The valve of one map.
 #[derive(Debug, Clone, Default)]
@@ -49,15 +47,9 @@ pub struct Valve {
     step: u64,
     /// Windows in a row that accepted few flows.
     quiet: u32,
-    weight: u32,
-    /// The highest level of each of the last minutes, and the number of the current minute.
-    history: [u32; MEMORY],
-    minute: u64,
     /// When sampling began; `None` if it has not.
     since: Option<u64>,
     highest: u32,
-    /// New flows that the valve rejected because of their class.
-    pub(crate) unsampled: u64,
     now: u64,
 }
 
@@ -67,12 +59,7 @@ impl Valve {
         self.level
     }
 
-    /// The level that counts are scaled by.
-    pub fn weight(&self) -> u32 {
-        self.weight
-    }
-
-    /// The highest level so far.
+    /// The highest level so far, which counts are scaled by.
     pub fn highest(&self) -> u32 {
         self.highest
     }
@@ -82,14 +69,9 @@ impl Valve {
         self.since
     }
 
-    /// New flows that were not followed.
-    pub fn unsampled(&self) -> u64 {
-        self.unsampled
-    }
-
-    pub(super) fn set_weight(&mut self, level: u32) {
-        self.history = [level; MEMORY];
-        self.weight = level;
+    /// The valve of a map that was sampled before, at levels up to this one.
+    pub(super) fn restore(&mut self, highest: u32) {
+        self.highest = highest;
     }
 
     /// Begins a window at time `now`, with `flows` flows in a map of `cells` cells.
@@ -111,25 +93,13 @@ impl Valve {
         self.limit = self.allowed;
         self.step = ((share * cells as f64) as u64 / 2).max(LEAST);
         self.accepted = 0;
-        for minute in (self.minute + 1..=now / MINUTE).rev().take(MEMORY) {
-            self.history[(minute % MEMORY as u64) as usize] = 0;
-        }
-        self.minute = now / MINUTE;
-        self.remember();
-    }
-
-    /// Stores the level in the history, and sets the weight to the highest level there.
-    fn remember(&mut self) {
-        let now = &mut self.history[(self.minute % MEMORY as u64) as usize];
-        *now = (*now).max(self.level);
-        self.weight = self.history.iter().copied().fold(0, u32::max);
     }
 
     /// Whether a new flow of this class may enter. Without its `first` packet, the flow may have
     /// been rejected at an earlier level. It then enters only if that level would have accepted it.
     #[inline]
     pub(crate) fn admits(&self, class: u32, first: bool) -> bool {
-        class >= if first { self.level } else { self.weight }
+        class >= if first { self.level } else { self.highest }
     }
 
     /// Counts a new flow that the map accepted, or refused because it was full.
@@ -147,7 +117,6 @@ impl Valve {
         self.level += 1;
         self.limit = self.accepted + self.step;
         self.quiet = 0;
-        self.remember();
         self.highest = self.highest.max(self.level);
         self.since.get_or_insert(self.now);
     }
@@ -199,9 +168,7 @@ mod tests {
             // may exist.
             offer(&mut valve, cells, 10, 400, 400 * WINDOW);
             assert_eq!(valve.level(), 0, "{times}");
-            assert!(valve.weight() > 0 && !valve.admits(0, false) && valve.admits(0, true));
-            offer(&mut valve, cells, 10, 11 * MINUTE / WINDOW, 800 * WINDOW);
-            assert_eq!(valve.weight(), 0, "{times}");
+            assert!(valve.highest() > 0 && !valve.admits(0, false) && valve.admits(0, true));
         }
     }
 
@@ -210,7 +177,7 @@ mod tests {
         let mut valve = Valve::default();
         valve.turn(0, 890, 1000);
         (0..3).for_each(|_| valve.offered(false));
-        assert_eq!((valve.level(), valve.weight(), valve.highest()), (1, 1, 1));
+        assert_eq!((valve.level(), valve.highest()), (1, 1));
         assert!(!valve.admits(0, true) && valve.admits(1, true));
     }
 }

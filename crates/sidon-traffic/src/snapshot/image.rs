@@ -360,8 +360,8 @@ fn states(counts: &Counts) -> Vec<u8> {
     let mut out = Out::default();
     out.numbers(&by_state);
     out.numbers(&[peak_half_open, dont_know, refused, one_way, came_about, in_both]);
-    let Sampling { level, weight, highest, since, unsampled, .. } = *sampling;
-    out.numbers(&[level, weight, highest].map(u64::from));
+    let Sampling { level, highest, since, unsampled, .. } = *sampling;
+    out.numbers(&[level, highest].map(u64::from));
     out.numbers(&[since.is_some().into(), since.unwrap_or(0), unsampled]);
     out.numbers(&sampling.by_state);
     out.numbers(&[sampling.came_about, sampling.one_way]);
@@ -371,11 +371,11 @@ fn states(counts: &Counts) -> Vec<u8> {
 fn read_states(mut bytes: In<'_>) -> Result<Counts, Malformed> {
     let by_state = bytes.counts()?;
     let [peak_half_open, dont_know, refused, one_way, came_about, in_both] = bytes.counts()?;
-    let [level, weight, highest] = bytes.counts()?.map(|level| level as u32);
+    let [level, highest] = bytes.counts()?;
     let (is_sampled, since, unsampled) = (bytes.flag()?, bytes.number()?, bytes.count()?);
     let variances = bytes.counts()?;
     let [came_about_variance, one_way_variance] = bytes.counts()?;
-    let in_order = level <= highest && weight <= highest && highest <= CLASSES;
+    let in_order = level <= highest && highest <= u64::from(CLASSES);
     if !in_order || is_sampled != (highest > 0) || (!is_sampled && since != 0) {
         return bytes.wrong();
     }
@@ -392,9 +392,8 @@ fn read_states(mut bytes: In<'_>) -> Result<Counts, Malformed> {
         came_about,
         in_both,
         sampling: Sampling {
-            level,
-            weight,
-            highest,
+            level: level as u32,
+            highest: highest as u32,
             since: is_sampled.then_some(since),
             unsampled,
             by_state: variances,

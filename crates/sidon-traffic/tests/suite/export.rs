@@ -189,6 +189,24 @@ fn templates_outlive_the_program() {
 }
 
 #[test]
+fn a_template_cannot_be_withdrawn_and_many_templates_stay_known() {
+    let mut router = collector();
+    records(&mut router, &ipfix(0, 0, &[template(10, 256)]));
+    // Whoever forges the address could otherwise blind the collector with 24 bytes.
+    records(&mut router, &ipfix(0, 0, &[set(2, &datagrams::halves(&[256, 0]))]));
+    records(&mut router, &ipfix(0, 0, &[set(2, &datagrams::halves(&[2, 0]))]));
+    assert_eq!(records(&mut router, &ipfix(0, 0, &[data(256, &[WEB])])).len(), 1);
+    // More templates than an exporter holds in memory.
+    for id in 300..500 {
+        records(&mut router, &ipfix(0, 0, &[template(10, id)]));
+    }
+    for id in (300..500).chain([256]) {
+        assert_eq!(records(&mut router, &ipfix(0, 0, &[data(id, &[WEB])])).len(), 1, "{id}");
+    }
+    assert_eq!(told(&router, "datagrams_malformed"), 0);
+}
+
+#[test]
 fn what_was_sampled_is_made_up_for_and_said() {
     let mut sampled = collector();
     for version in [9, 10] {

@@ -3,9 +3,12 @@
 use sidon::{Key, Malformed, Refused, Seed, bytes::Image};
 use sidon_kit::Rng;
 use sidon_traffic::{
-    Decoder, Engine, Filter, FlowKey, Generator, Mix, Packet, Settings, Snapshot, batch,
+    Decoder, Engine, Filter, FlowKey, Generator, Mix, Packet, Question, Settings, Snapshot, batch,
     generate::Flood,
-    monitor::sizes::{self, Host, Port},
+    monitor::{
+        connections::Counts,
+        sizes::{self, Host, Port},
+    },
     snapshot::{KIND, damage},
 };
 use std::{
@@ -297,6 +300,43 @@ fn periods_of_an_engine_merge_to_what_one_would_know() {
     assert_eq!(sum.report().flows, whole.flows);
     assert_eq!(sum.report().subnets, whole.subnets);
     assert_eq!(sum.report().ledger.seen, 30_000);
+}
+
+#[test]
+fn a_sampled_engine_is_read_back_merged_and_asked_as_it_was() {
+    let all = packets(flooded(60_000), 4);
+    let whole = watched(settings(256 << 10), &all);
+    let report = whole.report();
+    let sampling = report.connections.sampling.clone();
+    assert!(sampling.is_sampled() && sampling.unsampled > 0, "{sampling:?}");
+    let image = whole.to_bytes();
+    let again = Snapshot::from_bytes(&image).unwrap();
+    assert_eq!(again.to_bytes(), image);
+    assert_eq!(again.report().to_json(), report.to_json());
+
+    // Two halves: the sums of their estimates, within six standard deviations of the truth.
+    let exact = watched(settings(64 << 20), &all).report().connections;
+    assert!(!exact.sampling.is_sampled());
+    let (first, second) = all.split_at(all.len() / 2);
+    let mut sum = watched(settings(256 << 10), first);
+    sum.merge(watched(settings(256 << 10), second)).unwrap();
+    let merged = sum.report().connections;
+    let attempts = |counts: &Counts| counts.by_state[0] as f64;
+    let error = (merged.sampling.by_state[0] as f64).sqrt();
+    // A connection in both halves is counted in each.
+    let slack = 6.0 * error + merged.in_both as f64 * 2f64.powi(merged.sampling.highest as i32);
+    let off = (attempts(&merged) - attempts(&exact)).abs();
+    assert!(merged.sampling.is_sampled() && off < slack, "{off} of {slack}: {merged:?}");
+
+    // A connection that was passed over is not known to be absent.
+    let mut engine =
+        Engine::new(settings(256 << 10), Filter::default(), Decoder::default()).unwrap();
+    all.iter().for_each(|packet| engine.packet(packet));
+    let unsure = all.iter().rev().take(500).filter(|packet| {
+        let answer = engine.answer(&Question::Flow(packet.flow)).to_json();
+        answer["connection"]["refused_for_lack_of_room"].as_u64().is_some_and(|n| n > 0)
+    });
+    assert!(unsure.count() > 0);
 }
 
 fn golden() -> Vec<u8> {

@@ -66,14 +66,16 @@ impl Connections {
         self.rules.counts = self.raw_counts();
         let Connections { flows, rules: Rules { lives, counts, .. }, .. } = self;
         let mut joined = Joined::default();
+        let level = counts.sampling.highest.max(other_counts.sampling.highest);
         flows.map_mut().take_over(other.map(), &mut |met: Met| {
+            let share = Share { class: met.class, level };
             if met.own != Lookup::Absent {
                 joined.in_both += 1;
-                counts.settle(lives, met.own);
-                counts.settle(lives, met.other);
+                counts.settle(lives, met.own, share);
+                counts.settle(lives, met.other, share);
             } else if met.refused.is_some() {
                 joined.refused += 1;
-                counts.settle(lives, met.other);
+                counts.settle(lives, met.other, share);
             }
         })?;
         counts.add(&other_counts);
@@ -87,11 +89,11 @@ impl Connections {
 
     /// Recounts half-open and open connections, scaled by the level of the counts.
     fn recount(&mut self) {
-        let weight = self.rules.counts.sampling.weight;
+        let level = self.rules.counts.sampling.highest;
         let (mut half_open, mut open) = (Held::default(), Held::default());
         for (class, answer) in self.map().cells() {
             let Lookup::State(state) = answer else { continue };
-            let (life, share) = (self.rules.lives.of(state), Share { class, level: weight });
+            let (life, share) = (self.rules.lives.of(state), Share { class, level });
             if life.is_half_open() {
                 half_open.add(share);
             }
@@ -102,7 +104,7 @@ impl Connections {
         let peak = &mut self.rules.counts.peak_half_open;
         *peak = (*peak).max(half_open.estimate());
         (self.rules.half_open, self.rules.open) = (half_open, open);
-        self.flows.set_weight(weight);
+        self.flows.restore_level(level);
     }
 }
 
@@ -111,7 +113,6 @@ impl Sampling {
     /// because both followed every connection of that class.
     fn join(&mut self, other: &Sampling) {
         self.level = self.level.max(other.level);
-        self.weight = self.weight.max(other.weight);
         self.highest = self.highest.max(other.highest);
         self.since = match (self.since, other.since) {
             (Some(own), Some(other)) => Some(own.min(other)),
@@ -129,9 +130,11 @@ impl Sampling {
 impl Counts {
     /// Counts the outcome of a connection that the merged map does not store, or stores in a shared
     /// cell.
-    fn settle(&mut self, lives: &Lives, answer: Lookup<State>) {
+    fn settle(&mut self, lives: &Lives, answer: Lookup<State>, share: Share) {
         if let Lookup::State(state) = answer {
-            self.by_state[lives.of(state).outcome()] += 1;
+            let outcome = lives.of(state).outcome();
+            self.by_state[outcome] += share.scale();
+            self.sampling.by_state[outcome] += share.variance();
         }
     }
 

@@ -130,9 +130,7 @@ pub struct Counts {
 pub struct Sampling {
     /// One new connection in `2^level` is followed now.
     pub level: u32,
-    /// The level that counts are scaled by.
-    pub weight: u32,
-    /// The highest level so far.
+    /// The highest level so far, which counts are scaled by.
     pub highest: u32,
     /// When sampling began, in nanoseconds.
     pub since: Option<u64>,
@@ -178,7 +176,7 @@ impl Sampling {
 
     /// The variance of `scaled`, the estimate of a number of connections that have not ended.
     pub fn present_variance(&self, scaled: u64) -> u64 {
-        scaled.saturating_mul((1 << self.weight) - 1)
+        scaled.saturating_mul((1 << self.highest) - 1)
     }
 }
 
@@ -288,7 +286,7 @@ impl Connections {
 
     /// Reads packets, at most one batch, with the digests of their undirected flows under the map's
     /// seed. Returns the events of handshakes.
-    pub fn take(&mut self, packets: &[Packet], flows: &[Digest]) -> &[Verdict] {
+    pub fn take(&mut self, packets: &[Packet], flows: &[Digest]) {
         self.digests.clear();
         self.events.clear();
         self.answers.clear();
@@ -316,6 +314,10 @@ impl Connections {
                 twin.compare(lives, patience, flow, fingerprint, event, packet.time_ns, answer);
             }
         }
+    }
+
+    /// What the packets of the last batch did to handshakes.
+    pub fn verdicts(&self) -> &[Verdict] {
         &self.verdicts
     }
 
@@ -338,10 +340,10 @@ impl Connections {
     /// The counts so far.
     pub fn counts(&self) -> Counts {
         let mut counts = self.raw_counts();
-        let weight = counts.sampling.weight;
-        let census = self.map().census_from(weight);
+        let level = counts.sampling.highest;
+        let census = self.map().census_from(level);
         for (life, cells) in self.rules.lives.lives.iter().zip(&census) {
-            let (outcome, cells) = (life.outcome(), cells << weight);
+            let (outcome, cells) = (life.outcome(), cells << level);
             counts.by_state[outcome] += cells;
             counts.present[outcome] += cells;
             counts.sampling.by_state[outcome] += counts.sampling.present_variance(cells);
@@ -355,12 +357,11 @@ impl Connections {
         let valve = self.flows.valve();
         let (mut half_open, mut open) = (self.rules.half_open, self.rules.open);
         let sampling = &mut counts.sampling;
-        sampling.level = valve.level();
-        sampling.weight = sampling.weight.max(valve.weight());
+        sampling.level = sampling.level.max(valve.level());
         sampling.highest = sampling.highest.max(valve.highest());
         sampling.since = sampling.since.or(valve.since());
-        half_open.at(sampling.weight);
-        open.at(sampling.weight);
+        half_open.at(sampling.highest);
+        open.at(sampling.highest);
         (counts.half_open, counts.open) = (half_open.estimate(), open.estimate());
         counts.peak_half_open = counts.peak_half_open.max(counts.half_open);
         counts
@@ -385,6 +386,11 @@ impl Connections {
             Lookup::Absent => Lookup::Absent,
             Lookup::DontKnow => Lookup::DontKnow,
         }
+    }
+
+    /// Packets of new connections that the sampling valve passed over.
+    pub fn unsampled(&self) -> u64 {
+        self.rules.counts.sampling.unsampled
     }
 
     /// Packets of connections that did not fit in the map.

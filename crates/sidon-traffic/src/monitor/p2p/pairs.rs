@@ -394,6 +394,11 @@ impl<C: FnMut(usize, Step)> Monitor for Batch<'_, C> {
         self.changed(index, before, next, result == Taken::Yes);
     }
 
+    /// The flag of a cell belongs to the timers for silence, or to that of a crowded map alone.
+    fn runs(&self, timer: usize) -> bool {
+        self.crowded == (timer == 2)
+    }
+
     fn visit(&mut self, timer: usize, cell: Visited, _: Share) -> Fate {
         // A pair in which only one end has spoken expires after the shorter silence.
         let short = match cell.answer {
@@ -403,7 +408,7 @@ impl<C: FnMut(usize, Step)> Monitor for Batch<'_, C> {
         let own = match timer {
             0 => short,
             1 => !short,
-            _ => self.crowded,
+            _ => true,
         };
         match (own, cell.touched) {
             (false, _) => Fate::Keep,

@@ -4,7 +4,7 @@
 //! to go sooner than in others, and some whether they are touched or not: here the caller is shown
 //! every cell that the hand passes, and says what becomes of it.
 
-use super::{Fingerprint, Layout, Lookup, State, UNTOUCHED, class, with_fast_layout};
+use super::{Fingerprint, Layout, Lookup, State, UNTOUCHED, with_fast_layout};
 use crate::probe::BASE;
 
 /// A cell under the hand.
@@ -50,7 +50,7 @@ impl Fingerprint {
             let mut at = 0;
             while at < self.stash.len() {
                 let (fingerprint, low) = self.stash[at];
-                match self.decided(class(fingerprint), low, fate) {
+                match self.decided(self.class_at(fingerprint), low, fate) {
                     Some(new) => {
                         self.stash[at].1 = new;
                         at += 1;
@@ -84,7 +84,8 @@ impl Fingerprint {
             let mask = self.table.form.low_mask();
             let low = !value & mask;
             // A cell is a complement, and an empty one zero.
-            let class = class((!value & self.table.form.cell_mask()) >> self.table.form.low);
+            let remainder = (!value & self.table.form.cell_mask()) >> self.table.form.low;
+            let class = self.class_at(remainder);
             let new = match self.decided(class, low, fate) {
                 Some(new) if new == low => continue,
                 Some(new) => value & !mask | !new & mask,

@@ -15,6 +15,8 @@ pub struct Met {
     pub other: Lookup<State>,
     /// Why the flow was left out, if it was: there is no room for it.
     pub refused: Option<Refused>,
+    /// The sampling class of the flow, see [`Fingerprint::class_of`].
+    pub class: u32,
 }
 
 impl Fingerprint {
@@ -35,7 +37,8 @@ impl Fingerprint {
                 // The cell is shared by as many as it can count.
                 None => Ok(()),
             };
-            met(Met { own, other: other.tally.read(low), refused: joined.err() });
+            let class = self.class_at(fingerprint);
+            met(Met { own, other: other.tally.read(low), refused: joined.err(), class });
         }
         Ok(())
     }

@@ -66,11 +66,11 @@ use tally::Tally;
 /// The highest sampling class, see [`Fingerprint::class_of`].
 pub const CLASSES: u32 = 16;
 
-/// Zero bits at the end of a remainder or of a fingerprint. They are the same in every subtable: each
-/// permutation multiplies by an odd number modulo a multiple of `2^remainder`.
+/// Zero bits at the end of a fingerprint or of one of its remainders, of which `bits` are the same in
+/// every subtable: each permutation multiplies by an odd number modulo a multiple of `2^bits`.
 #[inline(always)]
-fn class(remainder: u64) -> u32 {
-    (remainder | 1 << CLASSES).trailing_zeros()
+fn class(number: u64, bits: u32) -> u32 {
+    (number | 1 << bits.min(CLASSES)).trailing_zeros()
 }
 
 /// The most flows of the stash.
@@ -272,8 +272,9 @@ impl Fingerprint {
     }
 
     /// The sampling class of a flow: the number of zero bits at the end of its fingerprint, at most
-    /// [`CLASSES`]. One flow in `2^k` is of class `k` or higher. A cell shows its class, so a flow
-    /// that expires still knows the share that it was sampled by ([`Visited::class`]).
+    /// [`CLASSES`] and at most the bits of a remainder. One flow in `2^k` is of class `k` or higher. A cell shows its class, so a flow
+    /// that expires still knows the share that it was sampled by ([`Visited::class`]). With
+    /// independent placing, a cell and its flow may differ in class.
     #[inline(always)]
     pub fn class_of(&self, digest: Digest) -> u32 {
         self.classes()(digest)
@@ -281,8 +282,12 @@ impl Fingerprint {
 
     /// [`class_of`](Self::class_of) as a function that does not borrow the map.
     pub fn classes(&self) -> impl Fn(Digest) -> u32 + use<> {
-        let fingerprints = self.shape.fingerprints();
-        move |digest: Digest| class(spread::fraction(digest.0, fingerprints))
+        let (fingerprints, bits) = (self.shape.fingerprints(), self.shape.remainder);
+        move |digest: Digest| class(spread::fraction(digest.0, fingerprints), bits)
+    }
+
+    fn class_at(&self, fingerprint: u64) -> u32 {
+        class(fingerprint, self.shape.remainder)
     }
 
     /// The fingerprint of a flow: flows that share it are one to a map of permuted placing, others
@@ -312,7 +317,7 @@ impl Fingerprint {
     /// The sampling class and the answer of every cell in use, in the order of the table.
     pub fn cells(&self) -> impl Iterator<Item = (u32, Lookup<State>)> + '_ {
         let cells = self.table.cells().chain(self.stash.iter().copied());
-        cells.map(|(fingerprint, low)| (class(fingerprint), self.tally.read(low)))
+        cells.map(|(fingerprint, low)| (self.class_at(fingerprint), self.tally.read(low)))
     }
 
     /// A copy in memory of its own.

@@ -573,21 +573,32 @@ fn a_full_table_stops_searching_and_resumes_when_cells_free_up() {
 
 #[test]
 fn a_flow_and_its_cell_are_of_one_class() {
-    let mut map = map(wide((32, 16), 5_000));
-    let keys: Vec<u64> = (0..map.shape().all_cells() / 2).collect();
-    let mut expected = [0u64; CLASSES as usize + 1];
-    for key in &keys {
-        expected[map.class_of(key.digest(Seed(1))) as usize] += 1;
+    // A long remainder, one shorter than the highest class, and one that growing has shortened.
+    let long = wide((32, 16), 5_000);
+    let short = Shape { remainder: 7, ..wide((16, 32), 5_001) };
+    let grows = Shape { growths: 2, remainder: 15, ..wide((32, 16), 1_000) };
+    for shape in [long, short, grows] {
+        let mut map = map(shape);
+        for _ in 0..shape.growths {
+            map.grow().unwrap();
+        }
+        let keys: Vec<u64> = (0..map.shape().all_cells() / 2).collect();
+        let mut expected = [0u64; CLASSES as usize + 1];
+        for key in &keys {
+            expected[map.class_of(key.digest(Seed(1))) as usize] += 1;
+        }
+        map.apply_batch(&keys, &mut |_| Next::Insert(0), &mut |_, _| {});
+        let (mut found, units) = ([0u64; CLASSES as usize + 1], map.units());
+        map.sweep_by(0, units, &mut |cell| {
+            found[cell.class as usize] += cell.flows;
+            Fate::Keep
+        });
+        assert_eq!(found, expected, "{shape:?}");
+        let mut cells = [0u64; CLASSES as usize + 1];
+        map.cells().for_each(|(class, _)| cells[class as usize] += 1);
+        assert!(cells.iter().zip(found).all(|(&cells, flows)| cells <= flows));
+        // One flow in two is of class 0, and one in four of class 1.
+        assert_rate(found[0] as usize, keys.len(), 0.5);
+        assert_rate(found[1] as usize, keys.len(), 0.25);
     }
-    map.apply_batch(&keys, &mut |_| Next::Insert(0), &mut |_, _| {});
-    let (mut found, units) = ([0u64; CLASSES as usize + 1], map.units());
-    map.sweep_by(0, units, &mut |cell| {
-        found[cell.class as usize] += cell.flows;
-        Fate::Keep
-    });
-    assert_eq!(found, expected);
-    // One flow in two is of class 0, and one in four of class 1.
-    let n = keys.len();
-    assert_rate(found[0] as usize, n, 0.5);
-    assert_rate(found[1] as usize, n, 0.25);
 }
