@@ -22,7 +22,7 @@ use sidon::{
 };
 
 /// Time that may pass before the timers run.
-pub(crate) const GRAIN: u64 = valve::WINDOW;
+pub const GRAIN: u64 = valve::WINDOW;
 
 /// The rules of one kind of flow.
 pub trait Monitor {
