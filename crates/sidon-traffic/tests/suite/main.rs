@@ -10,6 +10,7 @@ mod engine;
 mod export;
 mod forged;
 mod formats;
+mod overload;
 mod p2p;
 mod running;
 mod snapshot;

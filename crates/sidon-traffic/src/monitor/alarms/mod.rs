@@ -450,7 +450,11 @@ impl Suspect for Scan {
 
     fn weight(&self, now: u64) -> Option<f64> {
         let counts = now.saturating_sub(self.start) < WINDOW;
-        self.alarm.is_none().then(|| if counts { self.used.into() } else { 0.0 })
+        // Of sources with as many targets, the one that tried last is the most suspect: a scan in
+        // progress must not be evicted by single attempts of forged sources.
+        let age = now.saturating_sub(self.last) as f64 / SECOND as f64;
+        let weight = f64::from(self.used) + 1.0 / (1.0 + age);
+        self.alarm.is_none().then_some(if counts { weight } else { 0.0 })
     }
 }
 
