@@ -34,9 +34,11 @@ struct Scenario {
     name: &'static str,
     /// The packets of attacking flow `number`.
     flow: fn(&mut Rng, u64) -> Vec<Packet>,
-    /// The alarm that names the attack, if a monitor names it.
-    alarm: Option<(&'static str, fn() -> IpAddr)>,
+    /// The kind and the subject of the alarm that names the attack, if a monitor names it.
+    alarm: Option<(&'static str, Address)>,
 }
+
+type Address = fn() -> IpAddr;
 
 fn victim() -> IpAddr {
     VICTIM.into()

@@ -244,15 +244,17 @@ impl Alarms {
                 return;
             }
         }
-        if let Some(scan) = self.hosts.enter(&by_port, now) {
-            scan.try_at(victim, now, HOSTS, sampled);
-            // Counts each port of a source once per window, so a client of many servers is no
-            // scanner.
-            if scan.attempts == 1
-                && let Some(scan) = self.random.enter(&anywhere, now)
-            {
-                scan.try_at(target, now, HOSTS, sampled);
+        let first = match self.hosts.enter(&by_port, now) {
+            Some(scan) => {
+                scan.try_at(victim, now, HOSTS, sampled);
+                scan.attempts == 1
             }
+            // Not admitted, so it was not seen before.
+            None => true,
+        };
+        // A source that tries one port of many hosts is no random scan.
+        if first && let Some(scan) = self.random.enter(&anywhere, now) {
+            scan.try_at(target, now, HOSTS, sampled);
         }
         if let Some(scan) = self.ports.enter(&by_victim, now) {
             scan.try_at(port.into(), now, PORTS, sampled);
@@ -327,6 +329,10 @@ impl Suspect for Flood {
 
     fn weight(&self, now: u64) -> Option<f64> {
         self.alarm.is_none().then(|| self.pending_at(now)[0] as f64)
+    }
+
+    fn is_active(&self, now: u64) -> bool {
+        now.saturating_sub(self.start) < SPAN
     }
 }
 
@@ -455,6 +461,10 @@ impl Suspect for Scan {
         let age = now.saturating_sub(self.last) as f64 / SECOND as f64;
         let weight = f64::from(self.used) + 1.0 / (1.0 + age);
         self.alarm.is_none().then_some(if counts { weight } else { 0.0 })
+    }
+
+    fn is_active(&self, now: u64) -> bool {
+        now.saturating_sub(self.last) < SECOND
     }
 }
 

@@ -29,7 +29,15 @@ pub(super) trait Suspect: Clone {
 
     /// The weight of the evidence; `None` if the entry must not be evicted.
     fn weight(&self, now: u64) -> Option<f64>;
+
+    /// Whether evidence was added lately.
+    fn is_active(&self, now: u64) -> bool;
 }
+
+/// One new subject in this number may evict an active entry. A flood of forged addresses brings
+/// thousands of new subjects per second; a source that goes on trying gets in all the same, and has
+/// collected evidence before the next eviction.
+const ADMITTED: u64 = 64;
 
 /// A table of subjects in sets of [`WAYS`] entries.
 #[derive(Debug)]
@@ -38,6 +46,8 @@ pub(super) struct Table<E> {
     sets: Vec<Option<E>>,
     /// The number of entries that were evicted.
     pub(super) displaced: u64,
+    /// New subjects that wanted the entry of an active one.
+    rivals: u64,
 }
 
 impl<E: Suspect> Table<E> {
@@ -49,7 +59,7 @@ impl<E: Suspect> Table<E> {
         let mut sets = Vec::new();
         sets.try_reserve_exact(length).map_err(|_| Infeasible::Memory { bytes })?;
         sets.resize(length, None);
-        Ok(Table { seed, sets, displaced: 0 })
+        Ok(Table { seed, sets, displaced: 0, rivals: 0 })
     }
 
     /// The indexes of the set of a subject.
@@ -65,7 +75,8 @@ impl<E: Suspect> Table<E> {
         self.sets[set].iter_mut().flatten().find(|entry| same(entry.subject(), subject))
     }
 
-    /// The entry of a subject, new if necessary; `None` if no entry of the set may be evicted.
+    /// The entry of a subject, new if necessary; `None` if no entry of the set may be evicted, or if
+    /// the subject is not among those admitted.
     pub(super) fn enter(&mut self, subject: &Subject, now: u64) -> Option<&mut E> {
         let set = self.set(subject);
         let mut best = (f64::INFINITY, None);
@@ -84,6 +95,12 @@ impl<E: Suspect> Table<E> {
         }
         let (way, new) = best.1?;
         let displaced = new && best.0 >= 0.0;
+        if displaced && self.sets[set.start + way].as_ref().is_some_and(|old| old.is_active(now)) {
+            self.rivals += 1;
+            if !self.rivals.digest(self.seed).0.is_multiple_of(ADMITTED) {
+                return None;
+            }
+        }
         self.displaced += u64::from(displaced);
         let entry = &mut self.sets[set.start + way];
         if new {
