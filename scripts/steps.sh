@@ -8,7 +8,7 @@ rows=()
 step() {
     local name=$1 begun=$SECONDS
     shift
-    printf '\n== %s: %s\n' "$name" "$*"
+    printf '\n== %s: %.120s\n' "$name" "$*"
     if "$@"; then
         rows+=("$(printf '| %s | %d | ok |' "$name" $((SECONDS - begun)))")
     else
