@@ -41,7 +41,7 @@ struct Shards {
 impl Shards {
     fn new() -> Result<Self> {
         let budget = Budget::of(MEMORY)?;
-        let shards = (0..SHARDS).map(|number| Shard::new(number, &budget, SEED, false, false));
+        let shards = (0..SHARDS).map(|number| Shard::new(number, &budget, SEED, false));
         Ok(Shards { batch: Batch::new(), shards: shards.collect::<Result<_, _>>()? })
     }
 

@@ -1,5 +1,6 @@
 //! `sidon`: compact memory for network flows, on the command line. A file a subcommand.
 
+mod args;
 mod audit;
 mod demo;
 mod generate;

@@ -77,6 +77,8 @@ pub struct Columns {
     pub hosts: Vec<[Host; 2]>,
     /// The digests of the sources.
     pub sources: Vec<Digest>,
+    /// The digests of the sources' subnets, see [`subnet`].
+    pub subnets: Vec<Digest>,
     /// Ports. The entry of a packet without a port has no meaning.
     pub ports: Vec<Port>,
     /// Bytes and packets.
@@ -116,6 +118,7 @@ impl Batch {
                 flows: vec![nobody; PACKETS],
                 hosts: vec![[[0; 17]; 2]; PACKETS],
                 sources: vec![Digest(0); PACKETS],
+                subnets: vec![Digest(0); PACKETS],
                 ports: vec![[0; 3]; PACKETS],
                 amounts: vec![[0; 2]; PACKETS],
             },
@@ -171,7 +174,7 @@ impl Batch {
         let Batch { packets, flows, columns, lanes, .. } = self;
         assert!(packets.len() <= PACKETS, "{} packets in a batch", packets.len());
         let length = packets.len();
-        let Columns { flows: keys, hosts, sources, ports, amounts } = columns;
+        let Columns { flows: keys, hosts, sources, subnets, ports, amounts } = columns;
         probe::dispatch(Sort {
             seed,
             weights,
@@ -180,6 +183,7 @@ impl Batch {
             keys: &mut keys[..length],
             hosts: &mut hosts[..length],
             sources: &mut sources[..length],
+            subnets: &mut subnets[..length],
             ports: &mut ports[..length],
             amounts: &mut amounts[..length],
             lanes,
@@ -202,6 +206,7 @@ struct Sort<'a, W> {
     keys: &'a mut [FlowKey],
     hosts: &'a mut [[Host; 2]],
     sources: &'a mut [Digest],
+    subnets: &'a mut [Digest],
     ports: &'a mut [Port],
     amounts: &'a mut [[u64; 2]],
     lanes: &'a mut [Lane],
@@ -233,6 +238,7 @@ impl<W: Weigh> Kernel for Sort<'_, W> {
             lanes[shard(digest)].flows.push(Pick { digest, key: at, amounts: at });
 
             self.sources[index] = by_source;
+            self.subnets[index] = subnet;
             let pick = Pick { digest: by_source, key: 2 * at, amounts: at };
             lanes[shard(by_source)].hosts.push(pick);
             // If source and destination are the same host, the packet counts once.
@@ -282,10 +288,18 @@ pub fn shard(digest: Digest) -> usize {
     (digest.0 >> 24) as usize % SHARDS
 }
 
-/// The subnet of a host as a key, a /24 or a /64. One shard owns all addresses of a subnet.
+/// The subnet of a host as a key: the number of its /24, or of its /64. One shard owns all addresses
+/// of a subnet.
 #[inline(always)]
-pub fn subnet(host: &Host) -> [u8; 9] {
-    let [version, a, b, c, rest @ ..] = *host;
-    let [d, e, f, g, h, ..] = if version == 4 { [0; 13] } else { rest };
-    [version, a, b, c, d, e, f, g, h]
+pub fn subnet(host: &Host) -> u64 {
+    let [version, a, b, c, d, e, f, g, h, ..] = *host;
+    match version {
+        4 => u32::from_be_bytes([0, a, b, c]).into(),
+        _ => u64::from_be_bytes([a, b, c, d, e, f, g, h]),
+    }
+}
+
+/// The shard that owns a source address.
+pub fn shard_of_source(address: IpAddr, seed: Seed) -> usize {
+    shard(subnet(&sizes::host(address)).digest(seed))
 }

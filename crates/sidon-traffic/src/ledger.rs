@@ -59,6 +59,16 @@ impl Ledger {
         note(&mut self.dont_know, what, times);
     }
 
+    /// Sets the refusals of structure `what`, which counts them itself.
+    pub(crate) fn set_refused(&mut self, what: &'static str, times: u64) {
+        set(&mut self.refused, what, times);
+    }
+
+    /// Sets the lookups without an answer of monitor `what`, which counts them itself.
+    pub(crate) fn set_dont_know(&mut self, what: &'static str, times: u64) {
+        set(&mut self.dont_know, what, times);
+    }
+
     /// How many frames could not be decoded.
     pub fn undecoded_total(&self) -> u64 {
         self.undecoded.iter().map(|(_, times)| times).sum()
@@ -79,6 +89,11 @@ fn note(list: &mut Vec<(&'static str, u64)>, name: &'static str, times: u64) {
         Some((_, count)) => *count = count.saturating_add(times),
         None => list.push((name, times)),
     }
+}
+
+fn set(list: &mut Vec<(&'static str, u64)>, name: &'static str, times: u64) {
+    list.retain(|(known, _)| *known != name);
+    note(list, name, times);
 }
 
 #[cfg(test)]

@@ -35,6 +35,7 @@
 pub mod audit;
 pub mod batch;
 pub mod budget;
+pub mod drive;
 pub mod engine;
 pub mod event;
 pub mod export;

@@ -10,7 +10,7 @@
 //! table.
 
 use crate::{
-    FlowKey, batch,
+    FlowKey,
     flow::protocol,
     monitor::{
         connections::{Connections, OUTCOMES, life::Life},
@@ -20,7 +20,7 @@ use crate::{
     shard::Shard,
 };
 use serde_json::{Value, json};
-use sidon::{Certainty, Key, Lookup, Seed, count::Bounds};
+use sidon::{Certainty, Lookup, count::Bounds};
 use std::{fmt, net::IpAddr, str::FromStr};
 
 /// The key of a query.
@@ -122,6 +122,23 @@ pub struct Connection {
 }
 
 impl Answer {
+    /// The answer from the facts of all shards and the states of connections.
+    pub(crate) fn of(question: &Question, facts: Facts, connections: &Connections) -> Self {
+        let mut answer = Answer {
+            question: *question,
+            amounts: facts.amounts.unwrap_or_default(),
+            connection: None,
+            is_source: facts.is_source,
+        };
+        if let Question::Flow(key) = question
+            && key.protocol() == protocol::TCP
+        {
+            let seen = answer.is_seen();
+            answer.connection = Some(connection(&key.undirected(), seen, connections));
+        }
+        answer
+    }
+
     /// Whether the key was ever seen; `None` if that is uncertain.
     pub fn is_seen(&self) -> Option<bool> {
         let [_, packets] = self.amounts;
@@ -203,44 +220,49 @@ fn amount(bounds: &Bounds) -> Value {
     json!({ "most": bounds.most, "least": bounds.least, "certainty": certainty(bounds) })
 }
 
-/// Answers a query from all shards, in the order of their numbers.
-pub(crate) fn answer(
-    question: &Question,
-    shards: &[Shard],
-    connections: &Connections,
-    seed: Seed,
-) -> Answer {
-    let mut answer = Answer {
-        question: *question,
-        amounts: [Bounds::default(); 2],
-        connection: None,
-        is_source: None,
-    };
-    match question {
-        Question::Flow(key) => {
-            let both = key.undirected();
-            let shard = &shards[batch::shard(both.digest(seed))];
-            answer.amounts = shard.sizes.flows.bounds(&both);
-            answer.connection = (key.protocol() == protocol::TCP)
-                .then(|| connection(&both, answer.is_seen(), connections));
+/// What shards know about a key. The shard that owns the key knows its amounts. The shard that owns
+/// the subnet of an address knows whether it is a source.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Facts {
+    amounts: Option<[Bounds; 2]>,
+    is_source: Option<bool>,
+}
+
+impl Facts {
+    /// The facts of one shard.
+    pub(crate) fn of(question: &Question, shard: &Shard) -> Self {
+        let mut facts = Facts::default();
+        match question {
+            Question::Flow(key) => {
+                let both = key.undirected();
+                facts.amounts = shard.owns(&both).then(|| shard.sizes.flows.bounds(&both));
+            }
+            Question::Address(address) => {
+                let host = sizes::host(*address);
+                facts.amounts = shard.owns(&host).then(|| shard.sizes.hosts.bounds(&host));
+                if shard.owns_source(*address) {
+                    let sources = &shard.sources;
+                    let contains = sources.contains(*address);
+                    // The table never stores the address `::`, which marks a free slot.
+                    let told = *address != IpAddr::from([0; 16])
+                        && sources.refused[usize::from(address.is_ipv6())] == 0;
+                    facts.is_source = (contains || told).then_some(contains);
+                }
+            }
+            Question::Port(port) => {
+                facts.amounts = shard.owns(port).then(|| shard.sizes.ports.bounds(port));
+            }
         }
-        Question::Address(address) => {
-            let host = sizes::host(*address);
-            let shard = &shards[batch::shard(host.digest(seed))];
-            answer.amounts = shard.sizes.hosts.bounds(&host);
-            let sources = &shards[batch::shard(batch::subnet(&host).digest(seed))].sources;
-            // The table never stores the address `::`, which marks a free slot.
-            let told = *address != IpAddr::from([0; 16])
-                && sources.refused[usize::from(address.is_ipv6())] == 0;
-            let contains = sources.contains(*address);
-            answer.is_source = (contains || told).then_some(contains);
-        }
-        Question::Port(port) => {
-            let shard = &shards[batch::shard(port.digest(seed))];
-            answer.amounts = shard.sizes.ports.bounds(port);
+        facts
+    }
+
+    /// The facts of different shards together.
+    pub(crate) fn or(self, other: Facts) -> Facts {
+        Facts {
+            amounts: self.amounts.or(other.amounts),
+            is_source: self.is_source.or(other.is_source),
         }
     }
-    answer
 }
 
 fn connection(key: &FlowKey, seen: Option<bool>, connections: &Connections) -> Connection {

@@ -6,16 +6,14 @@ use crate::{
     batch::{self, Batch},
     budget::Budget,
     event::Event,
-    monitor::{
-        sizes::{self, Sizes},
-        sources::Sources,
-    },
+    monitor::{sizes::Sizes, sources::Sources},
 };
 use sidon::{
     Infeasible, Key, Seed,
     count::{Stored, Top, top},
     zone::subnets,
 };
+use std::net::IpAddr;
 
 /// The monitors' tables for the keys of one shard.
 #[derive(Debug)]
@@ -30,6 +28,7 @@ pub struct Shard {
     pub unlearnt: u64,
     /// Events not read yet; `None` if no caller reads events.
     events: Option<Vec<Event>>,
+    seed: Seed,
 }
 
 impl Shard {
@@ -39,7 +38,6 @@ impl Shard {
         budget: &Budget,
         seed: Seed,
         audit: bool,
-        events: bool,
     ) -> Result<Self, Infeasible> {
         Ok(Shard {
             number,
@@ -47,29 +45,36 @@ impl Shard {
             sources: Sources::new(budget, seed)?,
             twin: audit.then(Twin::default),
             unlearnt: 0,
-            events: events.then(Vec::new),
+            events: None,
+            seed,
         })
     }
 
     /// A shard with these tables, which are not updated any more.
     pub(crate) fn of(number: usize, sizes: Sizes, sources: Sources, unlearnt: u64) -> Self {
-        Shard { number, sizes, sources, twin: None, unlearnt, events: None }
+        let seed = sources.seed();
+        Shard { number, sizes, sources, twin: None, unlearnt, events: None, seed }
     }
 
     /// Whether every key in the tables belongs to this shard.
-    pub(crate) fn owns_all(&self, seed: Seed) -> bool {
-        fn owns<K: Stored>(number: usize, table: &Top<K, 2>, seed: Seed) -> bool {
-            let entries = table.heaviest(usize::MAX).entries;
-            entries.iter().all(|entry| batch::shard(entry.key.digest(seed)) == number)
+    pub(crate) fn owns_all(&self) -> bool {
+        fn owns<K: Stored>(shard: &Shard, table: &Top<K, 2>) -> bool {
+            table.heaviest(usize::MAX).entries.iter().all(|entry| shard.owns(&entry.key))
         }
-        let (number, sizes) = (self.number, &self.sizes);
-        owns(number, &sizes.flows, seed)
-            && owns(number, &sizes.hosts, seed)
-            && owns(number, &sizes.ports, seed)
-            && self.sources.addresses().into_iter().all(|address| {
-                let subnet = batch::subnet(&sizes::host(address));
-                batch::shard(subnet.digest(seed)) == number
-            })
+        owns(self, &self.sizes.flows)
+            && owns(self, &self.sizes.hosts)
+            && owns(self, &self.sizes.ports)
+            && self.sources.addresses().into_iter().all(|address| self.owns_source(address))
+    }
+
+    /// Whether a flow, host or port belongs to this shard.
+    pub(crate) fn owns(&self, key: &impl Key) -> bool {
+        batch::shard(key.digest(self.seed)) == self.number
+    }
+
+    /// Whether a source address belongs to this shard.
+    pub(crate) fn owns_source(&self, address: IpAddr) -> bool {
+        batch::shard_of_source(address, self.seed) == self.number
     }
 
     /// The integers that fix the memory of the tables.
@@ -84,7 +89,7 @@ impl Shard {
     }
 
     /// Adds a source address that was known before the first packet; `false` if the table is full.
-    pub fn learn(&mut self, address: std::net::IpAddr) -> bool {
+    pub fn learn(&mut self, address: IpAddr) -> bool {
         let learnt = self.sources.learn(address);
         if let Some(twin) = self.twin.as_mut().filter(|_| learnt) {
             twin.learn(address);
@@ -116,6 +121,11 @@ impl Shard {
         if let Some(twin) = &mut self.twin {
             twin.add(lane, columns);
         }
+    }
+
+    /// Records the events of later packets.
+    pub(crate) fn record_events(&mut self) {
+        self.events.get_or_insert_default();
     }
 
     /// Calls `to` with each event since the last call.

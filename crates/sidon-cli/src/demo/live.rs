@@ -45,8 +45,6 @@ enum Style {
 const DRAWN: usize = 5;
 /// Samples to a line where lines are not redrawn.
 const EVERY: usize = 8;
-/// Heaviest flows at the end.
-const FLOWS: usize = 5;
 
 impl Live {
     pub(super) fn new(silent: bool) -> Self {
@@ -181,7 +179,7 @@ impl Live {
             let _ = writeln!(text, "        tcpdump '{}'", alarm.filter);
         }
         let _ = writeln!(text, "\nheaviest flows, through all of it");
-        for entry in report.flows.entries.iter().take(FLOWS) {
+        for entry in &report.flows.entries {
             let [bytes, _] = entry.amounts;
             let sign = if bytes.is_exact() { "=" } else { "<=" };
             let _ = writeln!(

@@ -3,12 +3,15 @@
 pub(crate) mod live;
 mod recount;
 
-use crate::{plan::count::memory, show};
+use crate::{args::EngineArgs, show};
 use live::{Live, Sample};
 use serde_json::json;
 use sidon::Seed;
 use sidon_traffic::{
-    Decoder, Engine, Filter, Generator, Mix, Report, Settings, generate::Flood, report::certainty,
+    Decoder, Engine, Filter, Generator, Mix, Report, Snapshot,
+    drive::{Generated, Go, Host, Limits, Moment, drive},
+    generate::Flood,
+    report::certainty,
 };
 use std::{
     net::SocketAddrV4,
@@ -22,62 +25,87 @@ use std::{
 /// the alarm that names the victim, the heaviest flows. Then it counts a sample of the flows again,
 /// exactly, and compares. Nothing is read from the network or the disk.
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("top", |top| top.default_value("5")))]
 pub(crate) struct Args {
     /// Forged sources of the flood
     #[arg(long, value_name = "N", default_value_t = 10_000_000, value_parser = clap::value_parser!(u64).range(1_000..=1_000_000_000))]
     sources: u64,
-    /// Memory for all tables
-    #[arg(short, long, value_name = "BYTES", default_value = "16MiB", value_parser = memory)]
-    memory: u64,
-    /// Threads that own tables
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=8))]
-    threads: u8,
-    /// The seed of the tables and of the traffic
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
+    #[command(flatten)]
+    engine: EngineArgs,
     /// Write one JSON object, and nothing while it runs
     #[arg(long)]
     json: bool,
 }
 
-/// Packets between two samples, as a part of all.
+/// Samples of the whole run.
 const SAMPLES: u64 = 96;
+/// The most packets between two looks at the engine.
+const STRIDE: u64 = 1 << 12;
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let mix = mix(args.sources);
+    let (mix, traffic_seed) = (mix(args.sources), args.engine.seed.unwrap_or(1));
     let victim = mix.flood.map_or(SocketAddrV4::new([0, 0, 0, 0].into(), 0), |flood| flood.victim);
-    let seed = Seed(args.seed.into());
-    let settings =
-        Settings { memory: args.memory, threads: args.threads.into(), ..Settings::new(seed) };
+    let seed = Seed(traffic_seed.into());
+    let settings = args.engine.settings(seed);
     let mut engine = Engine::new(settings, Filter::default(), Decoder::default())?;
     engine.start();
     let mut live = Live::new(args.json);
-    live.begin(&mix, victim, args.memory)?;
+    live.begin(&mix, victim, args.engine.memory)?;
 
-    let start = Instant::now();
-    let stride = (mix.packets / SAMPLES).max(1);
-    for (number, packet) in (1u64..).zip(Generator::new(mix, args.seed)?) {
-        engine.packet(&packet);
-        if number.is_multiple_of(stride) {
-            live.show(Sample {
-                packets: number,
-                packet_time: Duration::from_nanos(packet.time_ns - mix.start_ns),
-                half_open: engine.connections().half_open(),
-                tables: engine.allocated(),
-                resident: live::resident(),
-                alarm: engine.alarms().alarms().first().map(|alarm| alarm.text.clone()),
-                took: start.elapsed(),
-            })?;
-        }
-    }
+    let every = (mix.packets / SAMPLES).max(1);
+    let stride = usize::try_from(every.min(STRIDE)).unwrap_or(usize::MAX);
+    let mut traffic = Generated::new(Generator::new(mix, traffic_seed)?, "demo", None);
+    let mut stage = Stage { live, start: Instant::now(), start_ns: mix.start_ns, every, shown: 0 };
+    drive(&mut engine, &mut traffic, Limits { stride, ..Limits::default() }, &mut stage)?;
     let (report, shards) = engine.finish();
+    let Stage { live, start, .. } = stage;
     let took = start.elapsed();
-    let recount = recount::recount(mix, args.seed, seed, &report, &shards)?;
+    let recount = recount::recount(mix, traffic_seed, seed, &report, &shards)?;
     if args.json {
         let json = to_json(args, &report, &live, took, victim, &recount);
         return show::print(&serde_json::to_string_pretty(&json)?);
     }
     live.end(&report, took, &recount)
+}
+
+/// Takes samples while the traffic runs.
+struct Stage {
+    live: Live,
+    start: Instant,
+    start_ns: u64,
+    /// Packets between two samples.
+    every: u64,
+    /// Packets at the last sample.
+    shown: u64,
+}
+
+impl Host for Stage {
+    type Error = anyhow::Error;
+
+    fn look(&mut self, engine: &mut Engine, moment: &Moment<'_>) -> anyhow::Result<Go> {
+        if moment.seen - self.shown >= self.every {
+            self.shown += self.every;
+            let last_ns = engine.times().map_or(self.start_ns, |(_, last)| last);
+            self.live.show(Sample {
+                packets: moment.seen,
+                packet_time: Duration::from_nanos(last_ns.saturating_sub(self.start_ns)),
+                half_open: engine.connections().half_open(),
+                tables: engine.allocated(),
+                resident: live::resident(),
+                alarm: engine.alarms().alarms().first().map(|alarm| alarm.text.clone()),
+                took: self.start.elapsed(),
+            })?;
+        }
+        Ok(Go::On(Duration::ZERO))
+    }
+
+    fn period(&mut self, _: u64, _: Snapshot) -> anyhow::Result<()> {
+        Ok(())
+    }
+
+    fn warn(&mut self, why: &str) {
+        eprintln!("sidon: {why}");
+    }
 }
 
 /// An office before, during and after the flood. The flood goes at a pace that the default memory

@@ -1,29 +1,22 @@
 //! A file for every period: `--rotate 5m --save-dir DIR`.
 //!
-//! Periods are whole multiples of their length since 1970, by the time of the packets, and where they
-//! are awaited also by the clock. A file holds
-//! what its period saw and nothing else, so that files of one run merge to what any stretch saw. Time
-//! that goes back stays in the period that it is; a period without a packet has no file.
+//! Periods are whole multiples of their length since 1970, by the clock of
+//! [`drive`](sidon_traffic::drive). A file holds the state of its period only, so the files of a
+//! run can be merged in any selection. A period without a packet has no file.
 
 use super::file;
 use anyhow::Context;
-use sidon::Infeasible;
-use sidon_traffic::{Engine, Report, Snapshot, time};
-use std::{
-    path::{Path, PathBuf},
-    time::{SystemTime, UNIX_EPOCH},
-};
+use sidon_traffic::{Report, Snapshot, time};
+use std::path::{Path, PathBuf};
 
 /// The length of a period unless it is said.
 pub(crate) const PERIOD: &str = "5m";
 
-/// Where the files go, and when the next one is due.
+/// The folder of the files, and what has been written.
 #[derive(Debug)]
 pub(crate) struct Rotation {
     directory: PathBuf,
     period_ns: u64,
-    /// The start of the period of now, once there was a packet.
-    start: Option<u64>,
     /// Files written.
     pub(crate) files: u64,
     /// Whether an alarm was raised in one of the periods.
@@ -44,7 +37,7 @@ impl Rotation {
     /// No period yet; the directory is made if need be.
     pub(crate) fn new(directory: PathBuf, period_ns: u64) -> anyhow::Result<Self> {
         std::fs::create_dir_all(&directory).with_context(|| directory.display().to_string())?;
-        Ok(Rotation { directory, period_ns, start: None, files: 0, alarmed: false, seen: 0 })
+        Ok(Rotation { directory, period_ns, files: 0, alarmed: false, seen: 0 })
     }
 
     pub(crate) fn directory(&self) -> &Path {
@@ -55,58 +48,20 @@ impl Rotation {
         self.period_ns
     }
 
-    /// The start of the period of now, once there was a packet.
-    pub(crate) fn start(&self) -> Option<u64> {
-        self.start
-    }
-
-    /// It is so late: if the period is over, another begins. If it had a packet, it is written, and
-    /// the engine begins anew, whether it could be written or not.
-    #[inline]
-    pub(crate) fn turn(
-        &mut self,
-        time_ns: u64,
-        engine: &mut Engine,
-    ) -> Result<Option<Box<Over>>, Infeasible> {
-        let start = *self.start.get_or_insert(time_ns - time_ns % self.period_ns);
-        if time_ns.saturating_sub(start) < self.period_ns {
-            return Ok(None);
-        }
-        self.start = Some(time_ns - time_ns % self.period_ns);
-        if engine.ledger().seen == 0 {
-            return Ok(None);
-        }
-        engine.rotate(|snapshot| Some(Box::new(self.save(&snapshot, start))))
-    }
-
-    /// The same; what cannot be written is an error.
-    #[inline]
-    pub(crate) fn at(&mut self, time_ns: u64, engine: &mut Engine) -> anyhow::Result<()> {
-        if let Some(over) = self.turn(time_ns, engine)? {
-            over.saved?;
+    /// Writes the last period, if it had a packet.
+    pub(crate) fn end(&mut self, start_ns: Option<u64>, snapshot: &Snapshot) -> anyhow::Result<()> {
+        if let Some(start_ns) = start_ns.filter(|_| snapshot.ledger().seen > 0) {
+            self.save(start_ns, snapshot).saved?;
         }
         Ok(())
     }
 
-    /// The same by the clock, where no packet tells the time.
-    pub(crate) fn now(&mut self, engine: &mut Engine) -> anyhow::Result<()> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        self.at(now.as_nanos() as u64, engine)
-    }
-
-    /// Writes the last period, if it had a packet.
-    pub(crate) fn end(&mut self, snapshot: &Snapshot) -> anyhow::Result<Option<PathBuf>> {
-        match self.start {
-            Some(start) if snapshot.ledger().seen > 0 => self.save(snapshot, start).saved.map(Some),
-            _ => Ok(None),
-        }
-    }
-
-    fn save(&mut self, snapshot: &Snapshot, start: u64) -> Over {
+    /// Writes the state of a period that is over to a separate file.
+    pub(crate) fn save(&mut self, start_ns: u64, snapshot: &Snapshot) -> Over {
         let report = snapshot.report();
         self.alarmed |= !report.alarms.is_empty();
         self.seen += report.ledger.seen;
-        let path = self.directory.join(name(start));
+        let path = self.directory.join(name(start_ns));
         let saved = file::create(&path, |out| snapshot.write(out));
         self.files += u64::from(saved.is_ok());
         Over { report, saved }

@@ -1,21 +1,22 @@
-//! The thread that owns the engine: feeds it, answers questions between steps, and publishes what
-//! it knows once a second.
+//! The thread that owns the engine: feeds it, answers questions between packets, and publishes a
+//! snapshot once a second.
 //!
 //! ```text
-//! traffic --step--> engine --report--> snapshot --watch--> any number of readers
-//! questions --bounded channel--> answered between two steps
+//! traffic --drive--> engine --report--> snapshot --watch--> any number of readers
+//! questions --bounded channel--> answered between packets
 //! ```
-//! Readers share a snapshot and never wait for the engine. Between two packets of different periods
-//! the first period goes to its file, if there are files. A report takes no more than a tenth of
-//! the time: with tables so large that it takes longer, it is made less often.
+//! Readers share a snapshot and never wait for the engine. A report takes at most a tenth of the
+//! time: if it takes long because the tables are large, it is made less often.
 
 use super::{
-    intake::Intake,
+    save::Saving,
     snapshot::{Course, Snapshot, Status},
-    totals::Totals,
-    traffic::{Next, Traffic},
+    totals::{Past, Totals},
 };
-use sidon_traffic::{Answer, Engine, Question};
+use sidon_traffic::{
+    Answer, Engine, Question,
+    drive::{self, Done, Go, Host, Limits, Moment, Traffic},
+};
 use std::{
     sync::{
         Arc,
@@ -33,8 +34,8 @@ const WAITING: usize = 64;
 const EVERY: Duration = Duration::from_secs(1);
 /// A report takes one part of so many of the time, at the most.
 const PARTS: u32 = 10;
-/// The longest sleep: after it the thread sees that it is to stop.
-const SLEEP: Duration = Duration::from_millis(100);
+/// The longest wait for a question while no packet arrives.
+const NAP: Duration = Duration::from_millis(20);
 
 type Asked = (Question, oneshot::Sender<Answer>);
 
@@ -69,70 +70,115 @@ pub(super) enum NoAnswer {
 }
 
 /// Starts feeding the engine.
-pub(super) fn start(mut intake: Intake, mut traffic: Box<dyn Traffic>) -> (Feed, Feeding) {
+pub(super) fn start(
+    mut engine: Engine,
+    saving: Option<Saving>,
+    mut traffic: Box<dyn Traffic + Send>,
+) -> (Feed, Feeding) {
     let stop = Arc::new(AtomicBool::new(false));
     let (questions, asked) = mpsc::sync_channel(WAITING);
     let mut course = Course::new(traffic.name());
-    let first = course.publish(&mut intake, None);
+    let past = Past::default();
+    let first = course.publish(&mut engine, &past, saving.as_ref(), None);
     let (publish, snapshots) = watch::channel(Arc::new(first));
+    let due = Instant::now() + EVERY;
     let stopped = Arc::clone(&stop);
+    let mut feeder = Feeder { course, saving, past, asked, publish, due, stopped };
     let thread = thread::spawn(move || {
-        let (mut due, mut broken) = (Instant::now() + EVERY, false);
-        while !stopped.load(Ordering::Relaxed) {
-            let next = match course.status {
-                Status::Running => traffic.step(&mut intake),
-                Status::Over(_) => Next::Wait(SLEEP),
-            };
-            answer(&mut intake.engine, &asked);
-            match next {
-                Next::More => {}
-                Next::Wait(time) => {
-                    // Whoever asks while nothing comes is answered at once.
-                    let time = time.min(due.saturating_duration_since(Instant::now())).min(SLEEP);
-                    if let Ok((question, to)) = asked.recv_timeout(time) {
-                        let _ = to.send(intake.engine.answer(&question));
-                    }
-                }
-                Next::Over(ref why) | Next::Broken(ref why) => {
-                    broken = matches!(next, Next::Broken(_));
-                    intake.engine.end();
-                    course.status = Status::Over(why.clone());
-                    due = Instant::now();
-                }
-            }
-            if Instant::now() >= due {
-                let begun = Instant::now();
-                let snapshot = course.publish(&mut intake, traffic.exporters());
-                publish.send_replace(Arc::new(snapshot));
-                let rest = (begun.elapsed() * PARTS).max(EVERY);
-                // Nothing changes any more when the packets are over.
-                due = match course.status {
-                    Status::Running => begun + rest,
-                    Status::Over(_) => begun + Duration::from_secs(365 * 24 * 3600),
-                };
-            }
-        }
-        end(intake, broken)
+        let period_ns = feeder.saving.as_ref().map(Saving::period_ns);
+        let limits = Limits { period_ns, ..Limits::default() };
+        let done = drive::drive(&mut engine, &mut *traffic, limits, &mut feeder)?;
+        feeder.after(&mut engine, &*traffic, &done);
+        feeder.end(engine, &done)
     });
     (Feed { snapshots, questions }, Feeding { thread, stop })
 }
 
-/// The last period goes to its file, and everything is summed up.
-fn end(intake: Intake, broken: bool) -> anyhow::Result<End> {
-    let Intake { engine, saving, past } = intake;
-    let mut snapshot = engine.snapshot();
-    if broken {
-        snapshot.set_partial();
-    }
-    let report = snapshot.report();
-    let files = saving.map(|saving| saving.end(&snapshot)).transpose()?;
-    Ok(End { totals: past.with(&report), allocated: report.allocated, files })
+/// The host of the engine's loop.
+struct Feeder {
+    course: Course,
+    saving: Option<Saving>,
+    past: Past,
+    asked: mpsc::Receiver<Asked>,
+    publish: watch::Sender<Arc<Snapshot>>,
+    /// When the next snapshot is due.
+    due: Instant,
+    stopped: Arc<AtomicBool>,
 }
 
-fn answer(engine: &mut Engine, asked: &mpsc::Receiver<Asked>) {
-    while let Ok((question, to)) = asked.try_recv() {
-        // Who no longer waits is not told.
-        let _ = to.send(engine.answer(&question));
+impl Feeder {
+    /// Waits for a question, then answers all that wait.
+    fn answer(&self, engine: &mut Engine, wait: Duration) {
+        let first = self.asked.recv_timeout(wait).ok();
+        for (question, to) in first.into_iter().chain(self.asked.try_iter()) {
+            // A client that no longer waits gets no answer.
+            let _ = to.send(engine.answer(&question));
+        }
+    }
+
+    fn publish(&mut self, engine: &mut Engine, traffic: &dyn Traffic) {
+        let begun = Instant::now();
+        let Feeder { course, past, saving, .. } = self;
+        let snapshot = course.publish(engine, past, saving.as_ref(), traffic.exporters());
+        self.publish.send_replace(Arc::new(snapshot));
+        self.due = begun + (begun.elapsed() * PARTS).max(EVERY);
+    }
+
+    /// After the last packet: publishes the last snapshot, and answers questions until the server
+    /// stops.
+    fn after(&mut self, engine: &mut Engine, traffic: &dyn Traffic, done: &Done) {
+        let why = match &done.end {
+            drive::End::Stopped => return,
+            drive::End::Over | drive::End::Enough => "the whole capture was read".to_owned(),
+            drive::End::Broken(why) => format!("the source failed: {why}"),
+        };
+        self.course.status = Status::Over(why);
+        engine.end();
+        self.publish(engine, traffic);
+        while !self.stopped.load(Ordering::Relaxed) {
+            self.answer(engine, NAP);
+        }
+    }
+
+    /// Writes the last period, and sums up.
+    fn end(self, engine: Engine, done: &Done) -> anyhow::Result<End> {
+        let mut snapshot = engine.snapshot();
+        if matches!(done.end, drive::End::Broken(_)) {
+            snapshot.set_partial();
+        }
+        let report = snapshot.report();
+        let files = self.saving.map(|saving| saving.end(done.period_ns, &snapshot)).transpose()?;
+        Ok(End { totals: self.past.with(&report), allocated: report.allocated, files })
+    }
+}
+
+impl Host for Feeder {
+    type Error = anyhow::Error;
+
+    fn look(&mut self, engine: &mut Engine, moment: &Moment<'_>) -> anyhow::Result<Go> {
+        if self.stopped.load(Ordering::Relaxed) {
+            return Ok(Go::Stop);
+        }
+        let until_due = self.due.saturating_duration_since(Instant::now());
+        self.answer(engine, if moment.idle { NAP.min(until_due) } else { Duration::ZERO });
+        if let (Some(saving), Some(start_ns)) = (&mut self.saving, moment.period_ns) {
+            saving.begin(start_ns);
+        }
+        if Instant::now() >= self.due {
+            self.publish(engine, moment.traffic);
+        }
+        Ok(Go::On(Duration::ZERO))
+    }
+
+    fn period(&mut self, start_ns: u64, snapshot: sidon_traffic::Snapshot) -> anyhow::Result<()> {
+        if let Some(saving) = &mut self.saving {
+            self.past.add(saving.save(start_ns, &snapshot));
+        }
+        Ok(())
+    }
+
+    fn warn(&mut self, why: &str) {
+        eprintln!("sidon: {why}");
     }
 }
 

@@ -4,28 +4,32 @@ mod chart;
 mod clients;
 mod feed;
 mod guard;
-mod intake;
 mod metrics;
+mod office;
 mod save;
 mod snapshot;
 mod totals;
-mod traffic;
 mod web;
 
-use crate::{plan::count::memory, saved::rotate, show};
+use crate::{
+    args::{EngineArgs, SourceArgs},
+    saved::rotate,
+    show,
+};
 use anyhow::{Context, bail};
 use clients::{Limits, first};
 use feed::End;
 use guard::Guard;
-use intake::Intake;
+use office::Office;
 use save::Saving;
-use sidon::Seed;
-use sidon_traffic::{Decoder, Engine, Filter, Settings, Tunnels};
+use sidon_traffic::{
+    Engine,
+    drive::{Generated, Traffic, now_ns},
+};
 use std::{
     net::{SocketAddr, TcpListener},
     path::{Path, PathBuf},
 };
-use traffic::{Capture, Demo, Interface, Records, Traffic};
 
 /// Serves what `sidon watch` would report, while it happens: a page, JSON, and metrics
 ///
@@ -36,6 +40,7 @@ use traffic::{Capture, Demo, Interface, Records, Traffic};
 #[derive(Debug, clap::Args)]
 #[command(
     group = clap::ArgGroup::new("source").required(true),
+    mut_arg("top", |top| top.default_value("20").value_parser(clap::value_parser!(u16).range(1..=1000))),
     after_long_help = "\
 EXAMPLES
   sidon serve --demo
@@ -50,27 +55,13 @@ pub(crate) struct Args {
     /// Where to listen; port 0 takes a free one
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:7700")]
     listen: SocketAddr,
-    /// A capture: pcap or pcapng, plain or in gzip, zstd or lz4; - is standard input
-    #[arg(short, long, value_name = "FILE", group = "source")]
-    read: Option<PathBuf>,
-    /// An interface to read, with CAP_NET_RAW
-    #[arg(short, long, value_name = "NAME", group = "source")]
-    interface: Option<String>,
-    /// Memory that the kernel fills with packets of the interface
-    #[arg(long, value_name = "BYTES", default_value = "8MiB", value_parser = memory, requires = "interface")]
-    buffer: u64,
-    /// Where routers send NetFlow 5, 9 or IPFIX (repeatable)
-    #[arg(long, value_name = "ADDR:PORT", group = "source")]
-    netflow: Vec<String>,
-    /// Templates of flow records; read if it exists, and written with those learnt
-    #[arg(long, value_name = "FILE", requires = "netflow")]
-    templates: Option<PathBuf>,
+    #[command(flatten)]
+    source: SourceArgs,
+    #[command(flatten)]
+    engine: EngineArgs,
     /// A made-up office with a scan and a flood now and then, for ever
     #[arg(long, group = "source")]
     demo: bool,
-    /// What counts, as tcpdump takes it
-    #[arg(value_name = "EXPRESSION", trailing_var_arg = true)]
-    expression: Vec<String>,
     /// Seconds of packet time to a second; a capture is read as fast as it goes without it
     #[arg(long, value_name = "FACTOR", value_parser = speed)]
     speed: Option<f64>,
@@ -90,21 +81,6 @@ pub(crate) struct Args {
     /// The length of a period of packet time: 30s, 5m, 1h, 1d
     #[arg(long, value_name = "TIME", default_value = rotate::PERIOD, value_parser = rotate::period, requires = "save_dir")]
     rotate: u64,
-    /// Memory for all tables
-    #[arg(short, long, value_name = "BYTES", default_value = "16MiB", value_parser = memory)]
-    memory: u64,
-    /// Threads that own tables; the answers are the same for any number
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=8))]
-    threads: u8,
-    /// How many of the heaviest to list
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    top: u16,
-    /// Look into GRE, VXLAN, Geneve and IP in IP: the innermost packet counts
-    #[arg(long)]
-    inner: bool,
-    /// The tables' secret, and the traffic's of a demo; without it new ones are drawn
-    #[arg(long, value_name = "NUMBER")]
-    seed: Option<u64>,
 }
 
 fn speed(text: &str) -> Result<f64, String> {
@@ -123,23 +99,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             args.listen
         );
     }
-    let filter: Filter = args.expression.join(" ").parse().context("the expression")?;
+    let filter = args.source.filter().context("the expression")?;
     let saving = args.save_dir.as_ref().map(|path| Saving::open(path, args.rotate)).transpose()?;
-    let seed = match (args.seed, saving.as_ref().and_then(Saving::seed)) {
-        (Some(seed), _) => Seed(seed.into()),
-        // What is saved from here on can be merged with what was before.
+    let seed = match (args.engine.seed, saving.as_ref().and_then(Saving::seed)) {
+        // New files can be merged with those of earlier runs.
         (None, Some(seed)) => seed,
-        (None, None) => Seed::random().context("no random seed")?,
+        _ => args.engine.seed()?,
     };
-    let settings = Settings {
-        memory: args.memory,
-        threads: args.threads.into(),
-        top: args.top.into(),
-        ..Settings::new(seed)
-    };
-    let tunnels = if args.inner { Tunnels::Inner } else { Tunnels::Outer };
     let traffic = traffic(args)?;
-    let engine = Engine::new(settings, filter, Decoder { tunnels })?;
+    let engine = Engine::new(args.engine.settings(seed), filter, args.source.decoder())?;
     let listener = TcpListener::bind(args.listen)
         .with_context(|| format!("cannot listen at {}", args.listen))?;
     listener.set_nonblocking(true)?;
@@ -148,12 +116,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     // Everything is open now. No thread that follows can do more than it must: of files, the
     // process's own figures are read, and templates and saved files written.
     let files =
-        [Some(Path::new("/proc/self")), args.templates.as_deref(), args.save_dir.as_deref()];
+        [Some(Path::new("/proc/self")), args.source.templates.as_deref(), args.save_dir.as_deref()];
     let confined = sidon_traffic::live::give_up(files.into_iter().flatten());
-    if args.interface.is_some() && !confined.powerless {
+    if args.source.interface.is_some() && !confined.powerless {
         eprintln!("sidon: capabilities could not be given up");
     }
-    let (feed, feeding) = feed::start(Intake::new(engine, saving), traffic);
+    let (feed, feeding) = feed::start(engine, saving, traffic);
     let app = web::App { feed, guard: Guard::new(token, &args.host) };
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
@@ -180,17 +148,13 @@ fn token(args: &Args) -> anyhow::Result<Option<String>> {
     }
 }
 
-fn traffic(args: &Args) -> anyhow::Result<Box<dyn Traffic>> {
-    if !args.netflow.is_empty() {
-        return Ok(Box::new(Records::bind(&args.netflow, args.templates.clone())?));
+fn traffic(args: &Args) -> anyhow::Result<Box<dyn Traffic + Send>> {
+    if let Some(input) = args.source.open(args.speed)? {
+        return Ok(input.into_traffic());
     }
-    if let Some(name) = &args.interface {
-        return Ok(Box::new(Interface::open(name, args.buffer)?));
-    }
-    if let Some(path) = &args.read {
-        return Ok(Box::new(Capture::open(path, args.speed)?));
-    }
-    Ok(Box::new(Demo::new(args.seed.unwrap_or(1), args.speed.unwrap_or(1.0))?))
+    let office = Office::new(args.engine.seed.unwrap_or(1), now_ns())?;
+    let speed = args.speed.or(Some(1.0));
+    Ok(Box::new(Generated::new(office, "demo: a made-up office", speed)))
 }
 
 /// Serves until a signal comes.

@@ -2,11 +2,11 @@
 
 use crate::saved::{
     found::{Found, Note},
-    rotate::Rotation,
+    rotate::{Over, Rotation},
 };
 use serde_json::{Value, json};
 use sidon::Seed;
-use sidon_traffic::{Engine, Report, Snapshot, time};
+use sidon_traffic::{Report, Snapshot, time};
 use std::path::{Path, PathBuf};
 
 /// Where the files go, and how that went so far.
@@ -56,25 +56,27 @@ impl Saving {
         self.found.seed()
     }
 
-    /// It is so late: the report of the period, if one is over. What could not be written is said,
-    /// and the server goes on.
-    #[inline]
-    pub(super) fn at(&mut self, time_ns: u64, engine: &mut Engine) -> Option<Report> {
-        match self.rotation.turn(time_ns, engine) {
-            Ok(None) => {
-                if self.note.until_ns.is_none() {
-                    self.note_period();
-                }
-                None
-            }
-            Ok(Some(over)) => {
-                self.wrote(over.saved, &over.report);
-                Some(over.report)
-            }
-            Err(why) => {
-                self.failed(&format!("no memory for new tables: {why}"));
-                None
-            }
+    /// The length of a period.
+    pub(super) fn period_ns(&self) -> u64 {
+        self.rotation.period_ns()
+    }
+
+    /// Writes a period that is over, and returns its report. If it cannot be written, the server
+    /// says so and goes on.
+    pub(super) fn save(&mut self, start_ns: u64, snapshot: &Snapshot) -> Report {
+        let Over { report, saved } = self.rotation.save(start_ns, snapshot);
+        self.wrote(saved, &report);
+        report
+    }
+
+    /// Notes the start of the current period, if it is a new one.
+    pub(super) fn begin(&mut self, start_ns: u64) {
+        if self.note.until_ns == Some(start_ns) {
+            return;
+        }
+        self.note.until_ns = Some(start_ns);
+        if let Err(why) = self.note.write(self.rotation.directory()) {
+            eprintln!("sidon: {why:#}");
         }
     }
 
@@ -88,15 +90,6 @@ impl Saving {
             }
             Err(why) => self.failed(&format!("a period is lost: {why:#}")),
         }
-        self.note_period();
-    }
-
-    /// Notes which period it is.
-    fn note_period(&mut self) {
-        self.note.until_ns = self.rotation.start();
-        if let Err(why) = self.note.write(self.rotation.directory()) {
-            eprintln!("sidon: {why:#}");
-        }
     }
 
     fn failed(&mut self, why: &str) {
@@ -106,8 +99,8 @@ impl Saving {
     }
 
     /// Writes the last period. If that fails, the next run says that it was lost.
-    pub(super) fn end(mut self, snapshot: &Snapshot) -> anyhow::Result<u64> {
-        self.rotation.end(snapshot)?;
+    pub(super) fn end(mut self, start_ns: Option<u64>, snapshot: &Snapshot) -> anyhow::Result<u64> {
+        self.rotation.end(start_ns, snapshot)?;
         Note::remove(self.rotation.directory())?;
         Ok(self.rotation.files)
     }
@@ -118,7 +111,7 @@ impl Saving {
         let json = json!({
             "directory": self.rotation.directory().display().to_string(),
             "period_seconds": self.rotation.period_ns() / 1_000_000_000,
-            "period_start": self.rotation.start().map(time::iso8601),
+            "period_start": self.note.until_ns.map(time::iso8601),
             "files": self.rotation.files,
             "packets": self.rotation.seen,
             "last_file": last.map(|last| &last.name),

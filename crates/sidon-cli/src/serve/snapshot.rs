@@ -1,13 +1,13 @@
 //! What is known at one moment, and how the last five minutes went.
 
 use super::{
-    intake::{Intake, now_ns},
     save::{Saved, Saving},
-    totals::Totals,
+    totals::{Past, Totals},
 };
 use serde_json::{Value, json};
 use sidon_traffic::{
-    Report,
+    Engine, Report,
+    drive::now_ns,
     monitor::{alarms::Alarm, connections::OUTCOMES},
     time,
 };
@@ -55,8 +55,6 @@ pub(super) struct Snapshot {
     earlier_alarms: Vec<Alarm>,
     /// The files, if there are any.
     pub(super) saved: Option<Saved>,
-    /// Subnets with new addresses; the report lists the first of them.
-    pub(super) new_subnets: u64,
     pub(super) status: Status,
     /// Nanoseconds since 1970.
     pub(super) made_ns: u64,
@@ -97,11 +95,17 @@ impl Course {
     }
 
     /// The next snapshot.
-    pub(super) fn publish(&mut self, intake: &mut Intake, exporters: Option<Value>) -> Snapshot {
+    pub(super) fn publish(
+        &mut self,
+        engine: &mut Engine,
+        past: &Past,
+        saving: Option<&Saving>,
+        exporters: Option<Value>,
+    ) -> Snapshot {
         let begun = Instant::now();
-        let mut report = intake.engine.report();
+        let mut report = engine.report();
         let (now, took) = (Instant::now(), begun.elapsed());
-        let totals = intake.past.with(&report);
+        let totals = past.with(&report);
         let (before, packets, bytes) =
             std::mem::replace(&mut self.last, (now, totals.seen, totals.wire_bytes));
         let seconds = now.duration_since(before).as_secs_f64();
@@ -121,15 +125,13 @@ impl Course {
         }
         self.history.push_back(moment);
         self.number += 1;
-        let new_subnets = report.new_sources.len() as u64;
         report.new_sources.truncate(SUBNETS);
         report.new_sources.shrink_to_fit();
         let mut snapshot = Snapshot {
             report,
             totals,
-            earlier_alarms: intake.past.alarms.iter().cloned().collect(),
-            saved: intake.saving.as_ref().map(Saving::figures),
-            new_subnets,
+            earlier_alarms: past.alarms.iter().cloned().collect(),
+            saved: saving.map(Saving::figures),
             status: self.status.clone(),
             made_ns: now_ns(),
             took,
@@ -157,8 +159,6 @@ impl Snapshot {
             Status::Running => ("running", None),
             Status::Over(why) => ("over", Some(why)),
         };
-        let mut report = self.report.to_json();
-        report["new_sources_subnets"] = self.new_subnets.into();
         let mut json = json!({
             "version": 1,
             "number": self.number,
@@ -175,7 +175,7 @@ impl Snapshot {
             "alarms_total": self.totals.alarms.iter().sum::<u64>(),
             "saved": self.saved.as_ref().map(|saved| &saved.json),
             "earlier_alarms": self.earlier_alarms.iter().map(Alarm::to_json).collect::<Value>(),
-            "report": report,
+            "report": self.report.to_json(),
         });
         if let Some(exporters) = &self.exporters {
             json["source"]["exporters"] = exporters.clone();

@@ -2,11 +2,20 @@
 
 use anyhow::Context;
 use sidon::count::Ranking;
-use sidon_traffic::{Report, monitor::sizes, report::certainty};
+use sidon_traffic::{
+    Report,
+    monitor::{sizes, sources::Subnet},
+    report::certainty,
+};
 use std::{fs, path::Path};
 
-/// Writes one file a table to the directory, which is made if need be.
-pub(super) fn write(directory: &Path, report: &Report) -> anyhow::Result<()> {
+/// Writes one file per table to the directory, and creates the directory if necessary. The report
+/// lists only some of the subnets with new sources, so `new_sources` has them all.
+pub(super) fn write(
+    directory: &Path,
+    report: &Report,
+    new_sources: &[(Subnet, u32)],
+) -> anyhow::Result<()> {
     let place = || directory.display().to_string();
     fs::create_dir_all(directory).with_context(place)?;
     let save = |name: &str, text: String| fs::write(directory.join(name), text).with_context(place);
@@ -14,7 +23,7 @@ pub(super) fn write(directory: &Path, report: &Report) -> anyhow::Result<()> {
     save("hosts.csv", ranking(&report.hosts, |key| sizes::address(*key).to_string()))?;
     save("ports.csv", ranking(&report.ports, |key| sizes::port_name(*key).to_string()))?;
     let mut sources = "subnet,new_addresses\n".to_owned();
-    for (subnet, count) in &report.new_sources {
+    for (subnet, count) in new_sources {
         sources += &format!("{subnet},{count}\n");
     }
     save("new_sources.csv", sources)?;

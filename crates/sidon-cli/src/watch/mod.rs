@@ -1,16 +1,16 @@
 //! `sidon watch`: traffic in, answers with their certainty out, in fixed memory.
 
-mod beat;
 mod csv;
-mod export;
+mod exporters;
+mod interfaces;
 mod known;
-mod live;
 pub(crate) mod screen;
 mod signals;
+mod watcher;
 
 use crate::{
+    args::{EngineArgs, Input, SourceArgs},
     machine,
-    plan::count::memory,
     saved::{
         file, found,
         rotate::{self, Rotation},
@@ -18,24 +18,23 @@ use crate::{
     show,
 };
 use anyhow::Context;
-use export::Export;
-use sidon::Seed;
 use sidon_traffic::{
-    Decoder, Engine, Filter, Report, Settings, Source, Tunnels,
+    Engine, Report, Settings, Snapshot,
+    drive::{Done, End, Limits, Traffic, drive},
+    engine::Sink,
     event::Event,
-    live::{Confined, Live, Options},
-    monitor::subnet::Watched,
-    source::Broken,
+    live::Confined,
+    monitor::subnet::Network,
 };
 use signals::Signals;
 use std::{
     fs::File,
     io::{BufWriter, Write},
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::ExitCode,
-    sync::{Arc, Mutex},
     time::Duration,
 };
+use watcher::Watcher;
 
 /// Reads a capture, an interface or flow records and reports what is on the wire, in memory that a flood cannot move
 ///
@@ -43,7 +42,7 @@ use std::{
 /// behave like peers, new source addresses by subnet, and what became of every packet. A figure marked = is exact; one marked <= is at most that, and the
 /// least it can be stands beside it. All tables are made before the first packet and never grow.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = "\
+#[command(group = clap::ArgGroup::new("source").required(true), after_long_help = "\
 EXIT STATUS
   0  the whole capture was read
   1  something failed: no such file, not a capture, no right to read an interface
@@ -63,48 +62,22 @@ EXAMPLES
   sidon watch -r week.pcap --rotate 1h --save-dir week --seed 4711
   tcpdump -w - | sidon watch -r - --memory 4MiB --audit")]
 pub(crate) struct Args {
-    /// The capture: pcap or pcapng, plain or in gzip, zstd or lz4; - is standard input
-    #[arg(short, long, value_name = "FILE", required_unless_present_any = ["interface", "netflow", "list_interfaces"])]
-    read: Option<PathBuf>,
-    /// An interface to read, with CAP_NET_RAW, until SIGINT, -c or --duration
-    #[arg(short, long, value_name = "NAME", conflicts_with = "read")]
-    interface: Option<String>,
-    /// Take in NetFlow 5, 9 and IPFIX at this address and port instead (repeatable)
-    #[arg(long, value_name = "ADDR:PORT", conflicts_with_all = ["read", "interface", "expression"])]
-    netflow: Vec<String>,
-    /// Templates of flow records that were learnt; read if it exists, and written
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["read", "interface"])]
-    templates: Option<PathBuf>,
+    #[command(flatten)]
+    source: SourceArgs,
+    #[command(flatten)]
+    engine: EngineArgs,
     /// List the interfaces
-    #[arg(short = 'D', long)]
+    #[arg(short = 'D', long, group = "source")]
     list_interfaces: bool,
     /// Stop after so long: 90, 90s, 5m, 2h
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "read")]
     duration: Option<Duration>,
-    /// Memory that the kernel fills with packets of the interface
-    #[arg(long, value_name = "BYTES", default_value = "8MiB", value_parser = memory)]
-    buffer: u64,
-    /// What counts, as tcpdump takes it: host, net, port, tcp, vlan, and, or, not, ...
-    #[arg(value_name = "EXPRESSION", trailing_var_arg = true)]
-    expression: Vec<String>,
-    /// Memory for all tables
-    #[arg(short, long, value_name = "BYTES", default_value = "16MiB", value_parser = memory)]
-    memory: u64,
-    /// Threads that own tables; the answers are the same for any number
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=8))]
-    threads: u8,
     /// Stop after so many packets
     #[arg(short, long, value_name = "N")]
     count: Option<u64>,
-    /// How many of the heaviest to list
-    #[arg(long, value_name = "N", default_value_t = 10)]
-    top: u16,
-    /// Look into GRE, VXLAN, Geneve and IP in IP: the innermost packet counts
-    #[arg(long)]
-    inner: bool,
     /// Count the packets of every host of this subnet exactly (/16 or smaller, repeatable)
     #[arg(long, value_name = "SUBNET")]
-    subnet: Vec<Watched>,
+    subnet: Vec<Network>,
     /// Run the state machine in this TOML file over the packets (see sidon machine; up to 4)
     #[arg(long, value_name = "FILE")]
     machine: Vec<PathBuf>,
@@ -138,10 +111,6 @@ pub(crate) struct Args {
     /// Where the files of --rotate go, each named by the start of its period
     #[arg(long, value_name = "DIR", requires = "rotate")]
     save_dir: Option<PathBuf>,
-    /// The tables' secret; without it a new one is drawn for every run. Files of several runs or
-    /// hosts can be merged if it is the same
-    #[arg(long, value_name = "NUMBER")]
-    seed: Option<u64>,
     /// Addresses are never turned into names here; accepted for habit's sake
     #[arg(short)]
     n: bool,
@@ -153,116 +122,87 @@ pub(crate) struct Args {
     verbose: bool,
 }
 
-/// How reading ended.
-enum End {
-    Whole,
-    Broken(Broken),
-    Down(std::io::Error),
-    Interrupted,
-    Enough,
-}
-
-/// Where packets come from.
-enum Input {
-    Capture(Box<Source>),
-    Interface(Live),
-    Export(Box<Export>),
-}
-
-impl Input {
-    fn open(args: &Args) -> anyhow::Result<Self> {
-        if let Some(name) = &args.interface {
-            let options = Options { ring: args.buffer, ..Options::default() };
-            return Ok(Input::Interface(Live::open(name, options)?));
-        }
-        if !args.netflow.is_empty() {
-            return Ok(Input::Export(Box::new(Export::open(args)?)));
-        }
-        let path = args.read.as_deref().unwrap_or(Path::new("-"));
-        let source = Source::open(path).with_context(|| path.display().to_string())?;
-        Ok(Input::Capture(Box::new(source)))
-    }
-
-    /// What it is called, and what it is.
-    fn name(&self, args: &Args) -> [String; 2] {
-        match self {
-            Input::Capture(source) => {
-                let path = args.read.as_deref().unwrap_or(Path::new("-"));
-                [path.display().to_string(), format!("{:?}", source.format())]
-            }
-            Input::Interface(live) => {
-                [args.interface.clone().unwrap_or_default(), format!("live, {}", live.link())]
-            }
-            Input::Export(export) => [export.name(args), "live".to_owned()],
-        }
-    }
-}
-
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.list_interfaces {
-        live::list()?;
+        interfaces::list()?;
         return Ok(ExitCode::SUCCESS);
     }
-    let filter: Filter = match args.expression.join(" ").parse() {
-        Ok(filter) => filter,
-        Err(why) => {
-            eprintln!("sidon: {why}");
-            return Ok(ExitCode::from(2));
-        }
+    let wrong = |why: &dyn std::fmt::Display| {
+        eprintln!("sidon: {why}");
+        Ok(ExitCode::from(2))
     };
-    let seed = match args.seed {
-        Some(seed) => Seed(seed.into()),
-        None => Seed::random().context("no random seed")?,
+    let filter = match args.source.filter() {
+        Ok(filter) => filter,
+        Err(why) => return wrong(&why),
     };
     let machines = args.machine.iter().map(|file| machine::definition(file));
     let machines = match machines.collect::<anyhow::Result<Vec<_>>>() {
         Ok(machines) => machines,
-        Err(why) => {
-            eprintln!("sidon: {why}");
-            return Ok(ExitCode::from(2));
-        }
+        Err(why) => return wrong(&why),
     };
-    let mut input = Input::open(args)?;
-    let tunnels = if args.inner { Tunnels::Inner } else { Tunnels::Outer };
-    let top = if args.verbose { args.top.max(30) } else { args.top };
-    let events = args.events.as_ref().map(open_events).transpose()?;
-    let settings = Settings {
-        memory: args.memory,
-        threads: args.threads.into(),
+    let mut settings = Settings {
         audit: args.audit,
-        events: events.clone(),
         subnets: args.subnet.clone(),
         machines,
-        top: top.into(),
-        ..Settings::new(seed)
+        ..args.engine.settings(args.engine.seed()?)
     };
-    let mut rotation = match (&args.save_dir, args.rotate) {
+    if args.verbose {
+        settings.top = settings.top.max(30);
+    }
+    let Some(mut input) = args.source.open(None)? else {
+        return wrong(&"no source: give one of -r, -i and --netflow");
+    };
+    let sink = args.events.as_ref().map(open_events).transpose()?;
+    let rotation = match (&args.save_dir, args.rotate) {
         (Some(directory), Some(period)) => Some(Rotation::new(directory.clone(), period)?),
         _ => None,
     };
     let _shared = rotation.as_ref().map(|one| found::share(one.directory())).transpose()?;
-    let signals = match input {
-        Input::Capture(_) => Signals::stopping()?,
-        Input::Interface(_) | Input::Export(_) => {
-            // Everything is open now; what follows cannot do more than it must.
-            confine(args);
-            Signals::all()?
-        }
+    let signals = if input.traffic().is_endless() {
+        // Everything is open now: the program needs no more rights.
+        confine(args);
+        Signals::all()?
+    } else {
+        Signals::stopping()?
     };
-    let mut engine = Engine::new(settings, filter, Decoder { tunnels })?;
+    let mut engine = Engine::new(settings, filter, args.source.decoder())?;
+    if let Some(sink) = sink {
+        engine.set_sink(sink);
+    }
     if let Some(path) = &args.known {
         engine.learn(known::read(path)?);
     }
     engine.start();
-    let end = match &mut input {
-        Input::Capture(source) => read(args, source, &mut engine, &signals, rotation.as_mut())?,
-        Input::Interface(live) => {
-            live::watch(args, live, &mut engine, &signals, rotation.as_mut())?
-        }
-        Input::Export(export) => export.watch(args, &mut engine, &signals, rotation.as_mut())?,
+    let limits = Limits {
+        packets: args.count.unwrap_or(u64::MAX),
+        period_ns: args.rotate,
+        ..Limits::default()
     };
-    let mut snapshot = engine.snapshot();
-    if matches!(end, End::Broken(_) | End::Down(_)) {
+    let mut watcher = Watcher::new(args, signals, rotation);
+    let done = drive(&mut engine, input.traffic(), limits, &mut watcher);
+    watcher.clear()?;
+    let Done { end, period_ns } = done?;
+    let Watcher { rotation, interrupted, .. } = watcher;
+    report(args, &input, Ending { end, interrupted, period_ns, rotation }, engine.snapshot())
+}
+
+/// How a run ended.
+struct Ending {
+    end: End,
+    interrupted: bool,
+    period_ns: Option<u64>,
+    rotation: Option<Rotation>,
+}
+
+/// Writes all files and the report.
+fn report(
+    args: &Args,
+    input: &Input,
+    ending: Ending,
+    mut snapshot: Snapshot,
+) -> anyhow::Result<ExitCode> {
+    let Ending { end, interrupted, period_ns, mut rotation } = ending;
+    if matches!(end, End::Broken(_)) {
         snapshot.set_partial();
     }
     let report = snapshot.report();
@@ -270,47 +210,46 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         file::replace(path, |out| snapshot.write(out))?;
     }
     if let Some(rotation) = &mut rotation {
-        rotation.end(&snapshot)?;
+        rotation.end(period_ns, &snapshot)?;
     }
     if let Some(path) = &args.known {
         let shards = snapshot.shards().iter();
         known::write(path, shards.flat_map(|shard| shard.sources.addresses()))?;
     }
     if let Some(directory) = &args.csv {
-        csv::write(directory, &report)?;
+        csv::write(directory, &report, &snapshot.new_sources())?;
     }
-    let [name, kind] = input.name(args);
-    let exporters = match &input {
-        Input::Export(export) => Some(&**export),
-        _ => None,
+    let (name, kind) = match input {
+        Input::Capture(capture) => (capture.name(), format!("{:?}", capture.source().format())),
+        Input::Interface(one) => (one.name(), format!("live, {}", one.live().link())),
+        Input::Records(records) => (records.name(), "live".to_owned()),
     };
-    show_report(args, [&name, &kind], &report, &end, exporters)?;
+    let ended = match (&end, input) {
+        (End::Over, _) => "",
+        (End::Stopped, _) if interrupted => ", interrupted",
+        (End::Enough | End::Stopped, _) => ", stopped as asked",
+        (End::Broken(_), Input::Capture(_)) => ", broken off",
+        (End::Broken(_), _) => ", went down",
+    };
+    show_report(args, &format!("{name} ({kind}{ended})"), &report, &end, input)?;
     if let (Some(rotation), false) = (&rotation, args.quiet) {
         let (packets, files) = (show::whole(rotation.seen), rotation.files);
         eprintln!("sidon: {packets} packets in {files} files; the report is of the last one");
     }
-    let failed: Option<&dyn std::fmt::Display> = match &end {
-        End::Broken(broken) => Some(broken),
-        End::Down(why) => Some(why),
-        _ => None,
-    };
-    match failed {
-        Some(why) => {
+    let alarmed = !report.alarms.is_empty() || rotation.is_some_and(|one| one.alarmed);
+    Ok(match end {
+        End::Broken(why) => {
             eprintln!("sidon: {name}: {why}");
-            Ok(ExitCode::from(3))
+            ExitCode::from(3)
         }
-        _ if args.exit_on_alarm
-            && (!report.alarms.is_empty() || rotation.is_some_and(|one| one.alarmed)) =>
-        {
-            Ok(ExitCode::from(4))
-        }
-        _ => Ok(ExitCode::SUCCESS),
-    }
+        _ if args.exit_on_alarm && alarmed => ExitCode::from(4),
+        _ => ExitCode::SUCCESS,
+    })
 }
 
 /// Gives up all rights but to files in the folders of those that are read or written later.
 fn confine(args: &Args) {
-    let later = [&args.known, &args.csv, &args.templates, &args.save, &args.save_dir];
+    let later = [&args.known, &args.csv, &args.source.templates, &args.save, &args.save_dir];
     let Confined { powerless, files } =
         sidon_traffic::live::give_up(later.into_iter().flatten().map(PathBuf::as_path));
     if !powerless {
@@ -342,100 +281,45 @@ fn duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| format!("{text:?} is not a time like 90s, 5m or 2h"))
 }
 
-fn read(
-    args: &Args,
-    source: &mut Source,
-    engine: &mut Engine,
-    signals: &Signals,
-    mut rotation: Option<&mut Rotation>,
-) -> anyhow::Result<End> {
-    /// Packets between two looks at the clock and the signals.
-    const STRIDE: u64 = 1 << 14;
-    let bar = match source.size() {
-        Some(size) if !args.quiet => show::progress(size),
-        _ => indicatif::ProgressBar::hidden(),
-    };
-    bar.set_message("reading");
-    let start = std::time::Instant::now();
-    let limit = args.count.unwrap_or(u64::MAX);
-    let end = loop {
-        let before = rotation.as_ref().map_or(0, |rotation| rotation.seen);
-        let seen = before + engine.ledger().seen;
-        if seen >= limit {
-            break End::Enough;
-        }
-        if seen.is_multiple_of(STRIDE) {
-            if signals.stop() {
-                break End::Interrupted;
-            }
-            let rate = seen as f64 / start.elapsed().as_secs_f64().max(1e-9) / 1e6;
-            bar.set_position(source.taken());
-            bar.set_message(format!("{rate:.1} M packets/s"));
-        }
-        match source.next() {
-            Ok(Some(frame)) => {
-                if let Some(rotation) = &mut rotation {
-                    rotation.at(frame.time_ns, engine)?;
-                }
-                engine.frame(&frame);
-            }
-            Ok(None) => break End::Whole,
-            Err(broken) => break End::Broken(broken),
-        }
-    };
-    bar.finish_and_clear();
-    Ok(end)
-}
-
-fn open_events(path: &PathBuf) -> anyhow::Result<sidon_traffic::engine::Sink> {
+fn open_events(path: &PathBuf) -> anyhow::Result<Sink> {
     let mut output: Box<dyn Write + Send> = if path.as_os_str() == "-" {
         Box::new(std::io::stdout())
     } else {
         let file = File::create(path).with_context(|| path.display().to_string())?;
         Box::new(BufWriter::new(file))
     };
-    Ok(Arc::new(Mutex::new(move |event: Event| {
+    Ok(Box::new(move |event: Event| {
         if let Err(why) = writeln!(output, "{}", event.to_json())
             && why.kind() != std::io::ErrorKind::BrokenPipe
         {
             eprintln!("sidon: events: {why}");
         }
-    })))
+    }))
 }
 
 fn show_report(
     args: &Args,
-    [name, kind]: [&str; 2],
+    title: &str,
     report: &Report,
     end: &End,
-    exporters: Option<&Export>,
+    input: &Input,
 ) -> anyhow::Result<()> {
     if args.json {
         let mut json = report.to_json();
-        json["partial"] = matches!(end, End::Broken(_) | End::Down(_)).into();
-        match end {
-            End::Broken(broken) => json["broken"] = broken.to_string().into(),
-            End::Down(why) => json["broken"] = why.to_string().into(),
-            _ => {}
+        json["partial"] = matches!(end, End::Broken(_)).into();
+        if let End::Broken(why) = end {
+            json["broken"] = why.to_string().into();
         }
-        if let Some(export) = exporters {
-            json["exporters"] = export.to_json();
+        if let Input::Records(records) = input {
+            json["exporters"] = records.collector().to_json();
         }
         return show::print(&serde_json::to_string_pretty(&json)?);
     }
     let style = screen::Style::new(args.quiet, args.verbose);
-    let ending = match end {
-        End::Whole => String::new(),
-        End::Enough => ", stopped as asked".to_owned(),
-        End::Interrupted => ", interrupted".to_owned(),
-        End::Broken(_) => ", broken off".to_owned(),
-        End::Down(_) => ", went down".to_owned(),
-    };
-    let title = format!("{name} ({kind}{ending})");
-    let mut screen = screen::render(&title, report, style);
-    if let Some(export) = exporters {
+    let mut screen = screen::render(title, report, style);
+    if let Input::Records(records) = input {
         screen.push('\n');
-        screen.push_str(&export.render());
+        screen.push_str(&exporters::render(records.collector()));
     }
     show::print(&screen)
 }

@@ -298,7 +298,7 @@ impl Screen {
         let head = format!(
             "NEW SOURCES  {} addresses in {} subnets, exact",
             whole(report.new_sources_total),
-            whole(report.new_sources.len() as u64)
+            whole(report.new_subnets)
         );
         self.line(&self.bold(&head));
         let shown = if self.style.detail == Detail::Much { usize::MAX } else { SUBNETS };

@@ -3,8 +3,9 @@
 //! Each address takes 16 bytes in a hash table with linear probing. A bitmap of hosts, as for an
 //! IPv4 /24, is impossible: a /64 has 2^64 hosts, of which few send packets.
 
+use super::sizes;
 use sidon::{
-    Infeasible, Key, Malformed, Refused, Seed,
+    Digest, Infeasible, Key, Malformed, Refused, Seed,
     bytes::{Image, Parts},
     cells::Memory,
 };
@@ -33,11 +34,17 @@ impl Addresses {
 
     /// Adds an address and returns whether it is new. On `Err`, nothing has changed.
     pub fn observe(&mut self, address: Ipv6Addr) -> Result<bool, Refused> {
+        self.observe_hashed(self.digest(address), address)
+    }
+
+    /// [`observe`](Self::observe) for an address whose digest as a [`Host`](super::sizes::Host) is
+    /// known.
+    pub fn observe_hashed(&mut self, digest: Digest, address: Ipv6Addr) -> Result<bool, Refused> {
         let octets = address.octets();
         if octets == [0; ADDRESS] {
             return Ok(false);
         }
-        match self.find(octets) {
+        match self.find(digest, octets) {
             Ok(_) => Ok(false),
             Err(_) if self.stored >= self.slots - self.slots / 8 => {
                 Err(Refused::Full { stored: self.stored, cells: self.slots })
@@ -52,7 +59,7 @@ impl Addresses {
 
     /// Whether the address has been seen. Both answers are certain.
     pub fn contains(&self, address: Ipv6Addr) -> bool {
-        !address.is_unspecified() && self.find(address.octets()).is_ok()
+        !address.is_unspecified() && self.find(self.digest(address), address.octets()).is_ok()
     }
 
     /// The number of addresses that have been seen.
@@ -75,9 +82,12 @@ impl Addresses {
         slots.filter(|octets| **octets != [0; ADDRESS]).map(|octets| Ipv6Addr::from(*octets))
     }
 
+    fn digest(&self, address: Ipv6Addr) -> Digest {
+        sizes::host(address.into()).digest(self.seed)
+    }
+
     /// The offset of the address, or of the free slot where it would be stored.
-    fn find(&self, octets: [u8; ADDRESS]) -> Result<usize, usize> {
-        let digest = octets.digest(self.seed);
+    fn find(&self, digest: Digest, octets: [u8; ADDRESS]) -> Result<usize, usize> {
         let mut slot = sidon::hash::spread::position(digest, 0, self.slots);
         // One slot in eight is free, so the loop ends.
         loop {
@@ -122,7 +132,8 @@ impl Image for Addresses {
         read.stored = stored;
         // A lookup must find each address in its own slot, so no address is stored twice.
         for (slot, octets) in payload.as_chunks::<ADDRESS>().0.iter().enumerate() {
-            if *octets != [0; ADDRESS] && read.find(*octets) != Ok(slot * ADDRESS) {
+            let digest = read.digest(Ipv6Addr::from(*octets));
+            if *octets != [0; ADDRESS] && read.find(digest, *octets) != Ok(slot * ADDRESS) {
                 return field("addresses");
             }
         }

@@ -8,11 +8,11 @@
 //! table refuses new addresses and still answers exactly for those it stores. The ledger counts the
 //! refusals.
 
-use super::{
-    addresses::Addresses,
-    sizes::{self, Host},
+use super::{addresses::Addresses, sizes::Host};
+use crate::{
+    batch::{self, Columns},
+    budget::Budget,
 };
-use crate::{batch::Columns, budget::Budget};
 use sidon::{
     Digest, Infeasible, Key, Seed,
     zone::{Subnets, subnets},
@@ -81,12 +81,6 @@ fn place(digest: Digest) -> usize {
     digest.0 as usize % LATELY
 }
 
-/// The /24 of an IPv4 address. The result is meaningless for IPv6.
-#[inline(always)]
-fn v4_subnet([_, a, b, c, ..]: &Host) -> u64 {
-    u32::from_be_bytes([0, *a, *b, *c]).into()
-}
-
 impl Sources {
     /// Empty tables.
     pub fn new(budget: &Budget, seed: Seed) -> Result<Self, Infeasible> {
@@ -99,6 +93,10 @@ impl Sources {
         let (seed, known) = (v6.seed(), BTreeMap::new());
         let lately = Box::new([[0; 17]; LATELY]);
         Sources { v4, v6, new: 0, refused: [0; 2], known, known_check: 0, seed, lately }
+    }
+
+    pub(crate) fn seed(&self) -> Seed {
+        self.seed
     }
 
     /// The integers that fix the memory of both tables.
@@ -171,35 +169,33 @@ impl Sources {
         mut then: impl FnMut(u16, Option<bool>),
     ) {
         for packets in packets.chunks(CHUNK) {
-            let mut unsure = [0; CHUNK];
-            let mut subnets = [0; CHUNK];
-            let mut digests = [Digest(0); CHUNK];
-            let mut many = 0;
+            let (mut unsure, mut many) = ([0; CHUNK], 0);
             for &packet in packets {
-                let [source, _] = &columns.hosts[usize::from(packet)];
-                if self.lately[place(columns.sources[usize::from(packet)])] == *source {
+                let at = usize::from(packet);
+                let [source, _] = &columns.hosts[at];
+                if self.lately[place(columns.sources[at])] == *source {
                     then(packet, Some(false));
                     continue;
                 }
+                self.v4.ask_ahead(columns.subnets[at]);
                 unsure[many] = packet;
-                subnets[many] = v4_subnet(source);
                 many += 1;
             }
-            let (subnets, digests) = (&subnets[..many], &mut digests[..many]);
-            sidon::hash::digests(self.seed, subnets, digests);
-            for &digest in &*digests {
-                self.v4.ask_ahead(digest);
-            }
-            for ((&packet, &subnet), &digest) in unsure.iter().zip(subnets).zip(&*digests) {
-                let [source, _] = &columns.hosts[usize::from(packet)];
+            for &packet in &unsure[..many] {
+                let at = usize::from(packet);
+                let ([source, _], digest) = (&columns.hosts[at], columns.sources[at]);
                 let new = match *source {
-                    [4, _, _, _, host, ..] => self.v4.observe_hashed(digest, subnet, host).ok(),
-                    _ => self.enter(sizes::address(*source)),
+                    [4, _, _, _, host, ..] => {
+                        let subnet = batch::subnet(source);
+                        self.v4.observe_hashed(columns.subnets[at], subnet, host)
+                    }
+                    [_, octets @ ..] => self.v6.observe_hashed(digest, octets.into()),
                 };
+                let new = new.ok();
                 match new {
                     Some(new) => {
                         self.new += u64::from(new);
-                        self.lately[place(columns.sources[usize::from(packet)])] = *source;
+                        self.lately[place(digest)] = *source;
                     }
                     None => self.refused[usize::from(source[0] != 4)] += 1,
                 }
@@ -231,15 +227,18 @@ impl Sources {
         }
     }
 
-    /// Subnets with new addresses, and the number of those.
-    pub fn new_by_subnet(&self) -> Vec<(Subnet, u32)> {
-        let mut counts: BTreeMap<Subnet, u32> = BTreeMap::new();
-        for address in self.v6.iter() {
-            *counts.entry(Subnet::of(address.into())).or_default() += 1;
-        }
+    /// Calls `each` for every subnet with new addresses, with the number of those.
+    pub fn new_by_subnet(&self, mut each: impl FnMut(Subnet, u32)) {
         let v4 = self.v4.iter().map(|(subnet, hosts)| (Subnet::V4(subnet as u32), hosts));
-        let less = |(subnet, hosts)| (subnet, hosts - self.known.get(&subnet).unwrap_or(&0));
-        v4.chain(counts).map(less).filter(|&(_, hosts)| hosts > 0).collect()
+        let mut v6: Vec<_> = self.v6.iter().map(|address| Subnet::of(address.into())).collect();
+        v6.sort_unstable();
+        let v6 = v6.chunk_by(|a, b| a == b).map(|hosts| (hosts[0], hosts.len() as u32));
+        for (subnet, hosts) in v4.chain(v6) {
+            let new = hosts.saturating_sub(*self.known.get(&subnet).unwrap_or(&0));
+            if new > 0 {
+                each(subnet, new);
+            }
+        }
     }
 
     /// Every address that was seen or known before.

@@ -11,51 +11,60 @@ use std::{
 /// A host's address, packets sent and packets received.
 pub type HostPackets = (Ipv4Addr, u64, u64);
 
-/// An IPv4 subnet, /16 or smaller, with the packets that each host sent and received.
-#[derive(Debug, Clone)]
-pub struct Watched {
+/// An IPv4 subnet, /16 or smaller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Network {
     network: u32,
     length: u32,
+}
+
+impl Network {
+    /// The subnet of an address, with a prefix of this length.
+    pub fn new(address: Ipv4Addr, length: u32) -> Result<Self, Infeasible> {
+        if !(16..=32).contains(&length) {
+            let (name, got) = ("prefix length", length.into());
+            return Err(Infeasible::Parameter { name, got, least: 16.0, most: 32.0 });
+        }
+        let hosts = 1u64 << (32 - length);
+        let network = (u64::from(address.to_bits()) / hosts * hosts) as u32;
+        Ok(Network { network, length })
+    }
+
+    /// The number of an address in the subnet, if it is in it.
+    #[inline]
+    fn host(&self, address: IpAddr) -> Option<u64> {
+        let IpAddr::V4(address) = address else { return None };
+        let host = u64::from(address.to_bits() ^ self.network);
+        (host < 1 << (32 - self.length)).then_some(host)
+    }
+}
+
+/// The packets that each host of a subnet sent and received.
+#[derive(Debug)]
+pub struct Watched {
+    network: Network,
     sent: Hosts,
     received: Hosts,
 }
 
 impl Watched {
     /// A subnet with all counts zero.
-    pub fn new(network: Ipv4Addr, length: u32) -> Result<Self, Infeasible> {
-        if !(16..=32).contains(&length) {
-            let name = "prefix length";
-            return Err(Infeasible::Parameter {
-                name,
-                got: length.into(),
-                least: 16.0,
-                most: 32.0,
-            });
-        }
-        let universe = 1u64 << (32 - length);
-        Ok(Watched {
-            network: (u64::from(network.to_bits()) / universe * universe) as u32,
-            length,
-            sent: Hosts::new(universe)?,
-            received: Hosts::new(universe)?,
-        })
+    pub fn new(network: Network) -> Result<Self, Infeasible> {
+        let hosts = 1u64 << (32 - network.length);
+        Ok(Watched { network, sent: Hosts::new(hosts)?, received: Hosts::new(hosts)? })
     }
 
-    /// A copy of this subnet with all counts zero.
-    #[must_use]
-    pub(crate) fn emptied(&self) -> Self {
-        let mut empty = self.clone();
-        empty.sent.clear();
-        empty.received.clear();
-        empty
+    /// The subnet.
+    pub fn network(&self) -> Network {
+        self.network
     }
 
     /// Sets the counts of a host that has none; `false` if the host is outside the subnet or a
     /// count is too large.
     pub(crate) fn put(&mut self, address: u64, sent: u64, received: u64) -> bool {
-        let host =
-            u32::try_from(address).ok().map(|bits| self.host(Ipv4Addr::from_bits(bits).into()));
-        let Some(host) = host.flatten() else { return false };
+        let address = u32::try_from(address).ok().map(Ipv4Addr::from_bits);
+        let host = address.and_then(|address| self.network.host(address.into()));
+        let Some(host) = host else { return false };
         let put = |hosts: &mut Hosts, count| count == 0 || hosts.add(&host, count).is_ok();
         put(&mut self.sent, sent) & put(&mut self.received, received)
     }
@@ -84,20 +93,13 @@ impl Watched {
     #[inline]
     pub fn count_many(&mut self, packet: &Packet, packets: u64) -> bool {
         let mut counted = true;
-        if let Some(host) = self.host(packet.flow.source()) {
+        if let Some(host) = self.network.host(packet.flow.source()) {
             counted &= self.sent.add(&host, packets).is_ok();
         }
-        if let Some(host) = self.host(packet.flow.destination()) {
+        if let Some(host) = self.network.host(packet.flow.destination()) {
             counted &= self.received.add(&host, packets).is_ok();
         }
         counted
-    }
-
-    #[inline]
-    fn host(&self, address: IpAddr) -> Option<u64> {
-        let IpAddr::V4(address) = address else { return None };
-        let host = u64::from(address.to_bits() ^ self.network);
-        (host < 1 << (32 - self.length)).then_some(host)
     }
 
     /// Every host that sent or received a packet: its address, packets sent, packets received.
@@ -109,19 +111,19 @@ impl Watched {
         for (host, packets) in self.received.list() {
             hosts.entry(host).or_default().1 = packets;
         }
-        let address = |host: u64| Ipv4Addr::from_bits(self.network | host as u32);
+        let address = |host: u64| Ipv4Addr::from_bits(self.network.network | host as u32);
         hosts.into_iter().map(|(host, (sent, received))| (address(host), sent, received)).collect()
     }
 }
 
 /// Writes the subnet as `10.0.0.0/24`.
-impl fmt::Display for Watched {
+impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", Ipv4Addr::from_bits(self.network), self.length)
     }
 }
 
-impl FromStr for Watched {
+impl FromStr for Network {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -129,7 +131,7 @@ impl FromStr for Watched {
         let (network, length) = text.split_once('/').ok_or_else(expected)?;
         let network = network.parse().map_err(|_| expected())?;
         let length = length.parse().map_err(|_| expected())?;
-        Watched::new(network, length).map_err(|why| why.to_string())
+        Network::new(network, length).map_err(|why| why.to_string())
     }
 }
 
@@ -139,14 +141,14 @@ mod tests {
 
     #[test]
     fn a_subnet_is_its_prefix_and_no_more() {
-        let subnet: Watched = "10.1.2.77/24".parse().unwrap();
+        let subnet: Network = "10.1.2.77/24".parse().unwrap();
         assert_eq!(subnet.to_string(), "10.1.2.0/24");
         assert_eq!(subnet.host("10.1.2.255".parse().unwrap()), Some(255));
         assert_eq!(subnet.host("10.1.3.0".parse().unwrap()), None);
         assert_eq!(subnet.host("10.1.1.255".parse().unwrap()), None);
         assert_eq!(subnet.host("::a01:205".parse().unwrap()), None);
         for wrong in ["10.1.2.3", "10.1.2.3/15", "10.1.2.3/33", "x/24", "10.1.2.3/x"] {
-            assert!(wrong.parse::<Watched>().is_err(), "{wrong}");
+            assert!(wrong.parse::<Network>().is_err(), "{wrong}");
         }
     }
 }

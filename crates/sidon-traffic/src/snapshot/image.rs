@@ -24,7 +24,7 @@ use crate::{
         p2p::{Reason, Suspect},
         sizes::Sizes,
         sources::{Sources, Subnet},
-        subnet::Watched,
+        subnet::{Network, Watched},
     },
     shard::Shard,
 };
@@ -120,7 +120,7 @@ impl Snapshot {
     fn each_part(&self, act: Act<'_>) -> io::Result<()> {
         act(LEDGER, 0, &ledger(&self.ledger))?;
         act(EXPRESSION, 0, &text(&self.expression))?;
-        act(SUBNETS, 0, &subnets(&self.settings.subnets))?;
+        act(SUBNETS, 0, &subnets(&self.subnets))?;
         for (number, shard) in (0..).zip(&self.shards) {
             let Sizes { flows, hosts, ports, refused } = &shard.sizes;
             act(COUNTS, number, &counts([*refused, shard.unlearnt], &shard.sources))?;
@@ -176,7 +176,7 @@ impl Snapshot {
             let ([refused, unlearnt], sources) = read_counts(counts, v4, v6)?;
             let sizes = Sizes { flows, hosts, ports, refused };
             let shard = Shard::of(number.into(), sizes, sources, unlearnt);
-            holds("shard", shard.owns_all(seed))?;
+            holds("shard", shard.owns_all())?;
             read.push(shard);
         }
         let alike = |shard: &Shard| shard.shapes() == read[0].shapes();
@@ -188,7 +188,7 @@ impl Snapshot {
         let machines = read_machines(part(rest, MACHINES, 0)?)?;
         payload.end()?;
         let mut settings = Settings { memory, top: top as usize, ..Settings::new(seed) };
-        settings.subnets = subnets;
+        settings.subnets = subnets.iter().map(Watched::network).collect();
         let Some(connections) = Connections::restored(map, counts, last_ns, seed)? else {
             return Err(Malformed::Field { name: "connections" });
         };
@@ -199,6 +199,7 @@ impl Snapshot {
             ledger,
             allocated,
             shards: read,
+            subnets,
             connections,
             alarms,
             peers,
@@ -272,7 +273,7 @@ fn subnets(subnets: &[Watched]) -> Vec<u8> {
     let mut out = Out::default();
     out.number(subnets.len() as u64);
     for subnet in subnets {
-        out.text(&subnet.to_string());
+        out.text(&subnet.network().to_string());
         let hosts = subnet.list();
         out.number(hosts.len() as u64);
         for (host, sent, received) in hosts {
@@ -286,10 +287,9 @@ fn read_subnets(mut bytes: In<'_>) -> Result<Vec<Watched>, Malformed> {
     let mut subnets = Vec::new();
     for _ in 0..bytes.number()? {
         let text = bytes.text()?;
-        let Some(mut subnet) = text.parse::<Watched>().ok().filter(|one| one.to_string() == text)
-        else {
-            return bytes.wrong();
-        };
+        let network = text.parse::<Network>().ok().filter(|one| one.to_string() == text);
+        let Some(network) = network else { return bytes.wrong() };
+        let mut subnet = Watched::new(network)?;
         let mut before = None;
         for _ in 0..bytes.number()? {
             let [host, sent, received] = bytes.counts()?;

@@ -15,7 +15,7 @@
 use super::Snapshot;
 use crate::{
     ledger::Ledger,
-    monitor::{machine, p2p::Suspect, subnet::Watched},
+    monitor::{machine, p2p::Suspect},
     shard::Shard,
 };
 use sidon::{Refused, ops::Merge};
@@ -61,7 +61,7 @@ impl Snapshot {
         for (own, other) in self.machines.iter_mut().zip(&other.machines) {
             sum(own, other);
         }
-        for (own, other) in self.settings.subnets.iter_mut().zip(&other.settings.subnets) {
+        for (own, other) in self.subnets.iter_mut().zip(&other.subnets) {
             self.ledger.refused("subnet_counts", own.merge(other));
         }
         add(&mut self.ledger, other.ledger);
@@ -81,10 +81,7 @@ impl Snapshot {
         let same = |field, same: bool| if same { Ok(()) } else { Err(Refused::Mismatch { field }) };
         same("seed", self.settings.seed == other.settings.seed)?;
         same("memory", self.settings.memory == other.settings.memory)?;
-        let names = |snapshot: &Snapshot| -> Vec<String> {
-            snapshot.settings.subnets.iter().map(Watched::to_string).collect()
-        };
-        same("watched subnets", names(self) == names(other))?;
+        same("watched subnets", self.settings.subnets == other.settings.subnets)?;
         same("filter expression", self.expression == other.expression)?;
         same("treatment of tunnels", self.tunnels == other.tunnels)?;
         let same_machines = self.machines.len() == other.machines.len()

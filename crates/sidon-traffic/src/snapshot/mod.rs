@@ -29,14 +29,17 @@ use crate::{
     audit::Peers,
     engine::Settings,
     ledger::Ledger,
-    monitor::{alarms::Alarms, connections::Connections, machine, p2p::Suspect},
-    report,
+    monitor::{
+        alarms::Alarms, connections::Connections, machine, p2p::Suspect, sources::Subnet,
+        subnet::Watched,
+    },
+    report::{self, Part},
     shard::Shard,
 };
 
 /// The state of an engine after a packet.
 pub struct Snapshot {
-    /// The engine's settings; the watched subnets hold their counts.
+    /// The engine's settings.
     pub(crate) settings: Settings,
     /// The filter expression, in the language of tcpdump.
     pub(crate) expression: String,
@@ -47,6 +50,8 @@ pub struct Snapshot {
     /// The size of the tables in bytes.
     pub(crate) allocated: u64,
     pub(crate) shards: Vec<Shard>,
+    /// Exact packet counts of the selected subnets.
+    pub(crate) subnets: Vec<Watched>,
     pub(crate) connections: Connections,
     pub(crate) alarms: Alarms,
     /// P2P-like hosts.
@@ -65,19 +70,19 @@ pub struct Snapshot {
 impl Snapshot {
     /// The report.
     pub fn report(&self) -> Report {
-        report::of(report::Parts {
-            connections: &self.connections,
-            alarms: &self.alarms,
-            peers: &self.peers,
-            peers_audit: self.peers_audit,
-            machines: &self.machines,
-            allocated: self.allocated,
-            settings: &self.settings,
-            ledger: self.ledger.clone(),
-            shards: &self.shards,
-            first_ns: self.first_ns,
-            last_ns: self.last_ns,
-        })
+        let parts = self.shards.iter().map(|shard| Part::of(shard, self.settings.top));
+        report::of(self, parts.collect())
+    }
+
+    /// All subnets with new source addresses and their number, most first. A report lists only the
+    /// first [`SUBNETS_LISTED`](report::SUBNETS_LISTED).
+    pub fn new_sources(&self) -> Vec<(Subnet, u32)> {
+        let mut list = Vec::new();
+        for shard in &self.shards {
+            shard.sources.new_by_subnet(|subnet, hosts| list.push((subnet, hosts)));
+        }
+        list.sort_unstable_by_key(report::most_first);
+        list
     }
 
     /// The parts of every table.

@@ -42,13 +42,13 @@ fn an_alarm_is_raised_and_closed_by_the_clock_when_no_packet_comes() {
     let mix = Mix { packets: 400, flood: Some(flood), ..Mix::default() };
     let events = Arc::new(Mutex::new(Vec::new()));
     let told = Arc::clone(&events);
-    let sink = Arc::new(Mutex::new(move |event: Event| {
+    let mut engine = engine(Settings::new(Seed(7)));
+    engine.set_sink(Box::new(move |event: Event| {
         let event = event.to_json();
         if event["event_type"] == "alarm" {
             told.lock().unwrap().push(event["alarm"]["action"].clone());
         }
     }));
-    let mut engine = engine(Settings { events: Some(sink), ..Settings::new(Seed(7)) });
     let mut last = 0;
     for packet in Generator::new(mix, 3).unwrap() {
         engine.packet(&packet);
@@ -67,4 +67,27 @@ fn an_alarm_is_raised_and_closed_by_the_clock_when_no_packet_comes() {
     assert!(engine.alarms().alarms()[0].closed.is_some());
     assert_eq!(*events.lock().unwrap(), ["raised", "closed"]);
     assert_eq!(engine.connections().half_open(), 0, "attempts end, too");
+}
+
+#[test]
+fn every_thread_count_sends_the_same_events() {
+    let mix = Mix { packets: 20_000, ..Mix::default() };
+    let events = |threads| {
+        let events = Arc::new(Mutex::new(Vec::new()));
+        let told = Arc::clone(&events);
+        let mut engine = engine(Settings { threads, ..Settings::new(Seed(7)) });
+        engine.set_sink(Box::new(move |event| told.lock().unwrap().push(event.to_json())));
+        for packet in Generator::new(mix, 3).unwrap() {
+            engine.packet(&packet);
+        }
+        // A report waits for the workers, so all events so far have been sent.
+        let new = engine.report().new_sources_total;
+        assert_eq!(events.lock().unwrap().len() as u64, new);
+        assert!(new > 100, "{new}");
+        drop(engine.finish());
+        let mut events: Vec<_> = events.lock().unwrap().iter().map(ToString::to_string).collect();
+        events.sort();
+        events
+    };
+    assert_eq!(events(1), events(3));
 }

@@ -9,6 +9,7 @@ use sidon_traffic::{
         connections::Counts,
         sizes::{self, Host, Port},
     },
+    report::SUBNETS_LISTED,
     snapshot::{KIND, damage},
 };
 use std::{
@@ -108,8 +109,11 @@ impl Exact {
         let refused = report.ledger.refused.iter().filter(|(name, _)| name.contains("sources"));
         assert!(missing <= refused.map(|(_, times)| times).sum(), "{missing}");
         assert_eq!(report.new_sources_total, self.sources.len() as u64 - missing);
-        let listed: u64 = report.new_sources.iter().map(|(_, hosts)| u64::from(*hosts)).sum();
+        let all = snapshot.new_sources();
+        let listed: u64 = all.iter().map(|(_, hosts)| u64::from(*hosts)).sum();
         assert_eq!(listed, report.new_sources_total);
+        assert_eq!(all.len() as u64, report.new_subnets);
+        assert_eq!(report.new_sources, all[..all.len().min(SUBNETS_LISTED)]);
         table!(hosts) + table!(ports) + table!(flows)
     }
 }

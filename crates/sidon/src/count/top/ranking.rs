@@ -38,6 +38,9 @@ pub struct Ranking<K, const A: usize> {
 
 /// The heaviest `count` of the table.
 pub(super) fn rank<K: Stored, const A: usize>(table: &Top<K, A>, count: usize) -> Ranking<K, A> {
+    // A list with twice `count` entries drops all but the heaviest, so memory does not depend on
+    // the size of the table.
+    let most = count.saturating_mul(2).max(64);
     let mut entries = Vec::new();
     let mut others = 0;
     for bucket in table.all_buckets() {
@@ -46,6 +49,9 @@ pub(super) fn rank<K: Stored, const A: usize>(table: &Top<K, A>, count: usize) -
         for entry in layout.taken(bytes) {
             let key = K::read(layout.key_of(bytes, entry));
             entries.push(Entry { key, amounts: layout.bounds(bytes, entry) });
+            if entries.len() == most {
+                others = others.max(keep_heaviest(&mut entries, count));
+            }
         }
     }
     Ranking::of(entries, others, count)
@@ -55,15 +61,20 @@ impl<K, const A: usize> Ranking<K, A> {
     /// The heaviest `count` of these entries, if no key without one has more than `others`: those of
     /// tables that share no key, for example. Ties stay in the order given.
     pub fn of(mut entries: Vec<Entry<K, A>>, mut others: u64, count: usize) -> Self {
-        entries.sort_by_key(|entry| std::cmp::Reverse(entry.amounts[0].most));
-        if let Some(left_out) = entries.get(count) {
-            others = others.max(left_out.amounts[0].most);
-            entries.truncate(count);
-        }
+        others = others.max(keep_heaviest(&mut entries, count));
         let complete = entries.iter().filter(|entry| entry.amounts[0].least >= others).count();
         let leading = leading(&entries, others);
         Ranking { entries, others, complete, leading }
     }
+}
+
+/// Sorts the entries, heaviest first, and keeps `count` of them. Returns the most that one of the
+/// others may have. Ties stay in the order given.
+fn keep_heaviest<K, const A: usize>(entries: &mut Vec<Entry<K, A>>, count: usize) -> u64 {
+    entries.sort_by_key(|entry| std::cmp::Reverse(entry.amounts[0].most));
+    let others = entries.get(count).map_or(0, |left_out| left_out.amounts[0].most);
+    entries.truncate(count);
+    others
 }
 
 /// How many of the first have no less than any after them can have.

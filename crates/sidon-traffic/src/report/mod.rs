@@ -1,24 +1,26 @@
 //! The results of a run, each with its certainty.
 
+mod part;
+
+pub(crate) use part::{Part, most_first};
+
 use crate::{
-    FlowKey,
+    FlowKey, Snapshot,
     audit::{Audit, Peers},
-    engine::Settings,
     ledger::Ledger,
     monitor::{
-        alarms::{Alarm, Alarms, KINDS},
-        connections::{Connections, Counts, OUTCOMES},
+        alarms::{Alarm, KINDS},
+        connections::{Counts, OUTCOMES},
         machine,
         p2p::Suspect,
         sizes::{self, Host, Port},
         sources::Subnet,
         subnet::HostPackets,
     },
-    shard::Shard,
     time,
 };
 use serde_json::{Value, json};
-use sidon::count::{Bounds, Entry, Ranking, Stored, Top};
+use sidon::count::{Bounds, Entry, Ranking, Stored};
 
 /// The results after the last packet.
 #[derive(Debug, Clone)]
@@ -37,8 +39,10 @@ pub struct Report {
     pub hosts: Ranking<Host, 2>,
     /// The heaviest ports, by bytes.
     pub ports: Ranking<Port, 2>,
-    /// Subnets by their number of new source addresses, most first.
+    /// Subnets by their number of new source addresses, most first, at most [`SUBNETS_LISTED`].
     pub new_sources: Vec<(Subnet, u32)>,
+    /// The number of subnets with new source addresses.
+    pub new_subnets: u64,
     /// The number of new source addresses.
     pub new_sources_total: u64,
     /// Exact packet counts of the hosts of each selected subnet.
@@ -62,77 +66,63 @@ pub struct Report {
     pub audit: Option<Audit>,
 }
 
-/// The most subnets in the JSON of a report. A flood from forged addresses adds one subnet per
-/// address, and this limit bounds the memory of a report.
-const SUBNETS_TOLD: usize = 1000;
+/// The most subnets with new addresses in a report. A flood from forged addresses adds one subnet
+/// per address, and this limit bounds the memory of a report.
+pub const SUBNETS_LISTED: usize = 1000;
 
-/// The inputs of a report.
-pub(crate) struct Parts<'a> {
-    pub(crate) settings: &'a Settings,
-    /// The ledger, without the refusals of shards and connections: those count their own.
-    pub(crate) ledger: Ledger,
-    pub(crate) shards: &'a [Shard],
-    pub(crate) connections: &'a Connections,
-    pub(crate) alarms: &'a Alarms,
-    pub(crate) peers: &'a [Suspect],
-    pub(crate) peers_audit: Option<Peers>,
-    pub(crate) machines: &'a [machine::Counts],
-    pub(crate) allocated: u64,
-    pub(crate) first_ns: Option<u64>,
-    pub(crate) last_ns: u64,
-}
-
-pub(crate) fn of(parts: Parts<'_>) -> Report {
-    let Parts { settings, mut ledger, shards, connections, alarms, peers, peers_audit, .. } = parts;
-    let Parts { allocated, first_ns, last_ns, .. } = parts;
-    for shard in shards {
-        ledger.refused("known_sources", shard.unlearnt);
-        ledger.refused("sizes", shard.sizes.refused);
-        ledger.refused("sources_v4", shard.sources.refused[0]);
-        ledger.refused("sources_v6", shard.sources.refused[1]);
+/// The report on a state whose shards gave these parts.
+pub(crate) fn of(state: &Snapshot, parts: Vec<Part>) -> Report {
+    let mut ledger = state.ledger.clone();
+    for (name, times) in parts.iter().flat_map(|part| part.refused) {
+        ledger.refused(name, times);
     }
-    let counts = connections.counts();
+    let counts = state.connections.counts();
     ledger.refused("connections", counts.refused);
     ledger.refused("connections_unsampled", counts.sampling.unsampled);
     ledger.dont_know("connections", counts.dont_know);
-    let mut new_sources: Vec<_> =
-        shards.iter().flat_map(|shard| shard.sources.new_by_subnet()).collect();
-    new_sources.sort_unstable_by_key(|&(subnet, hosts)| (std::cmp::Reverse(hosts), subnet));
-    let audits = shards.iter().filter_map(Shard::audit);
+    let audits = parts.iter().filter_map(|part| part.audit);
+    let audit = audits
+        .reduce(|all, audit| all.with(&audit))
+        .map(|audit| audit.and_connections(state.connections.twin()))
+        .map(|audit| Audit { p2p: state.peers_audit.unwrap_or_default(), ..audit });
+    let new_subnets = parts.iter().map(|part| part.new_subnets).sum();
+    let new_sources_total = parts.iter().map(|part| part.new_addresses).sum();
+    let lists = parts.iter().flat_map(|part| &part.new_sources);
+    let mut new_sources: Vec<_> = lists.copied().collect();
+    new_sources.sort_unstable_by_key(most_first);
+    new_sources.truncate(SUBNETS_LISTED);
+    let top = state.settings.top;
     Report {
         ledger,
-        budget: settings.memory,
-        allocated,
-        times: first_ns.map(|first| (first, last_ns)),
-        flows: heaviest(shards.iter().map(|shard| &shard.sizes.flows), settings.top),
-        hosts: heaviest(shards.iter().map(|shard| &shard.sizes.hosts), settings.top),
-        ports: heaviest(shards.iter().map(|shard| &shard.sizes.ports), settings.top),
+        budget: state.settings.memory,
+        allocated: state.allocated,
+        times: state.times(),
+        flows: heaviest(parts.iter().map(|part| &part.flows), top),
+        hosts: heaviest(parts.iter().map(|part| &part.hosts), top),
+        ports: heaviest(parts.iter().map(|part| &part.ports), top),
         new_sources,
-        new_sources_total: shards.iter().map(|shard| shard.sources.new).sum(),
-        subnets: settings.subnets.iter().map(|one| (one.to_string(), one.list())).collect(),
-        alarms: alarms.alarms().to_vec(),
-        alarms_unlisted: alarms.unlisted(),
-        alarms_raised: alarms.raised(),
+        new_subnets,
+        new_sources_total,
+        subnets: state.subnets.iter().map(|one| (one.network().to_string(), one.list())).collect(),
+        alarms: state.alarms.alarms().to_vec(),
+        alarms_unlisted: state.alarms.unlisted(),
+        alarms_raised: state.alarms.raised(),
         connections: counts,
-        stranger_rate: connections.stranger_rate(),
-        audit: audits
-            .reduce(|all, audit| all.with(&audit))
-            .map(|audit| audit.and_connections(connections.twin()))
-            .map(|audit| Audit { p2p: peers_audit.unwrap_or_default(), ..audit }),
-        p2p: peers.to_vec(),
-        machines: parts.machines.to_vec(),
+        stranger_rate: state.connections.stranger_rate(),
+        audit,
+        p2p: state.peers.clone(),
+        machines: state.machines.clone(),
     }
 }
 
-/// The heaviest keys of tables without common keys. Equal amounts are ordered by key.
+/// The heaviest keys of rankings without common keys. Equal amounts are ordered by key.
 fn heaviest<'a, K: Stored + Ord + 'a>(
-    tables: impl Iterator<Item = &'a Top<K, 2>>,
+    rankings: impl Iterator<Item = &'a Ranking<K, 2>>,
     count: usize,
 ) -> Ranking<K, 2> {
     let (mut entries, mut others) = (Vec::new(), 0);
-    for table in tables {
-        let ranking = table.heaviest(count);
-        entries.extend(ranking.entries);
+    for ranking in rankings {
+        entries.extend_from_slice(&ranking.entries);
         others = others.max(ranking.others);
     }
     entries.sort_by_key(|entry| entry.key);
@@ -172,10 +162,10 @@ impl Report {
             "top_hosts_complete": self.hosts.complete,
             "top_ports": rows(&self.ports, |key| json!({ "key": sizes::port_name(*key).to_string() })),
             "top_ports_complete": self.ports.complete,
-            "new_sources": self.new_sources.iter().take(SUBNETS_TOLD).map(|(subnet, count)| {
+            "new_sources": self.new_sources.iter().map(|(subnet, count)| {
                 json!({ "subnet": subnet.to_string(), "count": count })
             }).collect::<Value>(),
-            "new_sources_subnets": self.new_sources.len(),
+            "new_sources_subnets": self.new_subnets,
             "new_sources_total": self.new_sources_total,
         });
         let Counts { half_open, peak_half_open, open, dont_know, .. } = self.connections;

@@ -2,9 +2,10 @@
 //!
 //! Runs 20,000 of each by default; `SIDON_HOSTILE=1000000` runs a million.
 
-#[path = "suite/datagrams/mod.rs"]
+#[path = "../suite/datagrams/mod.rs"]
 mod datagrams;
 
+use crate::{alone, process};
 use sidon::Seed;
 use sidon_kit::Rng;
 use sidon_traffic::{
@@ -17,13 +18,6 @@ use std::net::{IpAddr, SocketAddr};
 fn how_many() -> u64 {
     let asked = std::env::var("SIDON_HOSTILE").ok();
     asked.map_or(20_000, |asked| asked.parse().expect("a number"))
-}
-
-/// Bytes of resident memory, where the system reports them.
-fn resident() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
 }
 
 /// A valid datagram with bytes replaced, cut off or added, or random bytes.
@@ -65,6 +59,7 @@ fn engine() -> Engine {
 
 #[test]
 fn no_datagram_makes_it_panic_or_grow() {
+    let _alone = alone();
     let good = datagrams::all();
     let mut rng = Rng::seeded(1);
     let mut engine = engine();
@@ -73,7 +68,7 @@ fn no_datagram_makes_it_panic_or_grow() {
     let (all, mut before, mut given) = (how_many(), None, 0u64);
     for number in 0..all {
         if number == all / 2 {
-            before = resident();
+            before = process("VmRSS");
         }
         let bytes = mangled(&mut rng, &good);
         let address = IpAddr::from([192, 0, 2, rng.below(12) as u8]);
@@ -91,7 +86,7 @@ fn no_datagram_makes_it_panic_or_grow() {
     engine.note_source(list);
     let (report, _) = engine.finish();
     assert_eq!(report.ledger.balance(), 0);
-    if let (Some(before), Some(after)) = (before, resident()) {
+    if let (Some(before), Some(after)) = (before, process("VmRSS")) {
         // The caches fill up to their limits; a leak of 100 bytes per datagram would be 50 MB in
         // all.
         let grown = after.saturating_sub(before);
@@ -104,6 +99,7 @@ fn no_datagram_makes_it_panic_or_grow() {
 
 #[test]
 fn no_frame_makes_it_panic_or_grow() {
+    let _alone = alone();
     let mix = Mix { packets: 2_000, ..Mix::default() };
     let good: Vec<_> = Generator::new(mix, 5)
         .unwrap()
@@ -120,7 +116,7 @@ fn no_frame_makes_it_panic_or_grow() {
     let (all, mut before) = (how_many(), None);
     for number in 0..all {
         if number == all / 2 {
-            before = resident();
+            before = process("VmRSS");
         }
         let bytes = mangled(&mut rng, &good);
         let link = if rng.chance(0.9) { links[0] } else { links[rng.below(4) as usize] };
@@ -132,7 +128,7 @@ fn no_frame_makes_it_panic_or_grow() {
     assert_eq!(report.ledger.balance(), 0);
     assert!(report.ledger.decoded > all / 3, "{:?}", report.ledger);
     assert!(report.ledger.undecoded.len() > 5, "{:?}", report.ledger);
-    if let (Some(before), Some(after)) = (before, resident()) {
+    if let (Some(before), Some(after)) = (before, process("VmRSS")) {
         let grown = after.saturating_sub(before);
         println!("{all} frames, {before} bytes at half, {grown} more at the end");
         assert!(grown < 8 << 20, "{grown} bytes in {} frames", all / 2);

@@ -248,6 +248,7 @@ fn run(scenario: &Scenario, memory: u64, times: f64) {
 
 #[test]
 fn attacks_beyond_the_table_accuse_nobody_else_and_lose_no_connection() {
+    let _alone = crate::alone();
     let slow = cfg!(feature = "slow-tests");
     let sizes: &[u64] = if slow { &[1, 4, 16] } else { &[1] };
     let times: &[f64] = if slow { &[0.1, 0.3, 1.0, 3.0, 10.0] } else { &[3.0] };

@@ -1,0 +1,285 @@
+//! Sources of traffic behind one trait: captures, interfaces, flow records, generated packets.
+
+use super::{clock_ns, now_ns, pace::Pace};
+use crate::{
+    Frame, Packet, Source,
+    export::{Collector, Limits, Listener, Record, Templates},
+    live::Live,
+};
+use serde_json::Value;
+use std::{
+    error::Error,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+/// Why a source failed.
+pub type Failed = Box<dyn Error + Send + Sync>;
+
+/// The next item of a source.
+pub enum Item<'a> {
+    /// A frame that has not been decoded.
+    Frame(Frame<'a>),
+    /// A decoded packet.
+    Packet(Packet),
+    /// The records of one datagram.
+    Records(&'a [Record]),
+    /// Nothing has arrived yet.
+    Nothing,
+    /// The source has ended.
+    Over,
+}
+
+/// A source of traffic.
+pub trait Traffic {
+    /// The next item. Waits for it at most `wait`, then returns [`Item::Nothing`].
+    fn next(&mut self, wait: Duration) -> Result<Item<'_>, Failed>;
+
+    /// The name that users see.
+    fn name(&self) -> String;
+
+    /// Whether the source has no end of its own, and delivers packets as they arrive.
+    fn is_endless(&self) -> bool {
+        false
+    }
+
+    /// The time that the source has reached without a packet, by the [clock rule](super). `None`
+    /// if only packets tell the time.
+    fn clock(&self) -> Option<u64> {
+        None
+    }
+
+    /// Counters for the ledger.
+    fn counters(&mut self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+
+    /// Does work that can wait. The loop calls it a few times a second and at the end.
+    fn keep_up(&mut self) -> Result<(), Failed> {
+        Ok(())
+    }
+
+    /// Bytes read so far and bytes of the whole file, if that is known.
+    fn progress(&self) -> Option<[u64; 2]> {
+        None
+    }
+
+    /// What the exporters of flow records sent, one object each.
+    fn exporters(&self) -> Option<Value> {
+        None
+    }
+}
+
+/// A capture file.
+pub struct Capture {
+    source: Source,
+    name: String,
+    pace: Pace,
+    /// The time of the last frame, which the next one waits for. A frame is borrowed from the
+    /// source and cannot be kept, so it is delivered at once and the delay follows it.
+    last_ns: Option<u64>,
+}
+
+impl Capture {
+    /// Reads this source. With `speed`, frames are delivered at the pace of their times, multiplied
+    /// by it.
+    pub fn new(source: Source, path: &Path, speed: Option<f64>) -> Self {
+        let name = path.display().to_string();
+        Capture { source, name, pace: Pace::new(speed), last_ns: None }
+    }
+
+    /// The source.
+    pub fn source(&self) -> &Source {
+        &self.source
+    }
+}
+
+impl Traffic for Capture {
+    #[inline]
+    fn next(&mut self, wait: Duration) -> Result<Item<'_>, Failed> {
+        if let Some(time_ns) = self.last_ns
+            && !self.pace.wait_for(time_ns, wait)
+        {
+            return Ok(Item::Nothing);
+        }
+        let Some(frame) = self.source.next()? else { return Ok(Item::Over) };
+        self.last_ns = Some(frame.time_ns);
+        Ok(Item::Frame(frame))
+    }
+
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn progress(&self) -> Option<[u64; 2]> {
+        self.source.size().map(|size| [self.source.taken(), size])
+    }
+}
+
+/// A network interface.
+pub struct Interface {
+    live: Live,
+    name: String,
+    /// Whether the ring was empty at the last look.
+    idle: bool,
+}
+
+impl Interface {
+    /// Reads this interface.
+    pub fn new(live: Live, name: &str) -> Self {
+        Interface { live, name: name.to_owned(), idle: false }
+    }
+
+    /// The interface.
+    pub fn live(&self) -> &Live {
+        &self.live
+    }
+}
+
+impl Traffic for Interface {
+    #[inline]
+    fn next(&mut self, wait: Duration) -> Result<Item<'_>, Failed> {
+        let frame = self.live.next(wait)?;
+        self.idle = frame.is_none();
+        Ok(frame.map_or(Item::Nothing, Item::Frame))
+    }
+
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn is_endless(&self) -> bool {
+        true
+    }
+
+    /// While frames are waiting in the ring, only they tell the time.
+    fn clock(&self) -> Option<u64> {
+        self.idle.then(clock_ns)
+    }
+
+    fn counters(&mut self) -> Vec<(&'static str, u64)> {
+        self.live.counters().list()
+    }
+}
+
+/// Flow records that routers send.
+pub struct Records {
+    listener: Listener,
+    collector: Collector,
+    name: String,
+    /// The file of learnt templates.
+    templates: Option<PathBuf>,
+    /// Why the file could not be written the last time.
+    failed: Option<String>,
+    started: bool,
+    /// The records of the last datagram.
+    records: Vec<Record>,
+}
+
+impl Records {
+    /// Receives records from these sockets. `templates` is read if it exists; templates that
+    /// exporters send are written to it.
+    pub fn new(listener: Listener, templates: Option<PathBuf>) -> Result<Self, Failed> {
+        let known = match &templates {
+            Some(path) => {
+                Templates::read(path).map_err(|why| format!("{}: {why}", path.display()))?
+            }
+            None => Templates::default(),
+        };
+        let bound: Vec<_> = listener.addresses().iter().map(|one| one.to_string()).collect();
+        Ok(Records {
+            listener,
+            collector: Collector::new(Limits::default(), known),
+            name: format!("flow records at {}", bound.join(", ")),
+            templates,
+            failed: None,
+            started: false,
+            records: Vec::new(),
+        })
+    }
+
+    /// The state of the exporters.
+    pub fn collector(&self) -> &Collector {
+        &self.collector
+    }
+}
+
+impl Traffic for Records {
+    fn next(&mut self, wait: Duration) -> Result<Item<'_>, Failed> {
+        // Threads start here, not in `new`: a program may confine itself in between.
+        if !self.started {
+            self.started = true;
+            self.listener.start();
+        }
+        let Some(datagram) = self.listener.next(wait) else { return Ok(Item::Nothing) };
+        self.records.clear();
+        let Records { collector, records, .. } = self;
+        let keep = |record: &Record| records.push(*record);
+        collector.datagram(datagram.from, &datagram.bytes, now_ns(), keep);
+        Ok(Item::Records(records))
+    }
+
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn is_endless(&self) -> bool {
+        true
+    }
+
+    /// A record has the time of its arrival, so the time of day is always known.
+    fn clock(&self) -> Option<u64> {
+        Some(clock_ns())
+    }
+
+    fn counters(&mut self) -> Vec<(&'static str, u64)> {
+        self.collector.list()
+    }
+
+    /// Writes the templates. Reports a failure only if the last attempt had another result.
+    fn keep_up(&mut self) -> Result<(), Failed> {
+        let Some(path) = &self.templates else { return Ok(()) };
+        let failed = self.collector.templates().write(path).err();
+        let failed = failed.map(|why| format!("{}: {why}", path.display()));
+        let before = std::mem::replace(&mut self.failed, failed.clone());
+        failed.filter(|_| before != self.failed).map_or(Ok(()), |why| Err(why.into()))
+    }
+
+    fn exporters(&self) -> Option<Value> {
+        Some(self.collector.to_json())
+    }
+}
+
+/// Packets from an iterator, such as a [`Generator`](crate::Generator).
+pub struct Generated<I> {
+    packets: I,
+    name: String,
+    pace: Pace,
+    next: Option<Packet>,
+}
+
+impl<I: Iterator<Item = Packet>> Generated<I> {
+    /// Packets from this iterator. With `speed`, they are delivered at the pace of their times,
+    /// multiplied by it.
+    pub fn new(packets: I, name: &str, speed: Option<f64>) -> Self {
+        Generated { packets, name: name.to_owned(), pace: Pace::new(speed), next: None }
+    }
+}
+
+impl<I: Iterator<Item = Packet>> Traffic for Generated<I> {
+    #[inline]
+    fn next(&mut self, wait: Duration) -> Result<Item<'_>, Failed> {
+        let Some(packet) = self.next.take().or_else(|| self.packets.next()) else {
+            return Ok(Item::Over);
+        };
+        if !self.pace.wait_for(packet.time_ns, wait) {
+            self.next = Some(packet);
+            return Ok(Item::Nothing);
+        }
+        Ok(Item::Packet(packet))
+    }
+
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+}
