@@ -2,9 +2,10 @@
 
 use crate::show;
 use anyhow::{Context, bail, ensure};
+use indicatif::ProgressBar;
 use sidon_traffic::{
-    Generator, Mix,
-    generate::{Flood, Shares, write_pcap},
+    Generator, Mix, Packet,
+    generate::{Flood, Shares, scenario::Scenario, write_pcap},
 };
 use std::{
     fs::File,
@@ -64,6 +65,15 @@ pub(crate) struct Args {
     /// Of a hundred packets while it lasts, how many are the flood's
     #[arg(long, value_name = "PERCENT", requires = "flood", default_value_t = Flood::default().share)]
     flood_share: u32,
+    /// After its start, the flood starts again after so many packets
+    #[arg(long, value_name = "N", requires = "flood", default_value_t = Flood::default().every)]
+    flood_every: u64,
+    /// Write the traffic of this scenario instead (see scenarios/README.md)
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["packets", "rate", "clients", "servers", "active", "zipf", "ipv6", "mix", "flood"])]
+    scenario: Option<PathBuf>,
+    /// What `units = 1.0` stands for in a scenario: a number of flows
+    #[arg(long, value_name = "N", default_value_t = 10_000, requires = "scenario")]
+    unit: u64,
     /// Bytes kept of each packet; 54 and above keep all headers without options
     #[arg(short = 's', long, value_name = "BYTES", default_value_t = 262_144, value_parser = clap::value_parser!(u32).range(1..=262_144))]
     snaplen: u32,
@@ -74,7 +84,8 @@ Examples:
   sidon generate -w office.pcap
   sidon generate -w - -c 10000 | tcpdump -nr -
   sidon generate -w flood.pcap -c 2000000 --flood 1000000 --flood-after 200000 -s 96
-  sidon generate -w scan.pcap --mix web=70,dns=20,scan=10";
+  sidon generate -w scan.pcap --mix web=70,dns=20,scan=10
+  sidon generate -w carpet.pcap --scenario scenarios/overload/8-carpet.toml --unit 200000";
 
 /// `web=50,dns=40` and so on.
 fn shares(text: &str) -> Result<Shares, String> {
@@ -96,11 +107,16 @@ fn shares(text: &str) -> Result<Shares, String> {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    if let Some(path) = &args.scenario {
+        let scenario = Scenario::read(path)?;
+        return write(args, scenario.packets(args.unit, args.seed), None);
+    }
     let flood = args.flood.map(|sources| Flood {
         sources,
         victim: args.victim,
         after: args.flood_after,
         share: args.flood_share,
+        every: args.flood_every,
         ..Flood::default()
     });
     let mix = Mix {
@@ -115,7 +131,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         flood,
         ..Mix::default()
     };
-    let generator = Generator::new(mix, args.seed)?;
+    write(args, Generator::new(mix, args.seed)?, Some(args.packets))
+}
+
+/// Writes packets as a capture; `all` is their number, if that is known.
+fn write(
+    args: &Args,
+    packets: impl Iterator<Item = Packet>,
+    all: Option<u64>,
+) -> anyhow::Result<()> {
     let output: Box<dyn Write> = if args.write.as_os_str() == "-" {
         let stdout = std::io::stdout();
         if stdout.is_terminal() {
@@ -126,10 +150,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         let path = args.write.display();
         Box::new(File::create(&args.write).with_context(|| format!("cannot write {path}"))?)
     };
-    let bar = show::progress(args.packets);
+    let bar = all.map_or_else(ProgressBar::hidden, show::progress);
     let (mut bytes, mut first, mut last) = (0u64, None, 0);
     let mut unshown = 0;
-    let packets = generator.inspect(|packet| {
+    let packets = packets.inspect(|packet| {
         bytes += u64::from(packet.wire_len);
         first.get_or_insert(packet.time_ns);
         last = packet.time_ns;
@@ -141,7 +165,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     });
     let written = write_pcap(packets, args.snaplen, BufWriter::with_capacity(1 << 18, output))?;
     bar.finish_and_clear();
-    ensure!(written == args.packets, "{written} packets written of {}", args.packets);
+    if let Some(all) = all {
+        ensure!(written == all, "{written} packets written of {all}");
+    }
     let seconds = (last - first.unwrap_or(last)) as f64 / 1e9;
     eprintln!(
         "{} packets, {} on the wire, {seconds:.3} s of traffic",

@@ -115,7 +115,8 @@ fn mix(sources: u64) -> Mix {
     let (before, after) = (sources / 20, sources / 20);
     // One in ten is answered, and one packet in ten is the office's.
     let during = sources + sources / 10;
-    let flood = Flood { sources, victim, after: before, share: 90, answered: 10 };
+    let flood =
+        Flood { sources, victim, after: before, share: 90, answered: 10, ..Flood::default() };
     Mix {
         packets: before + during + during / 9 + after,
         rate: 15_000,

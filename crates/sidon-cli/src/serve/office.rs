@@ -51,6 +51,7 @@ fn scene(round: u64, start_ns: u64) -> Mix {
         after: 10 * RATE,
         share: 90,
         answered: 10,
+        ..Flood::default()
     };
     let quiet = Mix { packets: 20 * RATE, rate: RATE, start_ns, active: 600, ..Mix::default() };
     match round % 3 {

@@ -56,3 +56,24 @@ fn what_cannot_be_generated_is_refused_with_its_name() {
     assert_eq!(code, Some(1));
     assert!(err.contains("cannot write /nonexistent/x.pcap"), "{err}");
 }
+
+#[test]
+fn a_scenario_becomes_a_capture() {
+    let scenario = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/overload/1-syn.toml");
+    let folder = std::env::temp_dir().join(format!("sidon-scenario-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let capture = folder.join("syn.pcap").display().to_string();
+    let generate = ["generate", "-w", &capture, "--scenario", scenario];
+    let (code, _, err) = sidon(&[&generate[..], &["--unit", "5000"]].concat());
+    assert_eq!(code, Some(0), "{err}");
+    let (_, report, _) = sidon(&["watch", "-r", &capture, "--json", "--seed", "1"]);
+    let report: serde_json::Value = serde_json::from_slice(&report).unwrap();
+    // 200 connections of six packets, a scan of 1,000 ports, a flood of 20,000, and the attack.
+    assert_eq!(report["packets"], 200 * 6 + 1_000 + 20_000 + 5_000);
+    let alarms = report["alarms"].as_array().unwrap();
+    let kinds: Vec<_> = alarms.iter().map(|alarm| alarm["kind"].as_str().unwrap()).collect();
+    assert!(kinds.contains(&"port_scan") && kinds.contains(&"syn_flood"), "{kinds:?}");
+    let (code, _, err) = sidon(&[&generate[..], &["--packets", "10"]].concat());
+    assert_eq!(code, Some(2), "{err}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}

@@ -56,7 +56,8 @@ fn a_flood_is_handshakes_that_expire_when_they_were_answered_and_when_not() {
     let folder = Folder::new("flood");
     let path = folder.0.join("flood.pcap");
     let victim = "198.18.0.9:443".parse().unwrap();
-    let flood = Flood { sources: 8_000, victim, after: 5_000, share: 80, answered: 50 };
+    let flood =
+        Flood { sources: 8_000, victim, after: 5_000, share: 80, answered: 50, ..Flood::default() };
     let shares = Shares { peers: 40, ..Mix::default().shares };
     let (rate, active, flood) = (1_000, 100, Some(flood));
     let mix = Mix { packets: 40_000, clients: 100, rate, active, shares, flood, ..Mix::default() };

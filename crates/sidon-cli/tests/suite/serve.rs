@@ -304,7 +304,8 @@ fn questions_are_answered_as_the_generator_knows() {
 #[test]
 fn a_flood_fills_the_states_and_raises_its_alarm() {
     let victim: std::net::SocketAddrV4 = "198.18.0.9:25".parse().unwrap();
-    let flood = Flood { sources: 20_000, victim, after: 5_000, share: 80, answered: 5 };
+    let flood =
+        Flood { sources: 20_000, victim, after: 5_000, share: 80, answered: 5, ..Flood::default() };
     let mix = Mix { packets: 28_000, rate: 2_000, flood: Some(flood), ..Mix::default() };
     let capture = Capture::new("flood", mix);
     let server = Server::start(&["-r", capture.path()]);

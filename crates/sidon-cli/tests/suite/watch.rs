@@ -74,7 +74,8 @@ fn a_flood_is_alarmed_and_ends_with_status_four() {
     let path = folder.path("flood.pcap");
     use sidon_traffic::{Generator, Mix, generate::Flood, generate::write_pcap};
     let victim: std::net::SocketAddrV4 = "198.18.0.9:25".parse().unwrap();
-    let flood = Flood { sources: 20_000, victim, after: 5_000, share: 80, answered: 5 };
+    let flood =
+        Flood { sources: 20_000, victim, after: 5_000, share: 80, answered: 5, ..Flood::default() };
     let mix = Mix { packets: 40_000, rate: 2_000, flood: Some(flood), ..Mix::default() };
     let file = std::io::BufWriter::new(fs::File::create(&path).unwrap());
     write_pcap(Generator::new(mix, 5).unwrap(), 65_535, file).unwrap();

@@ -3,7 +3,7 @@
 use crate::{
     LinkType, Packet,
     flow::protocol,
-    packet::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, Transport},
+    packet::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, Fragment, Transport},
     source::{Frame, PcapWriter, SnapLength},
 };
 use std::io::{self, Write};
@@ -27,7 +27,11 @@ pub fn write_pcap(
     Ok(written)
 }
 
-/// Writes an untagged Ethernet frame of a packet that is not a fragment and not from a tunnel.
+/// Flags of the IPv4 header, in the upper byte of their field.
+const DONT_FRAGMENT: u8 = 0x40;
+const MORE_FRAGMENTS: u8 = 0x20;
+
+/// Writes an untagged Ethernet frame of a packet that is not a later fragment and not from a tunnel.
 /// Lengths and checksums are right, and the payload is zeros. Replaces the content of `bytes`.
 ///
 /// The length in the IP header determines the length of the transport header, so [`crate::Decoder`]
@@ -53,7 +57,11 @@ pub fn write_frame(packet: &Packet, bytes: &mut Vec<u8>) {
         let start = bytes.len();
         bytes.extend([0x45, 0]);
         bytes.extend(((20 + carried) as u16).to_be_bytes());
-        bytes.extend([0, 0, 0x40, 0, packet.ttl, number, 0, 0]);
+        let flags = match packet.fragment {
+            Fragment::First => MORE_FRAGMENTS,
+            _ => DONT_FRAGMENT,
+        };
+        bytes.extend([0, 0, flags, 0, packet.ttl, number, 0, 0]);
         bytes.extend(source);
         bytes.extend(destination);
         let check = !folded(sum(&bytes[start..]));

@@ -17,6 +17,7 @@
 
 mod conversation;
 mod frame;
+pub mod scenario;
 
 pub use frame::{write_frame, write_pcap};
 
@@ -29,6 +30,9 @@ use conversation::{Conversation, World};
 use sidon::Infeasible;
 use sidon_kit::Rng;
 use std::net::{Ipv4Addr, SocketAddrV4};
+
+/// Nanoseconds in a second.
+const SECOND: u64 = 1_000_000_000;
 
 /// The settings of the generated traffic.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -85,6 +89,8 @@ pub struct Flood {
     pub share: u32,
     /// Percentage of forged SYNs that the victim still answers.
     pub answered: u32,
+    /// The flood starts again so many packets after its start; 0 for a single flood.
+    pub every: u64,
 }
 
 /// An office: a thousand hosts, mostly web and DNS, some peers, no scan and no flood.
@@ -110,7 +116,7 @@ impl Default for Flood {
     /// Ten million sources at the first server's port 443, nine packets of ten, from the start.
     fn default() -> Self {
         let victim = SocketAddrV4::new(Ipv4Addr::new(198, 18, 0, 0), 443);
-        Flood { sources: 10_000_000, victim, after: 0, share: 90, answered: 10 }
+        Flood { sources: 10_000_000, victim, after: 0, share: 90, answered: 10, every: 0 }
     }
 }
 
@@ -212,6 +218,11 @@ impl Generator {
                 (flow, TcpFlags::SYN, 0)
             }
         };
+        let Flood { sources, after, every, .. } = forger.flood;
+        if forger.sent == sources && forger.answer.is_none() && every > 0 {
+            forger.flood.after = after.saturating_add(every).max(self.made);
+            forger.sent = 0;
+        }
         let tcp = Tcp { sequence, acknowledgement, flags };
         Some(Packet {
             time_ns: self.time_ns,

@@ -386,7 +386,14 @@ mod tests {
 
     fn packets() -> Vec<Packet> {
         let victim = "198.18.0.0:443".parse().unwrap();
-        let flood = Flood { sources: 10_000, victim, after: 20_000, share: 60, answered: 20 };
+        let flood = Flood {
+            sources: 10_000,
+            victim,
+            after: 20_000,
+            share: 60,
+            answered: 20,
+            ..Flood::default()
+        };
         let mix =
             Mix { packets: 60_000, rate: 2_000, active: 200, flood: Some(flood), ..Mix::default() };
         Generator::new(mix, 9).unwrap().collect()

@@ -28,7 +28,8 @@ fn run(packets: impl Iterator<Item = Packet>, threads: usize) -> Report {
 
 fn flooded(answered: u32) -> Mix {
     let victim = "198.18.0.7:8443".parse().unwrap();
-    let flood = Flood { sources: 60_000, victim, after: 50_000, share: 60, answered };
+    let flood =
+        Flood { sources: 60_000, victim, after: 50_000, share: 60, answered, ..Flood::default() };
     Mix { flood: Some(flood), ..office(1_000_000) }
 }
 

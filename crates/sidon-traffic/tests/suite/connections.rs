@@ -30,7 +30,8 @@ fn take(monitor: &mut Connections, packets: &[Packet]) {
 fn flood(packets: u64, answered: u32) -> Mix {
     let victim = "198.18.0.0:443".parse().unwrap();
     let sources = packets / 2;
-    let flood = Flood { sources, victim, after: packets / 4, share: 60, answered };
+    let flood =
+        Flood { sources, victim, after: packets / 4, share: 60, answered, ..Flood::default() };
     Mix { packets, active: 500, rate: 10_000, flood: Some(flood), ..Mix::default() }
 }
 

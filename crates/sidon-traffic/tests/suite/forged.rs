@@ -231,7 +231,8 @@ fn what_is_wrong_but_not_forged_raises_nothing() {
 #[test]
 fn a_flood_at_one_victim_has_its_name_and_no_other() {
     let victim = "10.0.0.80:443".parse().unwrap();
-    let flood = Flood { sources: 20_000, victim, after: 0, share: 100, answered: 0 };
+    let flood =
+        Flood { sources: 20_000, victim, after: 0, share: 100, answered: 0, ..Flood::default() };
     let mix = Mix { packets: 20_000, flood: Some(flood), start_ns: START, ..Mix::default() };
     let packets: Vec<_> = Generator::new(mix, 3).unwrap().collect();
     assert!(packets.iter().filter(|packet| packet.flow.as_bytes()[0] >= 224).count() > 1_000);

@@ -93,7 +93,14 @@ fn the_hosts_that_speak_to_strangers_are_listed_and_no_others() {
 fn nobody_is_listed_without_peers_whatever_scans_or_floods() {
     let shares = Shares { web: 40, dns: 30, peers: 0, ping: 2, scan: 28 };
     let victim = "198.18.0.7:9999".parse().unwrap();
-    let flood = Flood { sources: 60_000, victim, after: 10_000, share: 70, answered: 30 };
+    let flood = Flood {
+        sources: 60_000,
+        victim,
+        after: 10_000,
+        share: 70,
+        answered: 30,
+        ..Flood::default()
+    };
     let report = run(&office(shares, Some(flood)), Settings::new(Seed(1)));
     assert_eq!(report.p2p, []);
 }
@@ -101,7 +108,14 @@ fn nobody_is_listed_without_peers_whatever_scans_or_floods() {
 #[test]
 fn a_flood_does_not_hide_the_peers() {
     let victim = "198.18.0.7:9999".parse().unwrap();
-    let flood = Flood { sources: 80_000, victim, after: 10_000, share: 60, answered: 30 };
+    let flood = Flood {
+        sources: 80_000,
+        victim,
+        after: 10_000,
+        share: 60,
+        answered: 30,
+        ..Flood::default()
+    };
     let mix = Mix { packets: 200_000, flood: Some(flood), ..Mix::default() };
     let packets: Vec<_> = Generator::new(mix, 6).unwrap().collect();
     let report = run(&packets, Settings { memory: 2 << 20, ..Settings::new(Seed(2)) });

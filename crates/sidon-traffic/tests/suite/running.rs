@@ -38,7 +38,8 @@ fn addresses_learnt_while_running_are_not_new_for_any_number_of_threads() {
 #[test]
 fn an_alarm_is_raised_and_closed_by_the_clock_when_no_packet_comes() {
     let victim = "10.0.0.80:443".parse().unwrap();
-    let flood = Flood { sources: 500, victim, after: 0, share: 100, answered: 0 };
+    let flood =
+        Flood { sources: 500, victim, after: 0, share: 100, answered: 0, ..Flood::default() };
     let mix = Mix { packets: 400, flood: Some(flood), ..Mix::default() };
     let events = Arc::new(Mutex::new(Vec::new()));
     let told = Arc::clone(&events);

@@ -35,7 +35,14 @@ fn office(packets: u64) -> Mix {
 
 fn flooded(packets: u64) -> Mix {
     let victim: SocketAddrV4 = "10.0.0.80:443".parse().unwrap();
-    let flood = Flood { sources: packets / 2, victim, after: packets / 4, share: 50, answered: 0 };
+    let flood = Flood {
+        sources: packets / 2,
+        victim,
+        after: packets / 4,
+        share: 50,
+        answered: 0,
+        ..Flood::default()
+    };
     Mix { flood: Some(flood), rate: 5_000, ..office(packets) }
 }
 
