@@ -65,7 +65,7 @@ pub(crate) struct Args {
     /// Of a hundred packets while it lasts, how many are the flood's
     #[arg(long, value_name = "PERCENT", requires = "flood", default_value_t = Flood::default().share)]
     flood_share: u32,
-    /// After its start, the flood starts again after so many packets
+    /// Repeat the flood: packets from one start to the next; 0 for a single flood
     #[arg(long, value_name = "N", requires = "flood", default_value_t = Flood::default().every)]
     flood_every: u64,
     /// Write the traffic of this scenario instead (see scenarios/README.md)

@@ -89,7 +89,7 @@ pub struct Flood {
     pub share: u32,
     /// Percentage of forged SYNs that the victim still answers.
     pub answered: u32,
-    /// The flood starts again so many packets after its start; 0 for a single flood.
+    /// Packets from one start of the flood to the next; 0 for a single flood.
     pub every: u64,
 }
 

@@ -255,6 +255,12 @@ impl Table {
         self.occupied as f64 / self.form.all_cells() as f64
     }
 
+    /// Whether every cell is taken.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.occupied == self.form.all_cells()
+    }
+
     /// The bytes of all buckets.
     pub(crate) fn payload(&self) -> &[u8] {
         &self.memory.bytes()[..self.form.bytes() as usize]

@@ -79,6 +79,9 @@ pub(super) struct Coded<C, S = Plain> {
     pub(super) stored: u64,
     /// What is asked instead of the code, where that is faster.
     pub(super) rows: Option<Box<Rows>>,
+    /// Whether the last insertion was refused. The next one then checks its cells before it writes
+    /// to them, so that a refusal undoes no writes.
+    pub(super) refusing: bool,
 }
 
 /// What is done with a key.
@@ -179,7 +182,7 @@ impl<C: Code> Seek for Admitted<'_, C> {
 impl<C: Code, S: Store> Coded<C, S> {
     pub(super) fn new(store: S, code: C, seed: Seed) -> Self {
         let rows = if S::MOVES { None } else { Rows::of(&code, store.table()) };
-        Coded { store, code, seed, stored: 0, rows }
+        Coded { store, code, seed, stored: 0, rows, refusing: false }
     }
 
     pub(super) fn clear(&mut self) {
@@ -288,6 +291,9 @@ impl<C: Code, S: Store> Coded<C, S> {
                 return Err(Refused::NotStored);
             }
         }
+        if act == Act::Insert && self.refusing && !self.can_enter(spots) {
+            return Err(Refused::Overflow { ceiling: self.code.ceiling() });
+        }
         let mut held = [0u32; MANY];
         for (i, &spot) in spots.iter().enumerate() {
             let (cell, mark) = (cell(spot), mark(spot));
@@ -305,6 +311,7 @@ impl<C: Code, S: Store> Coded<C, S> {
             };
             if let Err(why) = written {
                 self.put_back(&spots[..i], &held);
+                self.refusing = act == Act::Insert;
                 return Err(why);
             }
         }
@@ -312,7 +319,17 @@ impl<C: Code, S: Store> Coded<C, S> {
             Act::Insert => self.stored.saturating_add(1),
             Act::Remove => self.stored - 1,
         };
+        self.refusing = false;
         Ok(())
+    }
+
+    /// Whether each cell by itself has room for the key.
+    fn can_enter(&self, spots: &[u64]) -> bool {
+        let bytes = self.store.table().cells.bytes();
+        let read = |spot| self.store.reader().read(bytes, cell(spot));
+        // No early end: which cell is full differs from key to key, and a branch would be mispredicted.
+        let room = |&spot: &u64| self.code.raise(read(spot), mark(spot)).is_some();
+        spots.iter().map(room).fold(true, |all, one| all & one)
     }
 
     /// Gives the cells what they held, the last one first: a cell that came twice held two values.

@@ -148,11 +148,13 @@ impl Act for Enter<'_> {
     fn at_lines<I: Isa>(&mut self, isa: I, _: usize, places: &[Place]) -> u32 {
         let Backyard { front, back, stored, .. } = &mut *self.filter;
         (self.before, self.failed) = (*stored, 0);
-        let (lines, mut left) = (line::all_mut(front), 0u32);
+        let (lines, mut left, full) = (line::all_mut(front), 0u32, back.is_full());
         for (i, &place) in places.iter().enumerate() {
             if !Line(&mut lines[place.line as usize]).insert_here(isa, place) {
                 left |= 1 << i;
-                ask_behind(back, place);
+                if !full {
+                    ask_behind(back, place);
+                }
             }
         }
         *stored += places.len() as u64 - u64::from(left.count_ones());
@@ -160,7 +162,8 @@ impl Act for Enter<'_> {
     }
 
     fn behind(&mut self, first: usize, i: usize, place: Place) {
-        if self.filter.insert_at(place).is_err() {
+        // The key's line was full: nothing is left to look at if the back is full as well.
+        if self.filter.back.is_full() || self.filter.insert_at(place).is_err() {
             // As many as there were when its turn was.
             let stored = self.before + i as u64 - self.failed;
             self.failed += 1;

@@ -180,6 +180,9 @@ impl Line<&mut [u8; LINE]> {
     #[cold]
     #[inline(never)]
     fn spill(mut self, place: Place, back: &mut Table) -> bool {
+        if back.is_full() {
+            return false;
+        }
         let buckets = place.buckets(back);
         let room = back.room(BASE, BACK, &buckets);
         let room = room.or_else(|| back.room_by_moving(BACK, &buckets));

@@ -169,6 +169,25 @@ trait Act<const N: usize> {
     fn act(&mut self, key: usize, pair: &Pair) -> bool;
 }
 
+/// Which flows may be in the stash: a bit for each first bucket, modulo 64. A full table has a full
+/// stash, and most flows then need not be compared with it.
+#[derive(Clone, Copy)]
+struct Stashed(u64);
+
+impl Stashed {
+    #[inline(always)]
+    fn of(stash: &[(u64, u64)], cut: &Cut) -> Self {
+        // The first permutation is the identity.
+        let bit = |&(fingerprint, _): &(u64, u64)| 1 << (cut.bucket(0, fingerprint) % 64);
+        Stashed(stash.iter().map(bit).fold(0, |all, bit: u64| all | bit))
+    }
+
+    #[inline(always)]
+    fn may_hold(self, pair: &Pair) -> bool {
+        self.0 >> (pair.buckets[0] % 64) & 1 == 1
+    }
+}
+
 /// Which cells of the two buckets hold the flow's remainder: those of the second from bit
 /// [`CELLS_MOST`] on. If the remainder is the largest, empty cells are among them.
 #[inline(always)]
@@ -200,9 +219,11 @@ impl<L: Layout, const N: usize> Kernel for Ask<'_, L, N> {
         let Ask { layout, map, keys, answers } = self;
         let table = map.table.memory.bytes().as_chunks::<N>().0;
         let (low_mask, tally) = (map.table.form.low_mask(), map.tally);
-        let mut asking = Asking { isa, layout, map, table, low_mask, tally, answers };
+        let finder = Finder::of(map);
+        let stashed = Stashed::of(&map.stash, &finder.cut);
+        let mut asking = Asking { isa, layout, table, low_mask, stashed, tally, answers };
         let mut way = Way::start(keys, table.as_flattened().len());
-        while !way.go(&Finder::of(map), &mut asking) {
+        while !way.go(&finder, &mut asking) {
             let key = way.acted - 1;
             asking.answers[key] = map.lookup_digest(way.digest(key));
         }
@@ -212,9 +233,9 @@ impl<L: Layout, const N: usize> Kernel for Ask<'_, L, N> {
 struct Asking<'a, I, L, const N: usize> {
     isa: I,
     layout: L,
-    map: &'a Fingerprint,
     table: &'a [[u8; N]],
     low_mask: u64,
+    stashed: Stashed,
     tally: Tally,
     answers: &'a mut [Lookup<State>],
 }
@@ -231,7 +252,7 @@ impl<I: Isa, L: Layout, const N: usize> Act<N> for Asking<'_, I, L, N> {
         let first = found.trailing_zeros();
         let (place, cell) = ((first as usize / CELLS_MOST) & 1, first % CELLS_MOST as u32);
         let value = self.layout.read(&self.table[pair.buckets[place]], cell);
-        self.answers[key] = if found == 0 && self.map.stash.is_empty() {
+        self.answers[key] = if found == 0 && !self.stashed.may_hold(pair) {
             Lookup::Absent
         } else if found.is_power_of_two() && value != 0 {
             self.tally.read(value ^ pair.cells[place])
@@ -266,10 +287,12 @@ impl<F: Follow, L: Layout, const N: usize> Kernel for Change<'_, F, L, N> {
                 layout,
                 low_mask: table.form.low_mask(),
                 table: table.memory.bytes_mut().as_chunks_mut::<N>().0,
+                cells: table.form.all_cells(),
                 occupied: &mut table.occupied,
                 changes: &mut table.changes,
                 needed: &mut table.moved.needed,
                 full,
+                stashed: Stashed::of(stash, &finder.cut),
                 stash,
                 cut: finder.cut,
                 tally,
@@ -310,10 +333,13 @@ struct Changing<'a, F, I, L, const N: usize> {
     table: &'a mut [[u8; N]],
     low_mask: u64,
     occupied: &'a mut u64,
+    /// The cells of the whole table.
+    cells: u64,
     changes: &'a mut u64,
     needed: &'a mut u64,
     /// The refusal of a flow whose cells are all taken, if no search could make room for it.
     full: Option<Refused>,
+    stashed: Stashed,
     stash: &'a [(u64, u64)],
     cut: Cut,
     tally: &'a mut Tally,
@@ -366,7 +392,7 @@ impl<F: Follow, I: Isa, L: Layout, const N: usize> Changing<'_, F, I, L, N> {
     /// A flow that has no cell.
     #[inline(always)]
     fn absent(&mut self, key: usize, pair: &Pair) -> bool {
-        if !self.stash.is_empty() && self.is_stashed(pair) {
+        if self.stashed.may_hold(pair) && self.is_stashed(pair) {
             return self.leave(None);
         }
         let next = self.follow.next(key, Lookup::Absent);
@@ -375,8 +401,7 @@ impl<F: Follow, I: Isa, L: Layout, const N: usize> Changing<'_, F, I, L, N> {
                 if let Err(why) = self.tally.known(state) {
                     Err(why)
                 } else {
-                    let left = self.layout.matches(self.isa, &self.table[pair.buckets[0]], 0, 0);
-                    let right = self.layout.matches(self.isa, &self.table[pair.buckets[1]], 0, 0);
+                    let [left, right] = self.empty(pair);
                     match (left | right, self.full) {
                         (0, None) => return self.leave(Some(next)),
                         (0, Some(why)) => {
@@ -395,6 +420,15 @@ impl<F: Follow, I: Isa, L: Layout, const N: usize> Changing<'_, F, I, L, N> {
         };
         self.follow.done(key, Lookup::Absent, next, done);
         true
+    }
+
+    /// The empty cells of both buckets.
+    #[inline(always)]
+    fn empty(&self, pair: &Pair) -> [u64; 2] {
+        if *self.occupied == self.cells {
+            return [0, 0];
+        }
+        pair.buckets.map(|bucket| self.layout.matches(self.isa, &self.table[bucket], 0, 0))
     }
 
     /// Takes a cell of the emptier bucket, ties to the left.
