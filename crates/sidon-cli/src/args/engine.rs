@@ -16,8 +16,9 @@ pub(crate) struct EngineArgs {
     /// The length of the lists of the heaviest flows, hosts and ports
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(crate) top: u16,
-    /// The seed of the tables, and of generated traffic. Files of several runs or hosts can be
-    /// merged if they have the same one. Keep it secret: an attacker who has it can choose keys that collide
+    /// The seed of the tables, and of generated traffic; a random one unless given. Files of several
+    /// runs or hosts can be merged if they have the same seed. Keep it secret: an attacker who has it
+    /// can choose keys that collide
     #[arg(long, value_name = "NUMBER")]
     pub(crate) seed: Option<u64>,
 }

@@ -25,7 +25,10 @@ use std::{
 /// the alarm that names the victim, the heaviest flows. Then it counts a sample of the flows again,
 /// exactly, and compares. Nothing is read from the network or the disk.
 #[derive(Debug, clap::Args)]
-#[command(mut_arg("top", |top| top.default_value("5")))]
+#[command(
+    mut_arg("top", |top| top.default_value("5")),
+    mut_arg("seed", |seed| seed.default_value("1").help("The seed of the tables and of the traffic"))
+)]
 pub(crate) struct Args {
     /// Forged sources of the flood
     #[arg(long, value_name = "N", default_value_t = 10_000_000, value_parser = clap::value_parser!(u64).range(1_000..=1_000_000_000))]

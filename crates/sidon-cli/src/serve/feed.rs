@@ -85,9 +85,13 @@ pub(super) fn start(
     let stopped = Arc::clone(&stop);
     let mut feeder = Feeder { course, saving, past, asked, publish, due, stopped };
     let thread = thread::spawn(move || {
+        engine.start();
         let period_ns = feeder.saving.as_ref().map(Saving::period_ns);
         let limits = Limits { period_ns, ..Limits::default() };
         let done = drive::drive(&mut engine, &mut *traffic, limits, &mut feeder)?;
+        if let Some(why) = &done.unsaved {
+            feeder.warn(&why.to_string());
+        }
         feeder.after(&mut engine, &*traffic, &done);
         feeder.end(engine, &done)
     });
@@ -161,13 +165,16 @@ impl Host for Feeder {
         }
         let until_due = self.due.saturating_duration_since(Instant::now());
         self.answer(engine, if moment.idle { NAP.min(until_due) } else { Duration::ZERO });
-        if let (Some(saving), Some(start_ns)) = (&mut self.saving, moment.period_ns) {
-            saving.begin(start_ns);
-        }
         if Instant::now() >= self.due {
             self.publish(engine, moment.traffic);
         }
         Ok(Go::On(Duration::ZERO))
+    }
+
+    fn begin(&mut self, start_ns: u64) {
+        if let Some(saving) = &mut self.saving {
+            saving.begin(start_ns);
+        }
     }
 
     fn period(&mut self, start_ns: u64, snapshot: sidon_traffic::Snapshot) -> anyhow::Result<()> {

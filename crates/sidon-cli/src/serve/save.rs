@@ -69,11 +69,8 @@ impl Saving {
         report
     }
 
-    /// Notes the start of the current period, if it is a new one.
+    /// Notes the start of a period.
     pub(super) fn begin(&mut self, start_ns: u64) {
-        if self.note.until_ns == Some(start_ns) {
-            return;
-        }
         self.note.until_ns = Some(start_ns);
         if let Err(why) = self.note.write(self.rotation.directory()) {
             eprintln!("sidon: {why:#}");

@@ -181,9 +181,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut watcher = Watcher::new(args, signals, rotation);
     let done = drive(&mut engine, input.traffic(), limits, &mut watcher);
     watcher.clear()?;
-    let Done { end, period_ns } = done?;
+    let Done { end, period_ns, unsaved } = done?;
     let Watcher { rotation, interrupted, .. } = watcher;
-    report(args, &input, Ending { end, interrupted, period_ns, rotation }, engine.snapshot())
+    let ending = Ending { end, interrupted, period_ns, rotation };
+    let code = report(args, &input, ending, engine.snapshot())?;
+    match unsaved {
+        Some(why) => Err(anyhow::Error::from_boxed(why)),
+        None => Ok(code),
+    }
 }
 
 /// How a run ended.

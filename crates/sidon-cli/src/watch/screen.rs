@@ -303,7 +303,12 @@ impl Screen {
         self.line(&self.bold(&head));
         let shown = if self.style.detail == Detail::Much { usize::MAX } else { SUBNETS };
         let subnets = report.new_sources.iter().take(shown);
-        let items: Vec<_> = subnets.map(|(subnet, count)| format!("{subnet} {count}")).collect();
+        let mut items: Vec<_> =
+            subnets.map(|(subnet, count)| format!("{subnet} {count}")).collect();
+        let more = report.new_subnets.saturating_sub(items.len() as u64);
+        if more > 0 {
+            items.push(format!("and {} more", whole(more)));
+        }
         self.wrapped(&items);
     }
 

@@ -262,9 +262,12 @@ fn questions_are_answered_as_the_generator_knows() {
     let mix = office(20_000);
     let capture = Capture::new("query", mix);
     let truth = truth(mix);
+    let mut tasks = Vec::new();
     for threads in ["1", "3"] {
         let server = Server::start(&["-r", capture.path(), "--threads", threads]);
         server.whole();
+        let task = format!("/proc/{}/task", server.process.id());
+        tasks.extend(fs::read_dir(task).ok().map(Iterator::count));
         for (flow, [bytes, packets]) in truth.iter().take(40) {
             // Either direction asks about the same flow.
             for key in [*flow, flow.reversed()] {
@@ -298,6 +301,10 @@ fn questions_are_answered_as_the_generator_knows() {
         assert_eq!(server.get("/api/v1/query?q=nonsense").status, 400);
         assert_eq!(server.get("/api/v1/query").status, 400);
         assert_eq!(server.get(&format!("/api/v1/query?q={}", "1".repeat(500))).status, 400);
+    }
+    // Where the system lists them: three workers, and none if there is one thread.
+    if let [one, three] = tasks[..] {
+        assert_eq!(three, one + 3);
     }
 }
 

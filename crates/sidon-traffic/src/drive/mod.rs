@@ -31,6 +31,13 @@ pub const LATE: Duration = Duration::from_secs(1);
 pub const DRAIN: Duration = Duration::from_millis(250);
 /// Time between two updates of the clock and of the source's counters.
 const BEAT: Duration = Duration::from_millis(250);
+/// The longest time between two calls of [`Host::look`] while items arrive slowly.
+const LOOK: Duration = Duration::from_millis(100);
+/// Frames between two looks at the time: reading it costs a tenth of what a frame costs.
+const FRAMES: usize = 16;
+/// The wait for further packets when the host has stopped the loop. The kernel holds packets back for
+/// up to 60 ms.
+const LAST_WAIT: Duration = Duration::from_millis(100);
 
 /// The program around the loop.
 pub trait Host {
@@ -40,6 +47,9 @@ pub trait Host {
     /// Called between items: after at most a few thousand, and whenever nothing arrives. Returns
     /// how the loop goes on.
     fn look(&mut self, engine: &mut Engine, moment: &Moment<'_>) -> Result<Go, Self::Error>;
+
+    /// A period starts: with the first packet, and when the period before is over.
+    fn begin(&mut self, _start_ns: u64) {}
 
     /// Takes the state of a period that is over. The engine has empty tables afterwards.
     fn period(&mut self, start_ns: u64, snapshot: Snapshot) -> Result<(), Self::Error>;
@@ -65,8 +75,6 @@ pub struct Moment<'a> {
     pub idle: bool,
     /// Packets of all periods so far.
     pub seen: u64,
-    /// The start of the current period, once there was a packet.
-    pub period_ns: Option<u64>,
 }
 
 /// When the loop ends by itself, and the length of a period.
@@ -106,6 +114,8 @@ pub struct Done {
     pub end: End,
     /// The start of the last period, if there are periods and there was a packet.
     pub period_ns: Option<u64>,
+    /// What the source could not save at the end, and why.
+    pub unsaved: Option<Failed>,
 }
 
 /// Feeds the engine until the source or the host ends it. The engine is not
@@ -117,23 +127,28 @@ pub fn drive<H: Host>(
     host: &mut H,
 ) -> Result<Done, H::Error> {
     let mut periods = Periods { length_ns: limits.period_ns, start_ns: None, past: 0 };
-    let (mut wait, mut items, mut beat) = (Duration::ZERO, 0, Instant::now());
+    let (mut wait, mut items) = (Duration::ZERO, 0);
+    let (mut beat, mut looked) = (Instant::now(), Instant::now());
     let mut stopped: Option<Instant> = None;
+    let mut warned = None;
+    let endless = traffic.is_endless();
     let end = loop {
         if periods.past.saturating_add(engine.ledger().seen) >= limits.packets {
             break End::Enough;
         }
-        let mut idle = false;
+        let (mut idle, mut slow) = (false, false);
         match traffic.next(wait) {
             Ok(Item::Frame(frame)) => {
                 periods.turn(frame.time_ns, engine, host)?;
                 engine.frame(&frame);
                 items += 1;
+                slow = endless && items % FRAMES == 0;
             }
             Ok(Item::Packet(packet)) => {
                 periods.turn(packet.time_ns, engine, host)?;
                 engine.packet(&packet);
                 items += 1;
+                slow = endless && items % FRAMES == 0;
             }
             Ok(Item::Records(records)) => {
                 for record in records {
@@ -142,9 +157,11 @@ pub fn drive<H: Host>(
                 }
                 // A datagram without records is an item, too.
                 items += records.len() + 1;
+                slow = true;
             }
             Ok(Item::Nothing) => idle = true,
             Ok(Item::Over) => break End::Over,
+            Err(_) if stopped.is_some() => break End::Stopped,
             Err(why) => break End::Broken(why),
         }
         if let Some(since) = stopped {
@@ -153,43 +170,51 @@ pub fn drive<H: Host>(
             }
             continue;
         }
-        if !idle && items < limits.stride {
+        if !idle && items < limits.stride && !(slow && looked.elapsed() >= LOOK) {
             continue;
         }
-        items = 0;
+        (items, looked) = (0, Instant::now());
         if beat.elapsed() >= BEAT {
             beat = Instant::now();
             // The counters first: they belong to the period that may end here.
-            keep_up(engine, traffic, host);
-            if let Some(now_ns) = traffic.clock() {
-                periods.turn(now_ns, engine, host)?;
-                engine.pass(now_ns);
+            if let Some(why) = keep_up(engine, traffic) {
+                let why = why.to_string();
+                if warned.as_ref() != Some(&why) {
+                    host.warn(&why);
+                }
+                warned = Some(why);
+            }
+            match traffic.clock() {
+                Some(now_ns) => {
+                    if periods.start_ns.is_some() {
+                        periods.turn(now_ns, engine, host)?;
+                    }
+                    engine.pass(now_ns);
+                }
+                // Slow traffic fills a batch slowly: alarms and events need not wait for it.
+                None if endless => engine.flush(),
+                None => {}
             }
         }
         let seen = periods.past.saturating_add(engine.ledger().seen);
-        let moment = Moment { traffic: &*traffic, idle, seen, period_ns: periods.start_ns };
+        let moment = Moment { traffic: &*traffic, idle, seen };
         match host.look(engine, &moment)? {
             Go::On(longest) => wait = longest,
-            Go::Stop if traffic.is_endless() => {
-                // The kernel may hold packets back for a moment, so the wait is not zero.
-                (stopped, wait) = (Some(Instant::now()), wait.min(BEAT));
-            }
+            Go::Stop if endless => (stopped, wait) = (Some(Instant::now()), LAST_WAIT),
             Go::Stop => break End::Stopped,
         }
     };
-    keep_up(engine, traffic, host);
-    Ok(Done { end, period_ns: periods.start_ns })
+    let unsaved = keep_up(engine, traffic);
+    Ok(Done { end, period_ns: periods.start_ns, unsaved })
 }
 
-/// Notes the counters of the source, and lets it do what can wait.
-fn keep_up<H: Host>(engine: &mut Engine, traffic: &mut dyn Traffic, host: &mut H) {
+/// Notes the counters of the source, and lets it save what it has learnt. Returns why it could not.
+fn keep_up(engine: &mut Engine, traffic: &mut dyn Traffic) -> Option<Failed> {
     let counters = traffic.counters();
     if !counters.is_empty() {
         engine.note_source(counters);
     }
-    if let Err(why) = traffic.keep_up() {
-        host.warn(&why.to_string());
-    }
+    traffic.keep_up().err()
 }
 
 /// The periods of a run: whole multiples of their length since 1970.
@@ -210,17 +235,17 @@ impl Periods {
         host: &mut H,
     ) -> Result<(), H::Error> {
         let Some(length) = self.length_ns else { return Ok(()) };
-        let start = *self.start_ns.get_or_insert(now_ns - now_ns % length);
-        if now_ns.saturating_sub(start) < length {
+        if self.start_ns.is_some_and(|start| now_ns.saturating_sub(start) < length) {
             return Ok(());
         }
-        self.start_ns = Some(now_ns - now_ns % length);
-        let seen = engine.ledger().seen;
-        if seen == 0 {
-            return Ok(());
+        let next = now_ns - now_ns % length;
+        let (start, seen) = (self.start_ns.replace(next), engine.ledger().seen);
+        if let Some(start) = start.filter(|_| seen > 0) {
+            self.past = self.past.saturating_add(seen);
+            engine.rotate(|snapshot| host.period(start, snapshot))??;
         }
-        self.past = self.past.saturating_add(seen);
-        engine.rotate(|snapshot| host.period(start, snapshot))?
+        host.begin(next);
+        Ok(())
     }
 }
 

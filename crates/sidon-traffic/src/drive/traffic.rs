@@ -54,7 +54,7 @@ pub trait Traffic {
         Vec::new()
     }
 
-    /// Does work that can wait. The loop calls it a few times a second and at the end.
+    /// Saves what the source has learnt. The loop calls it a few times a second and at the end.
     fn keep_up(&mut self) -> Result<(), Failed> {
         Ok(())
     }
@@ -169,8 +169,6 @@ pub struct Records {
     name: String,
     /// The file of learnt templates.
     templates: Option<PathBuf>,
-    /// Why the file could not be written the last time.
-    failed: Option<String>,
     started: bool,
     /// The records of the last datagram.
     records: Vec<Record>,
@@ -192,7 +190,6 @@ impl Records {
             collector: Collector::new(Limits::default(), known),
             name: format!("flow records at {}", bound.join(", ")),
             templates,
-            failed: None,
             started: false,
             records: Vec::new(),
         })
@@ -236,13 +233,11 @@ impl Traffic for Records {
         self.collector.list()
     }
 
-    /// Writes the templates. Reports a failure only if the last attempt had another result.
+    /// Writes the templates, if they have changed.
     fn keep_up(&mut self) -> Result<(), Failed> {
         let Some(path) = &self.templates else { return Ok(()) };
-        let failed = self.collector.templates().write(path).err();
-        let failed = failed.map(|why| format!("{}: {why}", path.display()));
-        let before = std::mem::replace(&mut self.failed, failed.clone());
-        failed.filter(|_| before != self.failed).map_or(Ok(()), |why| Err(why.into()))
+        let written = self.collector.templates().write(path);
+        Ok(written.map_err(|why| format!("{}: {why}", path.display()))?)
     }
 
     fn exporters(&self) -> Option<Value> {

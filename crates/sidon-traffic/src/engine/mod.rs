@@ -105,6 +105,8 @@ impl Engine {
     /// # Panics
     /// If a worker panicked.
     pub fn set_sink(&mut self, sink: Sink) {
+        // Packets that have arrived are not later ones.
+        self.flush();
         let at_work = self.crew.is_at_work();
         self.recall();
         for shard in &mut self.state.shards {
@@ -259,7 +261,7 @@ impl Engine {
         &self.state.connections
     }
 
-    /// The counts of frames so far, by outcome. Refusals by full tables are added at the end.
+    /// The counts of frames so far, by outcome. Refusals by full tables are those of the last report.
     pub fn ledger(&self) -> &Ledger {
         &self.state.ledger
     }
@@ -346,7 +348,7 @@ impl Engine {
             }
         }
         old.close();
-        let Engine { state, sink, .. } = old;
+        let (state, sink) = old.into_parts();
         let done = act(state);
         *self = Engine { source_before, ..Engine::new(settings, filter, decoder)? };
         if let Some(sink) = sink {
@@ -354,6 +356,11 @@ impl Engine {
         }
         self.start();
         Ok(done)
+    }
+
+    /// The state and the sink. Everything else is freed.
+    fn into_parts(self) -> (Snapshot, Option<Sink>) {
+        (self.state, self.sink)
     }
 
     /// Ends the input, ends the workers, and completes the state.

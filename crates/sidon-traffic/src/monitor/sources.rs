@@ -44,6 +44,8 @@ pub struct Sources {
 
 /// The number of addresses in the cache.
 const LATELY: usize = 256;
+/// IPv6 addresses that are sorted at a time for a report, on average.
+const PASS: u64 = 1 << 16;
 /// Sources whose table words are prefetched before the first one is looked up.
 const CHUNK: usize = 32;
 
@@ -230,14 +232,25 @@ impl Sources {
     /// Calls `each` for every subnet with new addresses, with the number of those.
     pub fn new_by_subnet(&self, mut each: impl FnMut(Subnet, u32)) {
         let v4 = self.v4.iter().map(|(subnet, hosts)| (Subnet::V4(subnet as u32), hosts));
-        let mut v6: Vec<_> = self.v6.iter().map(|address| Subnet::of(address.into())).collect();
-        v6.sort_unstable();
-        let v6 = v6.chunk_by(|a, b| a == b).map(|hosts| (hosts[0], hosts.len() as u32));
-        for (subnet, hosts) in v4.chain(v6) {
+        let mut each = |subnet, hosts: u32| {
             let new = hosts.saturating_sub(*self.known.get(&subnet).unwrap_or(&0));
             if new > 0 {
                 each(subnet, new);
             }
+        };
+        v4.for_each(|(subnet, hosts)| each(subnet, hosts));
+        // Addresses of one /64 are anywhere in the table. Each pass sorts the addresses of some
+        // subnets, so that memory stays bounded.
+        let passes = self.v6.stored().div_ceil(PASS).max(1);
+        let mut some = Vec::new();
+        for pass in 0..passes {
+            let upper = self.v6.iter().map(|address| (address.to_bits() >> 64) as u64);
+            some.extend(upper.filter(|upper| (upper ^ upper >> 32) % passes == pass));
+            some.sort_unstable();
+            for hosts in some.chunk_by(|a, b| a == b) {
+                each(Subnet::V6(hosts[0]), hosts.len() as u32);
+            }
+            some.clear();
         }
     }
 

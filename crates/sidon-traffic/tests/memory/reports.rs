@@ -2,7 +2,10 @@
 
 use crate::{ALLOCATED, alone};
 use sidon::Seed;
-use sidon_traffic::{Decoder, Engine, Filter, Generator, Mix, Settings, generate::Flood};
+use sidon_traffic::{
+    Decoder, Engine, Filter, Generator, Mix, Settings,
+    generate::{Flood, scenario::Scenario},
+};
 
 #[test]
 fn a_hundred_reports_leave_no_memory_behind() {
@@ -15,6 +18,12 @@ fn a_hundred_reports_leave_no_memory_behind() {
         let flood = Flood { sources: 300_000, victim, after: 50_000, ..Flood::default() };
         let mix = Mix { packets: 500_000, ipv6: 30, flood: Some(flood), ..Mix::default() };
         for packet in Generator::new(mix, 3).unwrap() {
+            engine.packet(&packet);
+        }
+        // The table of IPv6 sources is full, too.
+        let flood =
+            concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/overload/5-syn-ipv6.toml");
+        for packet in Scenario::read(flood).unwrap().packets(100_000, 1) {
             engine.packet(&packet);
         }
         let question = "443/tcp".parse().unwrap();

@@ -3,9 +3,10 @@
 use sidon::{Infeasible, Seed};
 use sidon_traffic::{
     Decoder, Engine, Filter, Generator, Mix, Packet, Settings, Snapshot,
-    drive::{self, Done, End, Failed, Generated, Go, Host, Item, Limits, Moment, Traffic},
+    drive::{self, Done, End, Failed, Generated, Go, Host, Item, Limits, Moment, Records, Traffic},
+    export::Listener,
 };
-use std::time::Duration;
+use std::{net::UdpSocket, time::Duration};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -13,9 +14,12 @@ const SECOND: u64 = 1_000_000_000;
 #[derive(Default)]
 struct Recorder {
     stop_at: Option<usize>,
+    wait: Duration,
     looks: usize,
     /// The start and the packets of each period.
     periods: Vec<(u64, u64)>,
+    /// The starts of the periods, when they were announced.
+    begun: Vec<u64>,
     warnings: Vec<String>,
 }
 
@@ -26,10 +30,15 @@ impl Host for Recorder {
         self.looks += 1;
         assert!(moment.seen >= self.periods.iter().map(|(_, seen)| seen).sum());
         let stop = self.stop_at.is_some_and(|at| self.looks >= at);
-        Ok(if stop { Go::Stop } else { Go::On(Duration::ZERO) })
+        Ok(if stop { Go::Stop } else { Go::On(self.wait) })
+    }
+
+    fn begin(&mut self, start_ns: u64) {
+        self.begun.push(start_ns);
     }
 
     fn period(&mut self, start_ns: u64, snapshot: Snapshot) -> Result<(), Infeasible> {
+        assert_eq!(self.begun.last(), Some(&start_ns));
         self.periods.push((start_ns, snapshot.ledger().seen));
         Ok(())
     }
@@ -43,10 +52,16 @@ impl Host for Recorder {
 struct Script {
     items: std::vec::IntoIter<Option<Packet>>,
     clock_ns: Option<u64>,
+    /// The time between two packets. A shorter wait finds nothing.
+    gap: Duration,
 }
 
 impl Traffic for Script {
-    fn next(&mut self, _: Duration) -> Result<Item<'_>, Failed> {
+    fn next(&mut self, wait: Duration) -> Result<Item<'_>, Failed> {
+        std::thread::sleep(self.gap.min(wait));
+        if wait < self.gap {
+            return Ok(Item::Nothing);
+        }
         match self.items.next() {
             Some(Some(packet)) => Ok(Item::Packet(packet)),
             Some(None) => {
@@ -128,6 +143,7 @@ fn a_packet_counts_in_the_period_of_its_time_and_a_late_one_in_the_current_perio
     assert!(matches!(done.end, End::Over), "{done:?}");
     assert_eq!(host.periods, [(start, 2), (start + 60 * SECOND, 3)]);
     assert_eq!((done.period_ns, snapshot.ledger().seen), (Some(start + 180 * SECOND), 2));
+    assert_eq!(host.begun, [start, start + 60 * SECOND, start + 180 * SECOND]);
 }
 
 #[test]
@@ -135,7 +151,7 @@ fn a_stopped_source_delivers_what_is_waiting_and_no_more() {
     let mut waiting: Vec<_> = packets(1_000).into_iter().map(Some).collect();
     waiting.push(None);
     waiting.extend(packets(500).into_iter().map(Some));
-    let mut traffic = Script { items: waiting.into_iter(), clock_ns: None };
+    let mut traffic = Script { items: waiting.into_iter(), clock_ns: None, gap: Duration::ZERO };
     let mut host = Recorder { stop_at: Some(1), ..Recorder::default() };
     let limits = Limits { stride: 10, ..Limits::default() };
     let (done, snapshot) = run(&mut traffic, limits, &mut host);
@@ -151,7 +167,7 @@ fn a_stopped_source_delivers_what_is_waiting_and_no_more() {
 fn packets_that_wait_at_the_end_count_in_the_period_of_their_time() {
     let script = at(&[10, 11, 12, 70, 71]).into_iter().map(Some).collect::<Vec<_>>();
     let start = script[0].unwrap().time_ns - 10 * SECOND;
-    let mut traffic = Script { items: script.into_iter(), clock_ns: None };
+    let mut traffic = Script { items: script.into_iter(), clock_ns: None, gap: Duration::ZERO };
     let mut host = Recorder { stop_at: Some(1), ..Recorder::default() };
     let limits = Limits { stride: 2, period_ns: Some(60 * SECOND), ..Limits::default() };
     let (done, snapshot) = run(&mut traffic, limits, &mut host);
@@ -166,7 +182,8 @@ fn the_clock_ends_a_period_without_a_packet_and_a_failure_is_an_end() {
     // The loop reads the clock after a quarter of a second.
     let mut items = vec![Some(first)];
     items.resize(1_000, None);
-    let mut traffic = Script { items: items.into_iter(), clock_ns: Some(start + 61 * SECOND) };
+    let clock_ns = Some(start + 61 * SECOND);
+    let mut traffic = Script { items: items.into_iter(), clock_ns, gap: Duration::ZERO };
     let mut host = Recorder::default();
     let limits = Limits { period_ns: Some(60 * SECOND), ..Limits::default() };
     let (done, snapshot) = run(&mut traffic, limits, &mut host);
@@ -175,5 +192,46 @@ fn the_clock_ends_a_period_without_a_packet_and_a_failure_is_an_end() {
     let End::Broken(why) = done.end else { panic!("{:?}", done.end) };
     assert_eq!(why.to_string(), "the script is over");
     assert_eq!(snapshot.ledger().source, [("kernel_received", 0)], "counted in the first period");
-    assert!(host.warnings.contains(&"templates could not be written".to_owned()));
+    assert_eq!(host.warnings, ["templates could not be written"], "said once");
+    assert_eq!(done.unsaved.unwrap().to_string(), "templates could not be written");
+}
+
+#[test]
+fn slow_traffic_without_a_pause_is_looked_at_and_a_stop_waits_for_the_kernel() {
+    // A packet every 5 ms, so the source is never idle and a stride takes 20 seconds.
+    let items: Vec<_> = packets(2_000).into_iter().map(Some).collect();
+    let gap = Duration::from_millis(5);
+    let mut traffic = Script { items: items.into_iter(), clock_ns: None, gap };
+    let mut host =
+        Recorder { stop_at: Some(4), wait: Duration::from_millis(100), ..Recorder::default() };
+    let begun = std::time::Instant::now();
+    let (done, snapshot) = run(&mut traffic, Limits::default(), &mut host);
+    assert!(matches!(done.end, End::Stopped), "{done:?}");
+    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+    // The host stops at its fourth look. Packets that need a wait of 5 ms are still read.
+    assert!(snapshot.ledger().seen > 4 * 16, "{}", snapshot.ledger().seen);
+    assert!(snapshot.ledger().seen < 2_000, "{}", snapshot.ledger().seen);
+}
+
+#[test]
+fn flow_records_arrive_and_the_clock_is_a_second_behind() {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let listener = Listener::bind(&["127.0.0.1:0"]).unwrap();
+    let to = listener.addresses()[0];
+    let mut records = Records::new(listener, None).unwrap();
+    assert_eq!(records.name(), format!("flow records at {to}"));
+    for datagram in crate::datagrams::all() {
+        socket.send_to(&datagram, to).unwrap();
+    }
+    let mut host =
+        Recorder { stop_at: Some(20), wait: Duration::from_millis(50), ..Recorder::default() };
+    let (done, snapshot) = run(&mut records, Limits::default(), &mut host);
+    assert!(matches!(done.end, End::Stopped), "{done:?}");
+    assert!(snapshot.ledger().seen > 0);
+    assert!(
+        snapshot.ledger().source.contains(&("datagrams", crate::datagrams::all().len() as u64))
+    );
+    let clock_ns = records.clock().unwrap();
+    let late = drive::now_ns() - clock_ns;
+    assert!((SECOND..2 * SECOND).contains(&late), "{late}");
 }

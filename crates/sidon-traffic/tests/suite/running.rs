@@ -92,3 +92,32 @@ fn every_thread_count_sends_the_same_events() {
     };
     assert_eq!(events(1), events(3));
 }
+
+#[test]
+fn events_go_on_after_a_rotation() {
+    let victim = "10.0.0.80:443".parse().unwrap();
+    let flood = Flood { sources: 20_000, victim, after: 5_000, share: 90, ..Flood::default() };
+    let mix = Mix { packets: 40_000, rate: 1_000, flood: Some(flood), ..Mix::default() };
+    let events = |threads| {
+        let events = Arc::new(Mutex::new(Vec::new()));
+        let told = Arc::clone(&events);
+        let mut engine = engine(Settings { threads, ..Settings::new(Seed(7)) });
+        engine.set_sink(Box::new(move |event| told.lock().unwrap().push(event.to_json())));
+        let mut new = 0;
+        for (number, packet) in Generator::new(mix, 3).unwrap().enumerate() {
+            if number % 15_000 == 14_999 {
+                new += engine.rotate(|snapshot| snapshot.report().new_sources_total).unwrap();
+            }
+            engine.packet(&packet);
+        }
+        new += engine.snapshot().report().new_sources_total;
+        let events = events.lock().unwrap();
+        let of = |kind: &str| events.iter().filter(|event| event["event_type"] == kind).count();
+        assert_eq!(of("new_source") as u64, new);
+        assert!(of("alarm") > 0);
+        let mut events: Vec<_> = events.iter().map(ToString::to_string).collect();
+        events.sort();
+        events
+    };
+    assert_eq!(events(1), events(2));
+}

@@ -291,7 +291,7 @@ impl<C: Code, S: Store> Coded<C, S> {
                 return Err(Refused::NotStored);
             }
         }
-        if act == Act::Insert && self.refusing && !self.can_enter(spots) {
+        if act == Act::Insert && !S::MOVES && self.refusing && !self.can_enter(spots) {
             return Err(Refused::Overflow { ceiling: self.code.ceiling() });
         }
         let mut held = [0u32; MANY];

@@ -50,7 +50,7 @@ use crate::{
 use sidon_kit::Rng;
 use std::{
     cmp::Reverse,
-    collections::BinaryHeap,
+    collections::{BTreeSet, BinaryHeap},
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
 };
 
@@ -171,7 +171,38 @@ pub struct Step {
     pub fragment: bool,
 }
 
+/// The alarms of a run, compared with the expectations of its scenario.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judgement {
+    /// Alarms that must or may be raised and were.
+    pub right: Vec<Alarm>,
+    /// Alarms that were raised and name anybody else.
+    pub wrong: Vec<Alarm>,
+    /// Alarms that must be raised and were not.
+    pub missing: Vec<Alarm>,
+    /// Those of the missing alarms that had enough evidence.
+    pub missed: Vec<Alarm>,
+}
+
 impl Scenario {
+    /// Compares the alarms of a run with the expectations. `unit` is that of the packets; one in
+    /// `2^level` connections was followed.
+    pub fn judge(&self, raised: &BTreeSet<Alarm>, unit: u64, level: u32) -> Judgement {
+        let must = || self.must.iter().map(|must| &must.alarm);
+        let known = |alarm: &&Alarm| must().any(|must| must == *alarm) || self.may.contains(alarm);
+        let evidence = |must: &&Must| {
+            let flows: u64 = self.flows(&must.flows).map(|flows| flows.number.of(unit)).sum();
+            flows.checked_shr(level).unwrap_or(0) >= must.followed
+        };
+        let missing = || self.must.iter().filter(|must| !raised.contains(&must.alarm));
+        Judgement {
+            right: raised.iter().filter(known).cloned().collect(),
+            wrong: raised.iter().filter(|alarm| !known(alarm)).cloned().collect(),
+            missing: missing().map(|must| must.alarm.clone()).collect(),
+            missed: missing().filter(evidence).map(|must| must.alarm.clone()).collect(),
+        }
+    }
+
     /// The packets, in the order of their times.
     pub fn packets(&self, unit: u64, seed: u64) -> Packets<'_> {
         let mut packets =

@@ -186,6 +186,11 @@ fn flows(fields: &Fields<'_>) -> Result<Flows, Wrong> {
     if packets.is_empty() {
         return wrong("the flows have no packets", fields.span.clone());
     }
+    let lasts = |step: &Step| step.after_ns.saturating_mul(step.repeat.into());
+    let lasts = packets.iter().map(lasts).fold(0, u64::saturating_add);
+    if lasts > (LONGEST * SECOND as f64) as u64 {
+        return wrong("a flow lasts longer than a week", fields.span.clone());
+    }
     let name = fields.optional("name", String::new(), text_of)?;
     let addresses = [source.0, destination.0];
     let time_ns = [from, until];
@@ -208,7 +213,10 @@ fn step(fields: &Fields<'_>, first: bool, protocol: u8, is_v4: bool) -> Result<S
     }
     Ok(Step {
         after_ns: fields.optional("after", if first { 0 } else { GAP }, seconds)?,
-        repeat: fields.optional("repeat", 1, |value| number(value, MOST - 1))? as u32,
+        repeat: fields.optional("repeat", 1, |value| match number(value, MOST - 1)? {
+            0 => wrong("expected at least one packet", value.span()),
+            repeat => Ok(repeat as u32),
+        })?,
         reply: fields.optional("reply", false, flag)?,
         flags,
         payload: fields.optional("payload", 0, |value| number(value, 1_400))? as u32,

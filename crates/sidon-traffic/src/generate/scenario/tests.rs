@@ -120,6 +120,8 @@ fn errors_name_the_file_the_line_and_the_fault() {
         ("80-82 in turn", "82-80", "a.toml:11: expected a port, or ports"),
         ("flags = \"S.\"", "flags = \"SYN\"", "a.toml:14: expected flags such as S"),
         ("repeat = 2", "repeat = \"2\"", "a.toml:15: expected a whole number"),
+        ("repeat = 2", "repeat = 0", "a.toml:15: expected at least one packet"),
+        ("repeat = 2", "repeat = 4294967295", "a.toml:3: a flow lasts longer than a week"),
         ("name = \"a\"", "name = \"a\"\ninclude = [\"a.toml\"]", "files include each other"),
         ("name = \"a\"", "name = \"a\"\ninclude = [\"none.toml\"]", "none.toml: No such file"),
         (
@@ -141,4 +143,28 @@ fn errors_name_the_file_the_line_and_the_fault() {
         let why = folder.read("a.toml").unwrap_err();
         assert!(why.contains(expected), "{why}\nfor {expected}");
     }
+}
+
+#[test]
+fn alarms_are_judged_by_what_was_followed() {
+    let text = format!(
+        "name = \"a\"\n{FLOWS}\n[[must]]\nkind = \"scan\"\nsubject = \"10.0.0.1\"\nflows = \"attack\"\n\
+         followed = 100\n[[may]]\nkind = \"flood\"\nsubject = \"10.0.0.2\"\n"
+    );
+    let folder = Folder::new("judge", &[("a.toml", &text)]);
+    let scenario = folder.read("a.toml").unwrap();
+    let alarm =
+        |kind: &str, last| Alarm { kind: kind.to_owned(), subject: [10, 0, 0, last].into() };
+    let (scan, flood, other) = (alarm("scan", 1), alarm("flood", 2), alarm("flood", 1));
+    // Two flows per unit: 400, of which 100 are followed at 1 in 4.
+    let judge = |raised: &[&Alarm], level| {
+        scenario.judge(&raised.iter().copied().cloned().collect(), 200, level)
+    };
+    let all = judge(&[&scan, &flood, &other], 0);
+    assert_eq!((all.right, all.wrong), (vec![flood, scan.clone()], vec![other]));
+    assert_eq!((all.missing, all.missed), (vec![], vec![]));
+    let none = judge(&[], 2);
+    assert_eq!((none.missing, none.missed), (vec![scan.clone()], vec![scan.clone()]));
+    let sampled = judge(&[], 3);
+    assert_eq!((sampled.missing, sampled.missed), (vec![scan], vec![]));
 }
