@@ -118,6 +118,20 @@ impl Engine {
         }
     }
 
+    /// For tests: every table that can be full refuses new keys after this number of packets:
+    /// connections, pairs of hosts, machines' flows and, before [`start`](Self::start), sources.
+    #[doc(hidden)]
+    pub fn refuse_after(&mut self, packets: u64) {
+        self.state.connections.refuse_after(packets);
+        self.p2p.refuse_after(packets);
+        for machine in &mut self.machines {
+            machine.refuse_after(packets);
+        }
+        for shard in &mut self.state.shards {
+            shard.sources.refuse_after(packets / SHARDS as u64);
+        }
+    }
+
     /// Adds source addresses that later packets do not report as new. Returns how many were refused
     /// because the table was full. Once workers run, it returns 0: they add the addresses with
     /// their next batch, and the ledger counts refusals at the end.

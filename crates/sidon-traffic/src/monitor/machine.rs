@@ -213,6 +213,12 @@ struct Rules {
 }
 
 impl Runner {
+    /// For tests: after `packets` packets the map refuses every new flow.
+    #[doc(hidden)]
+    pub fn refuse_after(&mut self, packets: u64) {
+        self.flows.refuse_after(packets);
+    }
+
     /// A machine without flows.
     pub fn new(definition: Arc<Definition>, bytes: u64, seed: Seed) -> Result<Self, Infeasible> {
         let machine = &definition.machine;

@@ -8,13 +8,16 @@
 //! table refuses new addresses and still answers exactly for those it stores. The ledger counts the
 //! refusals.
 
-use super::{addresses::Addresses, sizes::Host};
+use super::{
+    addresses::Addresses,
+    sizes::{self, Host},
+};
 use crate::{
     batch::{self, Columns},
     budget::Budget,
 };
 use sidon::{
-    Digest, Infeasible, Key, Seed,
+    Digest, Infeasible, Key, Refused, Seed,
     zone::{Subnets, subnets},
 };
 use std::{
@@ -37,6 +40,8 @@ pub struct Sources {
     /// numbers.
     pub(crate) known_check: u64,
     seed: Seed,
+    /// Packets until the tables refuse new addresses, if a test has set it.
+    full_after: Option<u64>,
     /// A direct-mapped cache of stored addresses, indexed by digest. Most packets come from few
     /// sources, and a hit avoids the table lookup.
     lately: Box<[Host; LATELY]>,
@@ -94,7 +99,17 @@ impl Sources {
     pub(crate) fn of(v4: Subnets, v6: Addresses) -> Self {
         let (seed, known) = (v6.seed(), BTreeMap::new());
         let lately = Box::new([[0; 17]; LATELY]);
-        Sources { v4, v6, new: 0, refused: [0; 2], known, known_check: 0, seed, lately }
+        Sources {
+            v4,
+            v6,
+            new: 0,
+            refused: [0; 2],
+            known,
+            known_check: 0,
+            seed,
+            full_after: None,
+            lately,
+        }
     }
 
     pub(crate) fn seed(&self) -> Seed {
@@ -151,6 +166,18 @@ impl Sources {
         true
     }
 
+    /// For tests: after `packets` packets the tables refuse every new address.
+    #[doc(hidden)]
+    pub fn refuse_after(&mut self, packets: u64) {
+        self.full_after = Some(packets);
+    }
+
+    /// Whether the tables must refuse this address, which a test has made full.
+    #[inline]
+    fn is_forced_full(&self, source: &Host) -> bool {
+        self.full_after == Some(0) && !self.contains(sizes::address(*source))
+    }
+
     /// Adds the source of a packet. Returns whether it is new; `None` if the table is full.
     #[inline]
     pub fn observe(&mut self, address: IpAddr) -> Option<bool> {
@@ -171,6 +198,7 @@ impl Sources {
         mut then: impl FnMut(u16, Option<bool>),
     ) {
         for packets in packets.chunks(CHUNK) {
+            self.full_after = self.full_after.map(|left| left.saturating_sub(CHUNK as u64));
             let (mut unsure, mut many) = ([0; CHUNK], 0);
             for &packet in packets {
                 let at = usize::from(packet);
@@ -187,6 +215,9 @@ impl Sources {
                 let at = usize::from(packet);
                 let ([source, _], digest) = (&columns.hosts[at], columns.sources[at]);
                 let new = match *source {
+                    _ if self.is_forced_full(source) => {
+                        Err(Refused::Full { stored: self.new, cells: self.new })
+                    }
                     [4, _, _, _, host, ..] => {
                         let subnet = batch::subnet(source);
                         self.v4.observe_hashed(columns.subnets[at], subnet, host)

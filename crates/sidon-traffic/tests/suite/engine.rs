@@ -240,3 +240,33 @@ fn each_file(folder: &Path, act: &mut dyn FnMut(&Path)) {
         if path.is_dir() { each_file(&path, act) } else { act(&path) }
     }
 }
+
+#[test]
+fn tables_that_are_forced_to_be_full_refuse_and_stay_right() {
+    // A flood of this size fills no table of 16 MiB, so every refusal is forced.
+    let counts = |forced: Option<u64>| {
+        let settings = Settings { memory: 16 << 20, ..settings() };
+        let mut engine = Engine::new(settings, Filter::default(), Decoder::default()).unwrap();
+        if let Some(packets) = forced {
+            engine.refuse_after(packets);
+        }
+        for packet in Generator::new(flooded(100_000), 3).unwrap() {
+            engine.packet(&packet);
+        }
+        let report = engine.finish().0;
+        assert_eq!((report.ledger.seen, report.ledger.balance()), (100_000, 0));
+        let names = ["connections", "p2p_pairs", "sources_v4", "sources_v6"];
+        let refused: HashMap<_, _> = report.ledger.refused.iter().copied().collect();
+        let refused = names.map(|name| refused.get(name).copied().unwrap_or(0));
+        let alarms: Vec<_> =
+            report.alarms.iter().map(|alarm| (alarm.kind, alarm.subject)).collect();
+        (refused, report.new_sources_total, alarms)
+    };
+    let (refused, all, alarms) = counts(None);
+    assert_eq!(refused, [0; 4]);
+    let (refused, some, forced_alarms) = counts(Some(500));
+    assert!(refused.iter().all(|&times| times > 0), "{refused:?}");
+    assert!(some < all, "{some} of {all}");
+    // A refused connection accuses nobody: no alarm is new.
+    assert!(forced_alarms.iter().all(|alarm| alarms.contains(alarm)), "{forced_alarms:?}");
+}

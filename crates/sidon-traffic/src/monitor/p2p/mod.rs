@@ -121,6 +121,12 @@ impl<D: Distinct> P2p<D> {
         })
     }
 
+    /// For tests: after `packets` packets the map refuses every new pair.
+    #[doc(hidden)]
+    pub fn refuse_after(&mut self, packets: u64) {
+        self.pairs.refuse_after(packets);
+    }
+
     /// Adds packets, at most one batch.
     pub fn take(&mut self, packets: &[Packet]) {
         let Some(last) = packets.last() else { return };

@@ -219,6 +219,13 @@ enum Map {
 }
 
 impl Pairs {
+    /// For tests: after `packets` packets the map refuses every new pair, if it can be full.
+    pub(super) fn refuse_after(&mut self, packets: u64) {
+        if let Map::Fingerprint(map, _) = &mut self.map {
+            map.refuse_after(packets);
+        }
+    }
+
     pub(super) fn new(keeping: Keeping, seed: Seed) -> Result<Self, Infeasible> {
         let map = match keeping {
             Keeping::Exact => Map::Exact(HashMap::new()),
