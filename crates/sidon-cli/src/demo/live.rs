@@ -41,6 +41,8 @@ enum Style {
     Redrawn,
 }
 
+/// Columns that every terminal has.
+const WIDTH: usize = 80;
 /// Lines that are redrawn.
 const DRAWN: usize = 5;
 /// Samples to a line where lines are not redrawn.
@@ -68,8 +70,9 @@ impl Live {
         }
         let sources = mix.flood.map_or(0, |flood| flood.sources);
         show::print(&format!(
-            "The office of a thousand hosts, then a SYN flood at {victim} from {} forged sources:\n\
-             {} packets from memory, all tables in {}.\n",
+            "The office of a thousand hosts, then a SYN flood at {victim}\n\
+             from {} forged sources: {} packets from memory,\n\
+             all tables in {}.\n",
             whole(sources),
             whole(mix.packets),
             show::bytes(memory),
@@ -105,11 +108,10 @@ impl Live {
                     return Ok(());
                 }
                 show::print(&format!(
-                    "{:>7.1} s {:>12} packets {:>9} half open   tables {}, process {resident}",
+                    "{:>7.1} s {:>12} packets {:>11} half open   process {resident}",
                     seconds(sample.packet_time),
                     whole(sample.packets),
                     whole(sample.half_open),
-                    show::bytes(sample.tables),
                 ))
             }
             Style::Redrawn => {
@@ -124,7 +126,7 @@ impl Live {
                 write!(
                     out,
                     "\x1b[{DRAWN}A\x1b[J\
-                     packets    {:>12} of {}, {rate:.1} million a second, {:.1} s of traffic\n\
+                     packets    {:>12} of {}, {rate:.1} million/s, {:.1} s of traffic\n\
                      memory     {:>12} in tables, {resident} in the process\n\
                      half open  {:>12}\n\
                      alarm      {alarm}\n\
@@ -175,19 +177,27 @@ impl Live {
             let evidence: Vec<_> = evidence
                 .map(|(name, n)| format!("{} {}", whole(*n), name.replace('_', " ")))
                 .collect();
-            let _ = writeln!(text, "ALARM   {}: {}", alarm.text, evidence.join(", "));
-            let _ = writeln!(text, "        tcpdump '{}'", alarm.filter);
+            let _ = writeln!(text, "ALARM   {}", alarm.text);
+            let _ = writeln!(text, "        {}", evidence.join(", "));
+            // A line break inside the quotes is a space to tcpdump.
+            let command = format!("tcpdump '{}'", alarm.filter);
+            for line in broken(&command, WIDTH - 8) {
+                let _ = writeln!(text, "        {line}");
+            }
         }
         let _ = writeln!(text, "\nheaviest flows, through all of it");
         for entry in &report.flows.entries {
             let [bytes, _] = entry.amounts;
             let sign = if bytes.is_exact() { "=" } else { "<=" };
-            let _ = writeln!(
-                text,
-                "  {:60}{:>20} bytes",
-                entry.key.two_way().to_string(),
-                format!("{sign} {}", whole(bytes.most))
-            );
+            let (name, amount) =
+                (entry.key.two_way().to_string(), format!("{sign} {} bytes", whole(bytes.most)));
+            // A long name has a line to itself: addresses are never cut.
+            if name.len() + amount.len() + 3 <= WIDTH {
+                let rest = WIDTH - 2 - name.len();
+                let _ = writeln!(text, "  {name}{amount:>rest$}");
+            } else {
+                let _ = writeln!(text, "  {name}\n{amount:>WIDTH$}");
+            }
         }
         let process = match self.resident {
             Some([least, most]) => {
@@ -209,6 +219,23 @@ impl Live {
         );
         show::print(&text)
     }
+}
+
+/// The words of a text in lines of at most `width` characters, if no word is longer.
+fn broken(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().expect("never empty");
+        if line.is_empty() {
+            line.push_str(word);
+        } else if line.chars().count() + 1 + word.chars().count() <= width {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
 }
 
 fn seconds(time: Duration) -> f64 {

@@ -40,8 +40,8 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Samples of the whole run.
-const SAMPLES: u64 = 96;
+/// Samples of the whole run: a bar for each fits a line.
+const SAMPLES: u64 = 72;
 /// The most packets between two looks at the engine.
 const STRIDE: u64 = 1 << 12;
 

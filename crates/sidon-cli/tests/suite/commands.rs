@@ -239,6 +239,9 @@ fn the_demo_keeps_its_promises() {
     assert!(success && out.contains("SYN flood at 198.18.0.7 port 443"), "{out}");
     assert!(out.contains("0 bound violations") && out.contains("sidon watch -r"), "{out}");
     assert!(!out.contains('\x1b'), "no redrawing in a pipe");
+    for line in out.lines() {
+        assert!(line.chars().count() <= 80, "wider than 80 columns: {line}");
+    }
 }
 
 #[test]
