@@ -4,6 +4,7 @@ use crate::plan::count::memory;
 use anyhow::Context;
 use sidon::Seed;
 use sidon_traffic::Settings;
+use std::str::FromStr;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct EngineArgs {
@@ -16,22 +17,53 @@ pub(crate) struct EngineArgs {
     /// The length of the lists of the heaviest flows, hosts and ports
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(crate) top: u16,
-    /// The seed of the tables, and of generated traffic; a random one unless given. Files of several
-    /// runs or hosts can be merged if they have the same seed. Keep it secret: an attacker who has it
-    /// can choose keys that collide
-    #[arg(long, value_name = "NUMBER")]
-    pub(crate) seed: Option<u64>,
+    /// The seed of the tables: a number, or random. A capture has a fixed one unless this is given, so
+    /// that every run gives the same report; everything else has a random one. Files of several runs
+    /// or hosts can be merged if they have the same seed
+    #[arg(long, value_name = "NUMBER|random")]
+    pub(crate) seed: Option<SeedArg>,
 }
 
-impl EngineArgs {
+/// A choice of the seed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SeedArg {
+    Number(u64),
+    Random,
+}
+
+impl SeedArg {
+    /// The seed of `watch -r` unless the user gives one: anybody may know it.
+    pub(crate) const FIXED: SeedArg = SeedArg::Number(0x0053_4944_4f4e);
+
     /// The seed, or a random one.
-    pub(crate) fn seed(&self) -> anyhow::Result<Seed> {
-        match self.seed {
-            Some(seed) => Ok(Seed(seed.into())),
-            None => Seed::random().context("cannot draw a random seed; give one with --seed"),
+    pub(crate) fn seed(self) -> anyhow::Result<Seed> {
+        match self {
+            SeedArg::Number(number) => Ok(Seed(number.into())),
+            SeedArg::Random => {
+                Seed::random().context("cannot draw a random seed; give a number with --seed")
+            }
         }
     }
 
+    /// The number, or a random one.
+    pub(crate) fn number(self) -> anyhow::Result<u64> {
+        self.seed().map(|seed| seed.0 as u64)
+    }
+}
+
+impl FromStr for SeedArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match (text, text.parse()) {
+            ("random", _) => Ok(SeedArg::Random),
+            (_, Ok(number)) => Ok(SeedArg::Number(number)),
+            _ => Err("expected a whole number below 2^64, or random".to_owned()),
+        }
+    }
+}
+
+impl EngineArgs {
     /// The settings of an engine with this seed.
     pub(crate) fn settings(&self, seed: Seed) -> Settings {
         Settings {

@@ -3,5 +3,5 @@
 mod engine;
 mod source;
 
-pub(crate) use engine::EngineArgs;
+pub(crate) use engine::{EngineArgs, SeedArg};
 pub(crate) use source::{Input, SourceArgs};

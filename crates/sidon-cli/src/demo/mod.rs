@@ -3,7 +3,10 @@
 pub(crate) mod live;
 mod recount;
 
-use crate::{args::EngineArgs, show};
+use crate::{
+    args::{EngineArgs, SeedArg},
+    show,
+};
 use live::{Live, Sample};
 use serde_json::json;
 use sidon::Seed;
@@ -46,7 +49,7 @@ const SAMPLES: u64 = 72;
 const STRIDE: u64 = 1 << 12;
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let (mix, traffic_seed) = (mix(args.sources), args.engine.seed.unwrap_or(1));
+    let (mix, traffic_seed) = (mix(args.sources), args.engine.seed.map_or(Ok(1), SeedArg::number)?);
     let victim = mix.flood.map_or(SocketAddrV4::new([0, 0, 0, 0].into(), 0), |flood| flood.victim);
     let seed = Seed(traffic_seed.into());
     let settings = args.engine.settings(seed);

@@ -12,7 +12,7 @@ mod totals;
 mod web;
 
 use crate::{
-    args::{EngineArgs, SourceArgs},
+    args::{EngineArgs, SeedArg, SourceArgs},
     saved::rotate,
     show,
 };
@@ -104,7 +104,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let seed = match (args.engine.seed, saving.as_ref().and_then(Saving::seed)) {
         // New files can be merged with those of earlier runs.
         (None, Some(seed)) => seed,
-        _ => args.engine.seed()?,
+        (seed, _) => seed.unwrap_or(SeedArg::Random).seed()?,
     };
     let traffic = traffic(args)?;
     let engine = Engine::new(args.engine.settings(seed), filter, args.source.decoder())?;
@@ -152,7 +152,7 @@ fn traffic(args: &Args) -> anyhow::Result<Box<dyn Traffic + Send>> {
     if let Some(input) = args.source.open(args.speed)? {
         return Ok(input.into_traffic());
     }
-    let office = Office::new(args.engine.seed.unwrap_or(1), now_ns())?;
+    let office = Office::new(args.engine.seed.map_or(Ok(1), SeedArg::number)?, now_ns())?;
     let speed = args.speed.or(Some(1.0));
     Ok(Box::new(Generated::new(office, "demo: a made-up office", speed)))
 }

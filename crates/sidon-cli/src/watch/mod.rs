@@ -9,7 +9,7 @@ mod signals;
 mod watcher;
 
 use crate::{
-    args::{EngineArgs, Input, SourceArgs},
+    args::{EngineArgs, Input, SeedArg, SourceArgs},
     machine,
     saved::{
         file, found,
@@ -144,7 +144,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         audit: args.audit,
         subnets: args.subnet.clone(),
         machines,
-        ..args.engine.settings(args.engine.seed()?)
+        ..args.engine.settings(seed(args).seed()?)
     };
     if args.verbose {
         settings.top = settings.top.max(30);
@@ -188,6 +188,21 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match unsaved {
         Some(why) => Err(anyhow::Error::from_boxed(why)),
         None => Ok(code),
+    }
+}
+
+/// The choice of the seed: fixed for a capture, random for everything else, unless given.
+fn seed(args: &Args) -> SeedArg {
+    let usual = if args.source.read.is_some() { SeedArg::FIXED } else { SeedArg::Random };
+    args.engine.seed.unwrap_or(usual)
+}
+
+/// The name of this choice in the report. The number itself may be a secret.
+fn seed_name(args: &Args) -> &'static str {
+    match (args.engine.seed, seed(args)) {
+        (_, SeedArg::Random) => "random",
+        (None, _) => "fixed",
+        _ => "given",
     }
 }
 
@@ -236,7 +251,8 @@ fn report(
         (End::Broken(_), Input::Capture(_)) => ", broken off",
         (End::Broken(_), _) => ", went down",
     };
-    show_report(args, &format!("{name} ({kind}{ended})"), &report, &end, input)?;
+    let title = format!("{name} ({kind}, {} seed{ended})", seed_name(args));
+    show_report(args, &title, &report, &end, input)?;
     if let (Some(rotation), false) = (&rotation, args.quiet) {
         let (packets, files) = (show::whole(rotation.seen), rotation.files);
         eprintln!("sidon: {packets} packets in {files} files; the report is of the last one");
@@ -311,6 +327,7 @@ fn show_report(
 ) -> anyhow::Result<()> {
     if args.json {
         let mut json = report.to_json();
+        json["seed"] = seed_name(args).into();
         json["partial"] = matches!(end, End::Broken(_)).into();
         if let End::Broken(why) = end {
             json["broken"] = why.to_string().into();

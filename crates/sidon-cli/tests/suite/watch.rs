@@ -214,3 +214,32 @@ fn events_and_tables_are_written() {
     let first = report["top_flows"][0]["key"].as_str().unwrap();
     assert!(flows.lines().nth(1).unwrap().starts_with(first), "{flows}");
 }
+
+#[test]
+fn the_same_file_gives_the_same_report() {
+    let folder = Folder::new("seed");
+    let capture = folder.capture(20_000);
+    let text = |args: &[&str]| {
+        let output = sidon(&[&["-r", &capture], args].concat()).assert().success();
+        String::from_utf8(output.get_output().stdout.clone()).unwrap()
+    };
+    let first = text(&[]);
+    assert_eq!(first, text(&[]));
+    assert!(first.lines().next().unwrap().ends_with("(Pcap, fixed seed)"), "{first}");
+    assert_eq!(text(&["--json"]), text(&["--json"]));
+    let seed = |args: &[&str]| json(&[&["-r", &capture], args].concat(), 0)["seed"].clone();
+    assert_eq!(seed(&[]), "fixed");
+    assert_eq!(seed(&["--seed", "9"]), "given");
+    assert_eq!(seed(&["--seed", "random"]), "random");
+    // A random seed gives another image; the fixed one gives the same.
+    let saved = |name: &str, args: &[&str]| {
+        let path = folder.path(name);
+        text(&[&["--save", &path], args].concat());
+        fs::read(path).unwrap()
+    };
+    assert_eq!(saved("a.sidon", &[]), saved("b.sidon", &[]));
+    assert_ne!(saved("c.sidon", &[]), saved("d.sidon", &["--seed", "random"]));
+    let wrong = sidon(&["-r", &capture, "--seed", "x"]).assert().code(2);
+    let message = String::from_utf8(wrong.get_output().stderr.clone()).unwrap();
+    assert!(message.contains("expected a whole number below 2^64, or random"), "{message}");
+}

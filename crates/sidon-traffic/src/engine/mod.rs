@@ -235,9 +235,9 @@ impl Engine {
     fn observe(&mut self) {
         let Batch { packets, flows, .. } = self.crew.filled();
         let Snapshot { connections, alarms, .. } = &mut self.state;
-        let before = connections.level();
+        let before = connections.evidence_level();
         connections.take(packets, flows);
-        let sampled = before > 0 || connections.level() > 0;
+        let sampled = before > 0 || connections.evidence_level() > 0;
         alarms.take(packets, connections.verdicts(), sampled);
         self.p2p.take(packets);
         if let Some(twin) = &mut self.p2p_twin {

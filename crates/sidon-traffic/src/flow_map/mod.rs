@@ -59,6 +59,9 @@ pub struct Step {
     pub result: Taken,
     /// The share of flows that this one represents.
     pub share: Share,
+    /// Whether a new flow is evidence: flows of its class were followed for as long as an attempt
+    /// lasts.
+    pub is_evidence: bool,
 }
 
 /// The share of all flows that a followed flow represents.
@@ -292,7 +295,9 @@ impl<M: Monitor, F: Fn(Digest) -> u32> Follow for Gate<'_, M, F> {
             }
         }
         let share = Share { class: self.class(key), level: self.valve.highest() };
-        self.monitor.done(self.first + key, Step { before, next, result, share });
+        let is_evidence = share.level == 0 || share.class >= self.valve.evidence();
+        let step = Step { before, next, result, share, is_evidence };
+        self.monitor.done(self.first + key, step);
     }
 }
 

@@ -12,6 +12,13 @@
 //! The level rises as soon as a window exceeds its limit. It falls by one after [`QUIET`] windows
 //! in a row below a third of the limit, or after two below a sixteenth.
 //!
+//! # Evidence
+//!
+//! An attempt and its answer are seconds apart. If the level falls in between, new attempts of all
+//! classes would stand beside answers of few, and innocent servers would seem not to answer.
+//! Therefore an attempt is evidence only if its class was accepted throughout the last [`SETTLE`]
+//! windows ([`evidence`](Valve::evidence)). Answers always count.
+//!
 //! # Counts
 //!
 //! A count sums `2^k` over the flows of class `k` or higher, with the variance `2^k * (2^k - 1)`
@@ -33,6 +40,8 @@ const FULL: f64 = 0.9;
 const LEAST: u64 = 8;
 /// Windows in a row with few accepted flows before the level falls.
 const QUIET: u32 = 8;
+/// Windows after which an attempt that was not answered has expired.
+const SETTLE: usize = (STAY / WINDOW) as usize + 4;
 
 /// The valve of one map.
 #[derive(Debug, Clone, Default)]
@@ -50,6 +59,11 @@ pub struct Valve {
     /// When sampling began; `None` if it has not.
     since: Option<u64>,
     highest: u32,
+    /// The highest levels of the last windows, the current one at `window`.
+    levels: [u32; SETTLE],
+    window: usize,
+    /// The largest of them.
+    evidence: u32,
     now: u64,
 }
 
@@ -64,6 +78,11 @@ impl Valve {
         self.highest
     }
 
+    /// The highest level of the last [`SETTLE`] windows.
+    pub fn evidence(&self) -> u32 {
+        self.evidence
+    }
+
     /// When sampling began, in nanoseconds; `None` if every flow was followed.
     pub fn since(&self) -> Option<u64> {
         self.since
@@ -76,6 +95,7 @@ impl Valve {
 
     /// Begins a window at time `now`, with `flows` flows in a map of `cells` cells.
     pub(crate) fn turn(&mut self, now: u64, flows: u64, cells: u64) {
+        let passed = (now.saturating_sub(self.now) / WINDOW).clamp(1, SETTLE as u64);
         self.now = now;
         self.quiet = match self.accepted {
             accepted if accepted < self.allowed / 16 => self.quiet + QUIET / 2,
@@ -86,6 +106,11 @@ impl Valve {
             self.quiet = 0;
             self.level = self.level.saturating_sub(1);
         }
+        for _ in 0..passed {
+            self.window = (self.window + 1) % SETTLE;
+            self.levels[self.window] = self.level;
+        }
+        self.evidence = self.levels.iter().copied().fold(0, u32::max);
         let load = flows as f64 / cells as f64;
         let share = (FULL - load.max(RELAXED)) * 2.0 * WINDOW as f64 / STAY as f64;
         let room = (RELAXED - load).max(0.0) + share.max(0.0);
@@ -115,6 +140,8 @@ impl Valve {
     #[cold]
     fn raise(&mut self) {
         self.level += 1;
+        self.levels[self.window] = self.levels[self.window].max(self.level);
+        self.evidence = self.evidence.max(self.level);
         self.limit = self.accepted + self.step;
         self.quiet = 0;
         self.highest = self.highest.max(self.level);
@@ -170,6 +197,32 @@ mod tests {
             assert_eq!(valve.level(), 0, "{times}");
             assert!(valve.highest() > 0 && !valve.admits(0, false) && valve.admits(0, true));
         }
+    }
+
+    #[test]
+    fn evidence_needs_a_class_that_was_accepted_for_as_long_as_an_attempt_lasts() {
+        let mut valve = Valve::default();
+        valve.turn(0, 890, 1000);
+        (0..3).for_each(|_| valve.offered(false));
+        assert_eq!((valve.level(), valve.evidence()), (1, 1));
+        let mut fell = None;
+        for window in 1..100 {
+            valve.turn(window * WINDOW, 0, 1000);
+            if valve.level() == 0 {
+                let fell = *fell.get_or_insert(window);
+                let settled = window - fell >= SETTLE as u64 - 1;
+                assert_eq!(valve.evidence() == 0, settled, "{window} {fell}");
+            } else {
+                assert_eq!(valve.evidence(), 1);
+            }
+        }
+        assert!(fell.is_some());
+        // A long silence settles everything.
+        (0..3).for_each(|_| valve.offered(false));
+        valve.turn(1_000 * WINDOW, 0, 1000);
+        valve.turn(2_000 * WINDOW, 0, 1000);
+        valve.turn(3_000 * WINDOW, 0, 1000);
+        assert_eq!(valve.evidence(), valve.level());
     }
 
     #[test]

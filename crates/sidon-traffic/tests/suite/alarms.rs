@@ -4,8 +4,11 @@ use crate::walk;
 use sidon::Seed;
 use sidon_traffic::{
     Decoder, Engine, Filter, FlowKey, Generator, Mix, Packet, Report, Settings, Source,
-    generate::{Flood, SCANNER, Shares},
-    monitor::alarms::KINDS,
+    generate::{
+        Flood, SCANNER, Shares,
+        scenario::{self, Scenario},
+    },
+    monitor::{alarms::KINDS, connections},
     packet::{Tcp, TcpFlags, Transport},
 };
 use std::net::IpAddr;
@@ -178,4 +181,30 @@ fn captures_of_the_corpus_raise_what_is_in_them() {
     let honest = raised.iter().filter(|(name, ..)| name.contains("p2p/"));
     let gnutella = ("p2p/gnutella.pcap".to_owned(), "address_scan", "10.1.4.176".to_owned());
     assert_eq!(honest.collect::<Vec<_>>(), [&gnutella], "{raised:?}");
+}
+
+#[test]
+fn the_end_of_a_flood_accuses_no_server_with_slow_answers() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/flood-ends.toml");
+    let scenario = Scenario::read(file).unwrap();
+    let memory = 1 << 20;
+    let unit = connections::shape(memory / 100 * 20).unwrap().all_cells();
+    for seed in 1..=3 {
+        let settings = Settings { memory, ..Settings::new(Seed(seed)) };
+        let mut engine = Engine::new(settings, Filter::default(), Decoder::default()).unwrap();
+        for packet in scenario.packets(unit, seed as u64) {
+            engine.packet(&packet);
+        }
+        assert_eq!(engine.connections().level(), 0, "every connection is followed again");
+        let report = engine.finish().0;
+        let level = report.connections.sampling.highest;
+        assert!(level >= 4, "{level}");
+        // In the first seconds no answer has come yet, and the server seems to be flooded.
+        let warm_ns = Mix::default().start_ns + 8_000_000_000;
+        let later = report.alarms.iter().filter(|alarm| alarm.opened > warm_ns);
+        let raised = later
+            .map(|alarm| scenario::Alarm { kind: alarm.kind.to_owned(), subject: alarm.subject });
+        let judged = scenario.judge(&raised.collect(), unit, level);
+        assert!(judged.wrong.is_empty() && judged.missing.is_empty(), "{judged:?}");
+    }
 }

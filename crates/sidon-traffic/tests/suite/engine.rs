@@ -1,8 +1,11 @@
 //! The engine against exact references, on generated traffic and on every capture of the corpus.
 
-use sidon::Seed;
+use sidon::{Key, Seed, member::Moves};
 use sidon_traffic::{
-    Decoder, Engine, Filter, Generator, Mix, Question, Report, Settings, Source, generate::Flood,
+    Decoder, Engine, Filter, FlowKey, Generator, Mix, Packet, Question, Report, Settings, Source,
+    flow::protocol,
+    generate::Flood,
+    packet::{Fragment, Tcp, TcpFlags, Transport, Vlans},
 };
 use std::{
     collections::HashMap,
@@ -269,4 +272,58 @@ fn tables_that_are_forced_to_be_full_refuse_and_stay_right() {
     assert!(some < all, "{some} of {all}");
     // A refused connection accuses nobody: no alarm is new.
     assert!(forced_alarms.iter().all(|alarm| alarms.contains(alarm)), "{forced_alarms:?}");
+}
+
+#[test]
+fn a_capture_against_the_seed_costs_no_more_work() {
+    let seed = settings().seed;
+    // Flows with equal upper bits of their digests are in few buckets of every table.
+    let flow = |number: u64| {
+        let [a, b, c, d] = (number as u32).to_be_bytes();
+        let port = 1_024 + (number >> 32) as u16;
+        FlowKey::v4(
+            [11, a, b, c],
+            [198, 18, 0, 7],
+            [port.wrapping_add(d.into()), 443],
+            protocol::TCP,
+        )
+    };
+    for bits in [0, 48] {
+        let chosen = |flow: &FlowKey| (flow.undirected().digest(seed).0 << bits) >> 56 == 0x5a;
+        let flows: Vec<_> = (0..).map(flow).filter(chosen).take(10_000).collect();
+        let settings = Settings { memory: 1 << 20, ..settings() };
+        let mut engine = Engine::new(settings, Filter::default(), Decoder::default()).unwrap();
+        let mut time_ns = 1_700_000_000_000_000_000;
+        for flow in &flows {
+            time_ns += 100_000;
+            engine.packet(&syn(*flow, time_ns));
+        }
+        engine.flush();
+        let map = engine.connections().map();
+        let (looked, most) = (map.moved().looked, Moves::Search(64).work_most(10_000));
+        assert!(looked <= most, "bits from {bits}: {looked} buckets, at most {most}");
+        let report = engine.finish().0;
+        assert_eq!((report.ledger.seen, report.ledger.balance()), (10_000, 0));
+        assert_eq!(report.audit.unwrap().flows.violations, 0);
+        let accused = |alarm: &&sidon_traffic::monitor::alarms::Alarm| {
+            alarm.subject != std::net::IpAddr::from([198, 18, 0, 7])
+        };
+        assert_eq!(report.alarms.iter().filter(accused).count(), 0);
+    }
+}
+
+fn syn(flow: FlowKey, time_ns: u64) -> Packet {
+    let tcp = Tcp { sequence: 0, acknowledgement: 0, flags: TcpFlags::SYN };
+    Packet {
+        time_ns,
+        flow,
+        wire_len: 60,
+        captured: 60,
+        payload_len: 0,
+        transport: Transport::Tcp(tcp),
+        fragment: Fragment::Whole,
+        ttl: 60,
+        vlans: Vlans::default(),
+        tunnels: 0,
+    }
 }

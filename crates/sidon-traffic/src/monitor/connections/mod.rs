@@ -337,6 +337,11 @@ impl Connections {
         self.flows.valve().level()
     }
 
+    /// The level of the evidence: attempts of one connection in `2^level` are reported as verdicts.
+    pub fn evidence_level(&self) -> u32 {
+        self.flows.valve().evidence()
+    }
+
     /// The counts so far.
     pub fn counts(&self) -> Counts {
         let mut counts = self.raw_counts();
@@ -552,7 +557,7 @@ impl Monitor for Batch<'_> {
 
     #[inline(always)]
     fn done(&mut self, key: usize, step: Step) {
-        let Step { before, next, result, share } = step;
+        let Step { before, next, result, share, is_evidence } = step;
         if self.audited {
             self.answers.push((result == Taken::Yes).then_some(before));
         }
@@ -567,7 +572,9 @@ impl Monitor for Batch<'_> {
                 return;
             }
         }
-        if let Some((what, turned)) = self.rules.follow(before, next, share) {
+        if let Some((what, turned)) = self.rules.follow(before, next, share)
+            && (is_evidence || what != Deed::Opened)
+        {
             let index = self.events[key].0;
             let by_opener = self.packets[usize::from(index)].flow.is_ordered() != turned;
             self.verdicts.push(Verdict { index, what, by_opener });
