@@ -14,8 +14,8 @@
 //!
 //! # Evidence
 //!
-//! An attempt and its answer are seconds apart. If the level falls in between, new attempts of all
-//! classes would stand beside answers of few, and innocent servers would seem not to answer.
+//! An attempt and its answer can be seconds apart. After the level has fallen, the map accepts
+//! attempts of more classes than it has answers for, and a server would seem not to answer.
 //! Therefore an attempt is evidence only if its class was accepted throughout the last [`SETTLE`]
 //! windows ([`evidence`](Valve::evidence)). Answers always count.
 //!

@@ -189,7 +189,8 @@ fn the_end_of_a_flood_accuses_no_server_with_slow_answers() {
     let scenario = Scenario::read(file).unwrap();
     let memory = 1 << 20;
     let unit = connections::shape(memory / 100 * 20).unwrap().all_cells();
-    for seed in 1..=3 {
+    let seeds = if cfg!(feature = "slow-tests") { 6 } else { 1 };
+    for seed in 1..=seeds {
         let settings = Settings { memory, ..Settings::new(Seed(seed)) };
         let mut engine = Engine::new(settings, Filter::default(), Decoder::default()).unwrap();
         for packet in scenario.packets(unit, seed as u64) {
