@@ -16,8 +16,8 @@
 //!
 //! An attempt and its answer can be seconds apart. After the level has fallen, the map accepts
 //! attempts of more classes than it has answers for, and a server would seem not to answer.
-//! Therefore an attempt is evidence only if its class was accepted throughout the last [`SETTLE`]
-//! windows ([`evidence`](Valve::evidence)). Answers always count.
+//! Therefore an attempt is evidence of a flood only if its class was accepted throughout the last
+//! [`SETTLE`] windows ([`evidence`](Valve::evidence)). Answers always count.
 //!
 //! # Counts
 //!

@@ -239,7 +239,9 @@ impl Alarms {
         }
         forged.ask(&flow, [opener, victim], now);
         if let Some(flood) = self.floods.enter(&at_victim, now) {
-            flood.ask(now, opener, sampled);
+            if verdict.is_evidence {
+                flood.ask(now, opener, sampled);
+            }
             if flood.alarm.is_some() {
                 return;
             }

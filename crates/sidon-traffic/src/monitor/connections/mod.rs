@@ -80,6 +80,9 @@ pub struct Verdict {
     pub what: Deed,
     /// Whether the source of the packet opened the connection.
     pub by_opener: bool,
+    /// Whether a SYN may be counted against its answer: connections of its sampling class have been
+    /// followed for as long as an attempt lasts.
+    pub is_evidence: bool,
 }
 
 /// The events of a handshake.
@@ -337,7 +340,7 @@ impl Connections {
         self.flows.valve().level()
     }
 
-    /// The level of the evidence: attempts of one connection in `2^level` are reported as verdicts.
+    /// The level of the evidence: attempts of one connection in `2^level` are evidence of a flood.
     pub fn evidence_level(&self) -> u32 {
         self.flows.valve().evidence()
     }
@@ -572,12 +575,10 @@ impl Monitor for Batch<'_> {
                 return;
             }
         }
-        if let Some((what, turned)) = self.rules.follow(before, next, share)
-            && (is_evidence || what != Deed::Opened)
-        {
+        if let Some((what, turned)) = self.rules.follow(before, next, share) {
             let index = self.events[key].0;
             let by_opener = self.packets[usize::from(index)].flow.is_ordered() != turned;
-            self.verdicts.push(Verdict { index, what, by_opener });
+            self.verdicts.push(Verdict { index, what, by_opener, is_evidence });
         }
     }
 
