@@ -295,8 +295,13 @@ impl Screen {
             return;
         }
         self.line("");
+        let (sign, why) = match report.new_sources_certainty() {
+            "exact" => ("=", ""),
+            "at_least" => (">=", "; a full table refused others"),
+            _ => ("?", "; a full table refused known and new ones"),
+        };
         let head = format!(
-            "NEW SOURCES  {} addresses in {} subnets, exact",
+            "NEW SOURCES  {sign} {} addresses in {sign} {} subnets{why}",
             whole(report.new_sources_total),
             whole(report.new_subnets)
         );

@@ -243,3 +243,21 @@ fn the_same_file_gives_the_same_report() {
     let message = String::from_utf8(wrong.get_output().stderr.clone()).unwrap();
     assert!(message.contains("expected a whole number below 2^64, or random"), "{message}");
 }
+
+#[test]
+fn new_sources_are_a_bound_once_the_table_is_full() {
+    let folder = Folder::new("refused");
+    let capture = folder.path("flood.pcap");
+    let flood = ["-c", "40000", "--flood", "30000", "--flood-share", "90", "-s", "80"];
+    let generate = ["generate", "-w", &capture];
+    Command::new(env!("CARGO_BIN_EXE_sidon")).args(generate).args(flood).assert().success();
+    for (memory, sign, certainty) in [("256KiB", ">=", "at_least"), ("64MiB", "=", "exact")] {
+        let args = ["-r", &capture, "-m", memory];
+        assert_eq!(json(&args, 0)["new_sources_certainty"], certainty);
+        let screen = sidon(&args).assert().success().get_output().stdout.clone();
+        let screen = String::from_utf8(screen).unwrap();
+        let line = screen.lines().find(|line| line.starts_with("NEW SOURCES")).unwrap();
+        assert!(line.starts_with(&format!("NEW SOURCES  {sign} ")), "{line}");
+        assert!(!line.contains("exact"), "{line}");
+    }
+}

@@ -78,7 +78,7 @@ impl Valve {
         self.highest
     }
 
-    /// The highest level of the last [`SETTLE`] windows.
+    /// The highest level of the last six seconds.
     pub fn evidence(&self) -> u32 {
         self.evidence
     }

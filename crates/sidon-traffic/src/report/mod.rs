@@ -130,6 +130,17 @@ fn heaviest<'a, K: Stored + Ord + 'a>(
 }
 
 impl Report {
+    /// The certainty of the new source addresses: `exact`; `at_least` if a full table refused some;
+    /// or `unknown` if it also refused known addresses, which then count as new.
+    pub fn new_sources_certainty(&self) -> &'static str {
+        let refused = |what: &str| self.ledger.refused.iter().any(|(name, _)| name.contains(what));
+        match (refused("known_sources"), refused("sources_v")) {
+            (true, _) => "unknown",
+            (_, true) => "at_least",
+            _ => "exact",
+        }
+    }
+
     /// The report as one JSON object, described in `docs/WATCH.md`.
     pub fn to_json(&self) -> Value {
         let Ledger { seen, filtered, behind_tag, decoded, wire_bytes, .. } = self.ledger;
@@ -167,6 +178,7 @@ impl Report {
             }).collect::<Value>(),
             "new_sources_subnets": self.new_subnets,
             "new_sources_total": self.new_sources_total,
+            "new_sources_certainty": self.new_sources_certainty(),
         });
         let Counts { half_open, peak_half_open, open, dont_know, .. } = self.connections;
         let states = |counts: [u64; OUTCOMES.len()]| -> Value {

@@ -190,6 +190,7 @@ fn a_table_that_is_full_says_so_and_stays_right() {
     let report = run(flooded(400_000), Settings { memory: 256 << 10, ..settings() });
     let refused: HashMap<_, _> = report.ledger.refused.iter().copied().collect();
     assert!(refused["sources_v4"] > 10_000, "{refused:?}");
+    assert_eq!(report.new_sources_certainty(), "at_least");
     assert_eq!(report.audit.unwrap().violations(), 0);
 }
 

@@ -201,8 +201,9 @@ function show(all) {
     : `${whole(tcp.peak_half_open)} at the most`);
   text($("t-open"), whole(tcp.open));
   text($("t-came"), `${whole(tcp.came_about)} came about`);
-  text($("t-new"), whole(report.new_sources_total));
-  text($("t-subnets"), `in ${whole(report.new_sources_subnets)} subnets, exact`);
+  const certainty = { exact: "= ", at_least: "≥ " }[report.new_sources_certainty] || "? ";
+  text($("t-new"), certainty + whole(report.new_sources_total));
+  text($("t-subnets"), `in ${certainty}${whole(report.new_sources_subnets)} subnets`);
 
   const earlier = all.earlier_alarms.map((alarm) => ({ ...alarm, earlier: true }));
   const alarms = [...earlier, ...report.alarms].reverse();
