@@ -191,7 +191,7 @@ impl Live {
             let sign = if bytes.is_exact() { "=" } else { "<=" };
             let (name, amount) =
                 (entry.key.two_way().to_string(), format!("{sign} {} bytes", whole(bytes.most)));
-            // A long name has a line to itself: addresses are never cut.
+            // A long name takes a whole line: addresses are never cut.
             if name.len() + amount.len() + 3 <= WIDTH {
                 let rest = WIDTH - 2 - name.len();
                 let _ = writeln!(text, "  {name}{amount:>rest$}");

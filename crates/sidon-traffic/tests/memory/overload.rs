@@ -94,7 +94,7 @@ fn run(scenario: &Scenario, memory: u64, times: f64) {
     assert!(missed.is_empty(), "{name} x {times}: {missed:?} of {raised:?}");
 }
 
-/// Runs a row in a process of its own, so that the peak of its memory is that of this row alone.
+/// Runs one row in a child process, so that no other row adds to the peak of its memory.
 /// Returns what it printed.
 fn row(number: usize, size: u64, times: f64) -> String {
     let child = Command::new(std::env::current_exe().unwrap())

@@ -30,7 +30,7 @@ pub(super) trait Suspect: Clone {
     /// The weight of the evidence; `None` if the entry must not be evicted.
     fn weight(&self, now: u64) -> Option<f64>;
 
-    /// Whether evidence was added lately.
+    /// Whether evidence was added recently.
     fn is_active(&self, now: u64) -> bool;
 }
 

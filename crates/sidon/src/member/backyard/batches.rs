@@ -162,7 +162,7 @@ impl Act for Enter<'_> {
     }
 
     fn behind(&mut self, first: usize, i: usize, place: Place) {
-        // The key's line was full: nothing is left to look at if the back is full as well.
+        // The key's line is full. If the back is full, too, the key is refused without a search.
         if self.filter.back.is_full() || self.filter.insert_at(place).is_err() {
             // As many as there were when its turn was.
             let stored = self.before + i as u64 - self.failed;
