@@ -39,6 +39,7 @@ pub mod drive;
 pub mod engine;
 pub mod event;
 pub mod export;
+pub mod figure;
 pub mod filter;
 pub mod flow;
 pub mod flow_map;
@@ -58,6 +59,7 @@ pub mod time;
 
 pub use engine::{Engine, Settings};
 pub use event::Event;
+pub use figure::Figure;
 pub use filter::{Filter, Verdict};
 pub use flow::FlowKey;
 pub use generate::{Generator, Mix};
