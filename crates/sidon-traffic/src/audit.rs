@@ -1,17 +1,23 @@
 //! Exact references beside every monitor, to check the bounds that the monitors promise.
 //!
-//! A twin is a hash map of all keys. It grows with the traffic, so it is for tests and not for
-//! production. After the last packet the audit looks up every key of the twin in the monitor. A
-//! bound that excludes the true count is a violation. The promise is: no violations.
+//! A twin is a hash map of all keys that occurred, refused or not. It grows with the traffic, so it
+//! is for tests and not for production. After the last packet the audit compares every key of the
+//! twin with the monitor, every list with the keys that are missing in it, and every figure of the
+//! report with the truth. A figure that excludes the truth is a violation, and the audit names its
+//! row. The promise is: no violations.
+//!
+//! The interval of a sampled count has a confidence of 99%, so one in a hundred excludes the truth.
+//! The audit therefore compares such a count with an interval of six standard deviations.
 
 use crate::{
     FlowKey,
     batch::{Columns, Lane},
+    figure::{Figure, Kind},
     monitor::{
         connections,
         p2p::{self, P2p, Suspect},
-        sizes::{Host, Port, Sizes},
-        sources::Sources,
+        sizes::{self, Host, Port, Sizes},
+        sources::{Sources, Subnet},
     },
 };
 use sidon::count::{Stored, Top, top::Pick};
@@ -27,10 +33,21 @@ pub struct Twin {
     flows: HashMap<FlowKey, [u64; 2]>,
     hosts: HashMap<Host, [u64; 2]>,
     ports: HashMap<Port, [u64; 2]>,
+    /// Source addresses that were known before the first packet.
+    known: HashSet<IpAddr>,
+    /// Source addresses of packets.
     sources: HashSet<IpAddr>,
-    missed: u64,
-    false_new: u64,
+    /// Source addresses that the table refused at least once.
+    refused: HashSet<IpAddr>,
+    /// Wrong answers about sources.
+    wrong: Vec<String>,
+    wrong_sources: u64,
 }
+
+/// The most rows that an audit names.
+pub const ROWS: usize = 20;
+/// Standard deviations of the intervals that sampled counts are compared with.
+pub(crate) const SIGMAS: f64 = 6.0;
 
 /// The result of an audit of one table.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -48,7 +65,7 @@ pub struct Finding {
 }
 
 /// The result of an audit of all tables.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Audit {
     /// Flows.
     pub flows: Finding,
@@ -66,6 +83,12 @@ pub struct Audit {
     pub states: States,
     /// P2P-like hosts.
     pub p2p: Peers,
+    /// Figures of the report outside all lists.
+    pub figures: Finding,
+    /// Violations, one line each, at most [`ROWS`].
+    pub rows: Vec<String>,
+    /// The true number of new source addresses, and of their subnets.
+    pub(crate) new_sources: [u64; 2],
 }
 
 /// P2P-like hosts that the monitor lists, compared with those that exact maps list. Scores are
@@ -98,8 +121,9 @@ impl Audit {
     }
 
     /// Each part by its name.
-    pub fn parts(&self) -> [(&'static str, Finding); 5] {
+    pub fn parts(&self) -> [(&'static str, Finding); 6] {
         [
+            ("figures", self.figures),
             ("flows", self.flows),
             ("hosts", self.hosts),
             ("ports", self.ports),
@@ -109,19 +133,38 @@ impl Audit {
     }
 
     /// The sum of the audits of two shards, which have no key in common.
-    pub fn with(self, other: &Audit) -> Audit {
+    pub fn with(mut self, other: &Audit) -> Audit {
+        self.rows.extend_from_slice(&other.rows);
+        self.rows.truncate(ROWS);
+        let [addresses, subnets] = other.new_sources;
         Audit {
             flows: self.flows.with(other.flows),
             hosts: self.hosts.with(other.hosts),
             ports: self.ports.with(other.ports),
             sources: self.sources.with(other.sources),
+            new_sources: [self.new_sources[0] + addresses, self.new_sources[1] + subnets],
             ..self
         }
     }
 
+    /// Compares a figure with the interval of the truth.
+    pub(crate) fn check(&mut self, name: &str, figure: Figure, [least, most]: [u64; 2]) {
+        self.figures.keys += 1;
+        self.figures.exact += u64::from(figure.kind() == Kind::Exact);
+        if most < figure.least() || figure.most().is_some_and(|upper| least > upper) {
+            self.figures.violations += 1;
+            let truth =
+                if least == most { format!("{least}") } else { format!("{least} to {most}") };
+            self.rows.push(format!("{name}: shown {figure:#}, truth {truth}"));
+            self.rows.truncate(ROWS);
+        }
+    }
+
     /// Adds the findings of the connections' twin.
-    pub fn and_connections(self, twin: Option<&connections::Twin>) -> Audit {
+    pub fn and_connections(mut self, twin: Option<&connections::Twin>) -> Audit {
         let Some(twin) = twin else { return self };
+        self.rows.extend_from_slice(&twin.rows);
+        self.rows.truncate(ROWS);
         let connections = Finding {
             keys: twin.flows,
             violations: twin.violations,
@@ -171,38 +214,107 @@ impl Twin {
         add(&mut self.ports, &lane.ports, ports, amounts);
     }
 
-    /// Adds an address that was known before the first packet.
-    pub fn learn(&mut self, address: IpAddr) {
-        self.sources.insert(address);
+    /// Adds an address that is known before its first packet. `learnt` says whether the monitor
+    /// stored it.
+    pub fn learn(&mut self, address: IpAddr, learnt: bool) {
+        if !self.sources.contains(&address) {
+            self.known.insert(address);
+        }
+        if !learnt {
+            self.refused.insert(address);
+        }
     }
 
     /// Compares the monitor's answer about a source with the truth. `None` means that the monitor
-    /// refused the address. The twin then does not count it as seen.
+    /// refused the address. It may then report the address as new later.
     pub fn source(&mut self, address: IpAddr, said_new: Option<bool>) {
-        let unspecified = IpAddr::V6(std::net::Ipv6Addr::UNSPECIFIED);
-        let Some(said_new) = said_new.filter(|_| address != unspecified) else { return };
-        let new = self.sources.insert(address);
-        self.missed += u64::from(new && !said_new);
-        self.false_new += u64::from(!new && said_new);
+        if address == IpAddr::V6(std::net::Ipv6Addr::UNSPECIFIED) {
+            return;
+        }
+        let new = !self.known.contains(&address) && self.sources.insert(address);
+        let late = self.refused.contains(&address);
+        match said_new {
+            None => {
+                self.refused.insert(address);
+            }
+            Some(said) if said != new && !late => {
+                self.wrong_sources += 1;
+                if self.wrong.len() < Named::MOST {
+                    self.wrong.push(format!("source {address}: new is {said}, truth {new}"));
+                }
+            }
+            Some(_) => {}
+        }
     }
 
-    /// Looks up every key of the twin in the monitor's tables.
-    pub fn audit(&self, sizes: &Sizes, sources: &Sources) -> Audit {
-        let unknown = self.sources.iter().filter(|address| !sources.contains(**address)).count();
-        let known = self.sources.len() as u64;
+    /// Compares every key of the twin with the monitor's tables, and the lists of the `top` heaviest
+    /// keys with all others.
+    pub fn audit(&self, sizes: &Sizes, sources: &Sources, top: usize) -> Audit {
+        let mut rows = self.wrong.clone();
+        let flow = |key: &FlowKey| format!("flow {}", key.two_way());
+        let host = |key: &Host| format!("host {}", sizes::address(*key));
+        let port = |key: &Port| format!("port {}", sizes::port_name(*key));
         Audit {
-            flows: check(&self.flows, &sizes.flows),
-            hosts: check(&self.hosts, &sizes.hosts),
-            ports: check(&self.ports, &sizes.ports),
-            sources: Finding {
-                keys: known,
-                violations: self.missed + self.false_new + unknown as u64,
-                exact: known,
-                listed: known,
-                mean_excess: 0.0,
-            },
+            flows: check(&self.flows, &sizes.flows, top, &mut rows, flow),
+            hosts: check(&self.hosts, &sizes.hosts, top, &mut rows, host),
+            ports: check(&self.ports, &sizes.ports, top, &mut rows, port),
+            sources: self.check_sources(sources, &mut rows),
+            new_sources: self.new_sources(),
+            rows,
             ..Audit::default()
         }
+    }
+
+    /// The true number of new source addresses, and of their subnets.
+    fn new_sources(&self) -> [u64; 2] {
+        let new = || self.sources.difference(&self.known);
+        let subnets: HashSet<Subnet> = new().map(|address| Subnet::of(*address)).collect();
+        [new().count() as u64, subnets.len() as u64]
+    }
+
+    fn check_sources(&self, sources: &Sources, rows: &mut Vec<String>) -> Finding {
+        let keys = self.sources.union(&self.known);
+        let mut finding = Finding { violations: self.wrong_sources, ..Finding::default() };
+        let mut named = Named::default();
+        for address in keys {
+            let stored = sources.contains(*address);
+            finding.keys += 1;
+            finding.exact += u64::from(stored);
+            finding.listed += u64::from(stored);
+            if !stored && !self.refused.contains(address) {
+                finding.violations += 1;
+                named.add(format!("source {address}: neither stored nor refused"));
+            }
+        }
+        named.into_rows(rows);
+        finding
+    }
+}
+
+/// Violations of one table: the first few in the order of their texts, since the order of a hash map
+/// differs from run to run.
+#[derive(Default)]
+struct Named(Vec<String>);
+
+impl Named {
+    /// The most rows of one table, so that each table has room among [`ROWS`].
+    const MOST: usize = 4;
+
+    fn add(&mut self, row: String) {
+        self.0.push(row);
+        if self.0.len() == 64 {
+            self.keep_first();
+        }
+    }
+
+    fn keep_first(&mut self) {
+        self.0.sort_unstable();
+        self.0.truncate(Self::MOST);
+    }
+
+    fn into_rows(mut self, rows: &mut Vec<String>) {
+        self.keep_first();
+        rows.append(&mut self.0);
     }
 }
 
@@ -220,19 +332,39 @@ fn add<K: Stored + Hash>(
     }
 }
 
-fn check<K: Stored + Hash>(twin: &HashMap<K, [u64; 2]>, table: &Top<K, 2>) -> Finding {
+/// Compares the bounds of every key with the truth. A key that the list of the heaviest leaves out
+/// must not exceed the limit that the list states.
+fn check<K: Stored + Hash + Eq>(
+    twin: &HashMap<K, [u64; 2]>,
+    table: &Top<K, 2>,
+    top: usize,
+    rows: &mut Vec<String>,
+    label: impl Fn(&K) -> String,
+) -> Finding {
     let mut finding = Finding { keys: twin.len() as u64, ..Finding::default() };
-    let mut excess = 0.0;
+    let heaviest = table.heaviest(top);
+    let listed: HashSet<K> = heaviest.entries.iter().map(|entry| entry.key).collect();
+    let (mut excess, mut named) = (0u128, Named::default());
     for (key, truth) in twin {
         let bounds = table.bounds(key);
-        let wrong = |(bounds, truth): (&sidon::count::Bounds, &u64)| {
-            !(bounds.least..=bounds.most).contains(truth)
-        };
-        finding.violations += u64::from(bounds.iter().zip(truth).any(wrong));
+        let figures = bounds.map(Figure::from);
+        let wrong = figures.iter().zip(truth).any(|(figure, truth)| !figure.allows(*truth));
+        let left_out = !listed.contains(key) && truth[0] > heaviest.others;
+        if wrong || left_out {
+            finding.violations += 1;
+            let [bytes, packets] = figures;
+            let [true_bytes, true_packets] = truth;
+            named.add(format!(
+                "{}: shown {bytes} bytes, {packets} packets, truth {true_bytes} bytes, \
+                 {true_packets} packets",
+                label(key)
+            ));
+        }
         finding.exact += u64::from(bounds.iter().all(|bounds| bounds.is_exact()));
         finding.listed += u64::from(bounds[1].least > 0);
-        excess += (bounds[0].most - truth[0].min(bounds[0].most)) as f64;
+        excess += u128::from(bounds[0].most.saturating_sub(truth[0]));
     }
-    finding.mean_excess = if twin.is_empty() { 0.0 } else { excess / twin.len() as f64 };
+    finding.mean_excess = excess as f64 / twin.len().max(1) as f64;
+    named.into_rows(rows);
     finding
 }

@@ -91,8 +91,8 @@ impl Shard {
     /// Adds a source address that was known before the first packet; `false` if the table is full.
     pub fn learn(&mut self, address: IpAddr) -> bool {
         let learnt = self.sources.learn(address);
-        if let Some(twin) = self.twin.as_mut().filter(|_| learnt) {
-            twin.learn(address);
+        if let Some(twin) = &mut self.twin {
+            twin.learn(address, learnt);
         }
         learnt
     }
@@ -135,8 +135,9 @@ impl Shard {
         }
     }
 
-    /// Audits the tables against the twin; `None` without a twin.
-    pub fn audit(&self) -> Option<Audit> {
-        self.twin.as_ref().map(|twin| twin.audit(&self.sizes, &self.sources))
+    /// Compares the tables, and their lists of the `top` heaviest keys, with the twin; `None`
+    /// without a twin.
+    pub fn audit(&self, top: usize) -> Option<Audit> {
+        self.twin.as_ref().map(|twin| twin.audit(&self.sizes, &self.sources, top))
     }
 }

@@ -114,7 +114,7 @@ impl Counts {
     }
 
     /// The counters by name, for the ledger.
-    pub(super) fn list(&self) -> [(&'static str, u64); 12] {
+    pub(super) fn list(&self) -> [(&'static str, u64); 13] {
         [
             ("datagrams_malformed", self.malformed),
             ("records", self.records),
@@ -128,6 +128,7 @@ impl Counts {
             ("records_lost", self.records_lost),
             ("datagrams_lost", self.datagrams_lost),
             ("datagrams_out_of_order", self.out_of_order),
+            ("records_estimated", self.estimated),
         ]
     }
 }

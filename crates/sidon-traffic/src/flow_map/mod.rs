@@ -107,6 +107,10 @@ pub struct FlowMap {
     /// When the timers last ran.
     swept: Option<u64>,
     valve: Valve,
+    /// The expected number of flows whose packets went to another flow's cell, up to the last time
+    /// the timers ran, and the packets since then that matched no cell.
+    mistaken: f64,
+    absent: u64,
     /// Whether the valve may sample.
     samples: bool,
     /// For tests: the number of packets after which the map refuses every new flow.
@@ -128,6 +132,8 @@ impl FlowMap {
             timers: periods.iter().map(timer).collect(),
             swept: None,
             valve: Valve::default(),
+            mistaken: 0.0,
+            absent: 0,
             samples,
             full_after: None,
         })
@@ -154,11 +160,12 @@ impl FlowMap {
             let until = self.swept.unwrap_or(now).saturating_add(GRAIN);
             let length = (from..flows.len()).take_while(|&index| time(index) < until).count();
             let to = from + length.max(1);
-            let FlowMap { map, valve, samples, full_after, .. } = self;
+            let FlowMap { map, valve, absent, samples, full_after, .. } = self;
             let classes = Classes { flows: &flows[from..to], of: map.classes() };
             let mut gate = Gate {
                 monitor,
                 valve,
+                absent,
                 first: from,
                 classes,
                 samples: *samples,
@@ -176,6 +183,8 @@ impl FlowMap {
             return;
         }
         let before = self.swept.replace(now).unwrap_or(now);
+        self.mistaken = self.mistaken();
+        self.absent = 0;
         let FlowMap { map, timers, valve, .. } = self;
         for (timer, clock) in timers.iter_mut().enumerate() {
             let mut round = Round { map, monitor, valve, timer };
@@ -194,6 +203,18 @@ impl FlowMap {
         if self.samples {
             self.valve.turn(now, self.map.flows(), cells);
         }
+    }
+
+    /// The expected number of flows whose packets went to the cell of another flow. A packet of a
+    /// flow that is not stored matches the cell of another one with the chance
+    /// [`stranger_rate`](Fingerprint::stranger_rate), which is highest just before the timers run.
+    pub fn mistaken(&self) -> f64 {
+        self.mistaken + self.absent as f64 * self.map.stranger_rate()
+    }
+
+    /// Sets the number of mistaken flows to 0, after the caller has added it to its own count.
+    pub(crate) fn forget_mistaken(&mut self) {
+        (self.mistaken, self.absent) = (0.0, 0);
     }
 
     /// The map.
@@ -217,6 +238,28 @@ impl FlowMap {
     }
 }
 
+/// The number of mistaken flows that is exceeded with a chance below one in a million, if
+/// `expected` of them are expected and each is independent of the others.
+pub fn mistaken_most(expected: f64) -> u64 {
+    const CHANCE: f64 = 1e-6;
+    if expected > 100.0 {
+        // Five standard deviations of a Poisson variable, and its skewness.
+        return (expected + 5.0 * expected.sqrt() + 5.0).ceil() as u64;
+    }
+    // The terms beyond `most` sum to less than the first of them times a geometric series.
+    let mut term = (-expected).exp();
+    let mut most = 0;
+    loop {
+        let next = (most + 1) as f64;
+        let tail = term * expected / next / (1.0 - expected / (next + 1.0)).max(1e-3);
+        if next > expected && tail < CHANCE {
+            return most;
+        }
+        term *= expected / next;
+        most += 1;
+    }
+}
+
 /// Rounds of a timer that run after a jump in time: as many as the ages of an attempt.
 const ROUNDS: u64 = 5;
 
@@ -230,6 +273,7 @@ struct Classes<'a, F> {
 struct Gate<'a, M, F> {
     monitor: &'a mut M,
     valve: &'a mut Valve,
+    absent: &'a mut u64,
     /// The batch index of the first packet of this part.
     first: usize,
     classes: Classes<'a, F>,
@@ -285,6 +329,7 @@ impl<M: Monitor, F: Fn(Digest) -> u32> Follow for Gate<'_, M, F> {
             None if result.is_ok() => (next, Taken::Yes),
             None => (next, Taken::Refused),
         };
+        *self.absent += u64::from(before == Lookup::Absent);
         let new = before == Lookup::Absent && matches!(next, Next::Insert(_));
         if new && self.samples {
             match result {
@@ -323,5 +368,31 @@ impl<M: Monitor> Sweep for Round<'_, M> {
         let mut visit =
             |cell: Visited| monitor.visit(*timer, cell, Share { class: cell.class, level });
         map.sweep_by(from, to, &mut visit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mistaken_flows_stay_below_their_limit() {
+        // The exact tail of a Poisson variable, by summation from the far end.
+        let tail = |expected: f64, most: u64| -> f64 {
+            let term = |n: u64| {
+                let log = n as f64 * expected.ln() - expected;
+                (log - (1..=n).map(|i| (i as f64).ln()).sum::<f64>()).exp()
+            };
+            (most + 1..most + 400).rev().map(term).sum()
+        };
+        for expected in [1e-7, 9e-7, 2e-6, 1e-3, 0.1, 1.0, 5.0, 40.0, 99.0, 150.0, 900.0] {
+            let most = mistaken_most(expected);
+            assert!(tail(expected, most) < 1e-6, "{expected}: {most}");
+            let wide = most as f64 <= expected + 6.0 * expected.sqrt() + 8.0;
+            assert!(wide, "{expected}: {most}");
+        }
+        assert_eq!(mistaken_most(0.0), 0);
+        assert_eq!(mistaken_most(9e-7), 0);
+        assert_eq!(mistaken_most(2e-6), 1);
     }
 }

@@ -12,7 +12,8 @@
 
 use crate::{
     Packet, TcpFlags, Transport,
-    flow_map::{FlowMap, Monitor, Share, Step, Taken},
+    figure::Figure,
+    flow_map::{FlowMap, Monitor, Share, Step, Taken, mistaken_most},
 };
 use serde_json::{Value, json};
 use sidon::{
@@ -136,7 +137,7 @@ pub struct Stay {
 }
 
 /// Counts of one machine.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Counts {
     /// The name of the machine.
     pub name: String,
@@ -150,23 +151,57 @@ pub struct Counts {
     pub refused: u64,
     /// Packets of flows that cannot be distinguished.
     pub dont_know: u64,
+    /// The expected number of flows whose packets went to the cell of another one.
+    pub mistaken: f64,
+    /// Flows that may be in two of the parts that were merged, and are then counted in each.
+    pub crossing: u64,
 }
 
 impl Counts {
+    /// A count of flows as a figure. A refused packet, a packet without an answer and a flow in two
+    /// parts change it by one at most, and a mistaken flow by three.
+    pub fn figure(&self, flows: u64) -> Figure {
+        match self.slack() {
+            0 => Figure::exact(flows),
+            slack => {
+                Figure::estimate(flows, flows.saturating_sub(slack), flows.saturating_add(slack))
+            }
+        }
+    }
+
+    /// A count of packets that triggered an event, as a figure. Any packet of a flow that was not
+    /// followed may have triggered another event.
+    pub fn event_figure(&self, packets: u64) -> Figure {
+        if self.slack() == 0 { Figure::exact(packets) } else { Figure::unknown(packets) }
+    }
+
+    fn slack(&self) -> u64 {
+        let mistaken = mistaken_most(self.mistaken).saturating_mul(3);
+        let known = self.refused.saturating_add(self.dont_know);
+        known.saturating_add(mistaken).saturating_add(self.crossing)
+    }
+
     /// The counts as one JSON object.
     pub fn to_json(&self) -> Value {
-        let states = self.states.iter().map(|(name, stay)| {
-            let Stay { entered, now, expired } = stay;
-            (name.clone(), json!({ "entered": entered, "now": now, "expired": expired }))
-        });
-        let events = self.events.iter().map(|(name, times)| (name.clone(), Value::from(*times)));
-        json!({
-            "flows": self.flows,
-            "states": states.collect::<Value>(),
-            "events": events.collect::<Value>(),
+        let mut json = json!({
+            "states": {},
+            "events": {},
+            "events_figure": {},
             "refused": self.refused,
             "dont_know": self.dont_know,
-        })
+        });
+        self.figure(self.flows).set(&mut json, "flows");
+        for (name, stay) in &self.states {
+            let state = &mut json["states"][name];
+            self.figure(stay.entered).set(state, "entered");
+            self.figure(stay.now).set(state, "now");
+            self.figure(stay.expired).set(state, "expired");
+        }
+        for (name, packets) in &self.events {
+            json["events"][name] = (*packets).into();
+            json["events_figure"][name] = self.event_figure(*packets).to_json();
+        }
+        json
     }
 }
 
@@ -259,6 +294,7 @@ impl Runner {
     /// The counts so far.
     pub fn counts(&self) -> Counts {
         let mut counts = self.rules.counts.clone();
+        counts.mistaken = self.flows.mistaken();
         for (number, cells) in self.map().census().into_iter().enumerate() {
             if let Some((_, stay)) = counts.states.get_mut(number / 2) {
                 stay.now += cells;

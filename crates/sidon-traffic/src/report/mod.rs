@@ -1,26 +1,27 @@
 //! The results of a run, each with its certainty.
 
+mod figures;
+mod json;
 mod part;
 
+pub use json::certainty;
 pub(crate) use part::{Part, most_first};
 
 use crate::{
     FlowKey, Snapshot,
-    audit::{Audit, Peers},
+    audit::Audit,
     ledger::Ledger,
     monitor::{
         alarms::{Alarm, KINDS},
-        connections::{Counts, OUTCOMES},
+        connections::Counts,
         machine,
         p2p::Suspect,
-        sizes::{self, Host, Port},
+        sizes::{Host, Port},
         sources::Subnet,
         subnet::HostPackets,
     },
-    time,
 };
-use serde_json::{Value, json};
-use sidon::count::{Bounds, Entry, Ranking, Stored};
+use sidon::count::{Ranking, Stored};
 
 /// The results after the last packet.
 #[derive(Debug, Clone)]
@@ -39,6 +40,8 @@ pub struct Report {
     pub hosts: Ranking<Host, 2>,
     /// The heaviest ports, by bytes.
     pub ports: Ranking<Port, 2>,
+    /// The number of flows, hosts and ports that the tables keep.
+    pub kept: [u64; 3],
     /// Subnets by their number of new source addresses, most first, at most [`SUBNETS_LISTED`].
     pub new_sources: Vec<(Subnet, u32)>,
     /// The number of subnets with new source addresses.
@@ -62,6 +65,8 @@ pub struct Report {
     pub p2p: Vec<Suspect>,
     /// Counts of user-defined machines.
     pub machines: Vec<machine::Counts>,
+    /// The number of engines whose states are merged here.
+    pub engines: u64,
     /// The results of the exact references, if they ran.
     pub audit: Option<Audit>,
 }
@@ -80,7 +85,7 @@ pub(crate) fn of(state: &Snapshot, parts: Vec<Part>) -> Report {
     ledger.refused("connections", counts.refused);
     ledger.refused("connections_unsampled", counts.sampling.unsampled);
     ledger.dont_know("connections", counts.dont_know);
-    let audits = parts.iter().filter_map(|part| part.audit);
+    let audits = parts.iter().filter_map(|part| part.audit.clone());
     let audit = audits
         .reduce(|all, audit| all.with(&audit))
         .map(|audit| audit.and_connections(state.connections.twin()))
@@ -92,7 +97,7 @@ pub(crate) fn of(state: &Snapshot, parts: Vec<Part>) -> Report {
     new_sources.sort_unstable_by_key(most_first);
     new_sources.truncate(SUBNETS_LISTED);
     let top = state.settings.top;
-    Report {
+    let mut report = Report {
         ledger,
         budget: state.settings.memory,
         allocated: state.allocated,
@@ -100,6 +105,7 @@ pub(crate) fn of(state: &Snapshot, parts: Vec<Part>) -> Report {
         flows: heaviest(parts.iter().map(|part| &part.flows), top),
         hosts: heaviest(parts.iter().map(|part| &part.hosts), top),
         ports: heaviest(parts.iter().map(|part| &part.ports), top),
+        kept: std::array::from_fn(|table| parts.iter().map(|part| part.kept[table]).sum()),
         new_sources,
         new_subnets,
         new_sources_total,
@@ -110,9 +116,15 @@ pub(crate) fn of(state: &Snapshot, parts: Vec<Part>) -> Report {
         connections: counts,
         stranger_rate: state.connections.stranger_rate(),
         audit,
+        engines: state.engines,
         p2p: state.peers.clone(),
         machines: state.machines.clone(),
+    };
+    if let Some(mut audit) = report.audit.take() {
+        report.compare(&mut audit, state.connections.twin());
+        report.audit = Some(audit);
     }
+    report
 }
 
 /// The heaviest keys of rankings without common keys. Equal amounts are ordered by key.
@@ -129,158 +141,112 @@ fn heaviest<'a, K: Stored + Ord + 'a>(
     Ranking::of(entries, others, count)
 }
 
-impl Report {
-    /// The certainty of the new source addresses: `exact`; `at_least` if a full table refused some;
-    /// or `unknown` if it also refused known addresses, which then count as new.
-    pub fn new_sources_certainty(&self) -> &'static str {
-        let refused = |what: &str| self.ledger.refused.iter().any(|(name, _)| name.contains(what));
-        match (refused("known_sources"), refused("sources_v")) {
-            (true, _) => "unknown",
-            (_, true) => "at_least",
-            _ => "exact",
-        }
-    }
-
-    /// The report as one JSON object, described in `docs/WATCH.md`.
-    pub fn to_json(&self) -> Value {
-        let Ledger { seen, filtered, behind_tag, decoded, wire_bytes, .. } = self.ledger;
-        let list = |list: &[(&'static str, u64)]| -> Value {
-            list.iter().map(|&(name, times)| (name.to_owned(), Value::from(times))).collect()
-        };
-        let mut json = json!({
-            "packets": seen,
-            "bytes": wire_bytes,
-            "decoded": decoded,
-            "first": self.times.map(|(first, _)| time::iso8601(first)),
-            "last": self.times.map(|(_, last)| time::iso8601(last)),
-            "ledger": {
-                "seen": seen,
-                "filtered": filtered,
-                "filtered_behind_vlan_tag": behind_tag,
-                "undecoded": list(&self.ledger.undecoded),
-                "decoded": decoded,
-                "balance": self.ledger.balance() as i64,
-                "refused": list(&self.ledger.refused),
-                "dont_know": list(&self.ledger.dont_know),
-            },
-            "memory": { "budget": self.budget, "allocated": self.allocated },
-            "top_flows": rows(&self.flows, |key| json!({
-                "key": key.two_way().to_string(),
-                "community_id": key.community_id(0, None),
-            })),
-            "top_flows_complete": self.flows.complete,
-            "top_hosts": rows(&self.hosts, |key| json!({ "key": sizes::address(*key) })),
-            "top_hosts_complete": self.hosts.complete,
-            "top_ports": rows(&self.ports, |key| json!({ "key": sizes::port_name(*key).to_string() })),
-            "top_ports_complete": self.ports.complete,
-            "new_sources": self.new_sources.iter().map(|(subnet, count)| {
-                json!({ "subnet": subnet.to_string(), "count": count })
-            }).collect::<Value>(),
-            "new_sources_subnets": self.new_subnets,
-            "new_sources_total": self.new_sources_total,
-            "new_sources_certainty": self.new_sources_certainty(),
-        });
-        let Counts { half_open, peak_half_open, open, dont_know, .. } = self.connections;
-        let states = |counts: [u64; OUTCOMES.len()]| -> Value {
-            OUTCOMES
-                .iter()
-                .zip(counts)
-                .map(|(name, n)| (name.to_string(), Value::from(n)))
-                .collect()
-        };
-        json["connections"] = json!({
-            "by_state": states(self.connections.by_state),
-            "present_by_state": states(self.connections.present),
-            "half_open": half_open,
-            "peak_half_open": peak_half_open,
-            "open": open,
-            "came_about": self.connections.came_about,
-            "one_way": self.connections.one_way,
-            "one_way_capture": self.connections.is_one_way(),
-            "dont_know": dont_know,
-            "in_both": self.connections.in_both,
-            "stranger_rate": self.stranger_rate,
-        });
-        let sampling = &self.connections.sampling;
-        if let Some(since) = sampling.since {
-            let interval = |estimate, variance| {
-                let (least, most) = sampling.interval(estimate, variance);
-                json!([least, most])
-            };
-            let present = |n| interval(n, sampling.present_variance(n));
-            let by_state = OUTCOMES.iter().zip(self.connections.by_state).zip(sampling.by_state);
-            json["connections"]["sampling"] = json!({
-                "one_in": 1u64 << sampling.level,
-                "one_in_most": 1u64 << sampling.highest,
-                "since": time::iso8601(since),
-                "unsampled_packets": sampling.unsampled,
-                "intervals_99": {
-                    "by_state": by_state
-                        .map(|((name, n), variance)| (name.to_string(), interval(n, variance)))
-                        .collect::<Value>(),
-                    "half_open": present(half_open),
-                    "open": present(open),
-                    "came_about": interval(self.connections.came_about, sampling.came_about),
-                    "one_way": interval(self.connections.one_way, sampling.one_way),
-                },
-            });
-        }
-        if !self.ledger.source.is_empty() {
-            json["ledger"]["source"] = list(&self.ledger.source);
-        }
-        json["alarms"] = self.alarms.iter().map(Alarm::to_json).collect();
-        json["alarms_unlisted"] = self.alarms_unlisted.into();
-        json["machines"] = json!({});
-        for counts in &self.machines {
-            json["machines"][&counts.name] = counts.to_json();
-        }
-        json["p2p"] = self.p2p.iter().map(Suspect::to_json).collect();
-        if !self.subnets.is_empty() {
-            json["subnets"] = self.subnets.iter().map(|(subnet, hosts)| {
-                let host = |(address, sent, received): &HostPackets| {
-                    json!({ "host": address, "sent": sent, "received": received })
-                };
-                json!({ "subnet": subnet, "certainty": "exact",
-                        "hosts": hosts.iter().map(host).collect::<Value>() })
-            }).collect();
-        }
-        if let Some(audit) = &self.audit {
-            json["audit"] = json!({ "violations": audit.violations() });
-            for (name, finding) in audit.parts() {
-                json["audit"][name] = json!({
-                    "keys": finding.keys,
-                    "violations": finding.violations,
-                    "exact": finding.exact,
-                    "listed": finding.listed,
-                    "mean_excess": finding.mean_excess,
-                });
-            }
-            let (states, connections) = (&audit.states, &mut json["audit"]["connections"]);
-            connections["answers"] = states.answers.into();
-            connections["dont_knows"] = states.dont_knows.into();
-            connections["mistaken"] = states.mistaken.into();
-            let Peers { exact, missing, extra } = audit.p2p;
-            json["audit"]["p2p"] = json!({ "exact": exact, "missing": missing, "extra": extra });
-        }
-        json
-    }
-}
-
-/// The name of a certainty: `exact`, or `at_most` for an upper bound.
-pub fn certainty(bounds: &Bounds) -> &'static str {
-    if bounds.is_exact() { "exact" } else { "at_most" }
-}
-
-fn rows<K>(ranking: &Ranking<K, 2>, name: impl Fn(&K) -> Value) -> Value {
-    let row = |entry: &Entry<K, 2>| {
-        let [bytes, packets] = entry.amounts;
-        let mut row = name(&entry.key);
-        row["bytes"] = bytes.most.into();
-        row["packets"] = packets.most.into();
-        row["certainty"] = certainty(&bytes).into();
-        row["lower"] = bytes.least.into();
-        row["packets_lower"] = packets.least.into();
-        row
+#[cfg(test)]
+mod tests {
+    use crate::{
+        Decoder, Engine, Filter, Generator, Mix, Packet, Settings, Snapshot,
+        budget::Budget,
+        generate::Flood,
+        monitor::{connections::OUTCOMES, sizes::Sizes},
     };
-    ranking.entries.iter().map(row).collect()
+    use sidon::Seed;
+
+    const LITTLE: u64 = 1 << 20;
+    const MUCH: u64 = 16 << 20;
+
+    fn packets(mix: Mix) -> impl Iterator<Item = Packet> {
+        Generator::new(mix, 7).unwrap()
+    }
+
+    fn watched(memory: u64, packets: impl IntoIterator<Item = Packet>) -> Snapshot {
+        let settings = Settings { memory, audit: true, ..Settings::new(Seed(1)) };
+        let mut engine = Engine::new(settings, Filter::default(), Decoder::default()).unwrap();
+        for packet in packets {
+            engine.packet(&packet);
+        }
+        engine.snapshot()
+    }
+
+    fn flood(sources: u64) -> Mix {
+        let victim = "10.0.0.1:443".parse().unwrap();
+        let flood = Flood { sources, victim, after: 10_000, share: 90, answered: 10, every: 0 };
+        Mix { packets: 40_000 + sources, flood: Some(flood), ..Mix::default() }
+    }
+
+    /// The rows that the audit of a snapshot names.
+    fn rows(snapshot: &Snapshot) -> Vec<String> {
+        let audit = snapshot.report().audit.unwrap();
+        assert_eq!(audit.violations() == 0, audit.rows.is_empty());
+        audit.rows
+    }
+
+    /// So few connections are confused with a chance below one in a million.
+    fn few() -> Snapshot {
+        watched(MUCH, packets(Mix { packets: 800, ..Mix::default() }))
+    }
+
+    #[test]
+    fn the_audit_finds_each_monitor_that_is_broken() {
+        assert_eq!(rows(&few()), [""; 0]);
+
+        let mut broken = few();
+        let budget = Budget::of(MUCH).unwrap();
+        broken.shards[0].sizes = Sizes::new(&budget, Seed(1)).unwrap();
+        let found = rows(&broken);
+        for table in ["flow ", "host "] {
+            assert!(found.iter().any(|row| row.starts_with(table)), "{table}: {found:?}");
+        }
+
+        let mut broken = few();
+        broken.shards[3].sources.new -= 1;
+        let found = rows(&broken);
+        assert!(
+            found.len() == 1 && found[0].starts_with("new_sources_total: shown = "),
+            "{found:?}"
+        );
+
+        for (outcome, name) in OUTCOMES.iter().enumerate() {
+            let mut broken = few();
+            broken.connections.distort(|counts| counts.by_state[outcome] += 1);
+            let found = rows(&broken);
+            let expected = format!("connections.by_state.{name}: shown = ");
+            assert!(found.iter().any(|row| row.starts_with(&expected)), "{found:?}");
+            assert!(found[0].starts_with("connections.total: "), "{found:?}");
+        }
+        let mut broken = few();
+        broken.connections.distort(|counts| counts.came_about += 1);
+        assert!(rows(&broken)[0].starts_with("connections.came_about: "));
+    }
+
+    #[test]
+    fn the_audit_is_right_when_time_steps_back() {
+        let forth = |index: usize| match index % 1_000 {
+            // A clock that was set wrong for a while: an hour ahead, then an hour behind.
+            300..400 => 3_600_000_000_000i64,
+            600..700 => -3_600_000_000_000,
+            // And small steps back, as of two queues of one interface.
+            n if n % 7 == 0 => -40_000_000,
+            _ => 0,
+        };
+        let all = packets(Mix { packets: 60_000, ..Mix::default() }).enumerate();
+        let stepping = all.map(|(index, packet)| Packet {
+            time_ns: packet.time_ns.saturating_add_signed(forth(index)),
+            ..packet
+        });
+        assert_eq!(rows(&watched(LITTLE, stepping)), [""; 0]);
+    }
+
+    #[test]
+    fn floods_beyond_the_tables_leave_no_figure_wrong() {
+        // The map of connections has about 52,000 cells, the table of sources about 14,000.
+        for sources in [5_000, 16_000, 52_000, 156_000] {
+            let snapshot = watched(LITTLE, packets(flood(sources)));
+            assert_eq!(rows(&snapshot), [""; 0], "{sources}");
+            let figures = snapshot.report().connection_figures();
+            assert_eq!(figures.total.kind().mark(), "~", "{sources}");
+        }
+        let figures = few().report().connection_figures();
+        assert_eq!(figures.total.kind().mark(), "=");
+        assert!(figures.total.value() > 40);
+    }
 }

@@ -19,6 +19,8 @@ pub(crate) struct Part {
     pub(super) flows: Ranking<FlowKey, 2>,
     pub(super) hosts: Ranking<Host, 2>,
     pub(super) ports: Ranking<Port, 2>,
+    /// The number of flows, hosts and ports that the tables keep.
+    pub(super) kept: [u64; 3],
     /// The subnets with the most new addresses, at most [`SUBNETS_LISTED`].
     pub(super) new_sources: Vec<(Subnet, u32)>,
     /// The number of subnets with new addresses.
@@ -48,6 +50,7 @@ impl Part {
             flows: sizes.flows.heaviest(top),
             hosts: sizes.hosts.heaviest(top),
             ports: sizes.ports.heaviest(top),
+            kept: [sizes.flows.stored(), sizes.hosts.stored(), sizes.ports.stored()],
             new_sources,
             new_subnets,
             new_addresses: sources.new,
@@ -57,7 +60,7 @@ impl Part {
                 ("sources_v4", sources.refused[0]),
                 ("sources_v6", sources.refused[1]),
             ],
-            audit: shard.audit(),
+            audit: shard.audit(top),
         }
     }
 }

@@ -86,6 +86,13 @@ impl<'a> In<'a> {
         Ok(counts)
     }
 
+    /// An expected number: not negative, and at most `MOST`.
+    pub(super) fn expected(&mut self) -> Result<f64, Malformed> {
+        let expected = f64::from_bits(self.number()?);
+        let fits = expected.is_sign_positive() && expected <= MOST as f64;
+        if fits { Ok(expected) } else { self.wrong() }
+    }
+
     pub(super) fn flag(&mut self) -> Result<bool, Malformed> {
         match self.number()? {
             0 => Ok(false),

@@ -19,7 +19,7 @@ use crate::{
     monitor::{
         addresses::Addresses,
         alarms::{Alarm, Alarms},
-        connections::{Connections, Counts, Sampling},
+        connections::{Connections, Counts, Merged, Sampling},
         machine::{self, Stay},
         p2p::{Reason, Suspect},
         sizes::Sizes,
@@ -356,7 +356,7 @@ fn states(counts: &Counts) -> Vec<u8> {
     // `half_open` and `open` are not written: they follow from the map of connections.
     let Counts { by_state, half_open: _, open: _, peak_half_open, dont_know, refused, .. } =
         *counts;
-    let Counts { one_way, came_about, in_both, ref sampling, .. } = *counts;
+    let Counts { one_way, came_about, in_both, mistaken, merged, ref sampling, .. } = *counts;
     let mut out = Out::default();
     out.numbers(&by_state);
     out.numbers(&[peak_half_open, dont_know, refused, one_way, came_about, in_both]);
@@ -365,6 +365,10 @@ fn states(counts: &Counts) -> Vec<u8> {
     out.numbers(&[since.is_some().into(), since.unwrap_or(0), unsampled]);
     out.numbers(&sampling.by_state);
     out.numbers(&[sampling.came_about, sampling.one_way]);
+    out.number(mistaken.to_bits());
+    let Merged { crossing, open_now, open: [least, most], peak_least } = merged.unwrap_or_default();
+    out.number(merged.is_some().into());
+    out.numbers(&[crossing, open_now, least, most, peak_least]);
     out.0
 }
 
@@ -375,6 +379,12 @@ fn read_states(mut bytes: In<'_>) -> Result<Counts, Malformed> {
     let (is_sampled, since, unsampled) = (bytes.flag()?, bytes.number()?, bytes.count()?);
     let variances = bytes.counts()?;
     let [came_about_variance, one_way_variance] = bytes.counts()?;
+    let (mistaken, is_merged) = (bytes.expected()?, bytes.flag()?);
+    let [crossing, open_now, least, most, peak_least] = bytes.counts()?;
+    let merged = Merged { crossing, open_now, open: [least, most], peak_least };
+    if least > most || (!is_merged && merged != Merged::default()) {
+        return bytes.wrong();
+    }
     let in_order = level <= highest && highest <= u64::from(CLASSES);
     if !in_order || is_sampled != (highest > 0) || (!is_sampled && since != 0) {
         return bytes.wrong();
@@ -391,6 +401,8 @@ fn read_states(mut bytes: In<'_>) -> Result<Counts, Malformed> {
         one_way,
         came_about,
         in_both,
+        mistaken,
+        merged: is_merged.then_some(merged),
         sampling: Sampling {
             level: level as u32,
             highest: highest as u32,
@@ -487,8 +499,10 @@ fn read_peers(mut bytes: In<'_>) -> Result<Vec<Suspect>, Malformed> {
 fn machines(machines: &[machine::Counts]) -> Vec<u8> {
     let mut out = Out::default();
     out.number(machines.len() as u64);
-    for machine::Counts { name, flows, states, events, refused, dont_know } in machines {
+    for counts in machines {
+        let machine::Counts { name, flows, states, events, refused, dont_know, .. } = counts;
         out.text(name);
+        out.numbers(&[counts.mistaken.to_bits(), counts.crossing]);
         out.numbers(&[*flows, *refused, *dont_know, states.len() as u64]);
         for (name, Stay { entered, now, expired }) in states {
             out.text(name);
@@ -507,6 +521,7 @@ fn read_machines(mut bytes: In<'_>) -> Result<Vec<machine::Counts>, Malformed> {
     let mut machines = Vec::new();
     for _ in 0..bytes.number()? {
         let name = bytes.text()?.to_owned();
+        let (mistaken, crossing) = (bytes.expected()?, bytes.count()?);
         let [flows, refused, dont_know, length] = bytes.counts()?;
         let (mut states, mut events) = (Vec::new(), Vec::new());
         for _ in 0..length {
@@ -516,7 +531,9 @@ fn read_machines(mut bytes: In<'_>) -> Result<Vec<machine::Counts>, Malformed> {
         for _ in 0..bytes.number()? {
             events.push((bytes.text()?.to_owned(), bytes.count()?));
         }
-        machines.push(machine::Counts { name, flows, states, events, refused, dont_know });
+        let counts =
+            machine::Counts { name, flows, states, events, refused, dont_know, mistaken, crossing };
+        machines.push(counts);
     }
     bytes.end()?;
     Ok(machines)

@@ -160,6 +160,9 @@ fn are_one(own: &machine::Counts, other: &machine::Counts) -> bool {
 /// Adds the counts of a machine to those of an equal machine.
 fn sum(own: &mut machine::Counts, other: &machine::Counts) {
     let add = |own: &mut u64, other: u64| *own = own.saturating_add(other);
+    add(&mut own.crossing, other.crossing);
+    add(&mut own.crossing, own.flows.min(other.flows));
+    own.mistaken += other.mistaken;
     add(&mut own.flows, other.flows);
     add(&mut own.refused, other.refused);
     add(&mut own.dont_know, other.dont_know);

@@ -230,7 +230,8 @@ fn every_capture_of_the_corpus_is_watched_without_a_violation() {
         let name = path.display();
         assert_eq!(report.ledger.seen, source.frames(), "{name}");
         assert_eq!(report.ledger.balance(), 0, "{name}");
-        assert_eq!(report.audit.unwrap().violations(), 0, "{name}");
+        let audit = report.audit.unwrap();
+        assert_eq!(audit.violations(), 0, "{name}: {:?}", audit.rows);
         assert_eq!(report.ledger.refused, [], "{name}");
     });
     assert!(captures > 200, "{captures}");

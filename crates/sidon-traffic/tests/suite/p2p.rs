@@ -81,7 +81,7 @@ fn the_hosts_that_speak_to_strangers_are_listed_and_no_others() {
     for suspect in &report.p2p {
         assert!((LISTED..=100).contains(&suspect.score) && !suspect.reasons.is_empty());
     }
-    let p2p = report.audit.unwrap().p2p;
+    let p2p = report.audit.as_ref().unwrap().p2p;
     assert!(p2p.exact >= 20 && p2p.missing <= 1 && p2p.extra <= 1, "{p2p:?}");
     let json = report.to_json();
     assert!(json["p2p"][0]["score"].as_u64().unwrap() > 90);

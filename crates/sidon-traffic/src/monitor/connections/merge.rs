@@ -1,6 +1,6 @@
 //! Connections after the last packet: restores them from a file, ages them and merges them.
 
-use super::{Connections, Counts, Held, Rules, Sampling, life::Lives};
+use super::{Connections, Counts, Held, Merged, Rules, Sampling, life::Lives};
 use crate::flow_map::Share;
 use sidon::{
     Infeasible, Lookup, Refused, Seed,
@@ -44,6 +44,10 @@ impl Connections {
     /// parts; the earlier one ages to the later. `apart` says that the parts do not overlap in
     /// time. The later part's peak then adds to the connections left half open by the earlier part,
     /// and not to its peak.
+    ///
+    /// Of parts one after the other, the connections open at the end are those of the later part,
+    /// and those of the earlier part that the later one followed and did not see end. Any other
+    /// connection of the earlier part was silent or has ended since.
     pub(crate) fn merge(
         &mut self,
         mut other: Connections,
@@ -59,18 +63,38 @@ impl Connections {
         } else {
             peaks[0].saturating_add(peaks[1])
         };
+        let counts = [self.counts(), other.counts()];
+        let crossing = if apart {
+            total(&counts[earlier].present)
+        } else {
+            let all = counts.map(|one| total(&one.by_state).saturating_add(one.dont_know));
+            all[0].min(all[1])
+        };
         let now = last[0].max(last[1]);
         self.pass(now);
         other.pass(now);
         let other_counts = other.raw_counts();
         self.rules.counts = self.raw_counts();
+        self.flows.forget_mistaken();
+        let opens = [&self.rules.counts, &other_counts]
+            .map(|counts| (counts.open, counts.merged.map_or([counts.open; 2], |one| one.open)));
+        let stranger = self.stranger_rate() * other.map().flows() as f64;
         let Connections { flows, rules: Rules { lives, counts, .. }, .. } = self;
         let mut joined = Joined::default();
+        let mut continuing = 0u64;
         let level = counts.sampling.highest.max(other_counts.sampling.highest);
         flows.map_mut().take_over(other.map(), &mut |met: Met| {
             let share = Share { class: met.class, level };
             if met.own != Lookup::Absent {
                 joined.in_both += 1;
+                let parts = [met.own, met.other];
+                if let (Lookup::State(before), Lookup::State(after)) =
+                    (parts[earlier], parts[1 - earlier])
+                {
+                    let goes_on = lives.of(before).is_open() && !lives.of(after).is_over();
+                    let counted = lives.of(after).is_open();
+                    continuing += if goes_on && !counted { share.scale() } else { 0 };
+                }
                 counts.settle(lives, met.own, share);
                 counts.settle(lives, met.other, share);
             } else if met.refused.is_some() {
@@ -82,7 +106,23 @@ impl Connections {
         counts.in_both = counts.in_both.saturating_add(joined.in_both);
         counts.refused = counts.refused.saturating_add(joined.refused);
         counts.peak_half_open = peak;
+        counts.mistaken += other_counts.mistaken + stranger;
         counts.sampling.join(&other_counts.sampling);
+        let before = [&own_counts, &other_counts].map(|counts| counts.merged.unwrap_or_default());
+        let [(left, [_, left_most]), (open, [open_least, open_most])] =
+            [opens[earlier], opens[1 - earlier]];
+        let (open_now, least) = if apart {
+            (open.saturating_add(continuing), open_least)
+        } else {
+            (left.saturating_add(open), 0)
+        };
+        let crossed = before[0].crossing.saturating_add(before[1].crossing);
+        counts.merged = Some(Merged {
+            crossing: crossed.saturating_add(crossing),
+            open_now,
+            open: [least, left_most.saturating_add(open_most)],
+            peak_least: peaks[0].max(peaks[1]),
+        });
         self.recount();
         Ok(joined)
     }
@@ -106,6 +146,11 @@ impl Connections {
         (self.rules.half_open, self.rules.open) = (half_open, open);
         self.flows.restore_level(level);
     }
+}
+
+/// The sum of counts, at most 2^64 - 1.
+pub(super) fn total(counts: &[u64]) -> u64 {
+    counts.iter().fold(0, |sum: u64, n| sum.saturating_add(*n))
 }
 
 impl Sampling {

@@ -19,10 +19,12 @@
 //! one packet in 2^19 when the map is full. The map stores no keys, so it cannot detect such a
 //! match.
 
+mod figures;
 pub mod life;
 mod merge;
 mod twin;
 
+pub use figures::Figures;
 pub use life::OUTCOMES;
 pub use twin::Twin;
 
@@ -99,7 +101,7 @@ pub enum Deed {
 }
 
 /// The counts of all connections.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Counts {
     /// Connections by outcome, in the order of [`OUTCOMES`]. A connection that has not ended counts
     /// with the outcome that it would have if no further packet came.
@@ -123,8 +125,25 @@ pub struct Counts {
     /// Fingerprints that a merge found in both parts: one connection, or two that cannot be
     /// distinguished. The outcomes in both parts are counted.
     pub in_both: u64,
+    /// The expected number of connections whose packets went to the cell of another one.
+    pub mistaken: f64,
     /// How connections were sampled.
     pub sampling: Sampling,
+    /// The connections that a merge may have counted twice; `None` without a merge.
+    pub merged: Option<Merged>,
+}
+
+/// The effect of merges on the counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Merged {
+    /// Connections that may be in two of the parts, and are then counted in each.
+    pub crossing: u64,
+    /// Connections open at the end: the count, and the ends of its interval.
+    pub open_now: u64,
+    /// The least and the most connections that can be open at the end.
+    pub open: [u64; 2],
+    /// The highest peak of one part.
+    pub peak_least: u64,
 }
 
 /// How connections were sampled, and the variances of the counts that follow from it. All zero if
@@ -160,7 +179,11 @@ impl Sampling {
     /// Poisson variable. Its exact interval (Garwood) is computed with Wilson and Hilferty's cube
     /// root. The part of a count from before sampling has no error.
     pub fn interval(&self, estimate: u64, variance: u64) -> (u64, u64) {
-        const Z: f64 = 2.576;
+        self.interval_at(estimate, variance, figures::Z)
+    }
+
+    /// The confidence interval of `z` standard deviations.
+    pub(crate) fn interval_at(&self, estimate: u64, variance: u64, z: f64) -> (u64, u64) {
         if !self.is_sampled() {
             return (estimate, estimate);
         }
@@ -171,8 +194,8 @@ impl Sampling {
             let root = 1.0 - 1.0 / (9.0 * flows) + z / (3.0 * flows.sqrt());
             flows * root.max(0.0).powi(3)
         };
-        let least = if flows > 0.0 { end(flows, -Z) } else { 0.0 };
-        let most = end(flows + 1.0, Z);
+        let least = if flows > 0.0 { end(flows, -z) } else { 0.0 };
+        let most = end(flows + 1.0, z);
         let whole = |flows: f64| (exact + flows * scale).max(0.0);
         (whole(least).floor() as u64, whole(most).ceil() as u64)
     }
@@ -242,7 +265,6 @@ struct Rules {
     counts: Counts,
     half_open: Held,
     open: Held,
-    patience: Patience,
 }
 
 /// The shape of a map of `bytes` bytes.
@@ -277,13 +299,12 @@ impl Connections {
                 counts: Counts::default(),
                 half_open: Held::default(),
                 open: Held::default(),
-                patience,
             },
             digests: Vec::with_capacity(PACKETS),
             events: Vec::with_capacity(PACKETS),
             answers: Vec::with_capacity(PACKETS),
             verdicts: Vec::with_capacity(PACKETS),
-            twin: audit.then(Twin::default),
+            twin: audit.then(|| Twin::new(patience)),
         })
     }
 
@@ -313,8 +334,7 @@ impl Connections {
                 let packet = &packets[usize::from(index)];
                 let flow = &packet.flow.undirected();
                 let fingerprint = flows.map().fingerprint(flow);
-                let Rules { lives, patience, .. } = &*rules;
-                twin.compare(lives, patience, flow, fingerprint, event, packet.time_ns, answer);
+                twin.compare(flow, fingerprint, event, packet.time_ns, answer);
             }
         }
     }
@@ -327,12 +347,21 @@ impl Connections {
     /// Advances the time to `now`: connections that are too old expire.
     pub fn pass(&mut self, now: u64) {
         self.flows.pass(now, &mut Ageless(&mut self.rules));
+        if let Some(twin) = &mut self.twin {
+            twin.pass(now);
+        }
     }
 
     /// For tests: after `packets` TCP packets the map refuses every new connection.
     #[doc(hidden)]
     pub fn refuse_after(&mut self, packets: u64) {
         self.flows.refuse_after(packets);
+    }
+
+    /// For tests: makes the counts wrong, so that an audit must find it.
+    #[cfg(test)]
+    pub(crate) fn distort(&mut self, act: impl FnOnce(&mut Counts)) {
+        act(&mut self.rules.counts);
     }
 
     /// The level of the sampling valve: one new connection in `2^level` is followed.
@@ -371,6 +400,10 @@ impl Connections {
         half_open.at(sampling.highest);
         open.at(sampling.highest);
         (counts.half_open, counts.open) = (half_open.estimate(), open.estimate());
+        if let Some(merged) = counts.merged {
+            counts.open = merged.open_now;
+        }
+        counts.mistaken += self.flows.mistaken();
         counts.peak_half_open = counts.peak_half_open.max(counts.half_open);
         counts
     }

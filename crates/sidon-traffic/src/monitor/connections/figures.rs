@@ -1,0 +1,104 @@
+//! The counts of connections as figures: which of them are exact, and the interval of the others.
+//!
+//! A count is exact while the map could follow every connection and distinguish it from all others.
+//! Otherwise it is an estimate, and its interval is wide enough for each of these causes:
+//!
+//! | cause | widens the interval by |
+//! |---|---|
+//! | sampling | the 99% interval of [`Sampling::interval`] |
+//! | packets of connections that did not fit | one connection per packet |
+//! | connections that cannot be distinguished | one each |
+//! | connections mistaken for others | three for each, with the chance of one in a million of more |
+//! | a merge of parts | the connections that may be in two of them |
+//!
+//! A mistaken connection shares the cell of another one. The packets of both then appear as one
+//! connection or as up to three, so that no count is wrong by more than three.
+
+use super::{Counts, OUTCOMES, merge::total};
+use crate::{
+    figure::{Figure, Kind},
+    flow_map::mistaken_most,
+};
+
+/// Counts that a mistaken connection may change by.
+const MISTAKEN: u64 = 3;
+/// Standard deviations of a 99% interval.
+pub(super) const Z: f64 = 2.576;
+
+/// The counts of connections, each with its certainty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Figures {
+    /// All connections.
+    pub total: Figure,
+    /// Connections by outcome, in the order of [`OUTCOMES`].
+    pub by_state: [Figure; OUTCOMES.len()],
+    /// Connections that have not ended, by outcome.
+    pub present: [Figure; OUTCOMES.len()],
+    /// Connections whose handshake is incomplete at the end.
+    pub half_open: Figure,
+    /// The largest number of half-open connections at a time.
+    pub peak_half_open: Figure,
+    /// Connections that are open at the end.
+    pub open: Figure,
+    /// Connections whose handshake completed.
+    pub came_about: Figure,
+    /// Connections of which only one side was captured.
+    pub one_way: Figure,
+    /// Connections that cannot be distinguished.
+    pub dont_know: Figure,
+}
+
+impl Counts {
+    /// The counts as figures.
+    pub fn figures(&self) -> Figures {
+        self.figures_at(Z)
+    }
+
+    /// The figures, with intervals of `z` standard deviations for the error of sampling.
+    pub(crate) fn figures_at(&self, z: f64) -> Figures {
+        let sampling = &self.sampling;
+        let slack = self.slack();
+        let figure = |n: u64, variance: u64| {
+            if slack == 0 && !sampling.is_sampled() {
+                return Figure::exact(n);
+            }
+            let (least, most) = sampling.interval_at(n, variance, z);
+            Figure::estimate(n, least.saturating_sub(slack), most.saturating_add(slack))
+        };
+        let present = |n: u64| figure(n, sampling.present_variance(n));
+        let all = total(&self.by_state).saturating_add(self.dont_know);
+        let mut figures = Figures {
+            total: figure(all, total(&sampling.by_state)),
+            by_state: std::array::from_fn(|i| figure(self.by_state[i], sampling.by_state[i])),
+            present: self.present.map(present),
+            half_open: present(self.half_open),
+            peak_half_open: present(self.peak_half_open),
+            open: present(self.open),
+            came_about: figure(self.came_about, sampling.came_about),
+            one_way: figure(self.one_way, sampling.one_way),
+            dont_know: figure(self.dont_know, 0),
+        };
+        if figures.dont_know.kind() != Kind::Exact {
+            figures.dont_know = Figure::at_least(self.dont_know, None);
+        }
+        if let Some(merged) = &self.merged {
+            let widen = |figure: Figure, [least, most]: [u64; 2]| {
+                let upper = figure.most().unwrap_or(u64::MAX).max(most);
+                Figure::estimate(figure.value(), figure.least().min(least), upper)
+            };
+            figures.open = widen(figures.open, merged.open);
+            figures.peak_half_open = widen(figures.peak_half_open, [merged.peak_least, 0]);
+        }
+        figures
+    }
+
+    /// The number of connections by which a count may be wrong, apart from the error of sampling.
+    fn slack(&self) -> u64 {
+        let refused = self.refused.saturating_mul(1 << self.sampling.highest);
+        let mistaken = mistaken_most(self.mistaken).saturating_mul(MISTAKEN);
+        let crossing = self.merged.map_or(0, |merged| merged.crossing);
+        [self.dont_know, mistaken, crossing]
+            .iter()
+            .fold(refused, |sum, more| sum.saturating_add(*more))
+    }
+}

@@ -1,0 +1,126 @@
+//! The figures of a report: each count with its certainty.
+
+use super::Report;
+use crate::{
+    audit::{Audit, SIGMAS},
+    figure::Figure,
+    monitor::{
+        connections::{self, OUTCOMES},
+        sources::Subnet,
+    },
+};
+use sidon::count::Bounds;
+
+impl Report {
+    /// Frames seen.
+    pub fn packets(&self) -> Figure {
+        self.counted(self.ledger.seen)
+    }
+
+    /// Bytes on the wire of all frames seen.
+    pub fn bytes(&self) -> Figure {
+        self.counted(self.ledger.wire_bytes)
+    }
+
+    /// Packets that were decoded.
+    pub fn decoded(&self) -> Figure {
+        self.counted(self.ledger.decoded)
+    }
+
+    /// Bytes or packets of a flow, a host or a port.
+    pub fn amount(&self, bounds: Bounds) -> Figure {
+        let refused = times(&self.ledger.refused, "sizes");
+        match self.is_estimated() {
+            true => Figure::unknown(bounds.most),
+            // Amounts beyond 2^64 - 1 are missing.
+            false if refused > 0 => Figure::at_least(bounds.least, None),
+            false => bounds.into(),
+        }
+    }
+
+    /// New source addresses.
+    pub fn new_addresses(&self) -> Figure {
+        self.sources(self.new_sources_total, |_| true)
+    }
+
+    /// Subnets with new source addresses.
+    pub fn new_subnets(&self) -> Figure {
+        self.sources(self.new_subnets, |_| true)
+    }
+
+    /// New source addresses of one subnet.
+    pub fn new_in(&self, subnet: Subnet, addresses: u32) -> Figure {
+        let version = if matches!(subnet, Subnet::V4(_)) { "v4" } else { "v6" };
+        self.sources(addresses.into(), |name| name.ends_with(version))
+    }
+
+    /// Packets of a host of a selected subnet.
+    pub fn watched(&self, packets: u64) -> Figure {
+        match times(&self.ledger.refused, "subnet_counts") {
+            0 => self.counted(packets),
+            _ => Figure::at_least(packets, None),
+        }
+    }
+
+    /// Connections.
+    pub fn connection_figures(&self) -> connections::Figures {
+        self.connections.figures()
+    }
+
+    /// A count of the addresses in the tables that `is_of` selects by the name of their refusals.
+    /// Each refused packet has at most one new address.
+    fn sources(&self, count: u64, is_of: impl Fn(&str) -> bool) -> Figure {
+        if times(&self.ledger.refused, "known_sources") > 0 || self.is_estimated() {
+            return Figure::unknown(count);
+        }
+        let is_source = |name: &str| name.contains("sources_v") && is_of(name);
+        let refused = self.ledger.refused.iter().filter(|(name, _)| is_source(name));
+        let refused = refused.fold(0, |sum: u64, (_, times)| sum.saturating_add(*times));
+        Figure::at_least(count, Some(count.saturating_add(refused)))
+    }
+
+    /// A count of frames. An exporter that samples reports estimates without a bound.
+    fn counted(&self, count: u64) -> Figure {
+        match count {
+            _ if self.is_estimated() => Figure::unknown(count),
+            u64::MAX => Figure::at_least(count, None),
+            _ => Figure::exact(count),
+        }
+    }
+
+    /// Whether an exporter of flow records has sampled packets.
+    fn is_estimated(&self) -> bool {
+        times(&self.ledger.source, "records_estimated") > 0
+    }
+
+    /// Compares every figure that is not in a list with the exact references.
+    pub(super) fn compare(&self, audit: &mut Audit, twin: Option<&connections::Twin>) {
+        let [addresses, subnets] = audit.new_sources;
+        audit.check("new_sources_total", self.new_addresses(), [addresses; 2]);
+        audit.check("new_sources_subnets", self.new_subnets(), [subnets; 2]);
+        let Some(twin) = twin else { return };
+        let truths = twin.truths();
+        let shown = self.connections.figures_at(SIGMAS);
+        for (name, figure, truth) in [
+            ("total", shown.total, truths.total),
+            ("half_open", shown.half_open, truths.half_open),
+            ("open", shown.open, truths.open),
+            ("came_about", shown.came_about, truths.came_about),
+            ("one_way", shown.one_way, truths.one_way),
+        ] {
+            audit.check(&format!("connections.{name}"), figure, truth);
+        }
+        for ((name, figure), truth) in OUTCOMES.iter().zip(shown.by_state).zip(truths.by_state) {
+            audit.check(&format!("connections.by_state.{name}"), figure, truth);
+        }
+    }
+
+    /// The certainty of the new source addresses: `exact`, `at_least` or `unknown`.
+    pub fn new_sources_certainty(&self) -> &'static str {
+        self.new_addresses().kind().name()
+    }
+}
+
+fn times(list: &[(&'static str, u64)], name: &str) -> u64 {
+    list.iter().find(|(known, _)| *known == name).map_or(0, |(_, times)| *times)
+}
