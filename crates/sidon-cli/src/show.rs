@@ -7,6 +7,37 @@ use std::io::{self, Write};
 
 pub(crate) use sidon_traffic::figure::grouped as whole;
 
+/// The width of the terminal on standard output; 80 if standard output is not a terminal.
+pub(crate) fn width() -> usize {
+    let size = terminal_size::terminal_size_of(io::stdout());
+    size.map_or(80, |(columns, _)| usize::from(columns.0).max(40))
+}
+
+/// The height of the terminal on standard output, if it is a terminal.
+pub(crate) fn height() -> Option<usize> {
+    terminal_size::terminal_size_of(io::stdout()).map(|(_, rows)| rows.0.into())
+}
+
+fn length(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// The words of a text in lines of at most `width` characters. A longer word has its own line.
+pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) if length(line) + 1 + length(word) <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
 /// A table; columns of numbers to the right, others to the left.
 pub(crate) fn table(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let rows: Vec<Vec<String>> = rows.into_iter().collect();

@@ -6,6 +6,9 @@ use sidon::Seed;
 use sidon_traffic::Settings;
 use std::str::FromStr;
 
+/// The length of the lists unless the user sets it.
+pub(crate) const TOP: u16 = 10;
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct EngineArgs {
     /// Memory for all tables
@@ -14,9 +17,10 @@ pub(crate) struct EngineArgs {
     /// Threads that own tables; the answers are the same for any number
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=8))]
     pub(crate) threads: u8,
-    /// The length of the lists of the heaviest flows, hosts and ports
-    #[arg(long, value_name = "N", default_value_t = 10)]
-    pub(crate) top: u16,
+    /// The length of the lists of the heaviest flows, hosts and ports [default: 10, or as many as fit
+    /// the terminal]
+    #[arg(long, value_name = "N")]
+    pub(crate) top: Option<u16>,
     /// The seed of the tables: a number, or random. A capture has a fixed one unless this is given, so
     /// that every run gives the same report; everything else has a random one. Files of several runs
     /// or hosts can be merged if they have the same seed
@@ -69,7 +73,7 @@ impl EngineArgs {
         Settings {
             memory: self.memory,
             threads: self.threads.into(),
-            top: self.top.into(),
+            top: self.top.unwrap_or(TOP).into(),
             ..Settings::new(seed)
         }
     }

@@ -73,10 +73,11 @@ fn engine(
     seed_check: u64,
     bytes: usize,
 ) -> anyhow::Result<ExitCode> {
-    match (args.top, args.verbose) {
-        (Some(top), _) => snapshot.set_top(top.into()),
-        (None, true) => snapshot.set_top(snapshot.settings().top.max(30)),
-        _ => {}
+    let style = screen::Style::new(args.quiet, args.verbose, args.top);
+    match args.top {
+        Some(top) => snapshot.set_top(top.into()),
+        None if !args.json => snapshot.set_top(style.rows()),
+        None => {}
     }
     let report = snapshot.report();
     if args.json {
@@ -102,7 +103,6 @@ fn engine(
         title += &format!(", filter: {}", snapshot.expression());
     }
     title.push(')');
-    let style = screen::Style::new(args.quiet, args.verbose);
     show::print(&screen::render(&title, &report, style))?;
     Ok(ExitCode::SUCCESS)
 }

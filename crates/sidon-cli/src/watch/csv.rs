@@ -3,34 +3,39 @@
 use anyhow::Context;
 use sidon::count::Ranking;
 use sidon_traffic::{
-    Report,
-    monitor::{sizes, sources::Subnet},
-    report::certainty,
+    Figure, FlowKey, Report,
+    monitor::{connections::OUTCOMES, sizes, sources::Subnet},
 };
 use std::{fs, path::Path};
 
-/// Writes one file per table to the directory, and creates the directory if necessary. The report
-/// lists only some of the subnets with new sources, so `new_sources` has them all.
+/// Writes one file per table to the directory, and creates the directory if necessary. The lists of
+/// flows, hosts and ports have `top` rows. The report lists only some of the subnets with new
+/// sources, so `new_sources` has them all.
 pub(super) fn write(
     directory: &Path,
     report: &Report,
+    top: usize,
     new_sources: &[(Subnet, u32)],
 ) -> anyhow::Result<()> {
     let place = || directory.display().to_string();
     fs::create_dir_all(directory).with_context(place)?;
     let save = |name: &str, text: String| fs::write(directory.join(name), text).with_context(place);
-    save("flows.csv", ranking(&report.flows, |key| key.two_way().to_string()))?;
-    save("hosts.csv", ranking(&report.hosts, |key| sizes::address(*key).to_string()))?;
-    save("ports.csv", ranking(&report.ports, |key| sizes::port_name(*key).to_string()))?;
-    let mut sources = "subnet,new_addresses\n".to_owned();
+    let flow = |key: &FlowKey| key.two_way().to_string();
+    save("flows.csv", ranking(report, &report.flows, top, flow))?;
+    let host = |key: &sizes::Host| sizes::address(*key).to_string();
+    save("hosts.csv", ranking(report, &report.hosts, top, host))?;
+    let port = |key: &sizes::Port| sizes::port_name(*key).to_string();
+    save("ports.csv", ranking(report, &report.ports, top, port))?;
+    let mut sources = "subnet,new_addresses,certainty,least,most\n".to_owned();
     for (subnet, count) in new_sources {
-        sources += &format!("{subnet},{count}\n");
+        sources += &format!("{subnet},{}\n", cells(report.new_in(*subnet, *count)));
     }
     save("new_sources.csv", sources)?;
+    save("connections.csv", connections(report))?;
     let mut peers = "host,score,reasons\n".to_owned();
     for suspect in &report.p2p {
         let reasons: Vec<_> = suspect.reasons.iter().map(ToString::to_string).collect();
-        peers += &format!("{},{},{}\n", suspect.host, suspect.score, reasons.join("; "));
+        peers += &format!("{},{},{}\n", suspect.host, suspect.score, quoted(&reasons.join("; ")));
     }
     save("p2p.csv", peers)?;
     let ledger = &report.ledger;
@@ -46,19 +51,56 @@ pub(super) fn write(
     save("ledger.csv", lines)
 }
 
+/// The number, its kind, and its interval; the last cell is empty without an upper end.
+fn cells(figure: Figure) -> String {
+    let most = figure.most().map_or(String::new(), |most| most.to_string());
+    format!("{},{},{},{most}", figure.value(), figure.kind().name(), figure.least())
+}
+
+fn connections(report: &Report) -> String {
+    let figures = report.connection_figures();
+    let states = OUTCOMES.iter().zip(figures.by_state);
+    let totals = [
+        ("total", figures.total),
+        ("half_open", figures.half_open),
+        ("peak_half_open", figures.peak_half_open),
+        ("open", figures.open),
+        ("came_about", figures.came_about),
+        ("one_way", figures.one_way),
+        ("dont_know", figures.dont_know),
+        ("new_sources_total", report.new_addresses()),
+        ("new_sources_subnets", report.new_subnets()),
+    ];
+    let mut text = "what,count,certainty,least,most\n".to_owned();
+    for (name, figure) in totals.into_iter().chain(states.map(|(name, figure)| (*name, figure))) {
+        text += &format!("{name},{}\n", cells(figure));
+    }
+    text
+}
+
+/// A text that may hold commas.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('"', "\"\""))
+}
+
 /// Names hold no comma and no quote.
-fn ranking<K>(ranking: &Ranking<K, 2>, name: impl Fn(&K) -> String) -> String {
+fn ranking<K>(
+    report: &Report,
+    ranking: &Ranking<K, 2>,
+    top: usize,
+    name: impl Fn(&K) -> String,
+) -> String {
     let mut text = "key,certainty,bytes,bytes_lower,packets,packets_lower\n".to_owned();
-    for entry in &ranking.entries {
-        let [bytes, packets] = entry.amounts;
+    for entry in ranking.entries.iter().take(top) {
+        let [bytes, packets] = entry.amounts.map(|bounds| report.amount(bounds));
         text += &format!(
             "{},{},{},{},{},{}\n",
             name(&entry.key),
-            certainty(&bytes),
-            bytes.most,
-            bytes.least,
-            packets.most,
-            packets.least
+            bytes.kind().name(),
+            bytes.value(),
+            bytes.least(),
+            packets.value(),
+            packets.least()
         );
     }
     text

@@ -50,6 +50,7 @@ EXIT STATUS
   3  the capture is broken off or damaged: the report covers everything before that;
      or the interface went down
   4  an alarm was raised, with --exit-on-alarm
+  5  with --audit: a figure excludes the truth; the report names its row
 
 EXAMPLES
   sidon watch -r trace.pcapng
@@ -140,15 +141,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Ok(machines) => machines,
         Err(why) => return wrong(&why),
     };
-    let mut settings = Settings {
+    let settings = Settings {
         audit: args.audit,
         subnets: args.subnet.clone(),
         machines,
         ..args.engine.settings(seed(args).seed()?)
     };
-    if args.verbose {
-        settings.top = settings.top.max(30);
-    }
     let Some(mut input) = args.source.open(None)? else {
         return wrong(&"no source: give one of -r, -i and --netflow");
     };
@@ -225,7 +223,13 @@ fn report(
     if matches!(end, End::Broken(_)) {
         snapshot.set_partial();
     }
+    let style = screen::Style::new(args.quiet, args.verbose, args.engine.top);
+    let top = snapshot.settings().top;
+    if !args.json {
+        snapshot.set_top(top.max(style.rows()));
+    }
     let report = snapshot.report();
+    snapshot.set_top(top);
     if let Some(path) = &args.save {
         file::replace(path, |out| snapshot.write(out))?;
     }
@@ -237,7 +241,7 @@ fn report(
         known::write(path, shards.flat_map(|shard| shard.sources.addresses()))?;
     }
     if let Some(directory) = &args.csv {
-        csv::write(directory, &report, &snapshot.new_sources())?;
+        csv::write(directory, &report, top, &snapshot.new_sources())?;
     }
     let (name, kind) = match input {
         Input::Capture(capture) => (capture.name(), format!("{:?}", capture.source().format())),
@@ -252,13 +256,18 @@ fn report(
         (End::Broken(_), _) => ", went down",
     };
     let title = format!("{name} ({kind}, {} seed{ended})", seed_name(args));
-    show_report(args, &title, &report, &end, input)?;
+    show_report(args, &title, &report, style, &end, input)?;
     if let (Some(rotation), false) = (&rotation, args.quiet) {
         let (packets, files) = (show::whole(rotation.seen), rotation.files);
         eprintln!("sidon: {packets} packets in {files} files; the report is of the last one");
     }
     let alarmed = !report.alarms.is_empty() || rotation.is_some_and(|one| one.alarmed);
+    let violated = report.audit.as_ref().is_some_and(|audit| audit.violations() > 0);
     Ok(match end {
+        _ if violated => {
+            eprintln!("sidon: {name}: the audit found figures that exclude the truth");
+            ExitCode::from(5)
+        }
         End::Broken(why) => {
             eprintln!("sidon: {name}: {why}");
             ExitCode::from(3)
@@ -322,6 +331,7 @@ fn show_report(
     args: &Args,
     title: &str,
     report: &Report,
+    style: screen::Style,
     end: &End,
     input: &Input,
 ) -> anyhow::Result<()> {
@@ -337,7 +347,6 @@ fn show_report(
         }
         return show::print(&serde_json::to_string_pretty(&json)?);
     }
-    let style = screen::Style::new(args.quiet, args.verbose);
     let mut screen = screen::render(title, report, style);
     if let Input::Records(records) = input {
         screen.push('\n');

@@ -1,33 +1,32 @@
-//! The report as one screen of 100 columns and 40 lines.
+//! The report as one screen. It fits 80 columns, and uses more where the terminal has more.
+//!
+//! Every number comes from a [`Figure`], whose mark says what the number is worth. Without `--top`,
+//! the lists of flows, hosts and ports share the lines that the rest leaves of the terminal.
 
 use crate::show::{self, whole};
-use sidon::count::{Bounds, Ranking};
+use sidon::count::Ranking;
 use sidon_traffic::{
-    Report, audit::Audit, ledger::Ledger, monitor::connections::OUTCOMES, monitor::sizes, time,
+    Figure, FlowKey, Report,
+    audit::Audit,
+    ledger::Ledger,
+    monitor::{alarms::Alarm, connections::OUTCOMES, sizes},
+    time,
 };
 use std::{fmt::Write, io::IsTerminal};
 
-/// How a screen is to look.
+/// The layout of a screen.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Style {
     colour: bool,
+    width: usize,
+    /// The height of the terminal; `None` if the output is not a terminal.
+    height: Option<usize>,
+    /// The rows of each list, if the user has set them.
+    top: Option<usize>,
     detail: Detail,
 }
 
-impl Style {
-    /// Colour where there is a terminal that wants it; less or more of everything.
-    pub(crate) fn new(quiet: bool, verbose: bool) -> Self {
-        let colour = std::env::var_os("NO_COLOR").is_none() && std::io::stdout().is_terminal();
-        let detail = match (quiet, verbose) {
-            (true, _) => Detail::Little,
-            (_, true) => Detail::Much,
-            _ => Detail::Usual,
-        };
-        Style { colour, detail }
-    }
-}
-
-/// How much of it there is to be.
+/// The number of sections and rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Detail {
     Little,
@@ -35,46 +34,106 @@ enum Detail {
     Much,
 }
 
-/// Columns of the screen.
-const WIDTH: usize = 100;
-/// Alarms on the screen, unless all are asked for.
-const ALARMS: usize = 2;
-/// Subnets on the screen, unless all are asked for.
+/// Rows of each list where the height is unknown, and with `--verbose`.
+const ROWS: usize = 10;
+const MANY_ROWS: usize = 30;
+/// Alarms, subnets and P2P-like hosts without `--verbose`.
+const ALARMS: usize = 5;
 const SUBNETS: usize = 5;
-/// Hosts like peers on the screen, unless all are asked for.
-const PEERS: usize = 2;
+const PEERS: usize = 3;
+/// Hosts of a selected subnet without `--verbose`.
+const HOSTS: usize = 10;
+/// Columns of bytes and of packets.
+const BYTES: usize = 20;
+const PACKETS: usize = 16;
 
-/// Lines of the screen.
-const HEIGHT: usize = 40;
-/// Flows, and hosts and ports each, that are listed: whatever else there is to say, it is one screen,
-/// and the lists give way.
-const ROWS: [(usize, usize); 11] =
-    [(10, 4), (10, 3), (8, 3), (6, 3), (4, 3), (4, 2), (3, 2), (3, 1), (2, 1), (3, 0), (1, 0)];
+impl Style {
+    /// The style for standard output. `top` is the value of `--top`.
+    pub(crate) fn new(quiet: bool, verbose: bool, top: Option<u16>) -> Self {
+        let detail = match (quiet, verbose) {
+            (true, _) => Detail::Little,
+            (_, true) => Detail::Much,
+            _ => Detail::Usual,
+        };
+        let is_terminal = std::io::stdout().is_terminal();
+        Style {
+            colour: std::env::var_os("NO_COLOR").is_none() && is_terminal,
+            width: show::width(),
+            height: show::height(),
+            top: top.map(usize::from),
+            detail,
+        }
+    }
+
+    /// The length of the lists that a screen of this style can show.
+    pub(crate) fn rows(&self) -> usize {
+        match (self.top, self.detail, self.height) {
+            (Some(top), ..) => top,
+            (_, Detail::Much, _) => MANY_ROWS,
+            (_, _, Some(height)) => height.max(ROWS),
+            _ => ROWS,
+        }
+    }
+}
 
 /// The whole screen.
 pub(crate) fn render(title: &str, report: &Report, style: Style) -> String {
-    if style.detail == Detail::Much {
-        return with_rows(title, report, style, (30, 20));
-    }
-    let mut text = String::new();
-    for rows in ROWS {
-        text = with_rows(title, report, style, rows);
-        if text.lines().count() <= HEIGHT {
+    let all = [style.rows(); 3];
+    let text = with_rows(title, report, style, all);
+    let (Some(height), Detail::Usual | Detail::Little, None) =
+        (style.height, style.detail, style.top)
+    else {
+        return text;
+    };
+    // The prompt of the shell takes the last line.
+    let rest = with_rows(title, report, style, [0; 3]).lines().count() + 1;
+    let heads = if style.detail == Detail::Little { 2 } else { 6 };
+    let room = height.saturating_sub(rest + heads);
+    let entries =
+        [&report.flows.entries.len(), &report.hosts.entries.len(), &report.ports.entries.len()];
+    let mut rows = [1; 3];
+    // Half of the lines are for flows; lists that are short leave their lines to others.
+    let mut left = room.saturating_sub(if style.detail == Detail::Little { 1 } else { 3 });
+    let order: &[usize] = if style.detail == Detail::Little { &[0] } else { &[0, 1, 0, 2] };
+    while left > 0 {
+        let before = left;
+        for &list in order {
+            if left > 0 && rows[list] < *entries[list] {
+                rows[list] += 1;
+                left -= 1;
+            }
+        }
+        if left == before {
             break;
         }
     }
-    text
+    // A long key takes two lines, so the first attempt may be too high.
+    loop {
+        let text = with_rows(title, report, style, rows);
+        let over = (text.lines().count() + 1).saturating_sub(height);
+        let Some(most) = (0..3).max_by_key(|&list| rows[list]).filter(|&list| rows[list] > 1)
+        else {
+            return text;
+        };
+        if over == 0 {
+            return text;
+        }
+        rows[most] -= 1;
+    }
 }
 
-fn with_rows(title: &str, report: &Report, style: Style, (rows, few): (usize, usize)) -> String {
+fn with_rows(title: &str, report: &Report, style: Style, rows: [usize; 3]) -> String {
     let mut screen = Screen { text: String::new(), style };
     screen.head(title, report);
     screen.alarms(report);
-    let flow = |key: &sidon_traffic::FlowKey| key.two_way().to_string();
-    screen.ranking("FLOW", &report.flows, rows, flow);
+    let [flows, hosts, ports] = rows;
+    let flow = |key: &FlowKey| key.two_way().to_string();
+    screen.ranking("FLOW", report, &report.flows, report.kept[0], flows, flow);
     if style.detail != Detail::Little {
-        screen.ranking("HOST", &report.hosts, few, |key| sizes::address(*key).to_string());
-        screen.ranking("PORT", &report.ports, few, |key| sizes::port_name(*key).to_string());
+        let host = |key: &sizes::Host| sizes::address(*key).to_string();
+        screen.ranking("HOST", report, &report.hosts, report.kept[1], hosts, host);
+        let port = |key: &sizes::Port| sizes::port_name(*key).to_string();
+        screen.ranking("PORT", report, &report.ports, report.kept[2], ports, port);
         screen.connections(report);
         screen.peers(report);
         screen.machines(report);
@@ -99,7 +158,27 @@ impl Screen {
         self.text.push('\n');
     }
 
-    /// A word that stands out.
+    /// A text in as many lines as it needs. Lines after the first have `indent` more spaces.
+    fn folded(&mut self, text: &str, indent: usize, bold: bool) {
+        let words = text.trim_start();
+        let start = text.len() - words.len();
+        let mut width = self.style.width - start;
+        let mut rest = words.to_owned();
+        let mut spaces = start;
+        while !rest.is_empty() {
+            let mut first = show::wrapped(&rest, width).swap_remove(0);
+            // A path can be longer than a line.
+            if let Some((end, _)) = first.char_indices().nth(width) {
+                first.truncate(end);
+            }
+            rest = rest[first.len()..].trim_start().to_owned();
+            let line = if bold { self.bold(&first) } else { first };
+            self.line(&format!("{:spaces$}{line}", ""));
+            spaces = start + indent;
+            width = self.style.width - spaces;
+        }
+    }
+
     fn bold(&self, word: &str) -> String {
         if self.style.colour { format!("\x1b[1m{word}\x1b[0m") } else { word.to_owned() }
     }
@@ -109,55 +188,64 @@ impl Screen {
     }
 
     fn head(&mut self, title: &str, report: &Report) {
-        self.line(&self.bold(title));
-        let ledger = &report.ledger;
-        let mut line =
-            format!("{} packets, {}", whole(ledger.seen), show::bytes(ledger.wire_bytes));
+        self.folded(title, 2, true);
+        let mut line = format!("{} packets, {} bytes", report.packets(), report.bytes());
         if let Some((first, last)) = report.times {
             let seconds = (last - first.min(last)) as f64 / 1e9;
             let _ = write!(line, " in {seconds:.1} s from {}", &time::iso8601(first)[..19]);
         }
-        let _ = write!(
-            line,
-            "; tables {} of {}",
-            show::bytes(report.allocated),
-            show::bytes(report.budget)
-        );
-        self.line(&line);
+        self.folded(&line, 2, false);
+        let [tables, budget] = [report.allocated, report.budget].map(show::bytes);
+        self.line(&format!("tables take {tables} of {budget}"));
+        if report.engines > 1 {
+            let merged = format!(
+                "merged from {} files: counts are sums, peaks are maxima, and what is open or half \
+                 open is the value at the end",
+                whole(report.engines)
+            );
+            self.folded(&merged, 2, false);
+        }
     }
 
     fn alarms(&mut self, report: &Report) {
         let shown = if self.style.detail == Detail::Much { usize::MAX } else { ALARMS };
         for alarm in report.alarms.iter().take(shown) {
-            let from = &time::iso8601(alarm.opened)[11..19];
-            let to = alarm
-                .closed
-                .map_or("the end".to_owned(), |closed| time::iso8601(closed)[11..19].to_owned());
-            let line = format!("ALARM  {} from {from} to {to}", alarm.text);
-            self.line(&self.bold(&line));
-            let evidence = alarm.evidence.iter();
-            let evidence: Vec<_> = evidence
-                .map(|(name, n)| format!("{} {}", whole(*n), name.replace('_', " ")))
-                .collect();
-            self.line(&format!("       {}", evidence.join(", ")));
+            self.folded(&format!("ALARM  {}", alarm.text), 7, true);
+            let mut line = format!("       {}", duration(alarm));
+            for (name, figure) in &alarm.evidence {
+                let _ = write!(line, "; {} {}", whole(*figure), name.replace('_', " "));
+            }
+            self.folded(&line, 0, false);
             if self.style.detail == Detail::Much {
-                self.line(&self.dim(&format!("       {}", alarm.filter)));
+                self.folded(&format!("       {}", alarm.filter), 0, false);
             }
         }
-        let more = report.alarms.len().saturating_sub(shown) as u64 + report.alarms_unlisted;
-        if more > 0 {
-            self.line(&self.bold(&format!("ALARM  and {} more: see --json", whole(more))));
+        let more = report.alarms.len().saturating_sub(shown) as u64;
+        let text = match (more, report.alarms_unlisted) {
+            (0, 0) => None,
+            (0, unlisted) => Some(format!("{} more are not listed", whole(unlisted))),
+            (more, 0) => Some(format!("{} more: -v lists them", whole(more))),
+            (more, unlisted) => Some(format!(
+                "{} more: -v lists them; {} more are not listed",
+                whole(more),
+                whole(unlisted)
+            )),
+        };
+        if let Some(text) = text {
+            self.folded(&format!("ALARM  {text}"), 7, true);
         }
         if report.connections.is_one_way() {
-            self.line(&self.dim("one side of the connections only: answers pass elsewhere"));
+            self.line(&self.dim("one-way capture: answers do not pass this point"));
         }
     }
 
-    /// A table of the heaviest: what, bytes and packets each with its mark.
+    /// A list of the heaviest keys, with bytes and packets.
     fn ranking<K>(
         &mut self,
         what: &str,
+        report: &Report,
         ranking: &Ranking<K, 2>,
+        kept: u64,
         rows: usize,
         name: impl Fn(&K) -> String,
     ) {
@@ -165,80 +253,89 @@ impl Screen {
             return;
         }
         let shown = ranking.entries.len().min(rows);
-        let others = whole(ranking.others);
-        let certain = match ranking.leading.min(shown) {
-            0 => format!("none missing has > {others} bytes"),
-            leading if leading == shown => "list complete".to_owned(),
-            leading => format!("first {leading} certain, none missing > {others} bytes"),
-        };
+        let certain = ranking.leading.min(shown);
+        let mut head = format!("{what}  top {shown} of {} kept", whole(kept));
+        if certain == shown {
+            head += ", certainly the largest";
+        }
         self.line("");
-        let what = format!("{what}  {certain}");
-        let head = format!("{what:58}{:>21}{:>19}", "BYTES", "PACKETS");
-        self.line(&self.bold(&head));
+        self.columns(&head, ["BYTES".to_owned(), "PACKETS".to_owned()], true);
         for entry in ranking.entries.iter().take(rows) {
-            let [bytes, packets] = entry.amounts;
-            let line =
-                format!("{:58}{:>21}{:>19}", short(&name(&entry.key)), mark(bytes), mark(packets));
-            self.line(&line);
-            if !bytes.is_exact() && self.style.detail == Detail::Much {
-                self.line(&self.dim(&format!(
-                    "{:58}{:>21}{:>19}",
-                    "  at least",
-                    whole(bytes.least),
-                    whole(packets.least)
-                )));
+            let amounts = entry.amounts.map(|bounds| report.amount(bounds));
+            self.columns(&name(&entry.key), amounts.map(|figure| figure.to_string()), false);
+            if self.style.detail == Detail::Much && amounts[0].least() < amounts[0].value() {
+                let least = amounts.map(|figure| format!(">= {}", whole(figure.least())));
+                self.columns("", least, false);
             }
+        }
+        if certain < shown {
+            let others = whole(ranking.others);
+            let note = match certain {
+                0 => format!("  a key that is not listed has at most {others} bytes"),
+                _ => format!(
+                    "  the first {certain} are certainly the largest; a key that is not listed has \
+                     at most {others} bytes"
+                ),
+            };
+            self.folded(&note, 0, false);
         }
     }
 
+    /// A name and two columns to its right. A long name has its own lines.
+    fn columns(&mut self, name: &str, columns: [String; 2], bold: bool) {
+        let [bytes, packets] = &columns;
+        let numbers = format!("{bytes:>BYTES$}{packets:>PACKETS$}");
+        let room = self.style.width.saturating_sub(numbers.trim_start().chars().count() + 2);
+        if name.chars().count() <= room {
+            let space = self.style.width.saturating_sub(name.chars().count());
+            let line = format!("{name}{:>space$}", numbers.trim_start());
+            let line = if bold { self.bold(&line) } else { line };
+            return self.line(&line);
+        }
+        self.folded(name, 2, bold);
+        self.line(&format!("{:>1$}", numbers.trim_start(), self.style.width));
+    }
+
     fn connections(&mut self, report: &Report) {
-        let counts = &report.connections;
-        let all: u64 = counts.by_state.iter().sum();
-        if all == 0 {
+        let figures = report.connection_figures();
+        if figures.total.value() == 0 && report.connections.refused == 0 {
             return;
         }
         self.line("");
-        let sampling = &counts.sampling;
-        let mark = if sampling.is_sampled() { "~ " } else { "" };
-        let head = format!(
-            "CONNECTIONS  {mark}{}: {mark}{} half open (at most {mark}{}), {mark}{} open, {} don't know",
-            whole(all),
-            whole(counts.half_open),
-            whole(counts.peak_half_open),
-            whole(counts.open),
-            whole(counts.dont_know),
+        self.folded(&format!("CONNECTIONS  {:#}", figures.total), 13, true);
+        let counts = format!(
+            "  {} half open at the end, {} at the peak; {} open at the end; {} don't know",
+            figures.half_open, figures.peak_half_open, figures.open, figures.dont_know
         );
-        self.line(&self.bold(&head));
+        self.folded(&counts, 0, false);
+        let sampling = &report.connections.sampling;
         if let Some(since) = sampling.since {
             let now = match sampling.level {
                 0 => "every new connection is followed now".to_owned(),
                 level => format!("1 in {} now", whole(1 << level)),
             };
-            self.line(&format!(
-                "  sampled: 1 in {} since {}, {now}; ~ is an estimate, with its 99 % interval",
+            let line = format!(
+                "  sampled: 1 in {} since {}, {now}; ~ has a 99 % interval",
                 whole(1 << sampling.highest),
-                time::iso8601(since)
-            ));
-        }
-        if counts.in_both > 0 {
-            let both = whole(counts.in_both);
-            self.line(
-                &self.dim(&format!(
-                    "  {both} times one was in a further file: it is counted in each"
-                )),
+                &time::iso8601(since)[..19]
             );
+            self.folded(&line, 0, false);
         }
-        let states = OUTCOMES.iter().zip(counts.by_state).zip(sampling.by_state);
-        let states = states.filter(|((_, times), _)| *times > 0);
-        let items: Vec<_> = states
-            .map(|((name, times), variance)| match sampling.interval(times, variance) {
-                (least, most) if sampling.is_sampled() => {
-                    format!("{name} ~ {} [{}, {}]", whole(times), whole(least), whole(most))
-                }
-                _ => format!("{name} {}", whole(times)),
-            })
-            .collect();
-        self.wrapped(&items);
+        let refused = report.connections.refused;
+        if refused > 0 {
+            let refused = whole(refused);
+            self.folded(&format!("  {refused} packets of connections that did not fit"), 0, false);
+        }
+        if report.connections.in_both > 0 {
+            let both = whole(report.connections.in_both);
+            let line = format!("  {both} connections are in two files, and are counted in each");
+            self.folded(&line, 0, false);
+        }
+        let states = OUTCOMES.iter().zip(figures.by_state);
+        let states = states.filter(|(_, figure)| figure.value() > 0);
+        self.wrapped(
+            &states.map(|(name, figure)| format!("{name} {figure:#}")).collect::<Vec<_>>(),
+        );
     }
 
     fn peers(&mut self, report: &Report) {
@@ -246,31 +343,31 @@ impl Screen {
             return;
         }
         self.line("");
-        let head = format!("LIKE PEERS  {} hosts, score of 100", whole(report.p2p.len() as u64));
-        self.line(&self.bold(&head));
+        let hosts = match report.p2p.len() {
+            1 => "1 host".to_owned(),
+            hosts => format!("{} hosts", whole(hosts as u64)),
+        };
+        self.line(&self.bold(&format!("P2P-LIKE  {hosts}, score of 100")));
         let shown = if self.style.detail == Detail::Much { usize::MAX } else { PEERS };
         for suspect in report.p2p.iter().take(shown) {
             let reasons: Vec<_> = suspect.reasons.iter().map(ToString::to_string).collect();
             let line = format!("  {:>3}  {}  {}", suspect.score, suspect.host, reasons.join("; "));
-            let cut: String = line.chars().take(WIDTH).collect();
-            self.line(&cut);
+            self.folded(&line, 5, false);
         }
+        self.more(report.p2p.len().saturating_sub(shown));
     }
 
     fn machines(&mut self, report: &Report) {
-        if !report.machines.is_empty() {
-            self.line("");
-        }
         for counts in &report.machines {
+            self.line("");
             let refused = match counts.refused {
                 0 => String::new(),
-                refused => format!(", {} refused", whole(refused)),
+                refused => format!(", {} packets refused", whole(refused)),
             };
-            let flows = whole(counts.flows);
-            let head = format!("MACHINE {}  {flows} flows{refused}", short(&counts.name));
-            self.line(&self.bold(&head));
+            let flows = counts.figure(counts.flows);
+            self.folded(&format!("MACHINE {}  {flows:#} flows{refused}", counts.name), 8, true);
             let states = counts.states.iter().map(|(name, stay)| {
-                let (now, expired) = (whole(stay.now), whole(stay.expired));
+                let [now, expired] = [stay.now, stay.expired].map(|flows| counts.figure(flows));
                 format!("{name} {now} now, {expired} expired")
             });
             self.wrapped(&states.collect::<Vec<_>>());
@@ -279,40 +376,40 @@ impl Screen {
 
     /// Items side by side, in as many lines as they need.
     fn wrapped(&mut self, items: &[String]) {
-        let mut line = String::from(" ");
+        let mut line = String::new();
         for item in items {
-            if line.len() + item.len() + 2 > WIDTH {
+            let longer = line.chars().count() + 2 + item.chars().count();
+            if !line.is_empty() && longer > self.style.width {
                 self.line(&line);
-                line = String::from(" ");
+                line.clear();
             }
-            let _ = write!(line, " {item} ");
+            let _ = write!(line, "  {item}");
         }
-        self.line(&line);
+        self.folded(&line, 2, false);
     }
 
     fn sources(&mut self, report: &Report) {
-        if report.new_sources.is_empty() {
+        if report.new_sources_total == 0 && report.new_addresses().most() == Some(0) {
             return;
         }
         self.line("");
-        let (sign, why) = match report.new_sources_certainty() {
-            "exact" => ("=", ""),
-            "at_least" => (">=", "; a full table refused others"),
-            _ => ("?", "; a full table refused known and new ones"),
+        let (addresses, subnets) = (report.new_addresses(), report.new_subnets());
+        let why = if addresses.most() == Some(addresses.value()) {
+            ""
+        } else {
+            "; a full table refused others"
         };
-        let head = format!(
-            "NEW SOURCES  {sign} {} addresses in {sign} {} subnets{why}",
-            whole(report.new_sources_total),
-            whole(report.new_subnets)
-        );
-        self.line(&self.bold(&head));
+        let head = format!("NEW SOURCES  {addresses} addresses in {subnets} subnets{why}");
+        self.folded(&head, 13, true);
         let shown = if self.style.detail == Detail::Much { usize::MAX } else { SUBNETS };
-        let subnets = report.new_sources.iter().take(shown);
-        let mut items: Vec<_> =
-            subnets.map(|(subnet, count)| format!("{subnet} {count}")).collect();
+        let listed = report.new_sources.iter().take(shown);
+        let mut items: Vec<_> = listed
+            .map(|(subnet, count)| format!("{subnet} {}", report.new_in(*subnet, *count)))
+            .collect();
         let more = report.new_subnets.saturating_sub(items.len() as u64);
         if more > 0 {
-            items.push(format!("and {} more", whole(more)));
+            let most = subnets.most().map(|most| most.saturating_sub(items.len() as u64));
+            items.push(format!("and {} more", Figure::at_least(more, most)));
         }
         self.wrapped(&items);
     }
@@ -320,53 +417,63 @@ impl Screen {
     fn subnets(&mut self, report: &Report) {
         for (subnet, hosts) in &report.subnets {
             self.line("");
-            let head = format!("HOSTS OF {subnet}, exact");
-            let head = format!("{head:58}{:>21}{:>19}", "SENT", "RECEIVED");
-            self.line(&self.bold(&head));
-            let shown = if self.style.detail == Detail::Much { usize::MAX } else { 10 };
+            let head = format!("HOSTS OF {subnet}");
+            self.columns(&head, ["SENT".to_owned(), "RECEIVED".to_owned()], true);
+            let shown = if self.style.detail == Detail::Much { usize::MAX } else { HOSTS };
             for (host, sent, received) in hosts.iter().take(shown) {
-                let line =
-                    format!("{:58}{:>21}{:>19}", host.to_string(), whole(*sent), whole(*received));
-                self.line(&line);
+                let counts = [sent, received].map(|packets| report.watched(*packets).to_string());
+                self.columns(&host.to_string(), counts, false);
             }
-            if hosts.len() > shown {
-                self.line(&self.dim(&format!("  and {} more", hosts.len() - shown)));
-            }
+            self.more(hosts.len().saturating_sub(shown));
+        }
+    }
+
+    /// The number of rows that are left out.
+    fn more(&mut self, rows: usize) {
+        if rows > 0 {
+            self.line(&self.dim(&format!("  and {} more: -v lists them", whole(rows as u64))));
         }
     }
 
     fn audit(&mut self, audit: &Audit) {
         self.line("");
-        let flows = audit.flows.keys;
-        let violations = audit.violations();
-        let head = format!("AUDIT  {violations} bound violations in {} flows", whole(flows));
-        self.line(&self.bold(&head));
+        let violations = whole(audit.violations());
+        let keys = whole(audit.parts().iter().map(|(_, finding)| finding.keys).sum());
+        let head = format!("AUDIT  {violations} violations in {keys} compared rows");
+        self.folded(&head, 7, true);
+        for row in &audit.rows {
+            self.folded(&format!("  VIOLATED  {row}"), 10, true);
+        }
         for (name, finding) in audit.parts() {
             if name == "connections" {
                 continue;
             }
-            let exact = 100.0 * finding.exact as f64 / finding.keys.max(1) as f64;
-            let line = format!(
-                "  {name:8}{:>12} keys{exact:>9.2} % exact{:>14.1} bytes too high on average",
-                whole(finding.keys),
-                finding.mean_excess
-            );
-            self.line(&line);
+            let share = 100.0 * finding.exact as f64 / finding.keys.max(1) as f64;
+            let excess = match name {
+                "flows" | "hosts" | "ports" => {
+                    format!(", on average {:.1} bytes too high", finding.mean_excess)
+                }
+                _ => String::new(),
+            };
+            let keys = whole(finding.keys);
+            self.folded(&format!("  {name:8}{keys:>12}, {share:.2} % exact{excess}"), 2, false);
         }
         let states = &audit.states;
-        self.line(&format!(
-            "  states  {:>12} answers, {} don't know, {} of another flow of the same fingerprint",
+        let line = format!(
+            "  states  {:>12} answers, {} don't know, {} of another flow with the same fingerprint",
             whole(states.answers),
             whole(states.dont_knows),
             whole(states.mistaken),
-        ));
+        );
+        self.folded(&line, 2, false);
         let p2p = &audit.p2p;
-        self.line(&format!(
-            "  peers   {:>12} hosts by exact maps, {} missing here, {} here alone",
+        let line = format!(
+            "  peers   {:>12} hosts by exact maps, {} missing here, {} only here",
             whole(p2p.exact),
             whole(p2p.missing),
             whole(p2p.extra),
-        ));
+        );
+        self.folded(&line, 2, false);
     }
 
     fn ledger(&mut self, ledger: &Ledger) {
@@ -376,18 +483,19 @@ impl Screen {
         if ledger.filtered > 0 {
             parts.push(format!("{} filtered", whole(ledger.filtered)));
         }
-        parts.extend(
-            ledger.undecoded.iter().map(|(name, times)| format!("{} {name}", whole(*times))),
-        );
-        self.line(&format!("  {} seen = {}", whole(ledger.seen), parts.join(" + ")));
+        let undecoded = ledger.undecoded.iter();
+        parts.extend(undecoded.map(|(name, times)| format!("{} {name}", whole(*times))));
+        self.folded(&format!("  {} seen = {}", whole(ledger.seen), parts.join(" + ")), 2, false);
         if ledger.balance() != 0 {
             self.line(&format!("  NOT ACCOUNTED FOR: {}", ledger.balance()));
         }
         if ledger.behind_tag > 0 {
             let tagged = whole(ledger.behind_tag);
-            self.line(&format!(
-                "  {tagged} of the filtered would match behind a VLAN tag: add \"vlan and ...\""
-            ));
+            let line = format!(
+                "  {tagged} filtered packets match the expression behind their VLAN tag: \
+                 add \"vlan and ...\""
+            );
+            self.folded(&line, 2, false);
         }
         for (title, list) in [
             ("refused, tables full", &ledger.refused),
@@ -397,24 +505,20 @@ impl Screen {
             if !list.is_empty() {
                 let list: Vec<_> =
                     list.iter().map(|(name, times)| format!("{} {name}", whole(*times))).collect();
-                self.line(&format!("  {title}: {}", list.join(", ")));
+                self.folded(&format!("  {title}: {}", list.join(", ")), 2, false);
             }
         }
     }
 }
 
-/// A count with its mark.
-fn mark(bounds: Bounds) -> String {
-    let sign = if bounds.is_exact() { "=" } else { "<=" };
-    format!("{sign} {}", whole(bounds.most))
-}
-
-/// A name that leaves room for the numbers.
-fn short(name: &str) -> String {
-    const MOST: usize = 57;
-    if name.chars().count() <= MOST {
-        return name.to_owned();
+/// The first and the last time of an alarm, with dates if they differ.
+fn duration(alarm: &Alarm) -> String {
+    let opened = time::iso8601(alarm.opened);
+    let Some(closed) = alarm.closed.map(time::iso8601) else {
+        return format!("since {}", &opened[11..19]);
+    };
+    if opened[..10] == closed[..10] {
+        return format!("{} to {}", &opened[11..19], &closed[11..19]);
     }
-    let head: String = name.chars().take(MOST - 2).collect();
-    format!("{head}..")
+    format!("{} to {}", &opened[..19], &closed[..19])
 }
