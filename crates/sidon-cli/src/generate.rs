@@ -81,11 +81,11 @@ pub(crate) struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  sidon generate -w office.pcap
+  sidon generate -w office.pcap -c 100000
   sidon generate -w - -c 10000 | tcpdump -nr -
-  sidon generate -w flood.pcap -c 2000000 --flood 1000000 --flood-after 200000 -s 96
-  sidon generate -w scan.pcap --mix web=70,dns=20,scan=10
-  sidon generate -w carpet.pcap --scenario scenarios/overload/8-carpet.toml --unit 200000";
+  sidon generate -w flood.pcap -c 500000 --flood 200000 --flood-after 100000
+  sidon generate -w scan.pcap -c 100000 --mix web=70,dns=20,scan=10
+  sidon generate -w carpet.pcap --scenario scenarios/overload/8-carpet.toml";
 
 /// `web=50,dns=40` and so on.
 fn shares(text: &str) -> Result<Shares, String> {

@@ -36,7 +36,7 @@ enum What {
     ///
     /// The results depend on the seed and the number of trials, and on nothing else.
     ///
-    /// Example: sidon lab run 002 --quick
+    /// Example: sidon lab run 002.table1 --quick
     Run(RunArgs),
     /// Measure on captures what the papers measured on traces
     ///

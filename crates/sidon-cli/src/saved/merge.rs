@@ -33,8 +33,8 @@ EXIT STATUS
   3  a file is cut or damaged: nothing was written
 
 EXAMPLES
-  sidon watch -r a.pcap --seed 4711 --save a.sidon     on one host
-  sidon watch -r b.pcap --seed 4711 --save b.sidon     on another
+  sidon watch -r a.pcap --seed 4711 --save a.sidon    # on one host
+  sidon watch -r b.pcap --seed 4711 --save b.sidon    # on another
   sidon merge a.sidon b.sidon -o both.sidon && sidon show both.sidon
   sidon merge day/*.sidon -o day.sidon")]
 pub(crate) struct Args {
