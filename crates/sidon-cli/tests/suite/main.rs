@@ -1,6 +1,7 @@
 //! The `sidon` command as its users run it. One binary: every test binary that is linked costs seconds of each build.
 
 mod commands;
+mod documents;
 mod generate;
 mod lab;
 mod live;
