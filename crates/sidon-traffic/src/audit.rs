@@ -46,8 +46,6 @@ pub struct Twin {
 
 /// The most rows that an audit names.
 pub const ROWS: usize = 20;
-/// Standard deviations of the intervals that sampled counts are compared with.
-pub(crate) const SIGMAS: f64 = 6.0;
 
 /// The result of an audit of one table.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

@@ -136,12 +136,13 @@ impl From<Bounds> for Figure {
     }
 }
 
-/// Prints the mark and the number. The alternate form `{:#}` adds the interval of an estimate.
+/// Prints the mark and the number. The alternate form `{:#}` adds the interval of an estimate, unless
+/// it is a single number.
 impl fmt::Display for Figure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.kind.mark(), grouped(self.value))?;
         match self.most {
-            Some(most) if f.alternate() && self.kind == Kind::Estimate => {
+            Some(most) if f.alternate() && self.kind == Kind::Estimate && self.least < most => {
                 write!(f, " [{}, {}]", grouped(self.least), grouped(most))
             }
             _ => Ok(()),
@@ -174,6 +175,7 @@ mod tests {
             (Figure::at_least(5, None), ">= 5", json!([5, null])),
             (Figure::at_least(5, Some(9)), ">= 5", json!([5, 9])),
             (Figure::estimate(10, 8, 13), "~ 10 [8, 13]", json!([8, 13])),
+            (Figure::estimate(10, 10, 10), "~ 10", json!([10, 10])),
             (Figure::unknown(7), "? 7", json!([0, null])),
         ];
         for (figure, text, interval) in cases {

@@ -238,13 +238,14 @@ impl FlowMap {
     }
 }
 
-/// The number of mistaken flows that is exceeded with a chance below one in a million, if
-/// `expected` of them are expected and each is independent of the others.
-pub fn mistaken_most(expected: f64) -> u64 {
-    const CHANCE: f64 = 1e-6;
+/// The number of mistaken flows that is exceeded with a probability below `chance`, if `expected` of
+/// them are expected and each is independent of the others.
+pub fn mistaken_most(expected: f64, chance: f64) -> u64 {
     if expected > 100.0 {
-        // Five standard deviations of a Poisson variable, and its skewness.
-        return (expected + 5.0 * expected.sqrt() + 5.0).ceil() as u64;
+        // Bernstein's inequality for a Poisson variable.
+        let log = -chance.ln();
+        return (expected + log / 3.0 + (log * log / 9.0 + 2.0 * log * expected).sqrt()).ceil()
+            as u64;
     }
     // The terms beyond `most` sum to less than the first of them times a geometric series.
     let mut term = (-expected).exp();
@@ -252,13 +253,16 @@ pub fn mistaken_most(expected: f64) -> u64 {
     loop {
         let next = (most + 1) as f64;
         let tail = term * expected / next / (1.0 - expected / (next + 1.0)).max(1e-3);
-        if next > expected && tail < CHANCE {
+        if next > expected && tail < chance {
             return most;
         }
         term *= expected / next;
         most += 1;
     }
 }
+
+/// The chance that a count is called exact though a mistaken flow has changed it.
+pub const EXACT: f64 = 1e-6;
 
 /// Rounds of a timer that run after a jump in time: as many as the ages of an attempt.
 const ROUNDS: u64 = 5;
@@ -386,13 +390,15 @@ mod tests {
             (most + 1..most + 400).rev().map(term).sum()
         };
         for expected in [1e-7, 9e-7, 2e-6, 1e-3, 0.1, 1.0, 5.0, 40.0, 99.0, 150.0, 900.0] {
-            let most = mistaken_most(expected);
-            assert!(tail(expected, most) < 1e-6, "{expected}: {most}");
-            let wide = most as f64 <= expected + 6.0 * expected.sqrt() + 8.0;
-            assert!(wide, "{expected}: {most}");
+            for (chance, sigmas) in [(0.005, 3.0), (1e-6, 6.0), (1e-9, 8.0)] {
+                let most = mistaken_most(expected, chance);
+                assert!(tail(expected, most) < chance, "{expected}: {most}");
+                let wide = most as f64 <= expected + sigmas * expected.sqrt() + 12.0;
+                assert!(wide, "{expected}: {most}");
+            }
         }
-        assert_eq!(mistaken_most(0.0), 0);
-        assert_eq!(mistaken_most(9e-7), 0);
-        assert_eq!(mistaken_most(2e-6), 1);
+        assert_eq!(mistaken_most(0.0, EXACT), 0);
+        assert_eq!(mistaken_most(9e-7, EXACT), 0);
+        assert_eq!(mistaken_most(2e-6, EXACT), 1);
     }
 }

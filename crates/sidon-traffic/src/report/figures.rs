@@ -2,7 +2,7 @@
 
 use super::Report;
 use crate::{
-    audit::{Audit, SIGMAS},
+    audit::Audit,
     figure::Figure,
     monitor::{
         connections::{self, OUTCOMES},
@@ -100,7 +100,7 @@ impl Report {
         audit.check("new_sources_subnets", self.new_subnets(), [subnets; 2]);
         let Some(twin) = twin else { return };
         let truths = twin.truths();
-        let shown = self.connections.figures_at(SIGMAS);
+        let shown = self.connections.figures_at(connections::SURE);
         for (name, figure, truth) in [
             ("total", shown.total, truths.total),
             ("half_open", shown.half_open, truths.half_open),

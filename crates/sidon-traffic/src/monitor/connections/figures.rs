@@ -8,22 +8,35 @@
 //! | sampling | the 99% interval of [`Sampling::interval`] |
 //! | packets of connections that did not fit | one connection per packet |
 //! | connections that cannot be distinguished | one each |
-//! | connections mistaken for others | three for each, with the chance of one in a million of more |
+//! | connections mistaken for others | three for each; the 99% limit of their number |
 //! | a merge of parts | the connections that may be in two of them |
+//!
+//! A count is exact only if the chance of a mistaken connection is below one in a million.
 //!
 //! A mistaken connection shares the cell of another one. The packets of both then appear as one
 //! connection or as up to three, so that no count is wrong by more than three.
 
 use super::{Counts, OUTCOMES, merge::total};
 use crate::{
-    figure::{Figure, Kind},
-    flow_map::mistaken_most,
+    figure::Figure,
+    flow_map::{EXACT, mistaken_most},
 };
 
 /// Counts that a mistaken connection may change by.
 const MISTAKEN: u64 = 3;
-/// Standard deviations of a 99% interval.
-pub(super) const Z: f64 = 2.576;
+/// The confidence of an interval.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Confidence {
+    /// Standard deviations of a sampled count.
+    sigmas: f64,
+    /// The chance of more mistaken connections.
+    chance: f64,
+}
+
+/// 99%, for reports.
+pub(super) const SHOWN: Confidence = Confidence { sigmas: 2.576, chance: 0.005 };
+/// Six standard deviations, for audits.
+pub(crate) const SURE: Confidence = Confidence { sigmas: 6.0, chance: 1e-9 };
 
 /// The counts of connections, each with its certainty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,18 +64,19 @@ pub struct Figures {
 impl Counts {
     /// The counts as figures.
     pub fn figures(&self) -> Figures {
-        self.figures_at(Z)
+        self.figures_at(SHOWN)
     }
 
-    /// The figures, with intervals of `z` standard deviations for the error of sampling.
-    pub(crate) fn figures_at(&self, z: f64) -> Figures {
+    /// The figures, with intervals of this confidence.
+    pub(crate) fn figures_at(&self, Confidence { sigmas, chance }: Confidence) -> Figures {
         let sampling = &self.sampling;
-        let slack = self.slack();
+        let slack = self.slack(chance);
+        let is_exact = !sampling.is_sampled() && self.slack(EXACT) == 0;
         let figure = |n: u64, variance: u64| {
-            if slack == 0 && !sampling.is_sampled() {
+            if is_exact {
                 return Figure::exact(n);
             }
-            let (least, most) = sampling.interval_at(n, variance, z);
+            let (least, most) = sampling.interval_at(n, variance, sigmas);
             Figure::estimate(n, least.saturating_sub(slack), most.saturating_add(slack))
         };
         let present = |n: u64| figure(n, sampling.present_variance(n));
@@ -76,11 +90,18 @@ impl Counts {
             open: present(self.open),
             came_about: figure(self.came_about, sampling.came_about),
             one_way: figure(self.one_way, sampling.one_way),
-            dont_know: figure(self.dont_know, 0),
+            dont_know: match is_exact {
+                true => Figure::exact(self.dont_know),
+                // Connections that were not followed cannot be compared with others.
+                false if sampling.is_sampled() || self.refused > 0 => {
+                    Figure::at_least(self.dont_know, None)
+                }
+                false => {
+                    let most = self.dont_know.saturating_add(slack);
+                    Figure::estimate(self.dont_know, self.dont_know, most)
+                }
+            },
         };
-        if figures.dont_know.kind() != Kind::Exact {
-            figures.dont_know = Figure::at_least(self.dont_know, None);
-        }
         if let Some(merged) = &self.merged {
             let widen = |figure: Figure, [least, most]: [u64; 2]| {
                 let upper = figure.most().unwrap_or(u64::MAX).max(most);
@@ -93,9 +114,10 @@ impl Counts {
     }
 
     /// The number of connections by which a count may be wrong, apart from the error of sampling.
-    fn slack(&self) -> u64 {
+    /// More mistaken connections have the probability `chance`.
+    fn slack(&self, chance: f64) -> u64 {
         let refused = self.refused.saturating_mul(1 << self.sampling.highest);
-        let mistaken = mistaken_most(self.mistaken).saturating_mul(MISTAKEN);
+        let mistaken = mistaken_most(self.mistaken, chance).saturating_mul(MISTAKEN);
         let crossing = self.merged.map_or(0, |merged| merged.crossing);
         [self.dont_know, mistaken, crossing]
             .iter()

@@ -25,6 +25,7 @@ mod merge;
 mod twin;
 
 pub use figures::Figures;
+pub(crate) use figures::SURE;
 pub use life::OUTCOMES;
 pub use twin::Twin;
 
@@ -179,7 +180,7 @@ impl Sampling {
     /// Poisson variable. Its exact interval (Garwood) is computed with Wilson and Hilferty's cube
     /// root. The part of a count from before sampling has no error.
     pub fn interval(&self, estimate: u64, variance: u64) -> (u64, u64) {
-        self.interval_at(estimate, variance, figures::Z)
+        self.interval_at(estimate, variance, 2.576)
     }
 
     /// The confidence interval of `z` standard deviations.
