@@ -13,6 +13,7 @@ use sidon_traffic::{
     monitor::{
         connections::life::{self, Lives},
         p2p::ports,
+        services::Responder,
         sizes::{self, Host, Port},
     },
 };
@@ -60,8 +61,9 @@ impl Maps {
         if source != destination {
             add(self.hosts.entry(sizes::host(destination)).or_default());
         }
-        if let Some(port) = sizes::port(packet) {
-            add(self.ports.entry(port).or_default());
+        if protocol::has_ports(packet.flow.protocol()) {
+            let service = Responder::by_ports(&packet.flow).service(&packet.flow);
+            add(self.ports.entry(service).or_default());
         }
         self.sources.insert(source);
     }

@@ -3,7 +3,7 @@
 //! ```text
 //! packet -> flow key  -> digest -> | lane 0 | lane 1 | ... | lane 7 |     by bits of the digest
 //!        -> two hosts -> digests ->
-//!        -> port      -> digest  ->
+//!        -> service   -> digest  ->       once the monitor of services has named it
 //! ```
 //! One thread fills a batch, and the owners of the shards read it. All shards share the columns of
 //! keys and amounts; a `Lane` lists the entries of one shard. Columns and lanes are allocated once,
@@ -63,8 +63,17 @@ pub struct Batch {
     pub columns: Columns,
     /// The input of each shard.
     pub lanes: Vec<Lane>,
-    /// Bytes and packets that each packet counts for. Empty if every packet has its own weight.
-    weights: Vec<[u64; 2]>,
+    /// The weight of each packet. Empty if every packet has its own weight.
+    weights: Vec<Weight>,
+}
+
+/// The weight of a packet.
+#[derive(Debug, Clone, Copy)]
+struct Weight {
+    /// Bytes and packets that it counts for.
+    amounts: [u64; 2],
+    /// See [`Batch::is_unordered`].
+    is_unordered: bool,
 }
 
 /// The keys of the packets and their amounts. Each column has [`PACKETS`] entries; entries after
@@ -79,7 +88,7 @@ pub struct Columns {
     pub sources: Vec<Digest>,
     /// The digests of the sources' subnets, see [`subnet`].
     pub subnets: Vec<Digest>,
-    /// Ports. The entry of a packet without a port has no meaning.
+    /// Services, or [`NO_PORT`](sizes::NO_PORT), once the monitor of services has named them.
     pub ports: Vec<Port>,
     /// Bytes and packets.
     pub amounts: Vec<[u64; 2]>,
@@ -100,10 +109,10 @@ impl Weigh for Itself {
     }
 }
 
-impl Weigh for &[[u64; 2]] {
+impl Weigh for &[Weight] {
     #[inline(always)]
     fn weigh(&self, index: usize, _: &Packet) -> [u64; 2] {
-        self[index]
+        self[index].amounts
     }
 }
 
@@ -133,17 +142,25 @@ impl Batch {
         self.packets.len() >= PACKETS
     }
 
-    /// Adds a packet that counts for `amounts`: bytes and packets.
-    pub fn push_weighted(&mut self, packet: &Packet, amounts: [u64; 2]) {
+    /// Adds a packet that counts for `amounts`: bytes and packets. For `is_unordered` see
+    /// [`Batch::is_unordered`].
+    pub fn push_weighted(&mut self, packet: &Packet, amounts: [u64; 2], is_unordered: bool) {
         self.even_out();
         self.packets.push(*packet);
-        self.weights.push(amounts);
+        self.weights.push(Weight { amounts, is_unordered });
+    }
+
+    /// Whether this packet stands for a flow record that does not tell which end sent first.
+    #[inline]
+    pub fn is_unordered(&self, index: usize) -> bool {
+        self.weights.get(index).is_some_and(|weight| weight.is_unordered)
     }
 
     /// Gives each packet without a weight its own bytes and a count of one.
     fn even_out(&mut self) {
         let without = &self.packets[self.weights.len()..];
-        self.weights.extend(without.iter().map(|packet| Itself.weigh(0, packet)));
+        let own = |packet| Weight { amounts: Itself.weigh(0, packet), is_unordered: false };
+        self.weights.extend(without.iter().map(own));
     }
 
     /// Removes all packets.
@@ -159,7 +176,7 @@ impl Batch {
         }
     }
 
-    /// Hashes the keys of all packets, and adds them to the lanes of their shards.
+    /// Hashes the keys of all packets except services, and adds them to the lanes of their shards.
     pub fn sort(&mut self, seed: Seed) {
         if self.weights.is_empty() {
             return self.sort_by(seed, Itself);
@@ -170,11 +187,17 @@ impl Batch {
         self.weights = weights;
     }
 
+    /// Hashes the services in the column of ports, and adds them to the lanes of their shards.
+    pub fn sort_ports(&mut self, seed: Seed) {
+        let Batch { packets, columns, lanes, .. } = self;
+        probe::dispatch(SortPorts { seed, ports: &columns.ports[..packets.len()], lanes });
+    }
+
     fn sort_by(&mut self, seed: Seed, weights: impl Weigh) {
         let Batch { packets, flows, columns, lanes, .. } = self;
         assert!(packets.len() <= PACKETS, "{} packets in a batch", packets.len());
         let length = packets.len();
-        let Columns { flows: keys, hosts, sources, subnets, ports, amounts } = columns;
+        let Columns { flows: keys, hosts, sources, subnets, ports: _, amounts } = columns;
         probe::dispatch(Sort {
             seed,
             weights,
@@ -184,7 +207,6 @@ impl Batch {
             hosts: &mut hosts[..length],
             sources: &mut sources[..length],
             subnets: &mut subnets[..length],
-            ports: &mut ports[..length],
             amounts: &mut amounts[..length],
             lanes,
         });
@@ -207,7 +229,6 @@ struct Sort<'a, W> {
     hosts: &'a mut [[Host; 2]],
     sources: &'a mut [Digest],
     subnets: &'a mut [Digest],
-    ports: &'a mut [Port],
     amounts: &'a mut [[u64; 2]],
     lanes: &'a mut [Lane],
 }
@@ -247,17 +268,32 @@ impl<W: Weigh> Kernel for Sort<'_, W> {
                 lanes[shard(by_destination)].hosts.push(pick);
             }
 
-            if let Some(port) = sizes::port(packet) {
-                let digest = port.digest_by(isa, seed);
-                self.ports[index] = port;
-                lanes[shard(digest)].ports.push(Pick { digest, key: at, amounts: at });
-            }
-
             let amounts = weights.weigh(index, packet);
             self.amounts[index] = amounts;
             // A packet that a flow record only implies has no amounts, and adds no source.
             if amounts != [0, 0] {
                 lanes[shard(subnet)].sources.push(index as u16);
+            }
+        }
+    }
+}
+
+/// The loop over the services of a batch.
+struct SortPorts<'a> {
+    seed: Seed,
+    ports: &'a [Port],
+    lanes: &'a mut [Lane],
+}
+
+impl Kernel for SortPorts<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self, isa: I) {
+        for (at, port) in (0..).zip(self.ports) {
+            if *port != sizes::NO_PORT {
+                let digest = port.digest_by(isa, self.seed);
+                self.lanes[shard(digest)].ports.push(Pick { digest, key: at, amounts: at });
             }
         }
     }

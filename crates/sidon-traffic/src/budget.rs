@@ -7,7 +7,7 @@
 use crate::{
     FlowKey,
     monitor::{
-        alarms, connections, p2p,
+        alarms, connections, p2p, services,
         sizes::{Host, Port},
     },
 };
@@ -26,12 +26,13 @@ pub const SHARDS: usize = 8;
 pub const LEAST: u64 = 256 << 10;
 
 /// Shares of the memory, in parts of [`WHOLE`].
-const FLOWS: u64 = 36;
+const FLOWS: u64 = 33;
 const HOSTS: u64 = 14;
 const PORTS: u64 = 2;
 const SOURCES_V4: u64 = 14;
 const SOURCES_V6: u64 = 6;
 const CONNECTIONS: u64 = 20;
+const SERVICES: u64 = 3;
 const P2P: u64 = 5;
 const ALARMS: u64 = 3;
 const WHOLE: u64 = 100;
@@ -55,6 +56,8 @@ pub struct Budget {
     pub sources_v6: u64,
     /// The states of connections, in one table without shards.
     pub connections: fingerprint::Shape,
+    /// The first senders of flows without connections, in one table without shards.
+    pub services: fingerprint::Shape,
     /// The number of alarm subjects of each kind.
     pub alarms: u64,
     /// Pairs of hosts, and P2P-like hosts.
@@ -88,6 +91,7 @@ impl Budget {
             sources_v4: subnets::Shape::within(share(SOURCES_V4), 24)?,
             sources_v6: share(SOURCES_V6) / 16,
             connections: connections::shape(memory / WHOLE * CONNECTIONS)?,
+            services: services::shape(memory / WHOLE * SERVICES),
             alarms: alarms::subjects(memory / WHOLE * ALARMS),
             p2p: p2p::Shape::within(memory / WHOLE * P2P),
             machines: (machines, memory / WHOLE * MACHINE),
@@ -101,7 +105,10 @@ impl Budget {
             + self.ports.bytes(Port::BYTES, 2)?
             + self.sources_v4.bytes()
             + self.sources_v6 * 16;
-        let whole = self.connections.bytes() + alarms::bytes(self.alarms) + self.p2p.bytes();
+        let whole = self.connections.bytes()
+            + self.services.bytes()
+            + alarms::bytes(self.alarms)
+            + self.p2p.bytes();
         Ok(one * SHARDS as u64 + whole + self.machines.0 * self.machines.1)
     }
 }

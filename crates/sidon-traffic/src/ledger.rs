@@ -3,10 +3,11 @@
 //! ```text
 //! seen = filtered + undecoded (by reason) + decoded
 //! ```
-//! Counts of decoded packets that a full structure refused are listed separately. Every report ends
-//! with these lines. They add up: [`Ledger::balance`], their difference, is 0.
+//! Counts of decoded packets that a full structure refused are listed separately, and so are those
+//! of packets with a service, by the rule that named it. Every report ends with these lines. They
+//! add up: [`Ledger::balance`], their difference, is 0.
 
-use crate::packet::Undecoded;
+use crate::{monitor::services::RULES, packet::Undecoded};
 
 /// Counts of frames by result.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -19,6 +20,8 @@ pub struct Ledger {
     pub behind_tag: u64,
     /// Packets that were decoded and passed to the monitors.
     pub decoded: u64,
+    /// Decoded packets that have a service, by the rule that named it, in the order of [`RULES`].
+    pub services: [u64; RULES.len()],
     /// Frames that could not be decoded, by reason. Lists only reasons that occurred, in the order
     /// of their first frame.
     pub undecoded: Vec<(&'static str, u64)>,

@@ -9,7 +9,7 @@ use sidon_traffic::{
     Figure, FlowKey, Report,
     audit::Audit,
     ledger::Ledger,
-    monitor::{alarms::Alarm, connections::OUTCOMES, sizes},
+    monitor::{alarms::Alarm, connections::OUTCOMES, services::RULES, sizes},
     time,
 };
 use std::{fmt::Write, io::IsTerminal};
@@ -497,7 +497,9 @@ impl Screen {
             );
             self.folded(&line, 2, false);
         }
+        let services = RULES.into_iter().zip(ledger.services).filter(|(_, packets)| *packets > 0);
         for (title, list) in [
+            ("service named by", &services.collect()),
             ("refused, tables full", &ledger.refused),
             ("don't know", &ledger.dont_know),
             ("source", &ledger.source),

@@ -88,11 +88,6 @@ impl Crew {
         }
     }
 
-    /// The batch that is being filled, to read.
-    pub(super) fn filled(&self) -> &Batch {
-        &self.ring[self.next]
-    }
-
     /// Passes the filled batch to the shards, and starts an empty one. `shards` are those that the
     /// feeding thread owns.
     pub(super) fn dispatch(&mut self, shards: &mut [Shard]) {

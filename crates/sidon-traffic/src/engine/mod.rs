@@ -5,7 +5,7 @@
 //!                 \-> ledger                                            (one thread or many)
 //! ```
 //! The thread that feeds the engine filters, decodes and hashes packets. It also keeps the states
-//! of connections and of pairs of hosts. The shards belong to this thread or to workers. Every
+//! of connections, of flows and of pairs of hosts, and names the services of packets. The shards belong to this thread or to workers. Every
 //! shard receives its keys in packet order, so the answers are the same for any number of threads.
 //! The tables are allocated before the first packet.
 
@@ -28,6 +28,7 @@ use crate::{
         connections::Connections,
         machine::Runner,
         p2p::{self, All, Keeping, P2p},
+        services::Services,
         subnet::Watched,
     },
     query::{Answer, Question},
@@ -50,6 +51,7 @@ pub struct Engine {
     state: Snapshot,
     staging: Staging,
     crew: Crew,
+    services: Services,
     p2p: P2p,
     p2p_twin: Option<P2p<All>>,
     machines: Vec<Runner>,
@@ -72,6 +74,7 @@ impl Engine {
         let machines = machines.map(|one| Runner::new(Arc::clone(one), budget.machines.1, seed));
         Ok(Engine {
             machines: machines.collect::<Result<_, _>>()?,
+            services: Services::new(budget.services, seed)?,
             p2p: P2p::new(budget.p2p, seed)?,
             p2p_twin: audit.then(|| P2p::exact(Keeping::Exact, seed)).transpose()?,
             state: Snapshot {
@@ -119,10 +122,12 @@ impl Engine {
     }
 
     /// For tests: every table that can be full refuses new keys after this number of packets:
-    /// connections, pairs of hosts, machines' flows and, before [`start`](Self::start), sources.
+    /// connections, flows, pairs of hosts, machines' flows and, before [`start`](Self::start),
+    /// sources.
     #[doc(hidden)]
     pub fn refuse_after(&mut self, packets: u64) {
         self.state.connections.refuse_after(packets);
+        self.services.refuse_after(packets);
         self.p2p.refuse_after(packets);
         for machine in &mut self.machines {
             machine.refuse_after(packets);
@@ -191,12 +196,14 @@ impl Engine {
         // The first packet in the record's direction gets all bytes and packets; the other packets
         // get zero.
         let mut amounts = [record.bytes, record.packets];
+        let is_unordered = !record.is_attempt();
         for packet in record.signs() {
             let mut weight = [0, 0];
             if packet.flow == record.flow {
                 weight = std::mem::take(&mut amounts);
             }
-            if self.staging.weighted(&packet, weight, &mut self.state, self.crew.filling()) {
+            let batch = self.crew.filling();
+            if self.staging.weighted(&packet, weight, is_unordered, &mut self.state, batch) {
                 self.flush();
             }
         }
@@ -227,16 +234,19 @@ impl Engine {
         self.staging.complete(batch);
         batch.sort(self.state.settings.seed);
         self.observe();
+        self.crew.filling().sort_ports(self.state.settings.seed);
         self.crew.dispatch(&mut self.state.shards);
         self.tell();
     }
 
     /// Passes the batch to the monitors of the feeding thread.
     fn observe(&mut self) {
-        let Batch { packets, flows, .. } = self.crew.filled();
+        let batch = self.crew.filling();
         let Snapshot { connections, alarms, .. } = &mut self.state;
         let before = connections.evidence_level();
-        connections.take(packets, flows);
+        connections.take(&batch.packets, &batch.flows);
+        self.services.take(batch, connections);
+        let Batch { packets, flows, .. } = batch;
         let sampled = before > 0 || connections.evidence_level() > 0;
         alarms.take(packets, connections.verdicts(), sampled);
         self.p2p.take(packets);
@@ -275,7 +285,8 @@ impl Engine {
         &self.state.connections
     }
 
-    /// The counts of frames so far, by outcome. Refusals by full tables are those of the last report.
+    /// The counts of frames so far, by outcome. Refusals by full tables and packets by service rule
+    /// are those of the last report.
     pub fn ledger(&self) -> &Ledger {
         &self.state.ledger
     }
@@ -414,6 +425,8 @@ impl Engine {
             dont_know = dont_know.saturating_add(counts.dont_know);
         }
         let ledger = &mut state.ledger;
+        ledger.services = self.services.counts();
+        ledger.set_refused("services", self.services.refused());
         ledger.set_refused("machines", refused);
         ledger.set_refused("p2p_pairs", self.p2p.refused());
         ledger.set_refused("p2p_pairs_evicted", self.p2p.evicted());

@@ -87,11 +87,12 @@ impl Staging {
     }
 
     /// Adds one packet of a flow record to the batch, with the bytes and packets that it counts
-    /// for. Returns whether the batch is full.
+    /// for. `is_unordered` is that of [`Batch::is_unordered`]. Returns whether the batch is full.
     pub(super) fn weighted(
         &mut self,
         packet: &Packet,
         weight: [u64; 2],
+        is_unordered: bool,
         state: &mut Snapshot,
         batch: &mut Batch,
     ) -> bool {
@@ -101,7 +102,7 @@ impl Staging {
             }
         }
         self.board(batch);
-        batch.push_weighted(packet, weight);
+        batch.push_weighted(packet, weight, is_unordered);
         self.room -= 1;
         batch.is_full()
     }

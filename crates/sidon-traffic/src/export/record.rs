@@ -3,6 +3,7 @@
 use crate::{
     FlowKey, Packet,
     flow::protocol,
+    monitor::services::Responder,
     packet::{Fragment, Tcp, TcpFlags, Transport, Vlans},
 };
 
@@ -24,12 +25,19 @@ pub struct Record {
 }
 
 impl Record {
+    /// Whether the record has a SYN and no ACK: its source opened a connection. Any other record
+    /// may be of either end.
+    pub fn is_attempt(&self) -> bool {
+        let flags = self.flags.filter(|_| self.flow.protocol() == protocol::TCP);
+        flags.is_some_and(|flags| flags.has(TcpFlags::SYN) && !flags.has(TcpFlags::ACK))
+    }
+
     /// Packets of a handshake that the record implies, at least one.
     ///
     /// A record combines the flags of all its packets, so the packets are put in the order that TCP
-    /// requires. A SYN alone is an attempt. A SYN with an ACK is a handshake; this end opened it
-    /// unless its port is the lower one. A RST or FIN comes last. Packets that the other end must
-    /// have sent are included.
+    /// requires. A SYN alone is an attempt. A SYN with an ACK is a handshake; the ports tell which
+    /// end opened it ([`Responder::by_ports`]). A RST or FIN comes last. Packets that the other end
+    /// must have sent are included.
     pub fn signs(&self) -> impl Iterator<Item = Packet> + '_ {
         let mut signs = [None; 4];
         let number = self.flow.protocol();
@@ -54,7 +62,7 @@ impl Record {
                     used += 1;
                 };
                 let flow = self.flow;
-                let answers = self.flow.source_port() < self.flow.destination_port();
+                let answers = Responder::by_ports(&self.flow).is_source;
                 let ends = flags.any(TcpFlags::RST.with(TcpFlags::FIN));
                 match (flags.has(TcpFlags::SYN), flags.has(ack)) {
                     (true, true) if answers => {

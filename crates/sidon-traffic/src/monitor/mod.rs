@@ -6,6 +6,7 @@ pub mod alarms;
 pub mod connections;
 pub mod machine;
 pub mod p2p;
+pub mod services;
 pub mod sizes;
 pub mod sources;
 pub mod subnet;

@@ -1,15 +1,14 @@
 //! Bytes and packets of the heaviest flows, hosts and ports, exact or between bounds.
 //!
 //! A flow is a five-tuple in both directions. The amounts of a host include the packets that it
-//! sends and receives. A service is named by its protocol and port, the lower of the packet's two
-//! ports.
+//! sends and receives. A service is a protocol and the port of the end that was contacted; see
+//! [`services`](super::services).
 
 use crate::{
     FlowKey,
     batch::{Columns, Lane},
     budget::Budget,
     flow::protocol,
-    packet::Packet,
 };
 use sidon::{
     Infeasible, Seed,
@@ -52,16 +51,14 @@ pub fn address(host: Host) -> IpAddr {
     Ipv6Addr::from(octets).into()
 }
 
-/// The service that a packet belongs to, if its protocol has ports.
+/// The entry of a packet without a service in a column of ports: protocol 0 has no ports.
+pub const NO_PORT: Port = [0; 3];
+
+/// The key of a service.
 #[inline(always)]
-pub fn port(packet: &Packet) -> Option<Port> {
-    let number = packet.flow.protocol();
-    let lower = packet.flow.source_port().min(packet.flow.destination_port());
-    if !protocol::has_ports(number) || lower == 0 {
-        return None;
-    }
-    let [high, low] = lower.to_be_bytes();
-    Some([number, high, low])
+pub fn port(protocol: u8, port: u16) -> Port {
+    let [high, low] = port.to_be_bytes();
+    [protocol, high, low]
 }
 
 /// The name of a service, such as `443/tcp`.

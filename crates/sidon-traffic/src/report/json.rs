@@ -9,6 +9,7 @@ use crate::{
         alarms::Alarm,
         connections::{Figures, OUTCOMES},
         p2p::Suspect,
+        services::RULES,
         sizes,
         subnet::HostPackets,
     },
@@ -93,6 +94,11 @@ impl Report {
             "balance": self.ledger.balance() as i64,
             "refused": list(&self.ledger.refused),
             "dont_know": list(&self.ledger.dont_know),
+            "services": RULES
+                .into_iter()
+                .zip(self.ledger.services)
+                .map(|(rule, packets)| (rule.to_owned(), Value::from(packets)))
+                .collect::<Value>(),
         });
         if !self.ledger.source.is_empty() {
             json["source"] = list(&self.ledger.source);

@@ -228,9 +228,10 @@ fn part<'a>(payload: &mut In<'a>, number: u16, shard: u16) -> Result<In<'a>, Mal
 
 fn ledger(ledger: &Ledger) -> Vec<u8> {
     let Ledger { seen, filtered, behind_tag, decoded, wire_bytes, .. } = *ledger;
-    let Ledger { undecoded, refused, dont_know, source, .. } = ledger;
+    let Ledger { services, undecoded, refused, dont_know, source, .. } = ledger;
     let mut out = Out::default();
     out.numbers(&[seen, filtered, behind_tag, decoded, wire_bytes]);
+    out.numbers(services);
     out.list(undecoded);
     out.list(refused);
     out.list(dont_know);
@@ -240,6 +241,7 @@ fn ledger(ledger: &Ledger) -> Vec<u8> {
 
 fn read_ledger(mut bytes: In<'_>) -> Result<Ledger, Malformed> {
     let [seen, filtered, behind_tag, decoded, wire_bytes] = bytes.counts()?;
+    let services = bytes.counts()?;
     let (undecoded, refused, dont_know) = (bytes.list()?, bytes.list()?, bytes.list()?);
     let source = bytes.list()?;
     bytes.end()?;
@@ -248,13 +250,16 @@ fn read_ledger(mut bytes: In<'_>) -> Result<Ledger, Malformed> {
         filtered,
         behind_tag,
         decoded,
+        services,
         undecoded,
         refused,
         dont_know,
         wire_bytes,
         source,
     };
-    if behind_tag > filtered || read.balance() != 0 { bytes.wrong() } else { Ok(read) }
+    let adds_up = read.balance() == 0
+        && services.iter().map(|&n| u128::from(n)).sum::<u128>() <= decoded.into();
+    if behind_tag > filtered || !adds_up { bytes.wrong() } else { Ok(read) }
 }
 
 fn text(text: &str) -> Vec<u8> {

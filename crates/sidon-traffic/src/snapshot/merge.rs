@@ -111,7 +111,7 @@ impl Snapshot {
 /// Adds one ledger to another.
 fn add(own: &mut Ledger, other: Ledger) {
     let Ledger { seen, filtered, behind_tag, decoded, wire_bytes, .. } = other;
-    let Ledger { undecoded, refused, dont_know, source, .. } = other;
+    let Ledger { services, undecoded, refused, dont_know, source, .. } = other;
     for (own, other) in [
         (&mut own.seen, seen),
         (&mut own.filtered, filtered),
@@ -119,6 +119,9 @@ fn add(own: &mut Ledger, other: Ledger) {
         (&mut own.decoded, decoded),
         (&mut own.wire_bytes, wire_bytes),
     ] {
+        *own = own.saturating_add(other);
+    }
+    for (own, other) in own.services.iter_mut().zip(services) {
         *own = own.saturating_add(other);
     }
     for (name, times) in undecoded {

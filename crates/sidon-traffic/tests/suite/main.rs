@@ -13,5 +13,6 @@ mod forged;
 mod formats;
 mod p2p;
 mod running;
+mod services;
 mod snapshot;
 mod walk;

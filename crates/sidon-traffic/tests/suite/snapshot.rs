@@ -5,6 +5,7 @@ use sidon_kit::Rng;
 use sidon_traffic::{
     Decoder, Engine, Filter, FlowKey, Generator, Mix, Packet, Question, Settings, Snapshot, batch,
     figure::{Figure, Kind},
+    flow::protocol,
     generate::Flood,
     monitor::{
         connections::{Counts, OUTCOMES},
@@ -83,7 +84,10 @@ impl Exact {
             if ends[0] != ends[1] {
                 add(&mut exact.hosts, sizes::host(ends[1]), packet.wire_len);
             }
-            if let Some(port) = sizes::port(packet) {
+            // TCP servers here wait at ports below 1024. For them all rules name the same service.
+            let (from, to) = (packet.flow.source_port(), packet.flow.destination_port());
+            if packet.flow.protocol() == protocol::TCP && (from < 1024) != (to < 1024) {
+                let port = sizes::port(protocol::TCP, from.min(to));
                 add(&mut exact.ports, port, packet.wire_len);
             }
             exact.sources.insert(ends[0]);

@@ -8,12 +8,12 @@
 //!      +-> midstream    refused               reset             reset
 //! ```
 //! A state holds the states of both ends, one of six each, which end opened the connection, and two
-//! flags. An attempt also has an age in rounds of its timer, because it ends by its age and not by
-//! silence. Outcomes have the names of Zeek's `conn_state`, and the ends change state as in Zeek.
-//! Zeek's tests of sequence numbers and byte counts are left out: they do not fit in a state of
-//! seven bits.
+//! flags. A third flag says whether a SYN or SYN-ACK named the opener or the ports did. An attempt
+//! also has an age in rounds of its timer, because it ends by its age and not by silence. Outcomes
+//! have the names of Zeek's `conn_state`, and the ends change state as in Zeek. Zeek's tests of
+//! sequence numbers and byte counts are left out: they do not fit in a state of seven bits.
 
-use crate::{Packet, TcpFlags, Transport, flow::protocol};
+use crate::{Packet, TcpFlags, Transport, flow::protocol, monitor::p2p::ports};
 use sidon::state::{
     State,
     machine::{Machine, Rule},
@@ -53,7 +53,8 @@ enum Signal {
 const SIGNALS: [Signal; 6] =
     [Signal::Syn, Signal::SynAck, Signal::Fin, Signal::Rst, Signal::Ack, Signal::Data];
 
-/// The number of events: signals, times two senders, times whether the sender's port is a server's.
+/// The number of events: signals, times two senders, times whether the sender's port is registered
+/// and the other is not.
 const EVENTS: u16 = 4 * SIGNALS.len() as u16;
 
 /// The event of a packet; `None` unless the packet is TCP and its flags were captured.
@@ -76,7 +77,8 @@ pub fn event(packet: &Packet) -> Option<u16> {
         Signal::Data
     };
     let high = !packet.flow.is_ordered();
-    let server = packet.flow.source_port() < 1024 && packet.flow.destination_port() >= 1024;
+    let server = ports::is_registered(packet.flow.source_port())
+        && !ports::is_registered(packet.flow.destination_port());
     Some(signal as u16 * 4 + u16::from(high) * 2 + u16::from(server))
 }
 
@@ -93,6 +95,8 @@ pub struct Life {
     ends: [End; 2],
     /// Whether the higher end of the flow key opened the connection.
     turned: bool,
+    /// Whether a SYN or SYN-ACK named the opener. Otherwise the opener is a guess.
+    by_syn: bool,
     /// Whether the opener sent more after its SYN though no answer was captured.
     one_way: bool,
     /// Whether the opener reset the connection before any answer.
@@ -121,13 +125,18 @@ enum Step {
 }
 
 impl Life {
-    fn new(ends: [End; 2], turned: bool) -> Self {
-        Life { ends, turned, one_way: false, gave_up: false, age: 0 }
+    fn new(ends: [End; 2], turned: bool, by_syn: bool) -> Self {
+        Life { ends, turned, by_syn, one_way: false, gave_up: false, age: 0 }
     }
 
     /// Whether the higher end of the flow opened the connection.
     pub fn is_turned(&self) -> bool {
         self.turned
+    }
+
+    /// Whether a SYN or SYN-ACK named the opener. Otherwise the opener is a guess.
+    pub fn is_by_syn(&self) -> bool {
+        self.by_syn
     }
 
     /// This state with age 0.
@@ -209,10 +218,36 @@ impl Life {
         (self.age + 1 < AGES).then_some(Life { age: self.age + 1, ..self })
     }
 
+    /// This state after a SYN or SYN-ACK named the opener, which was a guess before.
+    fn opened_by(mut self, turned: bool) -> Life {
+        if self.turned != turned {
+            self.ends.reverse();
+        }
+        Life { turned, by_syn: true, ..self }
+    }
+
+    /// One state for all states of a finished connection with the same outcome, as far as later
+    /// packets cannot change it. This keeps the states within seven bits.
+    fn reduced(mut self) -> Life {
+        if self.is_over() {
+            for end in &mut self.ends {
+                if *end == End::Silent {
+                    *end = End::Partial;
+                }
+            }
+            if self.ends == [End::Reset; 2] {
+                self.ends[0] = End::Closed;
+            }
+            self.gave_up &= self.ends == [End::Reset, End::Partial];
+        }
+        self
+    }
+
     /// The state after the first packet of a flow.
     fn first(signal: Signal, high: bool, server: bool) -> Life {
         use End::{Closed, Established, Partial, Reset, Silent, Syn};
-        // The sender of a SYN-ACK is the responder. Otherwise guess: a sender on a server port is.
+        // The sender of a SYN-ACK is the responder. Without a handshake, guess: a sender at a
+        // registered port is, if the other port is not registered.
         let answers = match signal {
             Signal::Syn => false,
             Signal::SynAck => true,
@@ -226,17 +261,22 @@ impl Life {
             Signal::Ack | Signal::Data => Partial,
         };
         let ends = if answers { [Silent, end] } else { [end, Silent] };
-        Life::new(ends, high != answers)
+        let by_syn = matches!(signal, Signal::Syn | Signal::SynAck);
+        Life::new(ends, high != answers, by_syn).reduced()
     }
 
     fn next(self, signal: Signal, high: bool) -> Step {
         use End::{Closed, Established, Partial, Reset, Silent, Syn};
         if signal == Signal::Syn && self.is_over() {
-            return Step::To(Life::new([Syn, Silent], high));
+            return Step::To(Life::new([Syn, Silent], high, true));
         }
-        let side = usize::from(high != self.turned);
-        let (own, other) = (self.ends[side], self.ends[1 - side]);
-        let mut next = self;
+        let mut next = match signal {
+            Signal::Syn if !self.by_syn => self.opened_by(high),
+            Signal::SynAck if !self.by_syn => self.opened_by(!high),
+            _ => self,
+        };
+        let side = usize::from(high != next.turned);
+        let (own, other) = (next.ends[side], next.ends[1 - side]);
         let own = match (own, signal) {
             (Silent, Signal::Syn) if side == 1 && other == Syn => return Step::Mixed,
             (Silent, Signal::Syn) if side == 0 => Syn,
@@ -260,6 +300,8 @@ impl Life {
             }
             (Syn, Signal::Ack | Signal::Data) if other != Reset => Established,
             (Partial, Signal::Syn) if other == Silent => Syn,
+            // The SYN-ACK crossed the opener's reset.
+            (Partial, Signal::SynAck) if side == 1 && other == Reset => Established,
             (Established | Partial, Signal::Fin) => Closed,
             (Established | Partial, Signal::Rst) => {
                 if side == 1 && other == Syn {
@@ -278,7 +320,7 @@ impl Life {
         if next.ends != [Syn, Silent] {
             next.age = 0;
         }
-        Step::To(next)
+        Step::To(next.reduced())
     }
 }
 
@@ -421,6 +463,9 @@ mod tests {
             (">P <P >.", "OTH"),
             (">P <. >F <F", "SF"),
             (">R", "OTH"),
+            (">S >R <S.", "RSTO"),
+            ("<R <R", "RSTRH"),
+            (">S <S. >. >R <R", "RSTR"),
             (">S <S. >. >F <F >S", "S0"),
             (">S <S", "mixed"),
         ] {

@@ -101,6 +101,18 @@ pub enum Deed {
     Aborted,
 }
 
+/// The opener of a followed connection, at a packet of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Opener {
+    /// The index of the packet in its batch.
+    pub index: u16,
+    /// Whether the source of the packet opened the connection.
+    pub is_source: bool,
+    /// Whether a SYN or SYN-ACK named the opener. Otherwise it is a guess: the end whose port is
+    /// not registered, or else the sender of the first packet.
+    pub by_syn: bool,
+}
+
 /// The counts of all connections.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Counts {
@@ -256,6 +268,7 @@ pub struct Connections {
     /// The states before each of those packets; `None` for a connection that the map did not store.
     answers: Vec<Option<Lookup<State>>>,
     verdicts: Vec<Verdict>,
+    openers: Vec<Opener>,
     twin: Option<Twin>,
 }
 
@@ -305,6 +318,7 @@ impl Connections {
             events: Vec::with_capacity(PACKETS),
             answers: Vec::with_capacity(PACKETS),
             verdicts: Vec::with_capacity(PACKETS),
+            openers: Vec::with_capacity(PACKETS),
             twin: audit.then(|| Twin::new(patience)),
         })
     }
@@ -316,6 +330,7 @@ impl Connections {
         self.events.clear();
         self.answers.clear();
         self.verdicts.clear();
+        self.openers.clear();
         for (index, packet) in packets.iter().enumerate() {
             if let Some(event) = life::event(packet) {
                 self.digests.push(flows[index]);
@@ -325,10 +340,10 @@ impl Connections {
         if let Some(first) = packets.first() {
             self.pass(first.time_ns);
         }
-        let Connections { flows, rules, digests, events, answers, verdicts, twin } = self;
+        let Connections { flows, rules, digests, events, answers, verdicts, openers, twin } = self;
         let time = |key: usize| packets[usize::from(events[key].0)].time_ns;
         let audited = twin.is_some();
-        let mut batch = Batch { rules, packets, events, answers, audited, verdicts };
+        let mut batch = Batch { rules, packets, events, answers, audited, verdicts, openers };
         flows.take(digests, time, &mut batch);
         if let Some(twin) = twin {
             for (&(index, event), &answer) in events.iter().zip(&*answers) {
@@ -343,6 +358,12 @@ impl Connections {
     /// What the packets of the last batch did to handshakes.
     pub fn verdicts(&self) -> &[Verdict] {
         &self.verdicts
+    }
+
+    /// The openers of the connections of the last batch, one for each packet of a connection that
+    /// the map follows, in packet order.
+    pub fn openers(&self) -> &[Opener] {
+        &self.openers
     }
 
     /// Advances the time to `now`: connections that are too old expire.
@@ -579,6 +600,7 @@ struct Batch<'a> {
     answers: &'a mut Vec<Option<Lookup<State>>>,
     audited: bool,
     verdicts: &'a mut Vec<Verdict>,
+    openers: &'a mut Vec<Opener>,
 }
 
 impl Monitor for Batch<'_> {
@@ -609,10 +631,21 @@ impl Monitor for Batch<'_> {
                 return;
             }
         }
+        let index = self.events[key].0;
+        let ordered = self.packets[usize::from(index)].flow.is_ordered();
+        let state = match (before, next) {
+            (Lookup::Absent, Next::Insert(state)) | (_, Next::Modify(state)) => Some(state),
+            (Lookup::State(state), Next::Stay) => Some(state),
+            // Two connections that cannot be distinguished.
+            _ => None,
+        };
+        if let Some(state) = state {
+            let life = self.rules.lives.of(state);
+            let (is_source, by_syn) = (ordered != life.is_turned(), life.is_by_syn());
+            self.openers.push(Opener { index, is_source, by_syn });
+        }
         if let Some((what, turned)) = self.rules.follow(before, next, share) {
-            let index = self.events[key].0;
-            let by_opener = self.packets[usize::from(index)].flow.is_ordered() != turned;
-            self.verdicts.push(Verdict { index, what, by_opener, is_evidence });
+            self.verdicts.push(Verdict { index, what, by_opener: ordered != turned, is_evidence });
         }
     }
 

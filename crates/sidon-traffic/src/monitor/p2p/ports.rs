@@ -105,6 +105,13 @@ pub fn is_service(port: u16) -> bool {
     port < 1024 || holds(&SERVED, port)
 }
 
+/// Whether servers or peers of a known program wait at this port. Programs rarely choose such a
+/// port as the source of a connection.
+#[inline(always)]
+pub fn is_registered(port: u16) -> bool {
+    port != 0 && (is_service(port) || is_peers(port))
+}
+
 /// Whether this is a default port of a P2P program.
 #[inline(always)]
 pub fn is_peers(port: u16) -> bool {
