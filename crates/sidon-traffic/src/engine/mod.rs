@@ -354,7 +354,8 @@ impl Engine {
 
     /// Passes the state of the engine to `act`, then starts again with empty tables. Source
     /// addresses added before are forgotten, too. New tables are allocated only after `act`
-    /// returns, so that memory never holds both.
+    /// returns, so that memory never holds both. The first senders of flows are kept: a datagram
+    /// flow that goes on would otherwise be named by the sender of its first packet after this.
     ///
     /// # Panics
     /// If a worker panicked.
@@ -373,9 +374,10 @@ impl Engine {
             }
         }
         old.close();
-        let (state, sink) = old.into_parts();
+        let (state, mut services, sink) = old.into_parts();
         let done = act(state);
-        *self = Engine { source_before, ..Engine::new(settings, filter, decoder)? };
+        services.reset_counts();
+        *self = Engine { source_before, services, ..Engine::new(settings, filter, decoder)? };
         if let Some(sink) = sink {
             self.set_sink(sink);
         }
@@ -383,9 +385,9 @@ impl Engine {
         Ok(done)
     }
 
-    /// The state and the sink. Everything else is freed.
-    fn into_parts(self) -> (Snapshot, Option<Sink>) {
-        (self.state, self.sink)
+    /// The state, the services and the sink. Everything else is freed.
+    fn into_parts(self) -> (Snapshot, Services, Option<Sink>) {
+        (self.state, self.services, self.sink)
     }
 
     /// Ends the input, ends the workers, and completes the state.

@@ -9,14 +9,16 @@
 //! | `registered_port` | the end at a [registered](ports::is_registered) port, if the other is not |
 //! | `lower_port` | the end at the lower port |
 //!
-//! The map of connections knows the opener of each TCP connection that it follows. If it saw no SYN,
-//! the connection began before the capture, and its first packet here may come from either end. A
+//! The map of connections stores the opener of each TCP connection that it follows. A connection
+//! without a SYN began before the capture, so either end may have sent its first captured packet. A
 //! registered port then takes precedence over the first sender.
 //!
-//! Flows of other protocols have a map of their own: two bytes and a half of fingerprint and one bit
-//! for the first sender, until 60 to 120 seconds of silence. A flow that neither map follows falls
-//! back on its ports: the table was full, or the connection was not sampled. So does a flow record.
-//! It sums up packets whose order it does not tell, except for a SYN without an ACK.
+//! A second map stores the first sender of each flow of another protocol, in three bytes per flow.
+//! A flow expires after 60 to 120 seconds of silence.
+//!
+//! The ports alone name the responder of a flow that neither map follows, because the map is full or
+//! samples. They also name that of a flow record, which does not tell the order of its packets. A
+//! record with a SYN and no ACK is the exception.
 
 use super::{
     connections::Connections,
@@ -199,6 +201,11 @@ impl Services {
         }
     }
 
+    /// Starts the counts at zero again, and keeps the first senders of flows.
+    pub(crate) fn reset_counts(&mut self) {
+        (self.counts, self.refused) = ([0; RULES.len()], 0);
+    }
+
     /// The responder of each packet of the last batch; `None` for a packet without ports.
     pub fn responders(&self) -> &[Option<Responder>] {
         &self.responders
@@ -215,7 +222,8 @@ impl Services {
     }
 }
 
-/// Whether packets of this flow have a service. A fragment without ports has none.
+/// Whether packets of this flow have a service: at least one port is not 0. Both ports of a later
+/// fragment are 0.
 #[inline]
 fn has_service(flow: &FlowKey) -> bool {
     protocol::has_ports(flow.protocol()) && (flow.source_port(), flow.destination_port()) != (0, 0)

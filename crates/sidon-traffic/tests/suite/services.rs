@@ -247,7 +247,7 @@ fn a_full_map_refuses_flows_and_counts_them() {
     assert_eq!(by_first + by_port, 1_000);
     assert_eq!(monitors.services.refused(), by_port as u64);
     assert_eq!(monitors.services.counts(), [0, 10 + by_first as u64, 0, by_port as u64]);
-    // The flows that were there before are still named as they were.
+    // Flows that were stored before keep their service.
     let back: Vec<_> = flows(30_000..30_010)
         .iter()
         .map(|one| Packet { flow: one.flow.reversed(), ..*one })
@@ -302,6 +302,18 @@ fn flow_records_are_named_by_a_lone_syn_or_by_their_ports() {
     ];
     assert_eq!(services(&report), expected.map(|(name, n)| (name.to_owned(), n)));
     assert_eq!(report.ledger.services, [3, 0, 10 + 20 + 160, 40 + 80 + 320]);
+}
+
+#[test]
+fn a_flow_that_goes_on_after_a_rotation_keeps_its_service() {
+    let call = flow(50_000, 40_000, protocol::UDP);
+    let mut engine = engine(1 << 20, 1);
+    engine.packet(&datagram(call));
+    let rotated = engine.rotate(|snapshot| snapshot.ledger().services).unwrap();
+    engine.packet(&datagram(call.reversed()));
+    let report = engine.finish().0;
+    assert_eq!(services(&report), [("40000/udp".to_owned(), 1)]);
+    assert_eq!([rotated, report.ledger.services], [[0, 1, 0, 0]; 2]);
 }
 
 /// Ordinary traffic, and a flood of a table of connections of 256 KiB.
@@ -465,7 +477,7 @@ fn services_are_the_responders_that_zeek_and_tshark_saw() {
 #[test]
 fn gnutella_is_a_service() {
     let Some(folder) = walk::corpus("no capture of Gnutella was read") else { return };
-    let mut source = Source::open(&folder.join("p2p/gnutella.pcap")).unwrap();
+    let mut source = Source::open(folder.join("p2p/gnutella.pcap")).unwrap();
     let mut engine = engine(16 << 20, 1);
     while let Ok(Some(frame)) = source.next() {
         engine.frame(&frame);
