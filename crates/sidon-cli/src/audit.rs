@@ -1,7 +1,7 @@
-//! `sidon plan member --audit`: what was planned, measured.
+//! `sidon plan member --audit`: measures the planned structures.
 //!
-//! Each structure is built, filled with generated five-tuples, and churned: every member leaves and
-//! a new key comes, as many times over as asked. Then all members and many strangers are asked for.
+//! The audit builds each structure, fills it with generated five-tuples, and replaces all its keys
+//! `turnovers` times. Then it looks up all members and many keys that were never inserted.
 
 use anyhow::Result;
 use indicatif::ProgressBar;
@@ -15,21 +15,21 @@ use sidon_kit::FiveTuples;
 
 type Tuple = [u8; 13];
 
-/// What came of it.
+/// The measurements of one structure.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Found {
-    /// The share of strangers that passed, and 1.96 standard deviations of it.
+    /// The false-positive rate, and 1.96 standard deviations of it.
     pub(crate) false_positives: f64,
     pub(crate) interval: f64,
     /// Members that were not found.
     pub(crate) lost: u64,
     /// Insertions and removals that were refused.
     pub(crate) refused: u64,
-    /// Keys that came while another left.
+    /// Keys that replaced another key.
     pub(crate) churned: u64,
 }
 
-/// What is asked of every structure; those that keys cannot leave do not churn.
+/// The operations that the audit needs. `remove` returns `false` if the structure has no removal.
 trait Audited {
     fn insert(&mut self, keys: &[Tuple], refused: &mut dyn FnMut(usize, Refused));
     fn remove(&mut self, _: &[Tuple], _: &mut dyn FnMut(usize, Refused)) -> bool {
@@ -74,15 +74,15 @@ const BATCH: usize = 256;
 
 /// Steps of the progress bar that one structure takes.
 pub(crate) fn steps(keys: u64, turnovers: u64, rate: f64) -> u64 {
-    keys * (2 + turnovers) + strangers(rate)
+    keys * (2 + turnovers) + absent(rate)
 }
 
-/// Strangers enough to know the rate to about two per cent.
-fn strangers(rate: f64) -> u64 {
+/// The number of absent keys to look up, so that the measured rate is within about 2 %.
+fn absent(rate: f64) -> u64 {
     ((10_000.0 / rate) as u64).clamp(1_000_000, 200_000_000)
 }
 
-/// Builds, fills, churns and asks; `None` for what is not ours.
+/// Measures one structure; `None` for a plain hash set.
 pub(crate) fn audit(
     shape: &Shape,
     keys: u64,
@@ -140,7 +140,7 @@ pub(crate) fn audit(
         lost += batch.len() as u64 - filter.found(batch);
         bar.inc(batch.len() as u64);
     }
-    let (asked, mut passed) = (strangers(rate), 0);
+    let (asked, mut passed) = (absent(rate), 0);
     let mut left = asked;
     while left > 0 {
         coming.clear();
@@ -154,7 +154,7 @@ pub(crate) fn audit(
     Ok(Some(Found { false_positives, interval, lost, refused, churned }))
 }
 
-/// All numbers below a bound, each once, in an order unlike that of arrival.
+/// All numbers below a bound, each once, in an order that differs from the order of insertion.
 struct Order {
     bound: u64,
     next: u64,

@@ -1,8 +1,15 @@
-//! `sidon generate`: traffic from a seed, as a capture.
+//! `sidon generate`: writes a capture of made-up traffic.
 
-use crate::show;
-use anyhow::{Context, bail, ensure};
+use crate::{
+    args::{
+        number::{decimal, socket_v4, whole, within},
+        refusal,
+    },
+    show,
+};
+use anyhow::{Context, anyhow, bail, ensure};
 use indicatif::ProgressBar;
+use sidon::Infeasible;
 use sidon_traffic::{
     Generator, Mix, Packet,
     generate::{Flood, Shares, scenario::Scenario, write_pcap},
@@ -14,68 +21,70 @@ use std::{
     path::PathBuf,
 };
 
-/// Write a capture of made-up traffic, the same for the same seed
+/// Write a capture of made-up traffic
 ///
-/// A network of clients in 10.0.0.0/8 browses, asks DNS, pings and exchanges with peers; sizes of
-/// conversations follow Zipf's law. A scanner (203.0.113.66) and a SYN flood from forged addresses
-/// can be added. Lengths and checksums are right, payloads are zeros. Servers are in 198.18.0.0/15
-/// and 2001:db8::/32, which nobody owns.
+/// Clients in 10.0.0.0/8 browse the web, send DNS queries and pings, and exchange data with peers.
+/// The sizes of conversations follow Zipf's law. A scanner (203.0.113.66) and a SYN flood from forged
+/// addresses can be added. Lengths and checksums are right, payloads are zeros. Servers are in
+/// 198.18.0.0/15 and 2001:db8::/32, which are reserved for tests. The same seed and options always
+/// give the same bytes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The capture to write; `-` is standard output
+    /// Capture to write; - is standard output
     #[arg(short = 'w', long, value_name = "FILE")]
     write: PathBuf,
-    /// How many packets in all
-    #[arg(short = 'c', long, value_name = "N", default_value_t = 1_000_000)]
+    /// Number of packets
+    #[arg(short = 'c', long, value_name = "N", default_value_t = 1_000_000, value_parser = whole)]
     packets: u64,
-    /// The seed: the same seed and options give the same bytes
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    /// Seed of the traffic
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole)]
     seed: u64,
-    /// Packets per second of the capture's time, without the flood
-    #[arg(long, value_name = "N", default_value_t = Mix::default().rate)]
+    /// Packets per second of capture time, without the flood
+    #[arg(long, value_name = "N", default_value_t = Mix::default().rate, value_parser = whole)]
     rate: u64,
-    /// How many hosts the network has
-    #[arg(long, value_name = "N", default_value_t = Mix::default().clients)]
+    /// Number of client hosts
+    #[arg(long, value_name = "N", default_value_t = Mix::default().clients, value_parser = within::<u32>(0..=u32::MAX.into()))]
     clients: u32,
-    /// How many servers there are, the first the most popular
-    #[arg(long, value_name = "N", default_value_t = Mix::default().servers)]
+    /// Number of servers; the first is the most popular
+    #[arg(long, value_name = "N", default_value_t = Mix::default().servers, value_parser = within::<u32>(0..=u32::MAX.into()))]
     servers: u32,
-    /// Conversations under way at a time
-    #[arg(long, value_name = "N", default_value_t = Mix::default().active)]
+    /// Number of conversations at a time
+    #[arg(long, value_name = "N", default_value_t = Mix::default().active, value_parser = within::<u32>(0..=u32::MAX.into()))]
     active: u32,
-    /// How unequal conversations are: 0 all alike, 1 a few carry most
-    #[arg(long, value_name = "Z", default_value_t = Mix::default().zipf)]
+    /// Exponent of Zipf's law for the sizes of conversations, 0 to 2: at 0 all conversations have the
+    /// same size, at 1 a few carry most packets
+    #[arg(long, value_name = "Z", default_value_t = Mix::default().zipf, value_parser = decimal)]
     zipf: f64,
-    /// Of a hundred conversations, how many are over IPv6
-    #[arg(long, value_name = "PERCENT", default_value_t = Mix::default().ipv6)]
+    /// Percentage of conversations over IPv6
+    #[arg(long, value_name = "PERCENT", default_value_t = Mix::default().ipv6, value_parser = within::<u32>(0..=u32::MAX.into()))]
     ipv6: u32,
-    /// What new conversations are about, in parts; what is not named is none of it
-    #[arg(long, value_name = "PARTS", value_parser = shares, default_value = "web=50,dns=40,peers=8,ping=2,scan=0")]
+    /// Mix of new conversations, as weights; kinds not named get weight 0
+    #[arg(long, value_name = "WEIGHTS", value_parser = shares, default_value = "web=50,dns=40,peers=8,ping=2,scan=0")]
     mix: Shares,
-    /// Add a SYN flood from so many forged addresses
-    #[arg(long, value_name = "N")]
+    /// Add a SYN flood from this number of forged addresses
+    #[arg(long, value_name = "N", value_parser = whole)]
     flood: Option<u64>,
-    /// Whom the flood hits
-    #[arg(long, value_name = "ADDR:PORT", requires = "flood", default_value_t = Flood::default().victim)]
+    /// Target of the flood
+    #[arg(long, value_name = "ADDR:PORT", requires = "flood", default_value_t = Flood::default().victim, value_parser = socket_v4)]
     victim: SocketAddrV4,
-    /// After how many packets the flood starts
-    #[arg(long, value_name = "N", requires = "flood", default_value_t = 0)]
+    /// Number of packets before the flood
+    #[arg(long, value_name = "N", requires = "flood", default_value_t = 0, value_parser = whole)]
     flood_after: u64,
-    /// Of a hundred packets while it lasts, how many are the flood's
-    #[arg(long, value_name = "PERCENT", requires = "flood", default_value_t = Flood::default().share)]
+    /// Percentage of packets that belong to the flood while it lasts
+    #[arg(long, value_name = "PERCENT", requires = "flood", default_value_t = Flood::default().share, value_parser = within::<u32>(0..=u32::MAX.into()))]
     flood_share: u32,
-    /// Repeat the flood: packets from one start to the next; 0 for a single flood
-    #[arg(long, value_name = "N", requires = "flood", default_value_t = Flood::default().every)]
+    /// Repeat the flood: number of packets from one start to the next; 0 means a single flood
+    #[arg(long, value_name = "N", requires = "flood", default_value_t = Flood::default().every, value_parser = whole)]
     flood_every: u64,
     /// Write the traffic of this scenario instead (see scenarios/README.md)
     #[arg(long, value_name = "FILE", conflicts_with_all = ["packets", "rate", "clients", "servers", "active", "zipf", "ipv6", "mix", "flood"])]
     scenario: Option<PathBuf>,
-    /// What `units = 1.0` stands for in a scenario: a number of flows
-    #[arg(long, value_name = "N", default_value_t = 10_000, requires = "scenario")]
+    /// With --scenario: number of flows for `units = 1.0`
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = whole, requires = "scenario")]
     unit: u64,
-    /// Bytes kept of each packet; 54 and above keep all headers without options
-    #[arg(short = 's', long, value_name = "BYTES", default_value_t = 262_144, value_parser = clap::value_parser!(u32).range(1..=262_144))]
+    /// Bytes to keep of each packet; 54 keep the headers of IPv4 and TCP without options
+    #[arg(short = 's', long, value_name = "BYTES", default_value_t = 262_144, value_parser = within::<u32>(1..=262_144))]
     snaplen: u32,
 }
 
@@ -92,23 +101,26 @@ fn shares(text: &str) -> Result<Shares, String> {
     let mut shares = Shares { web: 0, dns: 0, peers: 0, ping: 0, scan: 0 };
     for part in text.split(',') {
         let (name, parts) =
-            part.split_once('=').ok_or_else(|| format!("expected NAME=PARTS, got `{part}`"))?;
-        let place = match name.trim() {
+            part.split_once('=').ok_or_else(|| format!("expected NAME=WEIGHT, got `{part}`"))?;
+        let weight = match name.trim() {
             "web" => &mut shares.web,
             "dns" => &mut shares.dns,
             "peers" => &mut shares.peers,
             "ping" => &mut shares.ping,
             "scan" => &mut shares.scan,
-            _ => return Err(format!("`{name}` is none of web, dns, peers, ping, scan")),
+            _ => return Err(format!("expected web, dns, peers, ping or scan, got `{name}`")),
         };
-        *place = parts.trim().parse().map_err(|_| format!("`{parts}` is not a number of parts"))?;
+        *weight = parts.trim().parse().map_err(|_| {
+            format!("expected a whole number as the weight of {name}, got `{parts}`")
+        })?;
     }
     Ok(shares)
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(path) = &args.scenario {
-        let scenario = Scenario::read(path)?;
+        let scenario =
+            Scenario::read(path).map_err(|why| anyhow!("cannot read the scenario {why}"))?;
         return write(args, scenario.packets(args.unit, args.seed), None);
     }
     let flood = args.flood.map(|sources| Flood {
@@ -131,10 +143,30 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         flood,
         ..Mix::default()
     };
-    write(args, Generator::new(mix, args.seed)?, Some(args.packets))
+    let generator = Generator::new(mix, args.seed).map_err(refused)?;
+    write(args, generator, Some(args.packets))
 }
 
-/// Writes packets as a capture; `all` is their number, if that is known.
+fn refused(why: Infeasible) -> anyhow::Error {
+    match why {
+        Infeasible::Parameter { name: "sum of shares", got, .. } => {
+            anyhow!("the weights of --mix add up to {got}; type at least one weight above 0")
+        }
+        why => refusal(why, |name| match name {
+            "rate" => Some("--rate"),
+            "clients" => Some("--clients"),
+            "servers" => Some("--servers"),
+            "active" => Some("--active"),
+            "zipf" => Some("--zipf"),
+            "ipv6" => Some("--ipv6"),
+            "sources" => Some("--flood"),
+            "share" => Some("--flood-share"),
+            _ => None,
+        }),
+    }
+}
+
+/// Writes packets as a capture. `all` is their number, if it is known.
 fn write(
     args: &Args,
     packets: impl Iterator<Item = Packet>,
@@ -143,7 +175,10 @@ fn write(
     let output: Box<dyn Write> = if args.write.as_os_str() == "-" {
         let stdout = std::io::stdout();
         if stdout.is_terminal() {
-            bail!("a capture is not for a terminal: send it to a file or another program");
+            bail!(
+                "-w - would write a capture to the terminal; type -w FILE, or send it to another \
+                 program with |"
+            );
         }
         Box::new(stdout.lock())
     } else {
@@ -163,10 +198,14 @@ fn write(
             unshown = 0;
         }
     });
-    let written = write_pcap(packets, args.snaplen, BufWriter::with_capacity(1 << 18, output))?;
+    let written = write_pcap(packets, args.snaplen, BufWriter::with_capacity(1 << 18, output));
     bar.finish_and_clear();
+    let written = written.map_err(|why| match why.kind() {
+        std::io::ErrorKind::BrokenPipe => why.into(),
+        _ => anyhow!("cannot write {}: {why}", args.write.display()),
+    })?;
     if let Some(all) = all {
-        ensure!(written == all, "{written} packets written of {all}");
+        ensure!(written == all, "only {written} of {all} packets were written");
     }
     let seconds = (last - first.unwrap_or(last)) as f64 / 1e9;
     eprintln!(

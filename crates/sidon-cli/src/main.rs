@@ -1,4 +1,4 @@
-//! `sidon`: compact memory for network flows, on the command line. A file a subcommand.
+//! `sidon`: compact memory for network flows, on the command line. One file per subcommand.
 
 mod args;
 mod audit;
@@ -13,12 +13,12 @@ mod serve;
 mod show;
 mod watch;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::process::ExitCode;
 
 /// Compact memory for network flows, with answers that carry their certainty.
 #[derive(Debug, Parser)]
-#[command(name = "sidon", version, about, max_term_width = 100, arg_required_else_help = true)]
+#[command(name = "sidon", bin_name = "sidon", version, arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -41,7 +41,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let success = |()| ExitCode::SUCCESS;
-    let done = match Cli::parse().command {
+    let done = match parse().command {
         Command::Completions(args) => manual::completions(&args, Cli::command()).map(success),
         Command::Demo(args) => demo::run(&args).map(success),
         Command::Generate(args) => generate::run(&args).map(success),
@@ -64,7 +64,21 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether the reader of our output went away, as `head` does: nothing is wrong then.
+/// The command line. Help is as wide as the terminal, up to 100 columns. The parser of an option
+/// reads negative numbers, so that its error names the option.
+fn parse() -> Cli {
+    fn negative(command: clap::Command) -> clap::Command {
+        let command = command.mut_args(|arg| match arg.get_action().takes_values() {
+            true if !arg.is_positional() => arg.allow_negative_numbers(true),
+            _ => arg,
+        });
+        command.mut_subcommands(negative)
+    }
+    let command = negative(Cli::command()).term_width(show::width().min(100));
+    Cli::from_arg_matches_mut(&mut command.get_matches()).unwrap_or_else(|why| why.exit())
+}
+
+/// Whether the reader of standard output closed it, as `head` does. That is not an error.
 fn is_closed_pipe(why: &anyhow::Error) -> bool {
     why.downcast_ref::<std::io::Error>()
         .is_some_and(|why| why.kind() == std::io::ErrorKind::BrokenPipe)

@@ -1,13 +1,13 @@
-//! `sidon man` and `sidon completions`: what the binary knows of its own command line.
+//! `sidon man` and `sidon completions`: manual pages and shell completions of this command.
 
 use anyhow::Context;
 use clap_complete::Shell;
 use std::{fs, path::PathBuf};
 
-/// Write the manual pages, one for each command, to a directory
+/// Write the manual pages, one per command, to a directory
 #[derive(Debug, clap::Args)]
 pub(crate) struct ManArgs {
-    /// The directory, which is made if need be
+    /// Directory for the pages; created if it does not exist
     #[arg(value_name = "DIR")]
     directory: PathBuf,
 }
@@ -19,13 +19,14 @@ Examples:
   sidon completions bash > ~/.local/share/bash-completion/completions/sidon
   sidon completions fish > ~/.config/fish/completions/sidon.fish")]
 pub(crate) struct CompletionArgs {
-    /// The shell
+    /// Shell to write the script for
     #[arg(value_name = "SHELL")]
     shell: Shell,
 }
 
 pub(crate) fn man(args: &ManArgs, command: clap::Command) -> anyhow::Result<()> {
-    let place = || args.directory.display().to_string();
+    let place =
+        || format!("cannot write manual pages to the directory {}", args.directory.display());
     fs::create_dir_all(&args.directory).with_context(place)?;
     clap_mangen::generate_to(command, &args.directory).with_context(place)
 }

@@ -1,11 +1,15 @@
-//! How numbers, tables and JSON are shown, the same in every subcommand.
+//! Numbers, tables, texts and JSON, printed alike by every command.
 
-use comfy_table::{CellAlignment, Table, presets};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 
 pub(crate) use sidon_traffic::figure::grouped as whole;
+
+/// A space at which tables and folded texts do not break a line. They print it as a plain space.
+pub(crate) const NO_BREAK: &str = "\u{a0}";
+/// Columns between two cells of a table.
+const GAP: usize = 2;
 
 /// The width of the terminal on standard output; 80 if standard output is not a terminal.
 pub(crate) fn width() -> usize {
@@ -16,6 +20,82 @@ pub(crate) fn width() -> usize {
 /// The height of the terminal on standard output, if it is a terminal.
 pub(crate) fn height() -> Option<usize> {
     terminal_size::terminal_size_of(io::stdout()).map(|(_, rows)| rows.0.into())
+}
+
+/// A table as wide as the terminal. Columns of numbers are aligned to the right, others to the left.
+///
+/// If a row is too long, its last cells move below it, each with the head of its column.
+pub(crate) fn table(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let rows: Vec<Vec<String>> = rows.into_iter().collect();
+    table_within(width(), head, &rows)
+}
+
+fn table_within(width: usize, head: &[&str], rows: &[Vec<String>]) -> String {
+    let cells = |i: usize| rows.iter().map(move |row| row.get(i).map_or("", String::as_str));
+    let body: Vec<usize> =
+        (0..head.len()).map(|i| cells(i).map(length).max().unwrap_or(0)).collect();
+    let fits = |widths: &[usize]| {
+        let all = widths.iter().scan(0, |end, width| {
+            *end += width + GAP;
+            Some(*end - GAP)
+        });
+        all.take_while(|end| *end <= width).count()
+    };
+    // A head may take one line per word.
+    let word = |text: &str| text.split(' ').map(length).max().unwrap_or(0);
+    let whole_head: Vec<_> =
+        head.iter().zip(&body).map(|(head, body)| length(head).max(*body)).collect();
+    let broken_head: Vec<_> =
+        head.iter().zip(&body).map(|(head, body)| word(head).max(*body)).collect();
+    let widths = if fits(&whole_head) == head.len() { whole_head } else { broken_head };
+    let kept = fits(&widths).max(1);
+
+    // A number may have a unit: `1.71 MiB`, `+44 %`. The id `002.bf.base` is not a number.
+    let is_number = |cell: &str| {
+        let (number, unit) = cell.split_once(' ').unwrap_or((cell, ""));
+        unit.len() <= 3 && number.replace(',', "").parse::<f64>().is_ok()
+    };
+    let right: Vec<bool> = (0..head.len())
+        .map(|i| {
+            let mut filled = cells(i).filter(|cell| !["", "-"].contains(cell)).peekable();
+            filled.peek().is_some() && filled.all(is_number)
+        })
+        .collect();
+    let line = |cells: &[&str]| {
+        let mut line = String::new();
+        for ((cell, &width), &right) in cells.iter().zip(&widths).zip(&right).take(kept) {
+            let padding = " ".repeat(width.saturating_sub(length(cell)));
+            let (before, after) =
+                if right { (padding, String::new()) } else { (String::new(), padding) };
+            line += &format!("{before}{cell}{after}{:GAP$}", "");
+        }
+        line.trim_end().to_owned()
+    };
+    let heads: Vec<Vec<String>> =
+        head.iter().zip(&widths).map(|(head, &width)| wrapped(head, width)).collect();
+    let tallest = heads.iter().take(kept).map(Vec::len).max().unwrap_or(0);
+    let mut lines = Vec::new();
+    for above in (0..tallest).rev() {
+        let part = |head: &'_ Vec<String>| {
+            head.len().checked_sub(above + 1).map_or("", |i| head[i].as_str()).to_owned()
+        };
+        let parts: Vec<String> = heads.iter().map(part).collect();
+        lines.push(line(&parts.iter().map(String::as_str).collect::<Vec<_>>()));
+    }
+    for row in rows {
+        lines.push(line(&row.iter().map(String::as_str).collect::<Vec<_>>()));
+        let below: Vec<_> = head
+            .iter()
+            .zip(row)
+            .skip(kept)
+            .filter(|(_, cell)| !cell.is_empty())
+            .map(|(head, cell)| format!("{head}: {cell}"))
+            .collect();
+        if !below.is_empty() {
+            lines.push(folded_within(width, &format!("    {}", below.join("; "))));
+        }
+    }
+    lines.join("\n").replace(NO_BREAK, " ")
 }
 
 fn length(text: &str) -> usize {
@@ -38,25 +118,20 @@ pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// A table; columns of numbers to the right, others to the left.
-pub(crate) fn table(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
-    let rows: Vec<Vec<String>> = rows.into_iter().collect();
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(head);
-    for row in &rows {
-        table.add_row(row);
-    }
-    for (i, column) in table.column_iter_mut().enumerate() {
-        // The first word decides: `1.71 MiB` is a number, the id `002.bf.base` is not.
-        let word = |row: &Vec<String>| row[i].split(' ').next().unwrap_or("").replace(',', "");
-        let is_number = |row: &Vec<String>| word(row).parse::<f64>().is_ok();
-        if rows.iter().all(is_number) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-        column.set_padding((0, 2));
-    }
-    let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
-    lines.join("\n")
+/// A text whose lines fit the terminal: the rest of a long line is indented like its start.
+pub(crate) fn folded(text: &str) -> String {
+    folded_within(width(), text)
+}
+
+fn folded_within(width: usize, text: &str) -> String {
+    let fold = |line: &str| {
+        let words = line.trim_start();
+        let indent = &line[..line.len() - words.len()];
+        let lines = wrapped(words, width.saturating_sub(indent.len()));
+        let lines: Vec<_> = lines.iter().map(|line| format!("{indent}{line}")).collect();
+        lines.join("\n")
+    };
+    text.split('\n').map(fold).collect::<Vec<_>>().join("\n").replace(NO_BREAK, " ")
 }
 
 /// Writes `{"rows": [...]}` to standard output.
@@ -64,23 +139,25 @@ pub(crate) fn json_rows(rows: Vec<Value>) -> anyhow::Result<()> {
     print(&serde_json::to_string_pretty(&json!({ "rows": rows }))?)
 }
 
-/// Writes a text and a line's end to standard output.
+/// Writes a text and a line feed to standard output.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     writeln!(io::stdout().lock(), "{text}")?;
     Ok(())
 }
 
-/// A bar on standard error, with the time that is left; silent where that is no terminal.
+/// A progress bar on standard error, with the time left. It is hidden if standard error is not a
+/// terminal.
 pub(crate) fn progress(steps: u64) -> ProgressBar {
     let bar = ProgressBar::new(steps);
-    if let Ok(style) = ProgressStyle::with_template("{msg:24} {bar:40} {percent:>3} %  {eta} left")
+    if let Ok(style) =
+        ProgressStyle::with_template("{msg:24} {wide_bar} {percent:>3} %  {eta} left")
     {
         bar.set_style(style);
     }
     bar
 }
 
-/// A number of bytes in the unit that suits it.
+/// A number of bytes in the largest unit that keeps it at or above 1.
 pub(crate) fn bytes(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
     let mut value = bytes as f64;
@@ -92,7 +169,7 @@ pub(crate) fn bytes(bytes: u64) -> String {
     if unit == 0 { format!("{bytes} B") } else { format!("{value:.2} {}", UNITS[unit]) }
 }
 
-/// A rate in four digits, as a power of ten where it is small.
+/// A rate: six digits after the point, or an exponent if it is below 1e-4.
 pub(crate) fn rate(rate: f64) -> String {
     if rate == 0.0 || rate >= 1e-4 { format!("{rate:.6}") } else { format!("{rate:.3e}") }
 }
@@ -110,5 +187,56 @@ mod tests {
         assert_eq!(bytes(7 << 20), "7.00 MiB");
         assert_eq!(rate(0.01), "0.010000");
         assert_eq!(rate(5e-7), "5.000e-7");
+    }
+
+    const HEAD: [&str; 4] = ["name", "false positives", "key", "shape"];
+
+    fn rows() -> Vec<Vec<String>> {
+        let row = |cells: [&str; 4]| cells.map(str::to_owned).to_vec();
+        vec![
+            row(["bloom", "0.01", "[2001:db8::1]:443", "bits 9,585,059, hashes 7"]),
+            row(["dleft", "12.5 %", "-", "subtables 2"]),
+        ]
+    }
+
+    #[test]
+    fn a_wide_terminal_has_the_whole_table() {
+        let expected = "\
+name   false positives  key                shape
+bloom             0.01  [2001:db8::1]:443  bits 9,585,059, hashes 7
+dleft           12.5 %  -                  subtables 2";
+        assert_eq!(table_within(68, &HEAD, &rows()), expected);
+    }
+
+    #[test]
+    fn heads_break_first_and_then_the_last_columns_move_below_their_row() {
+        let expected = "
+           false
+name   positives  key                shape
+bloom       0.01  [2001:db8::1]:443  bits 9,585,059, hashes 7
+dleft     12.5 %  -                  subtables 2";
+        assert_eq!(format!("\n{}", table_within(62, &HEAD, &rows())), expected);
+        let expected = "
+           false
+name   positives  key
+bloom       0.01  [2001:db8::1]:443
+    shape: bits 9,585,059, hashes 7
+dleft     12.5 %  -
+    shape: subtables 2";
+        assert_eq!(format!("\n{}", table_within(40, &HEAD, &rows())), expected);
+        let narrow = table_within(20, &HEAD, &rows());
+        assert!(
+            narrow.contains("\n    key:\n    [2001:db8::1]:443;\n"),
+            "an address is whole: {narrow}"
+        );
+    }
+
+    #[test]
+    fn long_lines_fold_with_their_indent() {
+        assert_eq!(folded_within(12, "  one two three\nfour"), "  one two\n  three\nfour");
+        let text = format!("one two{NO_BREAK}3 four");
+        assert_eq!(folded_within(9, &text), "one two 3\nfour");
+        assert_eq!(folded_within(8, &text), "one\ntwo 3\nfour");
+        assert_eq!(folded_within(80, "as it\n\n  is"), "as it\n\n  is");
     }
 }

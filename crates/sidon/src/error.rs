@@ -107,7 +107,15 @@ impl fmt::Display for Infeasible {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Infeasible::Parameter { name, got, least, most } => {
-                write!(f, "{name} is {got}, and must be from {least} to {most}")
+                write!(f, "{name} is {}, and must be ", Number(*got))?;
+                let (least, most) = (Number(*least), Number(*most));
+                match (least.is_limit(), most.is_limit()) {
+                    (true, true) if least.0 == most.0 => write!(f, "{least}"),
+                    (true, true) => write!(f, "from {least} to {most}"),
+                    (true, false) => write!(f, "at least {least}"),
+                    (false, true) => write!(f, "at most {most}"),
+                    (false, false) => write!(f, "another number"),
+                }
             }
             Infeasible::Memory { bytes: u64::MAX } => {
                 write!(f, "the table would not fit any address space")
@@ -120,6 +128,27 @@ impl fmt::Display for Infeasible {
 }
 
 impl std::error::Error for Infeasible {}
+
+/// A number in a message: an exponent replaces more than 15 digits.
+struct Number(f64);
+
+impl Number {
+    /// Whether this is a limit at all. The ends of `u64` and `f64` are not.
+    fn is_limit(&self) -> bool {
+        self.0.abs() < u64::MAX as f64
+    }
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Number(number) = *self;
+        if number == 0.0 || (1e-4..1e15).contains(&number.abs()) || !number.is_finite() {
+            write!(f, "{number}")
+        } else {
+            write!(f, "{number:e}")
+        }
+    }
+}
 
 /// Why bytes are not a structure.
 #[derive(Debug, Clone, PartialEq)]
@@ -183,7 +212,7 @@ impl fmt::Display for Malformed {
             }
             Malformed::Hash { got } => write!(f, "hash function {got} is not known"),
             Malformed::Seed => write!(f, "written under another seed"),
-            Malformed::Checksum => write!(f, "the checksum does not fit: the bytes are damaged"),
+            Malformed::Checksum => write!(f, "the checksum does not match the bytes"),
             Malformed::Field { name } => write!(f, "the field {name} has an impossible value"),
             Malformed::Shape(why) => write!(f, "the shape cannot be built: {why}"),
         }
@@ -196,5 +225,26 @@ impl std::error::Error for Malformed {
             Malformed::Shape(why) => Some(why),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_whole_numbers_and_absent_ones_are_not_printed() {
+        let text = |got, least, most| {
+            Infeasible::Parameter { name: "memory", got, least, most }.to_string()
+        };
+        assert_eq!(
+            text(102_400.0, 262_144.0, f64::MAX),
+            "memory is 102400, and must be at least 262144"
+        );
+        assert_eq!(text(9.0, f64::MIN, 8.0), "memory is 9, and must be at most 8");
+        assert_eq!(text(2.0, 1e-12, 1.0), "memory is 2, and must be from 1e-12 to 1");
+        assert_eq!(text(1.0, 0.0, 0.0), "memory is 1, and must be 0");
+        assert_eq!(text(1e300, 1.0, 2.0), "memory is 1e300, and must be from 1 to 2");
+        assert_eq!(text(f64::NAN, 0.5, 2.0), "memory is NaN, and must be from 0.5 to 2");
     }
 }

@@ -1,6 +1,6 @@
 //! Arguments of every command that runs an engine.
 
-use crate::plan::count::memory;
+use super::number::{memory, within};
 use anyhow::Context;
 use sidon::Seed;
 use sidon_traffic::Settings;
@@ -11,19 +11,19 @@ pub(crate) const TOP: u16 = 10;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct EngineArgs {
-    /// Memory for all tables
+    /// Memory for all tables, which are allocated at the start and never grow
     #[arg(short, long, value_name = "BYTES", default_value = "16MiB", value_parser = memory)]
     pub(crate) memory: u64,
-    /// Threads that own tables; the answers are the same for any number
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=8))]
+    /// Threads that update the tables, 1 to 8; the number changes no figure of the report
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = within::<u8>(1..=8))]
     pub(crate) threads: u8,
-    /// The length of the lists of the heaviest flows, hosts and ports [default: 10, or as many as fit
-    /// the terminal]
-    #[arg(long, value_name = "N")]
+    /// Number of flows, of hosts and of ports to list, the heaviest first [default: 10, or as many as
+    /// fit the terminal]
+    #[arg(long, value_name = "N", value_parser = within::<u16>(0..=65_535))]
     pub(crate) top: Option<u16>,
-    /// The seed of the tables: a number, or random. A capture has a fixed one unless this is given, so
-    /// that every run gives the same report; everything else has a random one. Files of several runs
-    /// or hosts can be merged if they have the same seed
+    /// Seed of the hash functions: a number, or random. Without this option, a capture gets a fixed
+    /// seed, so that every run gives the same report. All other sources get a random seed. Saved
+    /// files can be merged only if they have the same seed
     #[arg(long, value_name = "NUMBER|random")]
     pub(crate) seed: Option<SeedArg>,
 }
@@ -62,7 +62,7 @@ impl FromStr for SeedArg {
         match (text, text.parse()) {
             ("random", _) => Ok(SeedArg::Random),
             (_, Ok(number)) => Ok(SeedArg::Number(number)),
-            _ => Err("expected a whole number below 2^64, or random".to_owned()),
+            _ => Err("expected a whole number below 2^64, or the word random".to_owned()),
         }
     }
 }

@@ -1,7 +1,10 @@
 //! Arguments that several commands share.
 
 mod engine;
+pub(crate) mod number;
+mod refusal;
 mod source;
 
 pub(crate) use engine::{EngineArgs, SeedArg};
+pub(crate) use refusal::{engine_refusal, number as number_text, refusal};
 pub(crate) use source::{Input, SourceArgs};

@@ -1,38 +1,43 @@
 //! Arguments that name the source of the traffic.
 
-use crate::plan::count::memory;
-use anyhow::Context;
+use super::number::{memory, memory_text};
+use anyhow::anyhow;
 use sidon_traffic::{
     Decoder, Filter, Source, Tunnels,
     drive::{Capture, Interface, Records, Traffic},
     export::Listener,
-    filter::NotAFilter,
-    live::{Live, Options},
+    live::{Live, LiveError, Options},
+    source::SourceError,
 };
-use std::path::PathBuf;
+use std::{
+    io::ErrorKind,
+    path::{Path, PathBuf},
+};
 
 /// One of `--read`, `--interface` and `--netflow`: the group `source`, which a command may extend.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SourceArgs {
-    /// A capture: pcap or pcapng, plain or in gzip, zstd or lz4; - is standard input
+    /// Capture to read: pcap or pcapng, plain or in gzip, zstd or lz4; - is standard input
     #[arg(short, long, value_name = "FILE", group = "source")]
     pub(crate) read: Option<PathBuf>,
-    /// An interface to read, with CAP_NET_RAW, until the program is stopped
+    /// Network interface to read until Ctrl-C; needs root or CAP_NET_RAW
     #[arg(short, long, value_name = "NAME", group = "source")]
     pub(crate) interface: Option<String>,
-    /// Memory that the kernel fills with packets of the interface
+    /// Size of the kernel's packet buffer for --interface
     #[arg(long, value_name = "BYTES", default_value = "8MiB", value_parser = memory, requires = "interface", conflicts_with_all = ["read", "netflow"])]
     pub(crate) buffer: u64,
-    /// Receive NetFlow 5, 9 and IPFIX at this address and port (repeatable)
+    /// Address and port at which to receive NetFlow 5, 9 and IPFIX (repeatable)
     #[arg(long, value_name = "ADDR:PORT", group = "source", conflicts_with = "expression")]
     pub(crate) netflow: Vec<String>,
-    /// Templates of flow records; read if the file exists, and written with those learnt
+    /// File of NetFlow 9 and IPFIX templates: read at the start if it exists, and written with
+    /// new templates
     #[arg(long, value_name = "FILE", requires = "netflow", conflicts_with_all = ["read", "interface"])]
     pub(crate) templates: Option<PathBuf>,
-    /// Look into GRE, VXLAN, Geneve and IP in IP: the innermost packet counts
+    /// Report the innermost packet of GRE, VXLAN, Geneve and IP-in-IP tunnels
     #[arg(long)]
     pub(crate) inner: bool,
-    /// Which packets count, as tcpdump takes it: host, net, port, tcp, vlan, and, or, not, ...
+    /// Filter for the packets to report, as in tcpdump: host, net, port, tcp, vlan, and, or, not, ..
+    /// Options go before it
     #[arg(value_name = "EXPRESSION", trailing_var_arg = true)]
     pub(crate) expression: Vec<String>,
 }
@@ -49,24 +54,57 @@ impl SourceArgs {
     /// multiplied by `speed`, or without delays.
     pub(crate) fn open(&self, speed: Option<f64>) -> anyhow::Result<Option<Input>> {
         if let Some(path) = &self.read {
-            let source = Source::open(path).with_context(|| path.display().to_string())?;
+            let source = Source::open(path).map_err(|why| not_a_capture(path, why))?;
             return Ok(Some(Input::Capture(Box::new(Capture::new(source, path, speed)))));
         }
         if let Some(name) = &self.interface {
-            let live = Live::open(name, Options { ring: self.buffer, ..Options::default() })?;
+            let options = Options { ring: self.buffer, ..Options::default() };
+            let live = Live::open(name, options).map_err(|why| match why {
+                LiveError::Ring { .. } => {
+                    let size = memory_text(self.buffer);
+                    anyhow!("--buffer {size} is not within its limits; type 512KiB to 4095MiB")
+                }
+                why => why.into(),
+            })?;
             return Ok(Some(Input::Interface(Interface::new(live, name))));
         }
         if self.netflow.is_empty() {
             return Ok(None);
         }
-        let listener = Listener::bind(&self.netflow).with_context(|| self.netflow.join(", "))?;
+        let listener = Listener::bind(&self.netflow).map_err(|why| {
+            let all = self.netflow.join(", ");
+            match why.kind() {
+                ErrorKind::InvalidInput => {
+                    anyhow!("--netflow {all}: expected an address and a port, such as 0.0.0.0:2055")
+                }
+                _ => anyhow!(
+                    "cannot receive at --netflow {all}: {why}; give an address of this machine and \
+                     a free port, such as 0.0.0.0:2055"
+                ),
+            }
+        })?;
         let records = Records::new(listener, self.templates.clone());
-        Ok(Some(Input::Records(Box::new(records.map_err(anyhow::Error::from_boxed)?))))
+        let records = records.map_err(|why| anyhow!("cannot read the templates {why}"))?;
+        Ok(Some(Input::Records(Box::new(records))))
     }
 
     /// The filter that the expression names.
-    pub(crate) fn filter(&self) -> Result<Filter, NotAFilter> {
-        self.expression.join(" ").parse()
+    pub(crate) fn filter(&self) -> anyhow::Result<Filter> {
+        let parsed = self.expression.join(" ").parse();
+        parsed.map_err(|why: sidon_traffic::filter::NotAFilter| {
+            let option = |word: &&String| {
+                word.starts_with('-')
+                    && word[1..].starts_with(|c: char| c == '-' || c.is_alphabetic())
+            };
+            match self.expression.iter().find(option) {
+                Some(option) => anyhow!(
+                    "the option {option} comes after the filter expression; options go before it: \
+                     type {option} before `{}`",
+                    self.expression[0]
+                ),
+                None => anyhow!("the filter expression is wrong: {why}"),
+            }
+        })
     }
 
     pub(crate) fn decoder(&self) -> Decoder {
@@ -89,5 +127,18 @@ impl Input {
             Input::Interface(interface) => Box::new(interface),
             Input::Records(records) => records,
         }
+    }
+}
+
+/// A capture that cannot be opened: what is wrong, and with which file.
+fn not_a_capture(path: &Path, why: SourceError) -> anyhow::Error {
+    let path = path.display();
+    match why {
+        SourceError::Open { why, .. } => anyhow!("cannot read the capture {path}: {why}"),
+        SourceError::NotACapture { magic } if magic == *b"SIDN" => {
+            anyhow!("{path} is not a capture but a saved file; type: sidon show {path}")
+        }
+        SourceError::Header(why) => anyhow!("{path} is not a capture that can be read: {why}"),
+        why => anyhow!("{path} is not a capture that can be read: {why}"),
     }
 }

@@ -1,4 +1,4 @@
-//! What is shown while it runs, and at the end.
+//! The screen of the demo while it runs, and its report at the end.
 
 use super::recount::Recount;
 use crate::show::{self, whole};
@@ -21,41 +21,34 @@ pub(super) struct Sample {
     pub(super) took: Duration,
 }
 
-/// How the moments are shown.
+/// The samples so far, and the way to show them.
 pub(super) struct Live {
-    style: Style,
+    /// Whether to print no text at all.
+    silent: bool,
+    /// Columns of the terminal.
+    width: usize,
+    /// Lines of the last moment on the terminal; `None` if standard output is not a terminal.
+    drawn: Option<usize>,
     all: u64,
     chart: Vec<u64>,
-    /// The least and the most resident memory after the first eighth.
+    /// The least and the most resident memory after the first eighth of the packets.
     resident: Option<[u64; 2]>,
-    alarmed: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Style {
-    /// Nothing.
-    Silent,
-    /// A line now and then.
-    Lines,
-    /// The same lines again, in place.
-    Redrawn,
-}
-
-/// Columns that every terminal has.
-const WIDTH: usize = 80;
-/// Lines that are redrawn.
-const DRAWN: usize = 5;
-/// Samples to a line where lines are not redrawn.
-const EVERY: usize = 8;
+/// Columns to the left of the chart and the alarm.
+const INDENT: usize = 11;
 
 impl Live {
     pub(super) fn new(silent: bool) -> Self {
-        let style = match (silent, std::io::stdout().is_terminal()) {
-            (true, _) => Style::Silent,
-            (_, true) => Style::Redrawn,
-            (_, false) => Style::Lines,
-        };
-        Live { style, all: 0, chart: Vec::new(), resident: None, alarmed: false }
+        let terminal = !silent && std::io::stdout().is_terminal();
+        let width = if silent { 80 } else { show::width() };
+        let drawn = terminal.then_some(0);
+        Live { silent, width, drawn, all: 0, chart: Vec::new(), resident: None }
+    }
+
+    /// Samples of the whole run: the chart has one bar per sample and fits a line.
+    pub(super) fn samples(&self) -> u64 {
+        self.width.saturating_sub(8).clamp(16, 192) as u64
     }
 
     pub(super) fn begin(
@@ -65,22 +58,17 @@ impl Live {
         memory: u64,
     ) -> anyhow::Result<()> {
         self.all = mix.packets;
-        if self.style == Style::Silent {
+        if self.silent {
             return Ok(());
         }
         let sources = mix.flood.map_or(0, |flood| flood.sources);
-        show::print(&format!(
-            "The office of a thousand hosts, then a SYN flood at {victim}\n\
-             from {} forged sources: {} packets from memory,\n\
-             all tables in {}.\n",
+        show::print(&show::folded(&format!(
+            "An office of a thousand hosts, then a SYN flood at {victim} from {} forged sources: {} \
+             generated packets, all tables in {}.\n",
             whole(sources),
             whole(mix.packets),
             show::bytes(memory),
-        ))?;
-        if self.style == Style::Redrawn {
-            show::print(&"\n".repeat(DRAWN - 1))?;
-        }
-        Ok(())
+        )))
     }
 
     pub(super) fn show(&mut self, sample: Sample) -> anyhow::Result<()> {
@@ -91,57 +79,35 @@ impl Live {
             let [least, most] = self.resident.unwrap_or([now, now]);
             self.resident = Some([least.min(now), most.max(now)]);
         }
-        let new_alarm = sample.alarm.is_some() && !self.alarmed;
-        self.alarmed |= new_alarm;
+        let Some(drawn) = self.drawn else { return Ok(()) };
         let rate = sample.packets as f64 / sample.took.as_secs_f64().max(1e-9) / 1e6;
         let resident = sample.resident.map_or("?".to_owned(), show::bytes);
-        match self.style {
-            Style::Silent => Ok(()),
-            Style::Lines => {
-                if let Some(alarm) = sample.alarm.filter(|_| new_alarm) {
-                    show::print(&format!(
-                        "{:>7.1} s  ALARM  {alarm}",
-                        seconds(sample.packet_time)
-                    ))?;
-                }
-                if !self.chart.len().is_multiple_of(EVERY) {
-                    return Ok(());
-                }
-                show::print(&format!(
-                    "{:>7.1} s {:>12} packets {:>11} half open   process {resident}",
-                    seconds(sample.packet_time),
-                    whole(sample.packets),
-                    whole(sample.half_open),
-                ))
-            }
-            Style::Redrawn => {
-                let alarm = sample.alarm.map_or(String::new(), |alarm| {
-                    if std::env::var_os("NO_COLOR").is_some() {
-                        alarm
-                    } else {
-                        format!("\x1b[1;31m{alarm}\x1b[0m")
-                    }
-                });
-                let mut out = std::io::stdout().lock();
-                write!(
-                    out,
-                    "\x1b[{DRAWN}A\x1b[J\
-                     packets    {:>12} of {}, {rate:.1} million/s, {:.1} s of traffic\n\
-                     memory     {:>12} in tables, {resident} in the process\n\
-                     half open  {:>12}\n\
-                     alarm      {alarm}\n\
-                     {}\n",
-                    whole(sample.packets),
-                    whole(self.all),
-                    seconds(sample.packet_time),
-                    show::bytes(sample.tables),
-                    whole(sample.half_open),
-                    strip(&self.chart),
-                )?;
-                out.flush()?;
-                Ok(())
-            }
+        let alarm = show::wrapped(sample.alarm.as_deref().unwrap_or(""), self.width - INDENT);
+        let (red, plain) = match std::env::var_os("NO_COLOR") {
+            Some(_) => ("", ""),
+            None => ("\x1b[1;31m", "\x1b[0m"),
+        };
+        let mut text = format!(
+            "packets    {:>12} of {}, {rate:.1} million/s, {:.1} s of traffic\n\
+             memory     {:>12} in tables, {resident} in the process\n\
+             half open  {:>12}\n",
+            whole(sample.packets),
+            whole(self.all),
+            sample.packet_time.as_secs_f64(),
+            show::bytes(sample.tables),
+            whole(sample.half_open),
+        );
+        for (i, line) in alarm.iter().enumerate() {
+            let name = if i == 0 { "alarm" } else { "" };
+            let _ = writeln!(text, "{name:INDENT$}{red}{line}{plain}");
         }
+        let _ = writeln!(text, "{}", strip(&self.chart));
+        let mut out = std::io::stdout().lock();
+        let up = if drawn > 0 { format!("\x1b[{drawn}A\x1b[J") } else { String::new() };
+        write!(out, "{up}{text}")?;
+        out.flush()?;
+        self.drawn = Some(text.lines().count());
+        Ok(())
     }
 
     /// The least and the most resident memory after the first eighth of the packets.
@@ -162,14 +128,21 @@ impl Live {
     ) -> anyhow::Result<()> {
         let mut text = String::new();
         let counts = &report.connections;
+        let refused = report.ledger.refused.iter();
+        let refused = refused.filter(|(name, _)| name.starts_with("connections"));
+        let left_out = match refused.map(|(_, times)| times).sum() {
+            0 => String::new(),
+            times => format!("; {} did not fit", whole(times)),
+        };
         let rate = report.ledger.seen as f64 / took.as_secs_f64().max(1e-9) / 1e6;
         let _ = writeln!(
             text,
-            "\n{} packets in {:.1} s, {rate:.1} million a second, generated on the way.\n\n\
-             half open over time, {} at the most\n{}\n",
+            "\n{} packets in {:.1} s, {rate:.1} million per second with their generation.\n\n\
+             half-open connections in the table over time, at most {}{}\n{}\n",
             whole(report.ledger.seen),
             took.as_secs_f64(),
             whole(counts.peak_half_open),
+            left_out,
             strip(&self.chart),
         );
         for alarm in &report.alarms {
@@ -177,38 +150,40 @@ impl Live {
             let evidence: Vec<_> = evidence
                 .map(|(name, n)| format!("{} {}", whole(*n), name.replace('_', " ")))
                 .collect();
-            let _ = writeln!(text, "ALARM   {}", alarm.text);
-            let _ = writeln!(text, "        {}", evidence.join(", "));
-            // A line break inside the quotes is a space to tcpdump.
-            let command = format!("tcpdump '{}'", alarm.filter);
-            for line in broken(&command, WIDTH - 8) {
-                let _ = writeln!(text, "        {line}");
+            // tcpdump reads a line break inside the quotes as a space.
+            let lines =
+                [&*alarm.text, &*evidence.join(", "), &format!("tcpdump '{}'", alarm.filter)];
+            let lines = lines.iter().flat_map(|line| show::wrapped(line, self.width - 8));
+            for (i, line) in lines.enumerate() {
+                let name = if i == 0 { "ALARM" } else { "" };
+                let _ = writeln!(text, "{name:8}{line}");
             }
         }
-        let _ = writeln!(text, "\nheaviest flows, through all of it");
+        let width = self.width;
+        let _ = writeln!(text, "\nheaviest flows of the whole run");
         for entry in &report.flows.entries {
             let [bytes, _] = entry.amounts;
             let sign = if bytes.is_exact() { "=" } else { "<=" };
             let (name, amount) =
                 (entry.key.two_way().to_string(), format!("{sign} {} bytes", whole(bytes.most)));
-            // A long name takes a whole line: addresses are never cut.
-            if name.len() + amount.len() + 3 <= WIDTH {
-                let rest = WIDTH - 2 - name.len();
+            // A long name has its own line: addresses are never cut.
+            if name.len() + amount.len() + 3 <= width {
+                let rest = width - 2 - name.len();
                 let _ = writeln!(text, "  {name}{amount:>rest$}");
             } else {
-                let _ = writeln!(text, "  {name}\n{amount:>WIDTH$}");
+                let _ = writeln!(text, "  {name}\n{amount:>width$}");
             }
         }
         let process = match self.resident {
             Some([least, most]) => {
                 format!("the process {} to {}", show::bytes(least), show::bytes(most))
             }
-            None => "the process is not known here".to_owned(),
+            None => "the memory of the process is unknown on this system".to_owned(),
         };
         let _ = writeln!(text, "\nmemory  tables {}, {process}", show::bytes(report.allocated));
         let _ = writeln!(
             text,
-            "audit   {} bound violations in {} flows counted again, exactly",
+            "audit   {} bound violations in {} flows that were also counted exactly",
             recount.violations,
             whole(recount.flows)
         );
@@ -221,35 +196,14 @@ impl Live {
     }
 }
 
-/// The words of a text in lines of at most `width` characters, if no word is longer.
-fn broken(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let line = lines.last_mut().expect("never empty");
-        if line.is_empty() {
-            line.push_str(word);
-        } else if line.chars().count() + 1 + word.chars().count() <= width {
-            line.push(' ');
-            line.push_str(word);
-        } else {
-            lines.push(word.to_owned());
-        }
-    }
-    lines
-}
-
-fn seconds(time: Duration) -> f64 {
-    time.as_secs_f64()
-}
-
-/// A line of bars, one for each sample.
+/// A line of bars, one per sample.
 fn strip(chart: &[u64]) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let most = chart.iter().copied().max().unwrap_or(0).max(1);
     chart.iter().map(|&value| BARS[(value * 7).div_ceil(most) as usize]).collect()
 }
 
-/// The process's memory in use, where the system tells it.
+/// Resident memory of the process, on systems with `/proc`.
 pub(crate) fn resident() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

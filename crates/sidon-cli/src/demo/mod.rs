@@ -1,10 +1,10 @@
-//! `sidon demo`: a minute in which a newcomer sees what the tool does.
+//! `sidon demo`: a minute of made-up traffic that shows what the tool does.
 
 pub(crate) mod live;
 mod recount;
 
 use crate::{
-    args::{EngineArgs, SeedArg},
+    args::{EngineArgs, SeedArg, engine_refusal, number::within},
     show,
 };
 use live::{Live, Sample};
@@ -21,31 +21,29 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// See it work: an office, then a SYN flood of ten million forged sources, in fixed memory
+/// Watch an office and then a SYN flood from ten million forged sources, in fixed memory
 ///
-/// Generates the traffic of a thousand hosts, then floods one server from ten million addresses,
-/// and shows what `sidon watch` would: memory that does not move, half-open connections that climb,
-/// the alarm that names the victim, the heaviest flows. Then it counts a sample of the flows again,
-/// exactly, and compares. Nothing is read from the network or the disk.
+/// Generates the traffic of a thousand hosts, then a flood of one server from ten million addresses.
+/// Shows the memory, which stays constant, the half-open connections, the alarm that names the
+/// victim, and the heaviest flows. Then it counts a sample of the flows exactly and compares the
+/// two. It reads neither the network nor a file, and takes about a minute.
 #[derive(Debug, clap::Args)]
 #[command(
     mut_arg("top", |top| top.default_value("5")),
-    mut_arg("seed", |seed| seed.default_value("1").help("The seed of the tables and of the traffic"))
+    mut_arg("seed", |seed| seed.default_value("1").help("Seed of the tables and of the traffic: a number, or random"))
 )]
 pub(crate) struct Args {
-    /// Forged sources of the flood
-    #[arg(long, value_name = "N", default_value_t = 10_000_000, value_parser = clap::value_parser!(u64).range(1_000..=1_000_000_000))]
+    /// Number of forged sources of the flood
+    #[arg(long, value_name = "N", default_value_t = 10_000_000, value_parser = within::<u64>(1_000..=1_000_000_000))]
     sources: u64,
     #[command(flatten)]
     engine: EngineArgs,
-    /// Write one JSON object, and nothing while it runs
+    /// Write one JSON object at the end, and nothing before it
     #[arg(long)]
     json: bool,
 }
 
-/// Samples of the whole run: a bar for each fits a line.
-const SAMPLES: u64 = 72;
-/// The most packets between two looks at the engine.
+/// The most packets between two reads of the engine's state.
 const STRIDE: u64 = 1 << 12;
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
@@ -53,12 +51,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let victim = mix.flood.map_or(SocketAddrV4::new([0, 0, 0, 0].into(), 0), |flood| flood.victim);
     let seed = Seed(traffic_seed.into());
     let settings = args.engine.settings(seed);
-    let mut engine = Engine::new(settings, Filter::default(), Decoder::default())?;
+    let engine = Engine::new(settings, Filter::default(), Decoder::default());
+    let mut engine = engine.map_err(engine_refusal)?;
     engine.start();
     let mut live = Live::new(args.json);
     live.begin(&mix, victim, args.engine.memory)?;
 
-    let every = (mix.packets / SAMPLES).max(1);
+    let every = mix.packets.div_ceil(live.samples()).max(1);
     let stride = usize::try_from(every.min(STRIDE)).unwrap_or(usize::MAX);
     let mut traffic = Generated::new(Generator::new(mix, traffic_seed)?, "demo", None);
     let mut stage = Stage { live, start: Instant::now(), start_ns: mix.start_ns, every, shown: 0 };
@@ -114,8 +113,8 @@ impl Host for Stage {
     }
 }
 
-/// An office before, during and after the flood. The flood goes at a pace that the default memory
-/// has room for: attempts that are given up make room for new ones.
+/// An office before, during and after the flood. Attempts of the flood expire fast enough for the
+/// default memory.
 fn mix(sources: u64) -> Mix {
     let victim = SocketAddrV4::new([198, 18, 0, 7].into(), 443);
     let (before, after) = (sources / 20, sources / 20);

@@ -1,19 +1,19 @@
-//! Some flows counted again, exactly, after the run: the traffic comes from a seed, so it can come
-//! twice, and the run itself needs no memory for the truth.
+//! An exact count of some flows after the run. The traffic is generated a second time from its seed,
+//! so the run itself needs no memory for exact counts.
 
 use sidon::{Infeasible, Key, Seed};
 use sidon_traffic::{FlowKey, Generator, Mix, Report, batch, shard::Shard};
 use std::collections::HashMap;
 
-/// One flow in so many is counted again, and all that the report lists.
+/// One flow in `ONE_IN` is counted again, and every flow that the report lists.
 const ONE_IN: u64 = 256;
 
-/// What came of it.
+/// Result of the exact count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Recount {
     /// Flows counted again.
     pub(super) flows: u64,
-    /// Those whose bounds exclude the truth.
+    /// Flows whose bounds exclude the exact count.
     pub(super) violations: u64,
 }
 
@@ -26,7 +26,7 @@ pub(super) fn recount(
 ) -> Result<Recount, Infeasible> {
     let listed = report.flows.entries.iter().map(|entry| (entry.key, [0, 0]));
     let mut truth: HashMap<FlowKey, [u64; 2]> = listed.collect();
-    // Bits that say nothing about the shard of a flow.
+    // These bits do not choose the shard of a flow.
     let sampled = |digest: u64| (digest >> 40).is_multiple_of(ONE_IN);
     for packet in Generator::new(mix, traffic)? {
         let key = packet.flow.undirected();

@@ -1,8 +1,11 @@
-//! `sidon lab`: the papers' tables and experiments, re-run.
+//! `sidon lab`: runs the papers' tables and experiments again.
 
 mod traffic;
 
-use crate::show;
+use crate::{
+    args::number::{whole, within},
+    show,
+};
 use anyhow::{Context, bail};
 use clap::Subcommand;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -18,10 +21,10 @@ use std::{
     thread,
 };
 
-/// Re-run the papers: what they print, what is right, what Sidon measures
+/// Repeat the papers: what they print, what is right, what Sidon measures
 ///
-/// Each claim of a paper has an id, such as 002.table1.sim.ge7; a part of it from the left chooses
-/// all that begin with it.
+/// Each claim of a paper has an id, such as 002.table1.sim.ge7. The start of an id, such as
+/// 002.table1, chooses all claims that begin with it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -30,17 +33,19 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// List the claims: where they stand, what they say, what checking them costs
+    /// List the claims, their place in the paper and the cost of a check
     List(ListArgs),
-    /// Check claims; the exit code is 1 if one fails
+    /// Check claims; the exit status is 1 if one fails
     ///
-    /// The results depend on the seed and the number of trials, and on nothing else.
+    /// Prints first how long the run will take, by the recorded cost of each trial. The results
+    /// depend on the seed, the number of trials and of flows alone.
     ///
     /// Example: sidon lab run 002.table1 --quick
     Run(RunArgs),
     /// Measure on captures what the papers measured on traces
     ///
-    /// Sources by subnet (003, table 5), and the five schemes with five-tuples for keys (004, figure 5).
+    /// Sources per subnet (003, table 5), and the five schemes with five-tuples as keys (004, figure
+    /// 5).
     ///
     /// Example: sidon lab traffic captures/
     Traffic(traffic::Args),
@@ -48,7 +53,7 @@ enum What {
 
 #[derive(Debug, clap::Args)]
 struct ListArgs {
-    /// Only claims whose id begins with one of these
+    /// List only claims whose id begins with one of these
     #[arg(value_name = "ID")]
     ids: Vec<String>,
     /// Write JSON: {"rows": [{"id", "paper", "place", "claim", "trials", "seconds"}]}
@@ -57,33 +62,36 @@ struct ListArgs {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "\
+sidon lab run [OPTIONS] <ID>...
+       sidon lab run [OPTIONS] --all")]
 struct RunArgs {
-    /// Claims whose id begins with one of these: 002 is a paper, 002.table1 a table
+    /// Check the claims whose id begins with one of these: 002 is a paper, 002.table1 a table
     #[arg(value_name = "ID", required_unless_present = "all")]
     ids: Vec<String>,
-    /// All claims of all papers
+    /// Check all claims of all papers
     #[arg(long, conflicts_with = "ids")]
     all: bool,
-    /// A few trials each, in seconds: wide intervals, and the rows say so
+    /// Run few trials of each simulation: seconds instead of minutes, with wider intervals
     #[arg(long)]
     quick: bool,
-    /// This many trials of each simulation, in place of its own number
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    /// Number of trials of each simulation, instead of the recorded one
+    #[arg(long, value_name = "N", value_parser = within::<u64>(1..=1_000_000))]
     trials: Option<u64>,
-    /// Where all randomness comes from
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    /// Seed of all trials
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole)]
     seed: u64,
-    /// Trials side by side [default: one a processor]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    /// Number of trials that run at the same time [default: one per processor]
+    #[arg(long, value_name = "N", value_parser = within::<u16>(1..=1024))]
     threads: Option<u16>,
-    /// Concurrent flows where state maps are compared [default: 20,000; 2,000 with --quick]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(100..=10_000_000))]
+    /// Concurrent flows in the comparison of state maps [default: 20,000; 2,000 with --quick]
+    #[arg(long, value_name = "N", value_parser = within::<u64>(100..=10_000_000))]
     flows: Option<u64>,
     /// Write JSON: {"rows": [{"id", "paper", "expected", "measured", "interval", "verdict", "note"}]}
     #[arg(long)]
     json: bool,
-    /// Write PAPERS.md to DIR, the results of each paper to DIR/papers, as 002.json and 002.md, and
-    /// figures to DIR/papers/charts, as SVG
+    /// Also write PAPERS.md to DIR, the results of each paper to DIR/papers (002.json and 002.md), and
+    /// charts to DIR/papers/charts (SVG)
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -126,13 +134,43 @@ fn list(args: &ListArgs) -> anyhow::Result<()> {
     show::print(&show::table(&head, rows))
 }
 
-/// What an experiment costs on one core, the same for all claims it checks.
+/// The cost of an experiment on one core. All claims that it checks share this cost.
 fn cost_text(cost: Cost) -> String {
-    let seconds = cost.full * cost.millis / 1000;
     match cost.full {
         0 => "none".to_owned(),
-        trials => format!("{} trials, {} min", show::whole(trials), seconds.div_ceil(60)),
+        trials => format!("{} trials, {}", show::whole(trials), duration(trials * cost.millis)),
     }
+}
+
+/// A duration in the unit that suits it.
+fn duration(millis: u64) -> String {
+    match millis {
+        0..1_000 => "less than 1 s".to_owned(),
+        1_000..120_000 => format!("about {} s", millis.div_ceil(1_000)),
+        _ => format!("about {} min", millis.div_ceil(60_000)),
+    }
+}
+
+/// The estimate of a run, before it starts.
+///
+/// The recorded time of a trial is that of one core of the machine on which the costs were
+/// measured, in a release build.
+fn estimate(chosen: &Chosen, run: &Run<'_>) -> String {
+    let on_threads = |run: &Run<'_>| duration(chosen.millis(run) / run.threads.max(1) as u64);
+    let experiments = chosen.experiments().iter();
+    let claims = experiments.flat_map(|one| one.claims).filter(|claim| chosen.has(claim)).count();
+    let plural = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+    let mut text = format!(
+        "{} for {} on {}, by the recorded times of their trials",
+        on_threads(run),
+        plural(claims, "claim"),
+        plural(run.threads, "thread"),
+    );
+    let quick = Run { quick: true, trials: None, ..*run };
+    if chosen.millis(&quick) < chosen.millis(run) {
+        text += &format!("; --quick takes {}", on_threads(&quick));
+    }
+    text
 }
 
 fn check(args: &RunArgs) -> anyhow::Result<()> {
@@ -140,13 +178,14 @@ fn check(args: &RunArgs) -> anyhow::Result<()> {
     let processors = || thread::available_parallelism().map_or(1, usize::from);
     let threads = args.threads.map_or_else(processors, usize::from);
     let bar = ProgressBar::new(0);
-    let style = "{wide_bar} {percent:>3} %  {elapsed} gone, {eta} left";
+    let style = "{wide_bar} {percent:>3} %  {elapsed} so far, {eta} left";
     if let Ok(style) = ProgressStyle::with_template(style) {
         bar.set_style(style);
     }
     let progress = |millis| bar.inc(millis);
     let (seed, quick, trials) = (args.seed, args.quick, args.trials);
     let run = Run { seed, quick, trials, threads, flows: args.flows, progress: &progress };
+    eprintln!("{}", show::folded(&format!("sidon: {}", estimate(&chosen, &run))));
     bar.set_length(chosen.millis(&run));
     let rows = chosen.run(&run);
     bar.finish_and_clear();
@@ -158,14 +197,20 @@ fn check(args: &RunArgs) -> anyhow::Result<()> {
     if args.json {
         show::json_rows(rows.iter().map(report::json).collect())?;
     } else {
-        let lines = rows.iter().map(|row| report::line(row).to_vec());
-        show::print(&show::table(&report::HEAD, lines))?;
-        show::print(&format!("\n{}", report::tally(&rows)))?;
+        // The verdict comes second: in a narrow terminal, the last columns move below the row.
+        let order = |[id, paper, right, ours, must, verdict]: [String; 6]| {
+            vec![id, verdict, ours, right, must, paper]
+        };
+        let head = order(report::HEAD.map(str::to_owned));
+        let head: Vec<_> = head.iter().map(String::as_str).collect();
+        let lines = rows.iter().map(|row| order(report::line(row)));
+        show::print(&show::table(&head, lines))?;
+        show::print(&show::folded(&format!("\n{}", report::tally(&rows))))?;
     }
     all_hold(&rows)
 }
 
-/// Everything a run has to show, in files: the same for the same run.
+/// Writes all results of a run to files. Equal runs write equal bytes.
 fn write_all(
     dir: &Path,
     args: &RunArgs,
@@ -175,7 +220,8 @@ fn write_all(
 ) -> anyhow::Result<()> {
     let papers = dir.join("papers");
     let charts = papers.join("charts");
-    fs::create_dir_all(&charts).with_context(|| format!("cannot make {}", charts.display()))?;
+    fs::create_dir_all(&charts)
+        .with_context(|| format!("cannot create the directory {}", charts.display()))?;
     let write = |path: PathBuf, bytes: &[u8]| {
         fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))
     };
@@ -213,6 +259,22 @@ fn all_hold(rows: &[Row]) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_run_is_estimated_and_a_quick_one_suggested() {
+        let chosen = select(&["002.table1".to_owned()]).unwrap();
+        let progress = |_| ();
+        let (quick, trials, flows, progress) = (false, None, None, &progress);
+        let run = Run { seed: 1, quick, trials, threads: 2, flows, progress };
+        assert_eq!(
+            estimate(&chosen, &run),
+            "about 3 min for 18 claims on 2 threads, by the recorded times of their trials; --quick \
+             takes less than 1 s"
+        );
+        let quick = Run { quick: true, ..run };
+        assert!(!estimate(&chosen, &quick).contains("--quick"));
+        assert!(estimate(&chosen, &Run { threads: 1, ..run }).starts_with("about 6 min"));
+    }
 
     #[test]
     fn a_claim_that_fails_is_an_error() {

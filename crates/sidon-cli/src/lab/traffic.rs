@@ -1,8 +1,8 @@
-//! `sidon lab traffic`: what the papers measured on traces, on captures of one's own.
+//! `sidon lab traffic`: repeats on captures what the papers measured on traces.
 //!
-//! Rottenstreich et al., 2021, table 5: how many sources the /24 subnets of a trace have, and what it
-//! takes to hold them exactly. Rottenstreich, Kanizo and Keslassy, figure 5: the five schemes at 30 and
-//! 50 bits a key, with the five-tuples of the trace for keys, half of them members.
+//! Rottenstreich et al., 2021, table 5: sources per /24 subnet of a trace, and the memory to store
+//! them exactly. Rottenstreich, Kanizo and Keslassy, figure 5: the five schemes at 30 and 50 bits per
+//! key. The keys are the five-tuples of the trace, half of them members.
 
 use crate::show;
 use anyhow::{Context, bail, ensure};
@@ -29,14 +29,16 @@ type Flow = [u8; 13];
 /// Table 5's classes of subnets by their sources, and their shares in its trace CHI16.
 const CLASSES: [(usize, usize, f64); 4] =
     [(1, 4, 0.9434), (5, 8, 0.0436), (9, 16, 0.0090), (17, 256, 0.0040)];
-/// Seeds under which each filter is filled and asked.
+/// Columns of the table.
+const HEAD: [&str; 6] = ["what", "verdict", "expected", "measured", "within", "case"];
+/// Seeds with which each filter is filled and measured.
 const SEEDS: u64 = 20;
-/// Five-tuples below which a rate says nothing.
+/// The fewest five-tuples from which a rate is measured.
 const LEAST: usize = 200;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A capture, or a folder of captures, whatever else is in it
+    /// Capture, or directory with captures; other files in it are skipped
     #[arg(value_name = "PATH")]
     path: PathBuf,
     /// Write JSON: {"rows": [{"what", "case", "expected", "measured", ..}]}
@@ -44,7 +46,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// What is in the captures.
+/// Contents of the captures.
 #[derive(Default)]
 struct Trace {
     captures: u64,
@@ -56,10 +58,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let mut trace = Trace::default();
     gather(&args.path, &mut trace)?;
     let Trace { captures, sources, flows } = trace;
-    ensure!(captures > 0, "{} holds no capture", args.path.display());
+    let path = args.path.display();
+    ensure!(
+        captures > 0,
+        "{path} has no capture; give a pcap or pcapng file, or a directory of them"
+    );
     ensure!(
         flows.len() >= LEAST,
-        "{} IPv4 five-tuples are too few: {LEAST} are needed",
+        "{path} has {} IPv4 five-tuples, and {LEAST} are needed; give a larger capture",
         flows.len()
     );
     let mut rows = subnets(&sources)?;
@@ -74,20 +80,19 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
                 Value::String(text) => text.clone(),
                 _ => String::new(),
             };
-            ["what", "case", "expected", "measured", "within", "verdict"].map(text).to_vec()
+            HEAD.map(text).to_vec()
         };
-        let head = ["what", "case", "expected", "measured", "within", "verdict"];
-        show::print(&show::table(&head, rows.iter().map(cells)))?;
+        show::print(&show::table(&HEAD, rows.iter().map(cells)))?;
     }
     if off {
-        bail!("a rate lies further off than six standard deviations");
+        bail!("a measured rate differs by more than six standard deviations; see verdict: fails");
     }
     Ok(())
 }
 
-/// Everything below a path that is a capture, as far as it can be read.
+/// Reads all captures below a path.
 fn gather(path: &Path, trace: &mut Trace) -> anyhow::Result<()> {
-    let about = fs::metadata(path).with_context(|| path.display().to_string())?;
+    let about = fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
     if about.is_dir() {
         let entries = fs::read_dir(path)?.map(|entry| entry.map(|entry| entry.path()));
         let mut entries = entries.collect::<Result<Vec<_>, _>>()?;
@@ -97,7 +102,7 @@ fn gather(path: &Path, trace: &mut Trace) -> anyhow::Result<()> {
     let Ok(mut source) = Source::open(path) else { return Ok(()) };
     trace.captures += 1;
     let decoder = Decoder::default();
-    // What is broken off is taken as far as it goes.
+    // A capture that breaks off counts up to the break.
     while let Ok(Some(frame)) = source.next() {
         let Ok(packet) = decoder.decode(&frame) else { continue };
         let Ok(flow) = Flow::try_from(packet.flow.as_bytes()) else { continue };
@@ -108,7 +113,7 @@ fn gather(path: &Path, trace: &mut Trace) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Table 5: the classes, and the bytes that exact sets take.
+/// Table 5: the classes of subnets, and the bytes of exact sets.
 fn subnets(sources: &BTreeMap<u32, BTreeSet<u8>>) -> anyhow::Result<Vec<Value>> {
     let mut rows = Vec::new();
     for (least, most, share) in CLASSES {
@@ -134,7 +139,7 @@ fn subnets(sources: &BTreeMap<u32, BTreeSet<u8>>) -> anyhow::Result<Vec<Value>> 
             bytes += set.bytes();
         }
         rows.push(json!({
-            "what": format!("bytes a subnet, {name}; a bitmap takes 32"),
+            "what": format!("bytes per subnet, {name}; a bitmap takes 32"),
             "case": format!("{wrong} wrong answers"),
             "measured": bytes as f64 / sources.len() as f64,
             "verdict": if wrong == 0 { "exact" } else { "fails" },
@@ -143,27 +148,27 @@ fn subnets(sources: &BTreeMap<u32, BTreeSet<u8>>) -> anyhow::Result<Vec<Value>> 
     Ok(rows)
 }
 
-/// Figure 5's schemes on these keys, every other one a member.
+/// Figure 5: its schemes on these keys. Every second key is a member.
 fn schemes(flows: &[Flow]) -> anyhow::Result<Vec<Value>> {
     let members: Vec<Flow> = flows.iter().step_by(2).copied().collect();
-    let strangers: Vec<Flow> = flows.iter().skip(1).step_by(2).copied().collect();
+    let absent: Vec<Flow> = flows.iter().skip(1).step_by(2).copied().collect();
     let mut rows = Vec::new();
     for bits in [30, 50] {
         for name in ["counting", "pairs, basic", "pairs, improved", "4 to 7", "8, 12, 14, 15"] {
             let (mut passed, mut planned) = (0, 0.0);
             for seed in 0..SEEDS {
-                let (rate, hits) = one(name, bits, &members, &strangers, Seed(seed.into()))?;
+                let (rate, hits) = one(name, bits, &members, &absent, Seed(seed.into()))?;
                 planned = rate;
                 passed += hits.with_context(|| format!("{name}: a member was missed"))?;
             }
-            let asked = (SEEDS * strangers.len() as u64) as f64;
+            let asked = (SEEDS * absent.len() as u64) as f64;
             let measured = passed as f64 / asked;
-            // Six deviations of the count, and a fiftieth for what filters of one size differ by.
+            // Six deviations of the count, and 2 % because filters of one size differ.
             let within = 6.0 * (planned / asked).sqrt() + planned / 50.0;
             let agrees = (measured - planned).abs() <= within;
             rows.push(json!({
-                "what": format!("strangers that pass, {name}"),
-                "case": format!("{bits} bits a key, {} flows", show::whole(members.len() as u64)),
+                "what": format!("false positives, {name}"),
+                "case": format!("{bits} bits per key, {} flows", show::whole(members.len() as u64)),
                 "expected": planned, "measured": measured, "within": within,
                 "verdict": if agrees { "agrees" } else { "fails" },
             }));
@@ -172,12 +177,12 @@ fn schemes(flows: &[Flow]) -> anyhow::Result<Vec<Value>> {
     Ok(rows)
 }
 
-/// The planned rate of a scheme, and how many strangers passed; `None` if a member was missed.
+/// The planned rate of a scheme, and its number of false positives; `None` if a member was missed.
 fn one(
     name: &str,
     bits: u64,
     members: &[Flow],
-    strangers: &[Flow],
+    absent: &[Flow],
     seed: Seed,
 ) -> Result<(f64, Option<u64>), Infeasible> {
     let keys = members.len() as u64;
@@ -195,15 +200,15 @@ fn one(
             let hashes = plan::bloom_best_hashes(counters, keys);
             let shape = counting::Shape { counters, hashes, width, overflow, spread };
             let rate = plan::counting_rate(shape, keys);
-            Ok((rate, ask(Counting::new(shape, seed)?, members, strangers)))
+            Ok((rate, ask(Counting::new(shape, seed)?, members, absent)))
         }
         "4 to 7" => {
             let (rate, filter) = varied(&[4, 5, 6, 7], 7)?;
-            Ok((rate, ask(filter, members, strangers)))
+            Ok((rate, ask(filter, members, absent)))
         }
         "8, 12, 14, 15" => {
             let (rate, filter) = varied(&[8, 12, 14, 15], 8)?;
-            Ok((rate, ask(filter, members, strangers)))
+            Ok((rate, ask(filter, members, absent)))
         }
         pairs => {
             let basic = pairs == "pairs, basic";
@@ -220,7 +225,7 @@ fn one(
             };
             shape.hashes = plan::bh_best_hashes(shape, keys)?;
             let rate = plan::bh_rate(shape, keys)?;
-            Ok((rate, ask(Bh::new(shape, seed)?, members, strangers)))
+            Ok((rate, ask(Bh::new(shape, seed)?, members, absent)))
         }
     }
 }
@@ -228,14 +233,14 @@ fn one(
 fn ask<F: Insert<Flow> + Contains<Flow>>(
     mut filter: F,
     members: &[Flow],
-    strangers: &[Flow],
+    absent: &[Flow],
 ) -> Option<u64> {
     let mut missed = 0;
     filter.insert_batch(members, &mut |_, _| missed += 1);
-    let mut found = vec![false; members.len().max(strangers.len())];
+    let mut found = vec![false; members.len().max(absent.len())];
     filter.contains_batch(members, &mut found[..members.len()]);
     missed += found[..members.len()].iter().filter(|&&found| !found).count();
-    filter.contains_batch(strangers, &mut found[..strangers.len()]);
-    let passed = found[..strangers.len()].iter().filter(|&&found| found).count() as u64;
+    filter.contains_batch(absent, &mut found[..absent.len()]);
+    let passed = found[..absent.len()].iter().filter(|&&found| found).count() as u64;
     (missed == 0).then_some(passed)
 }

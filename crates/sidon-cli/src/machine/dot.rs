@@ -1,4 +1,4 @@
-//! A machine as a drawing for Graphviz: a node a state, an arrow for each step.
+//! A machine as a drawing for Graphviz: one node per state, one arrow per transition.
 
 use super::Read;
 use sidon::{Lookup, ops::Next, state::State};

@@ -1,28 +1,26 @@
-//! `sidon machine`: a state machine in a TOML file, read, checked, shown as a table and drawn.
+//! `sidon machine`: reads and checks a state machine in a TOML file, prints it as a table, draws it.
 //!
 //! ```toml
 //! states = ["opening", "open", "closed"]
 //! terminal = ["closed"]
 //!
 //! [timeouts]
-//! opening = 5                             # seconds of silence; 300 unless said
+//! opening = 5                             # seconds without a packet; default 300
 //!
 //! [events]
 //! syn = { when = { protocol = "tcp", flags = "S", without = "A" }, open = "opening" }
 //! ack = { when = { flags = "A", direction = "opener" }, if = { opening = "open" } }
 //! rst = { when = { flags = "R" }, go = "closed" }
 //! ```
-//! `open` is for a flow that is not there, `if` goes from the first state to the second, `go` from
-//! any. The other forms are `open_new = "state"`, an event known to be the first of its flow, and
-//! `add = 1`, from a state to the one so many further on. One event may have several. Which packets an
-//! event is says [`when`]; `sidon watch --machine` needs it of every event, and takes the first that
-//! fits, in the order of the file.
+//! `open` stores a flow that is absent. `if` changes the first state to the second, `go` any state.
+//! `open_new = "state"` is for an event that is always the first of its flow. `add = n` changes state
+//! `i` to state `i + n`. One event may have several of these. [`when`] selects the packets of an
+//! event: `sidon watch --machine` needs it in every event, and runs the first event that matches.
 
 mod dot;
 mod when;
 
 use crate::show;
-use anyhow::Context;
 use serde_json::json;
 use sidon::{
     Lookup,
@@ -43,9 +41,9 @@ use toml::{
     de::{DeTable, DeValue},
 };
 
-/// Check a state machine in a TOML file, show what every event does in every state, or draw it
+/// Check a state machine in a TOML file, print its transitions, or draw it
 ///
-/// A machine whose events all say which packets they are runs in `sidon watch --machine FILE`.
+/// A machine runs over packets in `sidon watch --machine FILE` if all its events have `when`.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
@@ -57,11 +55,11 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Say what is wrong with the file, and where; or show the machine as a table
+    /// Check the file and print the transitions as a table; an error has its line and column
     Check(Table),
-    /// Write the machine for Graphviz: `sidon machine dot FILE | dot -Tsvg`
+    /// Draw the machine with Graphviz: `sidon machine dot FILE | dot -Tsvg > machine.svg`
     Dot {
-        /// The file
+        /// TOML file with the machine
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
@@ -69,7 +67,7 @@ enum Command {
 
 #[derive(Debug, clap::Args)]
 struct Table {
-    /// The file
+    /// TOML file with the machine
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Write JSON: {"rows": [{"event", "state", "next"}]}
@@ -84,11 +82,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             let text = text_of(file)?;
             show::print(&dot::draw(&read(&text).map_err(|why| at_file(file, &text, &why))?))
         }
-        (None, None) => anyhow::bail!("which file? See sidon machine --help"),
+        (None, None) => anyhow::bail!("no file; type: sidon machine FILE"),
     }
 }
 
-/// The definition of a machine over packets in a file, called as the file is.
+/// The machine over packets in a file. Its name is the file's name without the extension.
 pub(crate) fn definition(file: &Path) -> anyhow::Result<Arc<Definition>> {
     let text = text_of(file)?;
     let name = file.file_stem().unwrap_or(file.as_os_str()).to_string_lossy().into_owned();
@@ -97,7 +95,8 @@ pub(crate) fn definition(file: &Path) -> anyhow::Result<Arc<Definition>> {
 }
 
 fn text_of(file: &Path) -> anyhow::Result<String> {
-    std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))
+    let text = std::fs::read_to_string(file);
+    text.map_err(|why| anyhow::anyhow!("cannot read the machine {}: {why}", file.display()))
 }
 
 fn at_file(file: &Path, text: &str, why: &Wrong) -> anyhow::Error {
@@ -166,15 +165,15 @@ impl Wrong {
     }
 }
 
-/// What a file says.
+/// Contents of a file.
 #[derive(Debug)]
 pub(crate) struct Read {
     machine: Machine,
-    /// The packets of each event, where it says, and where its name is.
+    /// The packets of each event, if it has `when`, and the position of its name.
     events: Vec<(Option<When>, Range<usize>)>,
     /// Seconds, by state.
     timeouts: Vec<u64>,
-    /// Where the states are.
+    /// Position of the states.
     states: Range<usize>,
 }
 
@@ -183,13 +182,14 @@ impl Read {
         let Read { machine, events, timeouts, states } = self;
         if machine.states().len() > STATES_MOST {
             let got = machine.states().len();
-            let what = format!("{got} states: over packets there are {STATES_MOST} at the most");
+            let what =
+                format!("{got} states are too many; over packets, use at most {STATES_MOST}");
             return Err(Wrong::new(what, states));
         }
         let mut own = Vec::new();
         for (number, (when, span)) in (0..).zip(events) {
             let Some(when) = when else {
-                let what = "which packets is it? Expected when = { protocol = \"tcp\", .. }";
+                let what = "this event has no packets; add when = { protocol = \"tcp\", .. }";
                 return Err(Wrong::new(what, span));
             };
             own.push((when, number));
@@ -207,15 +207,15 @@ pub(crate) fn read(text: &str) -> Result<Read, Wrong> {
     for key in table.keys() {
         if !["states", "terminal", "timeouts", "events"].contains(&&**key.get_ref()) {
             let key_name = key.get_ref();
-            let what = format!("{key_name:?} is not one of states, terminal, timeouts and events");
+            let what = format!("expected states, terminal, timeouts or events, got {key_name:?}");
             return Err(Wrong::new(what, key.span()));
         }
     }
     let Some(states) = table.get("states") else {
-        return Err(Wrong::new("there are no states", whole));
+        return Err(Wrong::new("there are no states; add states = [\"first\", ..]", whole));
     };
     let Some(events) = table.get("events") else {
-        return Err(Wrong::new("there are no events", whole));
+        return Err(Wrong::new("there are no events; add [events]", whole));
     };
     let states_span = states.span();
     let names = strings(states)?;
@@ -228,7 +228,8 @@ pub(crate) fn read(text: &str) -> Result<Read, Wrong> {
             Some(&name) => Ok(name),
             None => {
                 let all = states.join(", ");
-                Err(Wrong::new(format!("there is no state {name:?}, only {all}"), value.span()))
+                let what = format!("there is no state {name:?}; the states are {all}");
+                Err(Wrong::new(what, value.span()))
             }
         }
     };
@@ -253,7 +254,10 @@ pub(crate) fn read(text: &str) -> Result<Read, Wrong> {
             };
             timeouts[number] = match when::number(value) {
                 Some(seconds @ 1..=86_400) => seconds,
-                _ => return Err(Wrong::new("expected seconds, from 1 to 86400", value.span())),
+                _ => {
+                    let what = "expected a number of seconds from 1 to 86400";
+                    return Err(Wrong::new(what, value.span()));
+                }
             };
         }
     }
@@ -267,7 +271,7 @@ pub(crate) fn read(text: &str) -> Result<Read, Wrong> {
     let mut rules: Vec<(&str, Vec<Rule<'_>>, Range<usize>)> = Vec::new();
     for (name, value) in in_order {
         let Some(forms) = value.get_ref().as_table() else {
-            let what = "expected what the event does, such as { go = \"state\" }";
+            let what = "expected the action of the event, such as { go = \"state\" }";
             return Err(Wrong::new(what, value.span()));
         };
         let mut own = Vec::new();
@@ -283,7 +287,7 @@ pub(crate) fn read(text: &str) -> Result<Read, Wrong> {
                         i32::from_str_radix(number.as_str(), number.radix()).ok()
                     });
                     let Some(number) = number else {
-                        return Err(Wrong::new("expected a small whole number", value.span()));
+                        return Err(Wrong::new("expected a whole number", value.span()));
                     };
                     own.push(Rule::Add(number));
                 }
@@ -303,7 +307,7 @@ pub(crate) fn read(text: &str) -> Result<Read, Wrong> {
                 }
                 other => {
                     let what =
-                        format!("{other:?} is not one of when, open, open_new, go, if and add");
+                        format!("expected when, open, open_new, go, if or add, got {other:?}");
                     return Err(Wrong::new(what, form.span()));
                 }
             }
@@ -328,7 +332,7 @@ pub(crate) fn read(text: &str) -> Result<Read, Wrong> {
     Ok(Read { machine, events: whens, timeouts, states: states_span })
 }
 
-/// The strings of a list, and where they are.
+/// The strings of a list, and their positions.
 fn strings<'a>(list: &'a Spanned<DeValue<'_>>) -> Result<Vec<(&'a str, Range<usize>)>, Wrong> {
     let Some(values) = list.get_ref().as_array() else {
         return Err(Wrong::new("expected a list of names", list.span()));
@@ -367,10 +371,18 @@ rst = { go = "closed" }
     #[test]
     fn mistakes_are_shown_where_they_are() {
         for (from, to, message) in [
-            ("\"open\" } }", "\"opne\" } }", "7:26: there is no state \"opne\", only opening"),
-            ("go =", "goto =", "8:9: \"goto\" is not one of when, open"),
+            (
+                "\"open\" } }",
+                "\"opne\" } }",
+                "7:26: there is no state \"opne\"; the states are opening",
+            ),
+            ("go =", "goto =", "8:9: expected when, open, open_new, go, if or add, got \"goto\""),
             ("[\"closed\"]", "[\"close\"]", "3:13: there is no state \"close\""),
-            ("[events]", "[event]", "5:2: \"event\" is not one of states"),
+            (
+                "[events]",
+                "[event]",
+                "5:2: expected states, terminal, timeouts or events, got \"event\"",
+            ),
             ("{ opening =", "{ start =", "7:16: there is no state \"start\""),
             (
                 "\"closed\"]\nterm",
@@ -378,7 +390,7 @@ rst = { go = "closed" }
                 "2:40: the state \"open\" is named twice",
             ),
             ("syn = { open = \"opening\" }", "syn = {}", "no event opens a flow"),
-            ("go = \"closed\"", "add = \"x\"", "8:15: expected a small whole number"),
+            ("go = \"closed\"", "add = \"x\"", "8:15: expected a whole number"),
             ("go = \"closed\"", "go = \"open\", add = 1", "8:1: on \"rst\""),
             ("rst =", "rst", "8:"),
         ] {
@@ -411,12 +423,12 @@ rst = { go = "closed" }
         for (from, to, message) in [
             ("\"opener\"", "\"sender\"", "expected \"opener\" or \"responder\""),
             ("protocol = \"udp\"", "protocol = \"upd\"", "there is no protocol \"upd\""),
-            ("protocol =", "proto =", "\"proto\" is not one of protocol, port"),
-            ("asked = 5", "asked = 0", "expected seconds, from 1 to 86400"),
+            ("protocol =", "proto =", "got \"proto\""),
+            ("asked = 5", "asked = 0", "expected a number of seconds from 1 to 86400"),
             ("asked = 5", "aksed = 5", "there is no state \"aksed\""),
             ("protocol = \"udp\", ", "port = 70000, ", "expected a port"),
-            ("protocol = \"udp\", ", "flags = \"SX\", ", "expected flags of TCP"),
-            ("protocol = \"udp\", ", "size = \"9-3\", ", "expected bytes"),
+            ("protocol = \"udp\", ", "flags = \"SX\", ", "expected TCP flags"),
+            ("protocol = \"udp\", ", "size = \"9-3\", ", "expected a number of bytes"),
         ] {
             let text = UDP.replacen(from, to, 1);
             assert_ne!(text, UDP, "{from}");
@@ -425,7 +437,7 @@ rst = { go = "closed" }
             assert!(why.lines().nth(2).is_some_and(|marks| marks.contains('^')), "{why}");
         }
         let why = read(TCP).unwrap().definition(String::new()).unwrap_err().at(TCP);
-        assert!(why.starts_with("6:1: which packets is it?"), "{why}");
+        assert!(why.starts_with("6:1: this event has no packets"), "{why}");
     }
 
     #[test]

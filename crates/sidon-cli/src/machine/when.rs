@@ -1,11 +1,12 @@
-//! Which packets an event is, in a file.
+//! The packets of an event: `when`.
 //!
 //! ```toml
 //! when = { protocol = "tcp", flags = "S", without = "A", direction = "opener",
 //!          port = [53, "5000-5010"], source_port = 123, destination_port = 123, size = "1-" }
 //! ```
-//! All that is said must fit. `port` is of either end. Flags are letters as tcpdump writes them, `A` or
-//! `.` for the acknowledgement: `flags` must be set, `without` must not. `size` is bytes of payload.
+//! A packet must match every field. `port` matches either end. Flags are letters as in tcpdump, with
+//! `A` or `.` for ACK: those of `flags` must be set, those of `without` must not. `size` is the payload
+//! in bytes.
 
 use super::Wrong;
 use sidon_traffic::{
@@ -18,7 +19,7 @@ use toml::{Spanned, de::DeValue};
 
 type Value<'a> = Spanned<DeValue<'a>>;
 
-/// What can be said.
+/// Names of the fields.
 const WORDS: [&str; 8] = [
     "protocol",
     "port",
@@ -30,10 +31,10 @@ const WORDS: [&str; 8] = [
     "size",
 ];
 
-/// The packets that a table says.
+/// Reads the packets of an event.
 pub(super) fn read(value: &Value<'_>) -> Result<When, Wrong> {
     let Some(table) = value.get_ref().as_table() else {
-        let what = "expected which packets, such as { protocol = \"tcp\", flags = \"S\" }";
+        let what = "expected a test of packets, such as { protocol = \"tcp\", flags = \"S\" }";
         return Err(Wrong::new(what, value.span()));
     };
     let mut when = When::default();
@@ -57,13 +58,13 @@ pub(super) fn read(value: &Value<'_>) -> Result<When, Wrong> {
             }
             "size" => {
                 let Some(range) = range(value, u32::MAX.into()) else {
-                    let what = "expected bytes, such as 0, \"1-\" or \"100-1500\"";
+                    let what = "expected a number of bytes, such as 0, \"1-\" or \"100-1500\"";
                     return Err(Wrong::new(what, value.span()));
                 };
                 when.payload = *range.start() as u32..=*range.end() as u32;
             }
             other => {
-                let what = format!("{other:?} is not one of {}", WORDS.join(", "));
+                let what = format!("expected one of {}, got {other:?}", WORDS.join(", "));
                 return Err(Wrong::new(what, word.span()));
             }
         }
@@ -79,11 +80,12 @@ pub(super) fn number(value: &Value<'_>) -> Option<u64> {
 
 fn protocol_of(value: &Value<'_>) -> Result<u8, Wrong> {
     if let Some(name) = value.get_ref().as_str() {
-        let none = || Wrong::new(format!("there is no protocol {name:?}"), value.span());
+        let what = || format!("there is no protocol {name:?}; use a name such as tcp, or a number");
+        let none = || Wrong::new(what(), value.span());
         return protocol::number(name).ok_or_else(none);
     }
     let number = number(value).and_then(|number| u8::try_from(number).ok());
-    number.ok_or_else(|| Wrong::new("expected a protocol's name, or its number", value.span()))
+    number.ok_or_else(|| Wrong::new("expected the name or the number of a protocol", value.span()))
 }
 
 fn ports(value: &Value<'_>) -> Result<Vec<RangeInclusive<u16>>, Wrong> {
@@ -100,7 +102,7 @@ fn ports(value: &Value<'_>) -> Result<Vec<RangeInclusive<u16>>, Wrong> {
     }
 }
 
-/// A number, or two with a dash between, of which either may be left out.
+/// A number, or two with a dash between them. Either of the two may be missing.
 fn range(value: &Value<'_>, most: u64) -> Option<RangeInclusive<u64>> {
     let range = match value.get_ref().as_str() {
         None => {
@@ -120,7 +122,7 @@ fn range(value: &Value<'_>, most: u64) -> Option<RangeInclusive<u64>> {
 }
 
 fn flags(value: &Value<'_>) -> Result<TcpFlags, Wrong> {
-    let wrong = || Wrong::new("expected flags of TCP, out of FSRPAUEW", value.span());
+    let wrong = || Wrong::new("expected TCP flags, letters of FSRPAUEW", value.span());
     let mut flags = TcpFlags::default();
     for letter in value.get_ref().as_str().ok_or_else(wrong)?.chars() {
         flags = flags.with(match letter {

@@ -1,9 +1,17 @@
 //! `sidon plan count`: rows and columns from an error or from memory.
 
 use super::worth::excess;
-use crate::show;
+use crate::{
+    args::{
+        number::{decimal, memory, memory_text, whole, within},
+        refusal,
+    },
+    show,
+};
+use anyhow::anyhow;
 use serde_json::{Value, json};
 use sidon::{
+    Infeasible,
     count::{Layout, min::Shape},
     plan::{self, CountTarget},
 };
@@ -11,23 +19,23 @@ use sidon::{
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("size").required(true).args(["epsilon", "memory"]))]
 pub(crate) struct Args {
-    /// How far above the truth a count may be, as a share of all that is added
-    #[arg(long, value_name = "E")]
+    /// How far a count may exceed the truth, as a share of the sum of all counts
+    #[arg(long, value_name = "E", value_parser = decimal)]
     epsilon: Option<f64>,
-    /// The memory to use, such as 65536, 64KiB or 16MiB
+    /// Memory to use, such as 65536, 64KiB or 16MiB
     #[arg(long, value_name = "BYTES", value_parser = memory)]
     memory: Option<u64>,
-    /// The share of keys that may be further off
-    #[arg(long, value_name = "D", default_value_t = 0.02)]
+    /// Share of keys whose count may exceed the truth by more than that
+    #[arg(long, value_name = "D", default_value_t = 0.02, value_parser = decimal)]
     delta: f64,
-    /// Bits of a counter: 8, 16, 32 or 64
-    #[arg(long, value_name = "BITS", default_value_t = 32)]
+    /// Bits per counter: 8, 16, 32 or 64
+    #[arg(long, value_name = "BITS", default_value_t = 32, value_parser = width)]
     width: u32,
-    /// How many keys will be counted: adds the mean error, and a plain hash table
-    #[arg(long, value_name = "N", value_parser = super::whole)]
+    /// Number of keys to count: adds the mean error, and a plain hash table for comparison
+    #[arg(long, value_name = "N", value_parser = within::<u64>(1..=1 << 48))]
     keys: Option<u64>,
-    /// How much will be added in all [default: one for each key]
-    #[arg(long, value_name = "N", value_parser = super::whole, requires = "keys")]
+    /// Sum of all counts [default: one per key]
+    #[arg(long, value_name = "N", value_parser = whole, requires = "keys")]
     total: Option<u64>,
     /// Write JSON: {"rows": [{"structure", "layout", "bytes", "epsilon", "delta",
     /// "mean_overestimate", "lines", "deletes", "merges", "grows", "ages", "floor_bits", "excess",
@@ -36,18 +44,12 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// A number of bytes, with or without a unit.
-pub(crate) fn memory(text: &str) -> Result<u64, String> {
-    let units = [("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("B", 1)];
-    let (number, unit) = units
-        .iter()
-        .find_map(|&(name, unit)| Some((text.strip_suffix(name)?.trim_end(), unit)))
-        .unwrap_or((text, 1));
-    let bytes = super::whole(number).ok().and_then(|number| number.checked_mul(unit));
-    bytes.ok_or_else(|| "expected a number of bytes, such as 65536, 64KiB or 16MiB".to_owned())
+fn width(text: &str) -> Result<u32, String> {
+    let bits = text.parse().ok().filter(|bits| [8, 16, 32, 64].contains(bits));
+    bits.ok_or_else(|| "expected 8, 16, 32 or 64".to_owned())
 }
 
-/// A sketch that meets the target, or the plain alternative.
+/// A sketch that meets the target, or a plain hash table.
 struct Row {
     structure: &'static str,
     bytes: u64,
@@ -57,7 +59,7 @@ struct Row {
     shape: Option<Shape>,
 }
 
-/// Sketches and the plain alternative, cheapest first; or what to relax.
+/// Sketches and a plain hash table, the smallest first, or an error that names the option to change.
 fn rows(args: &Args) -> anyhow::Result<Vec<Row>> {
     let mut rows = Vec::new();
     for layout in [Layout::Rows, Layout::Line] {
@@ -72,7 +74,7 @@ fn rows(args: &Args) -> anyhow::Result<Vec<Row>> {
         });
     }
     if let Some(keys) = args.keys {
-        // Digests of 64 bits and counts, a byte of control a slot, seven slots in eight in use.
+        // A slot has a digest of 64 bits, a count and a control byte; 7 of 8 slots are in use.
         let slots = keys.saturating_mul(8).div_ceil(7).checked_next_power_of_two();
         let bytes = slots.and_then(|slots| slots.checked_mul(17));
         if let Some(bytes) = bytes {
@@ -80,13 +82,15 @@ fn rows(args: &Args) -> anyhow::Result<Vec<Row>> {
             rows.push(Row { structure, bytes, epsilon: 0.0, delta: 0.0, mean, shape: None });
         }
     }
-    // Of two that take the same, the rows come first: they err less.
+    // The sort is stable: at equal size, `rows` comes first because it errs less.
     rows.sort_by_key(|row| row.bytes);
     Ok(rows)
 }
 
-/// Bits below which counts of so many keys cannot always be within a share of the total: any
-/// `1/(2 share)` of the keys may hold all there is, evenly, and these sets must be told apart.
+/// The floor in bits of counts within `epsilon` of the total, for `keys` keys.
+///
+/// Any `1/(2 epsilon)` of the keys may share the whole total evenly. The counts must distinguish
+/// these sets of keys.
 fn floor(keys: u64, epsilon: f64) -> f64 {
     if epsilon <= 0.0 {
         return f64::NAN;
@@ -110,12 +114,16 @@ pub(super) fn explain(args: &Args) -> anyhow::Result<Vec<String>> {
             ));
             continue;
         };
+        let columns = show::whole(shape.columns);
+        let error = match shape.layout {
+            Layout::Rows => format!("e / columns = e / {columns}"),
+            Layout::Line => format!("e^rows / columns = e^{} / {columns}", shape.rows),
+        };
         lines.push(format!(
-            "{}: {}\n  error = e / columns = e / {} = {} of the total\n  but for e^-rows = e^-{} = \
-             {} of keys\n  memory = rows columns width / 8 = {} bytes",
+            "{}: {}\n  error = {error} = {} of the total\n  except for e^-rows = e^-{} \
+             = {} of the keys\n  memory = rows columns width / 8 = {} bytes",
             row.structure,
             text(&shape),
-            show::whole(shape.columns),
             show::rate(row.epsilon),
             shape.rows,
             show::rate(row.delta),
@@ -125,7 +133,7 @@ pub(super) fn explain(args: &Args) -> anyhow::Result<Vec<String>> {
             let heavy = ((0.5 / row.epsilon) as u64).min(keys / 2);
             let floor = floor(keys, row.epsilon);
             lines.push(format!(
-                "  floor, if no key may be further off = log2 C({}, {}) = {floor:.0} bits, {} over it",
+                "  floor, if no key may exceed the error = log2 C({}, {}) = {floor:.0} bits, {} over it",
                 show::whole(keys),
                 show::whole(heavy),
                 excess(row.bytes as f64 * 8.0, floor)
@@ -146,7 +154,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         "memory",
         "over floor",
         "error below",
-        "but for",
+        "except for",
         "mean error",
         "lines",
         "shape",
@@ -157,16 +165,16 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
             show::bytes(row.bytes),
             row.floor(args.keys).map_or("-".to_owned(), |f| excess(row.bytes as f64 * 8.0, f)),
             format!("{} of the total", show::rate(row.epsilon)),
-            show::rate(row.delta),
+            format!("{} of keys", show::rate(row.delta)),
             row.mean.map_or("-".to_owned(), |mean| format!("{mean:.4}")),
             row.lines().to_string(),
             row.shape.as_ref().map_or_else(|| "exact".to_owned(), text),
         ]
     });
     show::print(&show::table(&head, lines))?;
-    show::print(
-        "\nAll of these merge; a sketch does not grow, nor age, nor take back what was added.",
-    )?;
+    show::print(&show::folded(
+        "\nAll rows can be merged. A sketch cannot grow or age, and amounts cannot be subtracted.",
+    ))?;
     let smallest = rows.iter().min_by_key(|row| row.bytes);
     if smallest.is_some_and(|row| row.shape.is_none()) {
         show::print("\nA plain hash table is the smallest here, and exact: take that.")?;
@@ -174,12 +182,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The shape of a layout; in one line only for as much memory as rows need.
+/// The shape of a layout. The layout `line` gets as much memory as `rows` needs.
 fn shape(args: &Args, layout: Layout) -> anyhow::Result<Option<Shape>> {
     let bytes = match (args.epsilon, args.memory) {
         (Some(epsilon), _) => {
             let target = CountTarget { epsilon, delta: args.delta };
-            let shape = plan::count(target).map_err(|why| super::relaxed(why, flag))?;
+            let shape = plan::count(target).map_err(|why| refusal(why, flag))?;
             let shape = Shape { width: args.width, ..shape };
             if layout == Layout::Rows {
                 shape.bytes()?;
@@ -188,13 +196,23 @@ fn shape(args: &Args, layout: Layout) -> anyhow::Result<Option<Shape>> {
             shape.bytes()?.next_multiple_of(64)
         }
         (None, Some(bytes)) => bytes,
-        (None, None) => anyhow::bail!("--epsilon or --memory is needed"),
+        (None, None) => anyhow::bail!("type --epsilon E or --memory BYTES"),
     };
     match plan::count_in(bytes, args.delta, args.width, layout) {
         Ok(shape) => Ok(Some(shape)),
-        // More rows than a line has counters, or less than a line.
+        // A line has too few counters for these rows, or the memory is smaller than a line.
         Err(_) if layout == Layout::Line => Ok(None),
-        Err(why) => Err(super::relaxed(why, flag)),
+        Err(Infeasible::Parameter { name: "columns", got, least, .. }) => {
+            let (size, rows) = (memory_text(bytes), (1.0 / args.delta).ln().ceil().max(1.0));
+            let row = rows * f64::from(args.width) / 8.0;
+            Err(if got < least {
+                anyhow!("--memory {size} is too small; type --memory {row} or more")
+            } else {
+                let most = memory_text((row as u64).saturating_mul(1 << 48));
+                anyhow!("--memory {size} is too large; type --memory {most} or less")
+            })
+        }
+        Err(why) => Err(refusal(why, flag)),
     }
 }
 
@@ -209,7 +227,7 @@ fn flag(name: &str) -> Option<&'static str> {
 }
 
 impl Row {
-    /// Bits that no sketch of its error does without, if it is known how many keys there are.
+    /// The floor in bits for this error, if the number of keys is known.
     fn floor(&self, keys: Option<u64>) -> Option<f64> {
         keys.map(|keys| floor(keys, self.epsilon)).filter(|floor| *floor > 0.0)
     }
@@ -258,18 +276,4 @@ fn name(layout: Layout) -> &'static str {
 fn text(shape: &Shape) -> String {
     let (rows, columns) = (show::whole(shape.rows.into()), show::whole(shape.columns));
     format!("{}, rows {rows}, columns {columns}, width {}", name(shape.layout), shape.width)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn memory_has_units() {
-        assert_eq!(memory("65536"), Ok(65536));
-        assert_eq!(memory("64KiB"), Ok(65536));
-        assert_eq!(memory("16 MiB"), Ok(16 << 20));
-        assert_eq!(memory("2GiB"), Ok(2 << 30));
-        assert!(memory("lots").is_err() && memory("99999999999GiB").is_err());
-    }
 }

@@ -1,11 +1,11 @@
-//! `sidon plan explain`: the formula behind each row, with the numbers put in.
+//! `sidon plan explain`: the formula of each row, with its numbers.
 
 use super::{count, member, state, zone};
 use crate::show;
 use clap::Subcommand;
 use sidon::plan::{Shape, StateShape};
 
-/// The formula behind each row of a plan, with the numbers put in
+/// Print the formula of each row of a plan, with its numbers
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
@@ -14,13 +14,13 @@ pub(super) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Sets, as `plan member` has them
+    /// Sets, with the options of `sidon plan member`
     Member(member::Args),
-    /// Counts, as `plan count` has them
+    /// Counters, with the options of `sidon plan count`
     Count(count::Args),
-    /// States, as `plan state` has them
+    /// State maps, with the options of `sidon plan state`
     State(state::Args),
-    /// Few of a universe, as `plan zone` has them
+    /// Small sets, with the options of `sidon plan zone`
     Zone(zone::Args),
 }
 
@@ -31,10 +31,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         What::State(args) => state::explain(args)?,
         What::Zone(args) => zone::explain(args)?,
     };
-    show::print(&lines.join("\n"))
+    show::print(&show::folded(&lines.join("\n")))
 }
 
-/// The rate of a set: how its formula reads, and what it gives.
+/// The false-positive rate of a set: its formula and its value.
 pub(super) fn member_rate(shape: &Shape, keys: u64, rate: f64) -> String {
     let n = show::whole(keys);
     let spared = |m: u64, k: u32| {
@@ -44,9 +44,9 @@ pub(super) fn member_rate(shape: &Shape, keys: u64, rate: f64) -> String {
     let told = |m: u64, k: u32, what: &str| {
         let met = f64::from(k) * keys as f64 / m as f64;
         format!(
-            "(1 - e)^k with k = {k}; e, the chance that a counter excludes a stranger, is summed \
-             over the keys\n    in it, Poisson({met:.4}) on average, times the share of {what} \
-             that their sum rules out"
+            "(1 - e)^k with k = {k}; e, the chance that a counter excludes a key never inserted, is \
+             summed over the keys\n    in it, Poisson({met:.4}) on average, times the share of \
+             {what} that their sum rules out"
         )
     };
     let formula = match shape {
@@ -70,7 +70,7 @@ pub(super) fn member_rate(shape: &Shape, keys: u64, rate: f64) -> String {
             let (b, r, d) = (show::whole(shape.buckets), shape.remainder, shape.subtables);
             let used = format!("1 - (1 - 1/(B 2^r))^n = 1 - (1 - 1/({b} * 2^{r}))^{n}");
             match shape.counter {
-                // Remainders that would look like an empty cell pass to the next.
+                // A remainder equal to an empty cell is stored as the next value.
                 0 => format!(
                     "u (1 - q^2 (1 - u)) / (1 - q (1 - u))^2 with q = {d} / 2^{}\n    and u = {used}",
                     r - shape.growths

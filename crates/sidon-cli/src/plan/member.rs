@@ -2,10 +2,13 @@
 
 use super::{
     explain::member_rate,
-    relaxed,
     worth::{Worth, excess, member_floor},
 };
 use crate::{
+    args::{
+        number::{decimal, whole},
+        refusal,
+    },
     audit::{self, Found},
     show,
 };
@@ -18,52 +21,62 @@ use sidon::{
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// How many keys are stored at a time, at the most
-    #[arg(long, value_name = "N", value_parser = super::whole)]
+    /// Most keys that are stored at a time
+    #[arg(long, value_name = "N", value_parser = whole)]
     keys: u64,
-    /// The share of strangers that may pass, between 0 and 1
-    #[arg(long, value_name = "P")]
+    /// False-positive rate: the share of keys never inserted that may be found, between 0 and 1
+    #[arg(long, value_name = "P", value_parser = decimal)]
     fpr: f64,
-    /// Only structures of this name: bloom, blocked, counting, variable, bh,
-    /// multilayer, dleft, backyard, hash_set
+    /// List only structures of this name: bloom, blocked, counting, variable, bh, multilayer, dleft,
+    /// backyard, hash_set
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
-    /// Build each structure and measure it: fill, churn, then ask for members and strangers
+    /// Build each structure and measure it: fill it, replace its keys, then look up members and keys
+    /// never inserted
     #[arg(long)]
     audit: bool,
-    /// With --audit: how many times over all keys leave and new ones come
-    #[arg(long, value_name = "N", default_value_t = 2, requires = "audit")]
+    /// With --audit: how many times all keys are replaced by new ones
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = whole, requires = "audit")]
     turnovers: u64,
-    /// With --audit: the seed of the hash and of the generated keys
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "audit")]
+    /// With --audit: seed of the hash functions and of the generated keys
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole, requires = "audit")]
     seed: u64,
     /// Write JSON: {"rows": [{"structure", "bits_per_key", "bytes", "fpr", "deletes", "merges",
-    /// "grows", "ages", "lines", "floor_bits", "excess", "shape"}]}, and with --audit "measured": {"fpr", "interval", "lost", "refused", "churned"}
+    /// "grows", "ages", "lines", "floor_bits", "excess", "shape"}]}, and with --audit "measured":
+    /// {"fpr", "interval", "lost", "refused", "churned"}
     #[arg(long)]
     json: bool,
 }
 
-/// The rows that are asked for, or what to relax.
+/// The rows of the plan, or an error that names the option to change.
 fn rows(args: &Args) -> anyhow::Result<Vec<plan::Member>> {
     let target = Target { keys: args.keys, false_positives: args.fpr };
     let mut rows = plan::members(target).map_err(|why| {
-        // Digests of 64 bits tell fewer keys apart at a lower rate.
+        // Digests of 64 bits distinguish fewer keys at a lower rate.
         let fewer = args.fpr * 2f64.powi(64) / 16.0;
         let digests = matches!(
             why,
             Infeasible::Parameter { name: "false_positives", got, least, .. }
                 if got > 0.0 && got < least && least > 1e-12 && fewer >= 1.0
         );
-        let why = relaxed(why, |name| match name {
+        let why = refusal(why, |name| match name {
             "keys" => Some("--keys"),
             "false_positives" => Some("--fpr"),
             _ => None,
         });
-        if digests { anyhow::anyhow!("{why}, or --keys to {}", fewer as u64) } else { why }
+        if digests {
+            anyhow::anyhow!("{why}; or type --keys {} or less", fewer as u64)
+        } else {
+            why
+        }
     })?;
     if let Some(only) = &args.only {
         rows.retain(|row| row.shape.name() == only);
-        anyhow::ensure!(!rows.is_empty(), "no structure called {only} meets the target");
+        anyhow::ensure!(
+            !rows.is_empty(),
+            "--only {only}: no structure of this name meets the target; without --only, the plan \
+             lists those that do"
+        );
     }
     Ok(rows)
 }
@@ -71,11 +84,11 @@ fn rows(args: &Args) -> anyhow::Result<Vec<plan::Member>> {
 pub(super) fn explain(args: &Args) -> anyhow::Result<Vec<String>> {
     let floor = member_floor(args.fpr);
     let mut lines =
-        vec![format!("floor = log2(1/p) = log2(1/{}) = {floor:.3} bits a key", args.fpr)];
+        vec![format!("floor = log2(1/p) = log2(1/{}) = {floor:.3} bits per key", args.fpr)];
     for row in rows(args)? {
         let bits = row.bytes as f64 * 8.0 / args.keys as f64;
         lines.push(format!(
-            "\n{}: {}\n{}\n  memory = {} bytes, {bits:.2} bits a key, {} over the floor",
+            "\n{}: {}\n{}\n  memory = {} bytes, {bits:.2} bits per key, {} over the floor",
             row.shape.name(),
             super::shape_text(&shape_json(&row.shape)),
             member_rate(&row.shape, args.keys, row.false_positives),
@@ -115,10 +128,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         return show::json_rows(rows.collect());
     }
     let mut head = vec!["structure", "bits/key", "over floor", "memory", "false positives"];
-    head.extend(Worth::HEAD);
     if args.audit {
         head.extend(["measured", "lost", "refused", "churned"]);
     }
+    head.extend(Worth::HEAD);
     head.push("shape");
     let lines = rows.iter().zip(&measured).map(|(row, measured)| {
         let mut line = vec![
@@ -128,7 +141,6 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
             show::bytes(row.bytes),
             show::rate(row.false_positives),
         ];
-        line.extend(Worth::of_member(&row.shape).cells());
         match measured {
             Some(found) => line.extend([
                 format!("{} +/- {}", show::rate(found.false_positives), show::rate(found.interval)),
@@ -139,19 +151,23 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
             None if args.audit => line.extend(["-", "-", "-", "-"].map(str::to_owned)),
             None => {}
         }
+        line.extend(Worth::of_member(&row.shape).cells());
         line.push(super::shape_text(&shape_json(&row.shape)));
         line
     });
     show::print(&show::table(&head, lines))?;
-    show::print(&format!("\nNo set of this rate takes less than {floor:.2} bits a key."))?;
+    show::print(&show::folded(&format!(
+        "\nThe floor: no set with this false-positive rate takes less than {floor:.2} bits per key. \
+         All rows can be merged."
+    )))?;
     let filter = rows.iter().find(|row| row.shape.deletes());
     if let Some(Shape::HashSet { .. }) = filter.map(|row| row.shape) {
-        show::print("\nFor keys that leave, a plain hash set is the smallest here: take that.")?;
+        show::print("\nA plain hash set is the smallest here that can remove keys: take that.")?;
     }
     Ok(())
 }
 
-/// What each row is worth when built; nothing for the plain alternative.
+/// Builds and measures each row; `None` for the hash set, which is not built.
 fn measure(args: &Args, rows: &[plan::Member]) -> anyhow::Result<Vec<Option<Found>>> {
     let of = |row: &plan::Member| audit::steps(args.keys, args.turnovers, row.false_positives);
     let bar = show::progress(rows.iter().map(of).sum());

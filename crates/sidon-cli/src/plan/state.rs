@@ -3,10 +3,15 @@
 use super::{
     explain::state_rates,
     member::moves,
-    relaxed, whole,
     worth::{Worth, excess, state_floor},
 };
-use crate::show;
+use crate::{
+    args::{
+        number::{decimal, whole, within},
+        number_text, refusal,
+    },
+    show,
+};
 use serde_json::{Value, json};
 use sidon::{
     plan::{self, StateRow, StateShape, States},
@@ -17,31 +22,31 @@ use sidon::{
     },
 };
 
-/// States: what is this flow in?
+/// State maps: which state is this flow in?
 ///
 /// Example: sidon plan state --flows 1000000 --states 8 --error 0.0001
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// How many flows there are at a time, at the most
+    /// Most flows that are active at a time
     #[arg(long, value_name = "N", value_parser = whole)]
     flows: u64,
-    /// How many states a flow can be in
-    #[arg(long, value_name = "S")]
+    /// Number of states of a flow
+    #[arg(long, value_name = "S", value_parser = within::<u32>(0..=u32::MAX.into()))]
     states: u32,
-    /// The share of strangers that may be answered a state, and of members that may be answered
-    /// "don't know", between 0 and 1
-    #[arg(long, value_name = "P")]
+    /// Error rate, between 0 and 1: the share of flows never stored that get a state, and the share
+    /// of stored flows that get "don't know"
+    #[arg(long, value_name = "P", value_parser = decimal)]
     error: f64,
-    /// Flows that end unheard are forgotten after this many seconds, at the latest after twice as
-    /// many: only what ages is listed, with room for those that wait
-    #[arg(long, value_name = "SECONDS", requires = "silent")]
+    /// Idle flows expire after this many seconds, at the latest after twice as many. The plan then
+    /// lists only structures that age, with room for the flows that have ended and not yet expired
+    #[arg(long, value_name = "SECONDS", value_parser = decimal, requires = "silent")]
     timeout: Option<f64>,
-    /// With --timeout: how many flows a second end unheard
-    #[arg(long, value_name = "N", requires = "timeout")]
+    /// With --timeout: flows per second that end without a packet that says so
+    #[arg(long, value_name = "N", value_parser = decimal, requires = "timeout")]
     silent: Option<f64>,
-    /// The share of new flows that may find all their cells taken, and move others or go to the
-    /// stash: adds a table of fingerprints that large
-    #[arg(long, value_name = "P")]
+    /// Adds a table of fingerprints in which at most this share of new flows finds all its cells
+    /// full. Such a flow moves other flows or is stored in the stash
+    #[arg(long, value_name = "P", value_parser = decimal)]
     overflow: Option<f64>,
     /// Write JSON: {"rows": [{"structure", "bytes_per_flow", "bytes", "error", "dont_know",
     /// "overflow", "deletes", "merges", "grows", "ages", "lines", "floor_bits", "excess", "shape"}]}
@@ -49,19 +54,34 @@ pub(super) struct Args {
     json: bool,
 }
 
-/// How many flows are stored at a time: those that live, and those that ended unheard within two
+/// Most flows that are stored at a time: active flows, and flows that ended silently within two
 /// phases of the clock.
 fn stored(args: &Args) -> anyhow::Result<u64> {
     let (Some(timeout), Some(silent)) = (args.timeout, args.silent) else { return Ok(args.flows) };
     let waiting = (2.0 * timeout * silent).ceil();
+    let text = number_text;
     anyhow::ensure!(
-        timeout > 0.0 && silent >= 0.0 && waiting < 2f64.powi(48),
-        "--timeout {timeout} with --silent {silent} is no number of waiting flows: lower one"
+        timeout > 0.0,
+        "--timeout {} is too small; type seconds above 0",
+        text(timeout)
+    );
+    anyhow::ensure!(
+        silent >= 0.0,
+        "--silent {} is too small; type --silent 0 or more",
+        text(silent)
+    );
+    anyhow::ensure!(
+        waiting < 2f64.powi(48),
+        "--timeout {} with --silent {} makes {} flows that wait to expire; type smaller numbers, with \
+         less than 2.8e14 such flows",
+        text(timeout),
+        text(silent),
+        text(waiting)
     );
     Ok(args.flows.saturating_add(waiting as u64))
 }
 
-/// The rows that are asked for, or what to relax.
+/// The rows of the plan, or an error that names the option to change.
 fn rows(args: &Args) -> anyhow::Result<Vec<StateRow>> {
     let target = States { flows: stored(args)?, states: args.states, error: args.error };
     let flag = |name: &str| match name {
@@ -70,18 +90,18 @@ fn rows(args: &Args) -> anyhow::Result<Vec<StateRow>> {
         "error" | "false_positives" => Some("--error"),
         _ => None,
     };
-    let mut rows = plan::states(target).map_err(|why| relaxed(why, flag))?;
+    let mut rows = plan::states(target).map_err(|why| refusal(why, flag))?;
     if let Some(odds) = args.overflow {
         anyhow::ensure!(
             odds > 0.0 && odds < 1.0,
-            "--overflow is {odds}, and must be between 0 and 1"
+            "--overflow {odds} is not a share; type a number above 0 and below 1"
         );
-        let shape = plan::fingerprint_fast(target).map_err(|why| relaxed(why, flag))?;
+        let shape = plan::fingerprint_fast(target).map_err(|why| refusal(why, flag))?;
         rows.push(roomy(shape, target.flows, odds)?);
     }
     if args.timeout.is_some() {
         rows = rows.into_iter().map(|row| timed(row, target.flows)).collect();
-        // The timed forms forget by flags; what cannot is no answer.
+        // Only structures that age can meet a timeout.
         rows.retain(|row| Worth::of_state(&row.shape).ages && meets(row, args.error));
     }
     rows.sort_by_key(|row| row.bytes);
@@ -92,16 +112,16 @@ fn meets(row: &StateRow, error: f64) -> bool {
     row.error <= error && row.dont_know <= error
 }
 
-/// The same table with as few buckets as keep overflow below the odds.
+/// A table with the fewest buckets that keep overflow below the odds.
 fn roomy(shape: fingerprint::Shape, flows: u64, odds: f64) -> anyhow::Result<StateRow> {
     let with = |buckets| fingerprint::Shape { buckets, ..shape };
     let fits = |buckets: u64| plan::fingerprint_overflow(with(buckets), flows) <= odds;
-    // Down to a load that no odds ask for.
+    // The search starts at a load of 95 %, which overflows at any odds below 1.
     let least = (flows as f64 / (2.0 * f64::from(shape.cells)) * 0.95).max(1.0) as u64;
     let (mut low, mut high) = (least, least.saturating_mul(16).max(least + 16));
     anyhow::ensure!(
         fits(high),
-        "--overflow {odds:e} takes more than 16 times the cells: relax it to {:e}",
+        "--overflow {odds:e} needs more than 16 times the cells; type --overflow {:.1e} or more",
         plan::fingerprint_overflow(with(high), flows)
     );
     while low < high {
@@ -117,7 +137,7 @@ fn roomy(shape: fingerprint::Shape, flows: u64, odds: f64) -> anyhow::Result<Sta
     })
 }
 
-/// The form of a row that ages: bits and flags for counters.
+/// The form of a row that ages: it has bits and flags instead of counters.
 fn timed(row: StateRow, flows: u64) -> StateRow {
     match row.shape {
         StateShape::Direct(shape) => {
@@ -125,7 +145,7 @@ fn timed(row: StateRow, flows: u64) -> StateRow {
             StateRow { bytes: shape.bytes(), shape: StateShape::Direct(shape), ..row }
         }
         StateShape::Stateful(shape) => {
-            // Any second flow makes a cell unknown: as many cells as that takes.
+            // Any second flow makes a cell unknown, so this form needs more cells.
             let of = |cells| stateful::Shape { cells, keeping: Keeping::Timed, ..shape };
             let unknown = |cells| {
                 let met = f64::from(shape.hashes) * (flows - 1) as f64;
@@ -147,7 +167,7 @@ fn timed(row: StateRow, flows: u64) -> StateRow {
     }
 }
 
-/// The share of new flows that find all their cells taken, of a table of fingerprints.
+/// The share of new flows that find all their cells full, for a table of fingerprints.
 fn overflow(row: &StateRow, flows: u64) -> Option<f64> {
     match row.shape {
         StateShape::Fingerprint(shape) => Some(plan::fingerprint_overflow(shape, flows)),
@@ -158,7 +178,7 @@ fn overflow(row: &StateRow, flows: u64) -> Option<f64> {
 pub(super) fn explain(args: &Args) -> anyhow::Result<Vec<String>> {
     let (floor, flows) = (state_floor(args.states, args.error), stored(args)?);
     let mut lines = vec![format!(
-        "floor = log2(1/error) + log2(states) = log2(1/{}) + log2({}) = {floor:.3} bits a flow",
+        "floor = log2(1/error) + log2(states) = log2(1/{}) + log2({}) = {floor:.3} bits per flow",
         args.error, args.states
     )];
     if let (Some(timeout), Some(silent)) = (args.timeout, args.silent) {
@@ -170,7 +190,7 @@ pub(super) fn explain(args: &Args) -> anyhow::Result<Vec<String>> {
     for row in rows(args)? {
         let bits = row.bytes as f64 * 8.0 / args.flows as f64;
         lines.push(format!(
-            "\n{}: {}\n{}\n  memory = {} bytes, {bits:.2} bits a flow, {} over the floor",
+            "\n{}: {}\n{}\n  memory = {} bytes, {bits:.2} bits per flow, {} over the floor",
             row.shape.name(),
             super::shape_text(&shape_json(&row.shape)),
             state_rates(&row.shape, flows, [row.error, row.dont_know]),
@@ -221,13 +241,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         line
     });
     show::print(&show::table(&head, lines))?;
-    show::print(&format!(
-        "\nNo state map that errs so rarely takes less than {floor:.2} bits a flow."
-    ))?;
+    show::print(&show::folded(&format!(
+        "\nThe floor: no state map with this error rate takes less than {floor:.2} bits per flow. \
+         All rows can be merged."
+    )))?;
     if all > args.flows {
         let waiting = show::whole(all - args.flows);
         show::print(&format!(
-            "Room is made for {waiting} flows that ended and wait to be forgotten."
+            "The plan has room for {waiting} flows that ended and have not yet expired."
         ))?;
     }
     if let Some(StateShape::HashMap { .. }) = rows.first().map(|row| row.shape) {

@@ -1,8 +1,8 @@
-//! What a structure can do besides answering, what a lookup reads, and how near its floor it is.
+//! Operations that a structure supports, cache lines per lookup, and memory above the lower bound.
 //!
-//! The floor is what no structure can go below: a set of rate `p` needs `log2(1/p)` bits a key, a
-//! state map `log2(states)` more, and `members` of a `universe` without a false positive the
-//! logarithm of the number of such sets.
+//! The floor is the information-theoretic lower bound. A set with false-positive rate `p` needs
+//! `log2(1/p)` bits per key, and a state map `log2(states)` more. A set of at most `members` numbers
+//! below `universe`, without false positives, needs the logarithm of the number of such sets.
 
 use serde_json::{Value, json};
 use sidon::{
@@ -10,25 +10,24 @@ use sidon::{
     plan::{Few, Shape, StateShape},
 };
 
-/// The columns that every question's table has.
+/// The columns that the tables of sets and of state maps share.
 pub(super) struct Worth {
-    /// Cache lines that a lookup of a member reads; one that spilled or sits in a stash reads more.
+    /// Cache lines that a lookup of a member reads, without the overflow table and the stash.
     pub(super) lines: u64,
-    /// Whether keys can leave.
+    /// Whether keys can be removed.
     pub(super) deletes: bool,
-    /// Whether two of them become one.
+    /// Whether two structures can be merged.
     pub(super) merges: bool,
-    /// Whether it can be made larger with its keys in; a table of fingerprints if its shape was
-    /// given `growths`.
+    /// Whether it can grow with its keys. A table of fingerprints can if its shape has `growths`.
     pub(super) grows: bool,
-    /// Whether what is not heard of is forgotten by itself.
+    /// Whether idle keys expire.
     pub(super) ages: bool,
 }
 
 const LINE: u64 = 64;
 
 impl Worth {
-    /// Of a set.
+    /// The operations of a set.
     pub(super) fn of_member(shape: &Shape) -> Self {
         let lines = match shape {
             Shape::Bloom(shape) => shape.hashes.into(),
@@ -48,10 +47,10 @@ impl Worth {
         Worth { lines, deletes: shape.deletes(), merges: true, grows, ages: false }
     }
 
-    /// Of a state map.
+    /// The operations of a state map.
     pub(super) fn of_state(shape: &StateShape) -> Self {
         let (lines, ages) = match shape {
-            // Every state's pair is asked for, where the state is not known.
+            // A lookup reads the pair of the flow and each state.
             StateShape::Direct(shape) => {
                 (u64::from(shape.hashes) * u64::from(shape.states), shape.timed)
             }
@@ -70,17 +69,17 @@ impl Worth {
         Worth { lines, deletes: true, merges: true, grows, ages }
     }
 
-    /// Their heads, in the order of [`cells`](Self::cells).
-    pub(super) const HEAD: [&str; 5] = ["lines", "deletes", "merges", "grows", "ages"];
+    /// The heads of [`cells`](Self::cells).
+    pub(super) const HEAD: [&str; 4] = ["lines", "deletes", "grows", "ages"];
 
-    /// As the cells of a table.
-    pub(super) fn cells(&self) -> [String; 5] {
+    /// The cells of a table row. All of these structures can be merged, so no cell says so.
+    pub(super) fn cells(&self) -> [String; 4] {
         let yes = |is: bool| if is { "yes" } else { "no" }.to_owned();
-        let Worth { lines, deletes, merges, grows, ages } = *self;
-        [lines.to_string(), yes(deletes), yes(merges), yes(grows), yes(ages)]
+        let Worth { lines, deletes, grows, ages, .. } = *self;
+        [lines.to_string(), yes(deletes), yes(grows), yes(ages)]
     }
 
-    /// Adds them to a row of JSON, with the floor in bits and how far above it the row lies.
+    /// Adds these fields to a row of JSON, with the floor in bits and the excess above it.
     pub(super) fn add_to(&self, row: &mut Value, bits: f64, floor: f64) {
         row["floor_bits"] = json!(floor);
         row["excess"] = json!(bits / floor - 1.0);
@@ -92,7 +91,7 @@ impl Worth {
     }
 }
 
-/// Distinct lines that so many counters of a key lie in.
+/// Distinct cache lines of a key's `hashes` counters.
 fn spread(spread: Spread, hashes: u32) -> u64 {
     match spread {
         Spread::Anywhere => hashes.into(),
@@ -100,29 +99,29 @@ fn spread(spread: Spread, hashes: u32) -> u64 {
     }
 }
 
-/// Lines that a bucket of so many bytes lies in, at the worst.
+/// The most cache lines that a bucket of `bytes` bytes can overlap.
 fn lines_of(bytes: u64) -> u64 {
     let aligned = LINE.is_multiple_of(bytes.max(1)) || bytes.is_multiple_of(LINE);
     bytes.div_ceil(LINE).max(1) + u64::from(!aligned)
 }
 
-/// How far above the floor so many bits are.
+/// How far `bits` is above the floor, in per cent.
 pub(super) fn excess(bits: f64, floor: f64) -> String {
     format!("{:+.0} %", 100.0 * (bits / floor - 1.0))
 }
 
-/// Bits a key below which no set has this rate.
+/// The floor of a set, in bits per key.
 pub(super) fn member_floor(false_positives: f64) -> f64 {
     -false_positives.log2()
 }
 
-/// Bits a flow below which no state map errs as rarely.
+/// The floor of a state map, in bits per flow.
 pub(super) fn state_floor(states: u32, error: f64) -> f64 {
     -error.log2() + f64::from(states).log2()
 }
 
-/// Bits below which so few of so many cannot be told apart: the logarithm of all sets of at most so
-/// many members.
+/// The floor of a set without false positives, in bits: the logarithm of the number of sets of at
+/// most `members` numbers.
 pub(super) fn zone_floor(few: Few) -> f64 {
     let n = few.universe as f64;
     let (mut sets, mut all) = (1.0f64, 1.0f64);
@@ -130,7 +129,7 @@ pub(super) fn zone_floor(few: Few) -> f64 {
     for i in 0..few.members {
         sets *= (n - i as f64) / (i + 1) as f64;
         all += sets;
-        // Powers of two are taken out before they overflow.
+        // Factors of two move to `scale` before the sum overflows.
         if all > 1e200 {
             (sets, all, scale) = (sets * 2f64.powi(-600), all * 2f64.powi(-600), scale + 600.0);
         }

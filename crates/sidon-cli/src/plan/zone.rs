@@ -1,10 +1,10 @@
-//! `sidon plan zone`: few numbers of a universe, without a false positive.
+//! `sidon plan zone`: small sets of small numbers, without false positives.
 
-use super::{
-    relaxed,
-    worth::{excess, zone_floor},
+use super::worth::{excess, zone_floor};
+use crate::{
+    args::{number::whole, refusal},
+    show,
 };
-use crate::show;
 use serde_json::{Value, json};
 use sidon::{
     plan::{self, Few, Held, Zone},
@@ -13,19 +13,20 @@ use sidon::{
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Keys are the numbers below this
-    #[arg(long, value_name = "N", value_parser = super::whole)]
+    /// Keys are the numbers from 0 to N - 1
+    #[arg(long, value_name = "N", value_parser = whole)]
     universe: u64,
-    /// How many are in at a time, at the most
-    #[arg(long, value_name = "D", value_parser = super::whole)]
+    /// Most keys that are stored at a time
+    #[arg(long, value_name = "D", value_parser = whole)]
     members: u64,
-    /// In which universes up to --universe a code is shorter than the residues, in place of the plan
+    /// List the universes up to --universe in which a code (ols, pol) is shorter than the residues
+    /// (egh), instead of the plan
     #[arg(long)]
     crossovers: bool,
     /// Write JSON: {"rows": [{"code", "bits", "floor_bits", "excess", "probes", "lines", "zone",
-    /// "deletes", "merges", "grows", "ages", "matrix_bits", "shape"}]}, a row of
-    /// polynomials that can be cut with "cut": {"bits", "zone", "shape"}; with --crossovers {"rows":
-    /// [{"code", "from", "to"}]}
+    /// "deletes", "merges", "grows", "ages", "matrix_bits", "shape"}]}; the row of polynomials also
+    /// has "cut": {"bits", "zone", "shape"} if its last group can be cut. With --crossovers:
+    /// {"rows": [{"code", "from", "to"}]}
     #[arg(long)]
     json: bool,
 }
@@ -34,18 +35,20 @@ fn few(args: &Args) -> Few {
     Few { universe: args.universe, members: args.members }
 }
 
-/// The rows that are asked for, or what to relax.
+/// The rows of the plan, or an error that names the option to change.
 fn rows(args: &Args) -> anyhow::Result<Vec<Zone>> {
-    plan::zones(few(args)).map_err(|why| {
-        relaxed(why, |name| match name {
-            "universe" => Some("--universe"),
-            "members" => Some("--members"),
-            _ => None,
-        })
-    })
+    plan::zones(few(args)).map_err(|why| refusal(why, option))
 }
 
-/// Lines of 64 bytes that a lookup reads: of a code at most one a probe, and no more than it has.
+fn option(name: &str) -> Option<&'static str> {
+    match name {
+        "universe" => Some("--universe"),
+        "members" => Some("--members"),
+        _ => None,
+    }
+}
+
+/// Lines of 64 bytes that a lookup reads. A lookup in a code reads at most one line per probe.
 fn lines(row: &Zone) -> u64 {
     let all = row.bits.div_ceil(512);
     match row.held {
@@ -54,7 +57,7 @@ fn lines(row: &Zone) -> u64 {
     }
 }
 
-/// Whether members can leave: from a list and a bitmap, not from bits that members share.
+/// Whether members can be removed: from a list and a bitmap, not from bits that members share.
 fn deletes(row: &Zone) -> bool {
     matches!(row.held, Held::List(_) | Held::Bitmap)
 }
@@ -77,14 +80,14 @@ pub(super) fn explain(args: &Args) -> anyhow::Result<Vec<String>> {
                 format!("(d + 1) s with s^2 >= n: {} * {}", shape.groups, shape.order)
             }
             (_, Some(Shape::Pol(shape))) => format!(
-                "((t - 1) d + 1) q with q^t >= n and q points, q + 1 with infinity: {} * {}, t = {}{}",
+                "((t - 1) d + 1) q with q^t >= n and q points, q + 1 with infinity:\n  {} * {}, t = {}{}",
                 shape.groups,
                 shape.order,
                 shape.digits,
                 if shape.infinity { ", the last group cut to what occurs" } else { "" },
             ),
-            (Held::List(width), _) => format!("d numbers of {width} bits, and how many there are"),
-            _ => "a bit for every number".to_owned(),
+            (Held::List(width), _) => format!("d numbers of {width} bits, and their number"),
+            _ => "one bit per number".to_owned(),
         };
         all.push(format!(
             "\n{}: {formula}\n  = {} bits, {} over the floor",
@@ -157,20 +160,20 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         "shape",
     ];
     show::print(&show::table(&head, table))?;
-    show::print(&format!(
-        "\nSets of so few of so many cannot be told apart in less than {floor:.1} bits. All of \
-         these unite; none grows or ages."
-    ))?;
+    show::print(&show::folded(&format!(
+        "\nThe floor: fewer than {floor:.1} bits cannot distinguish all these sets. All rows can be \
+         merged; none grows or ages."
+    )))?;
     let advice = match rows.first().map(|row| &row.held) {
         Some(Held::List(_)) => {
-            "\nTo hold the members and nothing else, a list of them is the smallest: take that. A \
-             code is for\nsummaries that are united or added without looking inside, and for probes \
-             without a branch."
+            "\nTo store the members and no more, a list of them is the smallest: take that. A code \
+             is for summaries that are merged or added without decoding, and for lookups without a \
+             branch."
         }
-        Some(Held::Bitmap) => "\nA bit for every key is the smallest here: take that.",
+        Some(Held::Bitmap) => "\nOne bit per key is the smallest here: take that.",
         _ => return Ok(()),
     };
-    show::print(advice)
+    show::print(&show::folded(advice))
 }
 
 fn is_cut(row: &Zone) -> bool {
@@ -180,9 +183,12 @@ fn is_cut(row: &Zone) -> bool {
 fn crossovers(args: &Args) -> anyhow::Result<()> {
     anyhow::ensure!(
         args.universe <= 1 << 20,
-        "--crossovers looks at every universe: at most 1,048,576 of them"
+        "--universe {} is too large for --crossovers, which tries every universe; type --universe \
+         1048576 or less",
+        args.universe
     );
-    let [squares, cubes] = plan::crossovers(args.members, args.universe)?;
+    let [squares, cubes] =
+        plan::crossovers(args.members, args.universe).map_err(|why| refusal(why, option))?;
     let named =
         |code: &'static str, runs: Vec<(u64, u64)>| runs.into_iter().map(move |run| (code, run));
     let runs = named("ols", squares).chain(named("pol", cubes));

@@ -1,8 +1,8 @@
-//! Files that are there whole or not at all.
+//! Atomic writes of files.
 //!
-//! What is written goes to a file of another name beside it, is put on the disk, and then gets its
-//! name in one step: whoever opens the name finds the old file or the new one, never a part. Files
-//! are for their owner alone, because they hold addresses and a seed.
+//! A write goes to a temporary file in the same directory, which is synced to the disk and then
+//! renamed. A reader finds the old file or the new one, never a part. Only the owner may read the
+//! files, because they contain addresses and a seed.
 
 use anyhow::Context;
 use std::{
@@ -16,13 +16,14 @@ use std::{
 pub(crate) fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     if path.as_os_str() == "-" {
         let mut bytes = Vec::new();
-        io::Read::read_to_end(&mut io::stdin().lock(), &mut bytes)?;
+        io::Read::read_to_end(&mut io::stdin().lock(), &mut bytes)
+            .context("cannot read standard input")?;
         return Ok(bytes);
     }
-    fs::read(path).with_context(|| path.display().to_string())
+    fs::read(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// Writes a file in place of the one of that name, if there is one.
+/// Writes a file, and replaces the file of that name if it exists.
 pub(crate) fn replace(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -32,10 +33,10 @@ pub(crate) fn replace(
         fs::rename(&beside, path).inspect_err(|_| remove(&beside))?;
         settle(path)
     };
-    replace().with_context(|| path.display().to_string())
+    replace().with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Writes a file of a name that no file has: this one, or with a number behind it. Gives the name.
+/// Writes a new file and returns its path: this one, or with a number if a file has that name.
 pub(crate) fn create(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -48,10 +49,10 @@ pub(crate) fn create(
         settle(&named)?;
         Ok::<_, io::Error>(named)
     };
-    create().with_context(|| path.display().to_string())
+    create().with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Gives a file a second name that is free.
+/// Links a file to the first free name.
 fn name(file: &Path, path: &Path) -> io::Result<PathBuf> {
     for number in 1u32.. {
         let named = match number {
@@ -75,13 +76,13 @@ fn name(file: &Path, path: &Path) -> io::Result<PathBuf> {
     Err(ErrorKind::AlreadyExists.into())
 }
 
-/// Writes a file beside the path, and gives its name.
+/// Writes a temporary file in the same directory and returns its path.
 fn beside(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<PathBuf> {
     let mut name = OsString::from(".");
-    name.push(path.file_name().ok_or_else(|| io::Error::other("not the name of a file"))?);
+    name.push(path.file_name().ok_or_else(|| io::Error::other("the path has no file name"))?);
     name.push(format!(".{}.new", std::process::id()));
     let beside = path.with_file_name(name);
     let fill = || {
@@ -97,7 +98,7 @@ fn beside(
     Ok(beside)
 }
 
-/// Puts the new name itself on the disk, where directories can be.
+/// Syncs the directory of a new name, on systems that can.
 fn settle(path: &Path) -> io::Result<()> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     match File::open(directory.unwrap_or(Path::new("."))) {
@@ -106,7 +107,7 @@ fn settle(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Takes a file away that is of no use; that it could not be is no further harm.
+/// Removes a temporary file. An error is ignored: the file does no harm.
 fn remove(path: &Path) {
     let _ = fs::remove_file(path);
 }

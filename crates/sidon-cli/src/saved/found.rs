@@ -1,13 +1,13 @@
-//! What an earlier run left in a directory of saved files.
+//! The state that an earlier run left in a directory of saved files.
 //!
-//! A server that saves leaves a note in the directory while it runs, and takes it away when it ends
-//! by itself. Whoever finds the note, and nobody who holds the directory, knows that it was killed:
+//! A server that saves writes a note to the directory while it runs, and removes it when it ends
+//! normally. A note in a directory that no process has locked means that the server was killed:
 //! ```text
 //! sidon-20261116T051500Z.sidon           a period, whole
 //! .sidon-20261116T052000Z.sidon.77.new   half written: removed
-//! .serve                                 it ran, with 5m to a file; all before 05:20 is in files
+//! .serve                                 the note: 5m per file; all before 05:20 is in files
 //! ```
-//! What it had seen since its last file is lost, one period at the most.
+//! The packets since its last file are lost: at most one period.
 
 use super::{file, rotate};
 use anyhow::{Context, bail};
@@ -20,47 +20,50 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The file that is there while a server runs.
+/// Name of the note of a running server.
 const NOTE: &str = ".serve";
 
-/// Holds a directory, for one alone or with others, until the file is dropped.
+/// Locks a directory, exclusively or shared, until the returned file is dropped.
 fn hold(directory: &Path, alone: bool) -> anyhow::Result<File> {
-    let place = || directory.display().to_string();
+    let place = || format!("cannot open the directory {}", directory.display());
     let file = File::open(directory).with_context(place)?;
     match if alone { file.try_lock() } else { file.try_lock_shared() } {
         Err(TryLockError::WouldBlock) => {
-            bail!("{}: another sidon saves its files there", directory.display())
+            bail!(
+                "another sidon saves its files to {}; stop it, or give another --save-dir",
+                directory.display()
+            )
         }
-        // Where nothing can be locked, nobody is hindered.
+        // A file system without locks: continue without one.
         Err(TryLockError::Error(_)) | Ok(()) => Ok(file),
     }
 }
 
-/// Holds a directory with others who do not mind each other's files.
+/// Locks a directory together with other runs of `sidon watch`.
 pub(crate) fn share(directory: &Path) -> anyhow::Result<File> {
     hold(directory, false)
 }
 
-/// What a server writes down while it runs.
+/// The note of a running server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Note {
     pub(crate) period_ns: u64,
-    /// What came before is in files.
+    /// All packets before this time are in files, except those of failed periods.
     pub(crate) until_ns: Option<u64>,
-    /// But for so many periods that could not be written.
+    /// Periods that could not be written.
     pub(crate) failed: u64,
 }
 
 impl Note {
-    /// Writes it in place of the one before.
+    /// Writes the note, and replaces an older one.
     pub(crate) fn write(&self, directory: &Path) -> anyhow::Result<()> {
         let Note { period_ns, until_ns, failed } = *self;
         let json = json!({ "period_ns": period_ns, "until_ns": until_ns, "failed": failed });
         file::replace(&directory.join(NOTE), |out| write!(out, "{json}"))
     }
 
-    /// There is a file of this name: if it is of the period that was being seen, it was killed
-    /// before it noted that.
+    /// Moves `until_ns` past the period of this file. The server was killed after it wrote the file
+    /// and before it updated the note.
     fn reaches(&mut self, name: &str) {
         let now = |until: u64| order(&rotate::name(until)).map(|(period, _)| period);
         if let (Some(until), Some((period, _))) = (self.until_ns, order(name))
@@ -70,13 +73,13 @@ impl Note {
         }
     }
 
-    /// The server ends by itself.
+    /// Removes the note when the server ends normally.
     pub(crate) fn remove(directory: &Path) -> anyhow::Result<()> {
         let path = directory.join(NOTE);
-        fs::remove_file(&path).with_context(|| path.display().to_string())
+        fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))
     }
 
-    /// That of an earlier run; what it does not say is not known.
+    /// The note of an earlier run. Missing fields get their defaults.
     fn read(directory: &Path) -> Option<Self> {
         let text = fs::read(directory.join(NOTE)).ok()?;
         let json: Value = serde_json::from_slice(&text).unwrap_or_default();
@@ -97,25 +100,25 @@ struct Last {
     seed: Seed,
 }
 
-/// What was found, and the directory, held.
+/// Contents of the directory, and its lock.
 #[derive(Debug)]
 pub(crate) struct Found {
     directory: PathBuf,
     last: Option<Last>,
-    /// Later files that cannot be read, and why.
+    /// Later files that cannot be read, with the reason.
     damaged: Vec<String>,
     /// Half-written files that were removed.
     removed: u64,
-    /// If the run before was killed.
+    /// The note of the run before, if it was killed.
     note: Option<Note>,
     _held: File,
 }
 
 impl Found {
-    /// Takes the directory for one alone, looks at it, and removes what is half written.
+    /// Locks the directory exclusively, reads it, and removes temporary files.
     pub(crate) fn take(directory: &Path) -> anyhow::Result<Self> {
         let _held = hold(directory, true)?;
-        let place = || directory.display().to_string();
+        let place = || format!("cannot read the directory {}", directory.display());
         let (mut files, mut removed) = (Vec::new(), 0);
         for entry in fs::read_dir(directory).with_context(place)? {
             let entry = entry.with_context(place)?;
@@ -125,7 +128,8 @@ impl Found {
                     Ok(()) => removed += 1,
                     Err(why) if why.kind() == ErrorKind::NotFound => {}
                     Err(why) => {
-                        return Err(why).with_context(|| entry.path().display().to_string());
+                        let place = || format!("cannot remove {}", entry.path().display());
+                        return Err(why).with_context(place);
                     }
                 }
             }
@@ -158,7 +162,7 @@ impl Found {
         self.last.as_ref().map(|last| last.seed)
     }
 
-    /// The same in words, nothing if there was nothing.
+    /// The contents as lines of text; empty for an empty directory.
     pub(crate) fn words(&self) -> Vec<String> {
         let mut words = Vec::new();
         let last = self
@@ -167,35 +171,35 @@ impl Found {
             .map(|last| format!("the last file is {}, up to {}", last.name, second(last.until_ns)));
         match (&self.note, last) {
             (Some(note), last) => {
-                let mut lost = "the run before did not end by itself".to_owned();
+                let mut lost = "the run before was killed".to_owned();
                 let period = rotate::words(note.period_ns);
                 lost += &match note.until_ns {
                     Some(until) => {
-                        format!(": what it saw after {} is lost", second(until))
+                        format!(": its packets after {} are lost", second(until))
                     }
-                    None => ": what it saw is lost".to_owned(),
+                    None => ": its packets are lost".to_owned(),
                 };
-                lost += &format!(", one rotation of {period} at the most");
+                lost += &format!(", at most one period of {period}");
                 if note.failed > 0 {
-                    lost += &format!(", and {} before that could not be written", note.failed);
+                    lost += &format!(", and {} earlier periods were not written", note.failed);
                 }
                 words.push(lost);
                 words.push(last.unwrap_or_else(|| "it left no file".to_owned()));
             }
-            (None, Some(last)) => words.push(format!("the run before ended by itself; {last}")),
+            (None, Some(last)) => words.push(format!("the run before ended normally; {last}")),
             (None, None) => {}
         }
         words.extend(self.damaged.iter().map(|name| format!("damaged: {name}")));
         match self.removed {
             0 => {}
-            1 => words.push("1 file that was half written is removed".to_owned()),
-            many => words.push(format!("{many} files that were half written are removed")),
+            1 => words.push("removed 1 half-written file".to_owned()),
+            many => words.push(format!("removed {many} half-written files")),
         }
         let place = self.directory.display();
         words.into_iter().map(|line| format!("{place}: {line}")).collect()
     }
 
-    /// The same as one object; `null` if there was nothing.
+    /// The contents as one object; `null` for an empty directory.
     pub(crate) fn to_json(&self) -> Value {
         if self.words().is_empty() {
             return Value::Null;
@@ -219,13 +223,13 @@ fn second(time_ns: u64) -> String {
     format!("{}Z", &time::iso8601(time_ns)[..19])
 }
 
-/// Whether it is what a writer that was killed leaves behind.
+/// Whether this is a temporary file of a writer that was killed.
 fn is_half_written(name: &str) -> bool {
     let ours = [".sidon-", &format!(".{NOTE}.")].iter().any(|start| name.starts_with(start));
     ours && name.ends_with(".new")
 }
 
-/// The place of a saved file in time: its period, and which one of that period it is.
+/// The sort key of a saved file: its period, and its number within the period.
 fn order(name: &str) -> Option<(String, u32)> {
     let stem = name.strip_prefix("sidon-")?.strip_suffix(".sidon")?;
     match stem.split_once('-') {
@@ -238,7 +242,7 @@ fn order(name: &str) -> Option<(String, u32)> {
 mod tests {
     use super::*;
 
-    /// A directory of its own, gone afterwards.
+    /// A directory for one test, removed at its end.
     struct Folder(PathBuf);
 
     impl Folder {
@@ -263,7 +267,7 @@ mod tests {
         let found = Found::take(&folder.0).unwrap();
         assert_eq!((found.words().len(), found.to_json()), (0, Value::Null));
         let why = Found::take(&folder.0).unwrap_err().to_string();
-        assert!(why.contains("another sidon saves its files there"), "{why}");
+        assert!(why.contains("another sidon saves its files to"), "{why}");
         assert!(share(&folder.0).is_err());
         drop(found);
         let (one, two) = (share(&folder.0).unwrap(), share(&folder.0).unwrap());
@@ -285,17 +289,17 @@ mod tests {
         note.write(&folder.0).unwrap();
         let found = Found::take(&folder.0).unwrap();
         let words = found.words().join("\n");
-        assert!(words.contains("did not end by itself"), "{words}");
+        assert!(words.contains("the run before was killed"), "{words}");
         assert!(words.contains("after 2026-11-16T05:00:00"), "{words}");
-        assert!(words.contains("one rotation of 5m at the most"), "{words}");
-        assert!(words.contains("1 file that was half written is removed"), "{words}");
+        assert!(words.contains("at most one period of 5m"), "{words}");
+        assert!(words.contains("removed 1 half-written file"), "{words}");
         assert!(words.contains("damaged: sidon-20261116T051500Z.sidon"), "{words}");
         assert_eq!(found.to_json()["lost_seconds_at_most"], 300);
         assert!(!half.exists() && kept.exists());
         drop(found);
         Note::remove(&folder.0).unwrap();
         let found = Found::take(&folder.0).unwrap();
-        assert!(!found.words().join("\n").contains("did not end"), "{:?}", found.words());
+        assert!(!found.words().join("\n").contains("was killed"), "{:?}", found.words());
     }
 
     #[test]

@@ -1,9 +1,9 @@
-//! Images of the library's structures: what one holds, and two of a kind as one.
+//! Saved structures of the library: their summary and their merge.
 //!
-//! An image does not hold its seed. Shapes, loads and error rates do not need it, and neither does a
-//! merge of cells: such an image is read as if under seed 0, and written under its own again. What
-//! keeps whole keys ([`count::Top`](sidon::count::Top)) and what is searched by digest
-//! ([`zone::Subnets`](sidon::zone::Subnets)) is shown as far as the header goes.
+//! A file does not contain its seed. Shapes, loads, error rates and a merge of cells do not
+//! depend on it. Such a file is read with seed 0 and written with its own seed check. For
+//! [`count::Top`](sidon::count::Top) and [`zone::Subnets`](sidon::zone::Subnets), which need the seed,
+//! the summary has the header only.
 
 use crate::show;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ use sidon::{
 
 const MOVES: [&str; 2] = ["moves", "search limit"];
 
-/// The name of a kind, and of its fields.
+/// The name of a kind, and the names of its fields.
 fn kind(kind: u16) -> Option<(&'static str, Vec<&'static str>)> {
     let code = ["family", "universe", "order", "digits", "groups", "infinity"];
     let left = ["subtables", "buckets", "cells", "width", "remainder"];
@@ -114,14 +114,14 @@ fn kind(kind: u16) -> Option<(&'static str, Vec<&'static str>)> {
     })
 }
 
-/// Something that is known of a structure.
+/// A figure or text about a structure.
 enum Fact {
     Number(u64),
     Share(f64),
     Text(String),
 }
 
-/// What is known of an image.
+/// Summary of a saved structure.
 pub(super) struct Summary {
     name: String,
     seed_check: u64,
@@ -130,16 +130,16 @@ pub(super) struct Summary {
     facts: Vec<(&'static str, Fact)>,
 }
 
-/// An image as if it had been written under seed 0.
+/// The saved bytes with the check value of seed 0.
 fn without_seed(parts: &Parts<'_>) -> Vec<u8> {
     Parts { seed_check: Seed(0).check_value(), ..parts.clone() }.to_bytes()
 }
 
-/// The summary of an image that has been taken apart.
+/// The summary of parsed bytes.
 pub(super) fn summary(parts: &Parts<'_>, bytes: usize) -> Result<Summary, Malformed> {
     let (name, names) = match kind(parts.kind) {
         Some((name, names)) => (name.to_owned(), names),
-        None => (format!("kind {}, which is not known here", parts.kind), Vec::new()),
+        None => (format!("a structure of unknown kind {}", parts.kind), Vec::new()),
     };
     if !names.is_empty() && names.len() != parts.fields.len() {
         return Err(Malformed::Field { name: "fields" });
@@ -158,7 +158,7 @@ fn facts(parts: &Parts<'_>) -> Result<Vec<(&'static str, Fact)>, Malformed> {
         S::from_bytes(&without_seed(parts), Seed(0))
     }
     fn set(keys: u64, fill: f64, error: f64) -> Vec<(&'static str, Fact)> {
-        let error = ("a stranger passes with probability", Fact::Share(error));
+        let error = ("false-positive rate", Fact::Share(error));
         vec![("keys", Fact::Number(keys)), ("cells in use", Fact::Share(fill)), error]
     }
     Ok(match parts.kind {
@@ -198,13 +198,13 @@ fn facts(parts: &Parts<'_>) -> Result<Vec<(&'static str, Fact)>, Malformed> {
             let one = read::<Filter<Any>>(parts)?;
             let members = one
                 .len()
-                .map_or_else(|| Fact::Text("more than the zone holds".to_owned()), Fact::Number);
-            let error = ("a stranger passes with probability", one.false_positive_rate());
+                .map_or_else(|| Fact::Text("more than the zone allows".to_owned()), Fact::Number);
+            let error = ("false-positive rate", one.false_positive_rate());
             vec![("members", members), (error.0, Fact::Share(error.1))]
         }
         Sketch::<Any>::KIND => {
             let one = read::<Sketch<Any>>(parts)?;
-            let counts = if one.is_exact() { "exact" } else { "at most what they say" };
+            let counts = if one.is_exact() { "exact" } else { "upper bounds" };
             let mut facts = vec![("counts", Fact::Text(counts.to_owned()))];
             facts.extend(one.active().map(|keys| ("keys", Fact::Number(keys))));
             facts
@@ -221,13 +221,13 @@ fn facts(parts: &Parts<'_>) -> Result<Vec<(&'static str, Fact)>, Malformed> {
                 ("cells in use", Fact::Share(one.fill())),
                 ("at their ceiling", Fact::Number(one.at_ceiling())),
             ];
-            // Markov's bound for one row, e-fold for each: Cormode and Muthukrishnan, 2005.
+            // Markov's bound, raised to the number of rows: Cormode and Muthukrishnan, 2005.
             let excess = std::f64::consts::E / shape.columns.max(1) as f64;
             let excess = (excess * one.total() as f64).ceil() as u64;
             let beyond = (-f64::from(shape.rows)).exp();
             if one.at_ceiling() == 0 && shape.layout == Layout::Rows {
                 facts.push(("a count is too high by at most", Fact::Number(excess)));
-                facts.push(("but for a share of keys of", Fact::Share(beyond)));
+                facts.push(("except for a share of keys of", Fact::Share(beyond)));
             }
             facts
         }
@@ -236,14 +236,14 @@ fn facts(parts: &Parts<'_>) -> Result<Vec<(&'static str, Fact)>, Malformed> {
             let one = read::<Direct>(parts)?;
             vec![
                 ("cells in use", Fact::Share(one.fill())),
-                ("a pair of flow and state is found by chance", Fact::Share(one.pair_rate())),
+                ("false-positive rate of a pair of flow and state", Fact::Share(one.pair_rate())),
             ]
         }
         Stateful::KIND => {
             let one = read::<Stateful>(parts)?;
             vec![
                 ("cells in use", Fact::Share(one.fill())),
-                ("cells that do not know", Fact::Share(one.unknown())),
+                ("cells with an unknown state", Fact::Share(one.unknown())),
             ]
         }
         Fingerprint::KIND => {
@@ -251,20 +251,20 @@ fn facts(parts: &Parts<'_>) -> Result<Vec<(&'static str, Fact)>, Malformed> {
             vec![
                 ("flows", Fact::Number(one.flows())),
                 ("cells in use", Fact::Share(one.load())),
-                ("cells that do not know", Fact::Number(one.shared())),
-                ("a stranger is taken for a member", Fact::Share(one.stranger_rate())),
+                ("cells with an unknown state", Fact::Number(one.shared())),
+                ("false-positive rate", Fact::Share(one.stranger_rate())),
             ]
         }
         _ => Vec::new(),
     })
 }
 
-/// What the buckets of a `Top` tell without knowing what its keys are.
+/// The number of entries of a `Top`, which does not depend on the type of its keys.
 fn top(parts: &Parts<'_>) -> Result<Vec<(&'static str, Fact)>, Malformed> {
     const TAGS: u64 = 16;
     let [_, amounts, buckets, rows, columns, ..] = parts.fields[..] else { return Ok(Vec::new()) };
     let wrong = || Malformed::Field { name: "buckets" };
-    // The filter comes last, 32 bits an amount; what is before it is buckets, which start with tags.
+    // The payload has the buckets, which start with tags, and then the filter, 32 bits per amount.
     let filter = rows.checked_mul(columns).and_then(|cells| cells.checked_mul(amounts * 4));
     let all = filter.and_then(|filter| (parts.payload.len() as u64).checked_sub(filter));
     let all = all.filter(|all| buckets > 0 && all.is_multiple_of(buckets)).ok_or_else(wrong)?;
@@ -279,7 +279,7 @@ fn top(parts: &Parts<'_>) -> Result<Vec<(&'static str, Fact)>, Malformed> {
 }
 
 impl Summary {
-    /// Some lines.
+    /// The summary as lines of text.
     pub(super) fn text(&self, path: &str) -> String {
         let mut lines = vec![format!("{path}: {}, {}", self.name, show::bytes(self.bytes as u64))];
         let fields: Vec<_> =
@@ -294,14 +294,14 @@ impl Summary {
             lines.push(format!("  {name}: {fact}"));
         }
         lines.push(if self.seed_check == Seed(0).check_value() {
-            "  no seed: what it holds is not hashed".to_owned()
+            "  no seed: this structure does not hash".to_owned()
         } else {
             format!("  seed check: {:016x}; the seed is not in the file", self.seed_check)
         });
-        lines.join("\n")
+        show::folded(&lines.join("\n"))
     }
 
-    /// One object.
+    /// The summary as one object.
     pub(super) fn json(&self) -> Value {
         let fields = self.fields.iter().map(|(name, value)| (name.clone(), Value::from(*value)));
         let facts = self.facts.iter().map(|(name, fact)| {
@@ -322,17 +322,17 @@ impl Summary {
     }
 }
 
-/// Why images do not become one.
+/// Why structures cannot be merged.
 pub(super) enum Apart {
-    /// The image of this index is none.
+    /// The bytes with this index are damaged.
     Malformed(usize, Malformed),
-    /// The image of this index does not fit those before it.
+    /// The structure with this index cannot be merged with those before it.
     Refused(usize, Refused),
-    /// Structures of this kind are merged by the program that made them.
+    /// Structures of this kind can be merged only with their seed and type of keys.
     Kind(&'static str),
 }
 
-/// The image of all of them together: two or more of one kind and seed.
+/// Merges structures of one kind and seed, and returns the saved bytes.
 pub(super) fn merge(all: &[Parts<'_>]) -> Result<Vec<u8>, Apart> {
     fn one<S: Image + Merge>(all: &[Parts<'_>]) -> Result<Vec<u8>, Apart> {
         let mut sum: Option<S> = None;
@@ -371,9 +371,11 @@ pub(super) fn merge(all: &[Parts<'_>]) -> Result<Vec<u8>, Apart> {
         Direct::KIND => one::<Direct>(all),
         Stateful::KIND => one::<Stateful>(all),
         Fingerprint::KIND => one::<Fingerprint>(all),
-        other => Err(Apart::Kind(kind(other).map_or("of an unknown kind", |(name, _)| name))),
+        other => {
+            Err(Apart::Kind(kind(other).map_or("structure of an unknown kind", |(name, _)| name)))
+        }
     }?;
-    // It was read under seed 0, and is the seed's that it was written under.
+    // The bytes have the check value of seed 0: restore the check value of the files.
     match Parts::of(&image) {
         Ok(parts) => Ok(Parts { seed_check: first.seed_check, ..parts }.to_bytes()),
         Err(why) => Err(Apart::Malformed(0, why)),

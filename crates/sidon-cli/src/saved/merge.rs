@@ -1,4 +1,4 @@
-//! `sidon merge`: several saved files become one.
+//! `sidon merge`: merges saved files into one.
 
 use super::{
     file,
@@ -6,7 +6,7 @@ use super::{
     show::broken,
 };
 use crate::show::whole;
-use sidon::{Refused, bytes::Parts};
+use sidon::{Malformed, Refused, bytes::Parts};
 use sidon_traffic::{
     Snapshot,
     snapshot::{KIND, Merged},
@@ -16,21 +16,21 @@ use std::{
     process::ExitCode,
 };
 
-/// Merges saved files: of several hosts, or of several hours
+/// Merge saved files of several hosts or of several hours into one
 ///
-/// Files of sidon watch --save must have been made under the same seed, with the same --memory, the
-/// same --subnet, the same expression and the same --known: on several hosts, give them all the same
-/// --seed; the files of one run with --rotate have one. Counts that were exact stay so where both files
-/// know the flow from its first packet, and are bounds otherwise; no bound is ever wrong. Source
-/// addresses are the union, exact. A connection that is in two files is counted in each, and how often
-/// that was is said. Structures of the library are merged with their like.
+/// Files of `sidon watch --save` must have the same --seed, --memory, --subnet, --machine and --known,
+/// and the same filter expression. Give all hosts the same --seed. The files of one run with --rotate
+/// have the same seed. A count stays exact if both files know the flow from its first packet, and is
+/// a bound otherwise. Source addresses are the union of all files. A connection in two files counts
+/// in each of them, and the command prints how many there are. Structures of the library are merged
+/// with structures of the same kind, shape and seed.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 EXIT STATUS
   0  merged
-  1  the files do not fit together, or could not be read or written: nothing was written
+  1  the files cannot be merged, read or written; no file was written
   2  the command line is wrong
-  3  a file is cut or damaged: nothing was written
+  3  a file is cut or damaged; no file was written
 
 EXAMPLES
   sidon watch -r a.pcap --seed 4711 --save a.sidon    # on one host
@@ -38,13 +38,13 @@ EXAMPLES
   sidon merge a.sidon b.sidon -o both.sidon && sidon show both.sidon
   sidon merge day/*.sidon -o day.sidon")]
 pub(crate) struct Args {
-    /// The files; one alone is copied
+    /// Files to merge; a single file is copied
     #[arg(value_name = "FILE", required = true, num_args = 1..)]
     files: Vec<PathBuf>,
-    /// Where the merged one goes; what is there is replaced
+    /// File to write; an existing file is replaced
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Say nothing if all went well
+    /// Print no message after a successful merge
     #[arg(short, long)]
     quiet: bool,
 }
@@ -58,10 +58,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// One file after the other, so that two are in memory at a time.
+/// Merges one file after the other, so that only two are in memory at a time.
 fn engines(args: &Args, first: &[u8]) -> anyhow::Result<ExitCode> {
     let mut sum: Option<Snapshot> = None;
-    let mut told = Merged::default();
+    let mut sums = Merged::default();
     for (index, path) in args.files.iter().enumerate() {
         let name = path.display().to_string();
         let read;
@@ -73,15 +73,18 @@ fn engines(args: &Args, first: &[u8]) -> anyhow::Result<ExitCode> {
         };
         let next = match Snapshot::from_bytes(image) {
             Ok(next) => next,
+            Err(Malformed::Kind { .. }) => {
+                return Ok(refused(args, path, Refused::Mismatch { field: "kinds" }));
+            }
             Err(why) => return Ok(broken(&name, image, &why)),
         };
         match &mut sum {
             None => sum = Some(next),
             Some(sum) => match sum.merge(next) {
                 Ok(merged) => {
-                    told.in_both += merged.in_both;
-                    told.refused_connections += merged.refused_connections;
-                    told.refused_sources += merged.refused_sources;
+                    sums.in_both += merged.in_both;
+                    sums.refused_connections += merged.refused_connections;
+                    sums.refused_sources += merged.refused_sources;
                 }
                 Err(why) => return Ok(refused(args, path, why)),
             },
@@ -93,9 +96,12 @@ fn engines(args: &Args, first: &[u8]) -> anyhow::Result<ExitCode> {
         let ledger = sum.report().ledger;
         eprintln!("sidon: {} files, {} packets", args.files.len(), whole(ledger.seen));
         for (count, what) in [
-            (told.in_both, "times a connection was in a further file: it is counted in each"),
-            (told.refused_connections, "connections found no room: their states are not kept"),
-            (told.refused_sources, "source addresses found no room: they are not among the new"),
+            (sums.in_both, "connections are in more than one file and count in each"),
+            (sums.refused_connections, "connections did not fit into the table and are not kept"),
+            (
+                sums.refused_sources,
+                "source addresses did not fit into the table and are not listed",
+            ),
         ] {
             if count > 0 {
                 eprintln!("  {} {what}", whole(count));
@@ -129,31 +135,35 @@ fn structures(args: &Args) -> anyhow::Result<ExitCode> {
         Err(Apart::Refused(index, why)) => Ok(refused(args, &args.files[index], why)),
         Err(Apart::Kind(name)) => {
             eprintln!(
-                "sidon: structures {name} cannot be merged here: what their keys are, and their \
-                 seed, is known to the program that made them"
+                "sidon: {} is a {name}, which this command cannot merge; merge it in the program \
+                 that wrote it, which has its seed and its type of keys",
+                args.files[0].display()
             );
             Ok(ExitCode::FAILURE)
         }
     }
 }
 
-/// Says why a file does not fit, and what would have helped.
+/// Prints why a file cannot be merged, and which option to change.
 fn refused(args: &Args, path: &Path, why: Refused) -> ExitCode {
     let (first, path) = (args.files[0].display(), path.display());
     match why {
         Refused::Mismatch { field } => {
-            eprintln!("sidon: {path} does not fit {first}: they differ in their {field}");
-            let help = match field {
-                "seed" => "files that are to be merged are made with the same --seed",
-                "memory" | "tables" => {
-                    "files that are to be merged are made with the same --memory"
+            eprintln!("sidon: {path} cannot be merged with {first}: they differ in their {field}");
+            let option = match field {
+                "seed" => "--seed",
+                "memory" | "tables" => "--memory",
+                "watched subnets" => "--subnet",
+                "machines" => "--machine",
+                "known sources" => "--known",
+                "filter expression" => "filter expression",
+                "treatment of tunnels" => "use of --inner",
+                _ => {
+                    eprintln!("  merge only structures of one kind, shape and seed");
+                    return ExitCode::FAILURE;
                 }
-                "watched subnets" => "files that are to be merged are made with the same --subnet",
-                "machines" => "files that are to be merged are made with the same --machine",
-                "known sources" => "files that are to be merged are made with the same --known",
-                _ => return ExitCode::FAILURE,
             };
-            eprintln!("  {help}");
+            eprintln!("  run sidon watch --save with the same {option} for all files");
         }
         why => eprintln!("sidon: {path} cannot be merged with {first}: {why}"),
     }

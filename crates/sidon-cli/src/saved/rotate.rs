@@ -1,4 +1,4 @@
-//! A file for every period: `--rotate 5m --save-dir DIR`.
+//! One file per period: `--rotate 5m --save-dir DIR`.
 //!
 //! Periods are whole multiples of their length since 1970, by the clock of
 //! [`drive`](sidon_traffic::drive). A file holds the state of its period only, so the files of a
@@ -9,10 +9,10 @@ use anyhow::Context;
 use sidon_traffic::{Report, Snapshot, time};
 use std::path::{Path, PathBuf};
 
-/// The length of a period unless it is said.
+/// Default length of a period.
 pub(crate) const PERIOD: &str = "5m";
 
-/// The folder of the files, and what has been written.
+/// The directory of the files, and counts of the files in it.
 #[derive(Debug)]
 pub(crate) struct Rotation {
     directory: PathBuf,
@@ -21,22 +21,23 @@ pub(crate) struct Rotation {
     pub(crate) files: u64,
     /// Whether an alarm was raised in one of the periods.
     pub(crate) alarmed: bool,
-    /// Packets in the periods that are over.
+    /// Packets in the periods that have ended.
     pub(crate) seen: u64,
 }
 
-/// A period that is over.
+/// A period that has ended.
 #[derive(Debug)]
 pub(crate) struct Over {
     pub(crate) report: Report,
-    /// The file, or why there is none.
+    /// Path of the file, or the reason why it was not written.
     pub(crate) saved: anyhow::Result<PathBuf>,
 }
 
 impl Rotation {
-    /// No period yet; the directory is made if need be.
+    /// Creates the directory if it does not exist.
     pub(crate) fn new(directory: PathBuf, period_ns: u64) -> anyhow::Result<Self> {
-        std::fs::create_dir_all(&directory).with_context(|| directory.display().to_string())?;
+        std::fs::create_dir_all(&directory)
+            .with_context(|| format!("cannot create the directory {}", directory.display()))?;
         Ok(Rotation { directory, period_ns, files: 0, alarmed: false, seen: 0 })
     }
 
@@ -48,7 +49,7 @@ impl Rotation {
         self.period_ns
     }
 
-    /// Writes the last period, if it had a packet.
+    /// Writes the last period, if it has a packet.
     pub(crate) fn end(&mut self, start_ns: Option<u64>, snapshot: &Snapshot) -> anyhow::Result<()> {
         if let Some(start_ns) = start_ns.filter(|_| snapshot.ledger().seen > 0) {
             self.save(start_ns, snapshot).saved?;
@@ -56,7 +57,7 @@ impl Rotation {
         Ok(())
     }
 
-    /// Writes the state of a period that is over to a separate file.
+    /// Writes the state of a period that has ended to a separate file.
     pub(crate) fn save(&mut self, start_ns: u64, snapshot: &Snapshot) -> Over {
         let report = snapshot.report();
         self.alarmed |= !report.alarms.is_empty();
@@ -77,7 +78,7 @@ pub(super) fn name(start_ns: u64) -> String {
 
 /// `90s`, `5m`, `1h`, `1d`, in nanoseconds.
 pub(crate) fn period(text: &str) -> Result<u64, String> {
-    let wrong = || format!("{text:?} is not a time like 30s, 5m, 1h or 1d");
+    let wrong = || "expected a time with its unit, such as 30s, 5m, 1h or 1d".to_owned();
     let units = [('s', 1), ('m', 60), ('h', 3_600), ('d', 86_400u64)];
     let (unit, seconds) =
         *units.iter().find(|(unit, _)| text.ends_with(*unit)).ok_or_else(wrong)?;
@@ -86,7 +87,7 @@ pub(crate) fn period(text: &str) -> Result<u64, String> {
     period.filter(|&period| period > 0).ok_or_else(wrong)
 }
 
-/// The same backwards, in the largest unit that fits.
+/// A period as text, in the largest unit that divides it.
 pub(crate) fn words(period_ns: u64) -> String {
     let seconds = period_ns / 1_000_000_000;
     let units = [('d', 86_400), ('h', 3_600), ('m', 60), ('s', 1)];

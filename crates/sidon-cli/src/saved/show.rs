@@ -1,7 +1,7 @@
-//! `sidon show`: what is in a saved file.
+//! `sidon show`: prints the contents of a saved file.
 
 use super::{file, library};
-use crate::{show, watch::screen};
+use crate::{args::number::within, show, watch::screen};
 use serde_json::json;
 use sidon::{Malformed, bytes::Parts};
 use sidon_traffic::{
@@ -10,32 +10,32 @@ use sidon_traffic::{
 };
 use std::{path::PathBuf, process::ExitCode};
 
-/// Shows what is in a saved file
+/// Show the contents of a saved file
 ///
-/// A file of sidon watch --save is shown as the screen of that run. Any other structure of the
-/// library is shown by its kind, its shape, what it holds and how far its answers can be trusted. The
-/// seed is a secret and is never printed: its check value tells whether two files have the same.
+/// For a file of `sidon watch --save`, prints the report of that run. For any other structure of the
+/// library, prints its kind, shape, number of keys and error rate. The seed is a secret and is never
+/// printed. Two files with the same seed check have the same seed.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 EXIT STATUS
   0  the file is whole
-  1  there is no such file, or it is none of ours
+  1  the file cannot be read, or is not a saved file
   2  the command line is wrong
-  3  the file is cut or damaged: what is wrong and where is said")]
+  3  the file is cut or damaged; the message names the damaged parts")]
 pub(crate) struct Args {
-    /// The file; - is standard input
+    /// Saved file; - is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// How many of the heaviest to list [default: as many as when it was saved]
-    #[arg(long, value_name = "N")]
+    /// Number of flows, of hosts and of ports to list [default: the --top of the saved run]
+    #[arg(long, value_name = "N", value_parser = within::<u16>(0..=65_535))]
     top: Option<u16>,
     /// Print one JSON object instead of a screen
     #[arg(long)]
     json: bool,
-    /// Only the heaviest flows and the ledger
+    /// Print only the heaviest flows and the packet ledger
     #[arg(short, long)]
     quiet: bool,
-    /// More of everything
+    /// Print longer lists
     #[arg(short, long)]
     verbose: bool,
 }
@@ -107,17 +107,28 @@ fn engine(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says what is wrong with a file, and where.
+/// Prints what is wrong with a file, and where.
 pub(super) fn broken(path: &str, image: &[u8], why: &Malformed) -> ExitCode {
-    eprintln!("sidon: {path}: {why}");
-    if *why == Malformed::Magic {
-        return ExitCode::FAILURE;
-    }
-    if let Malformed::Length { expected, got } = why {
-        match expected.checked_sub(*got) {
-            Some(missing) => eprintln!("  it is cut: {} bytes are missing", show::whole(missing)),
-            None => eprintln!("  there are {} bytes too many", show::whole(got - expected)),
+    match why {
+        _ if image.is_empty() => eprintln!("sidon: {path} is empty, and not a saved file"),
+        Malformed::Magic => {
+            eprintln!(
+                "sidon: {path} is not a saved file; sidon watch --save makes one, and sidon watch -r \
+                 reads a capture"
+            );
+            return ExitCode::FAILURE;
         }
+        Malformed::Length { expected, got } if got < expected => eprintln!(
+            "sidon: {path} is cut: {} of {} bytes are missing",
+            show::whole(expected - got),
+            show::whole(*expected)
+        ),
+        Malformed::Length { expected, got } => eprintln!(
+            "sidon: {path} has {} bytes too many after its {} bytes",
+            show::whole(got - expected),
+            show::whole(*expected)
+        ),
+        why => eprintln!("sidon: {path} is damaged: {why}"),
     }
     for damage in snapshot::damage(image) {
         eprintln!("  damaged: {damage}");

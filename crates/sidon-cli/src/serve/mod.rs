@@ -12,7 +12,10 @@ mod totals;
 mod web;
 
 use crate::{
-    args::{EngineArgs, SeedArg, SourceArgs},
+    args::{
+        EngineArgs, SeedArg, SourceArgs, engine_refusal,
+        number::{socket, within},
+    },
     saved::rotate,
     show,
 };
@@ -31,16 +34,22 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Serves what `sidon watch` would report, while it happens: a page, JSON, and metrics
+/// Serve the report of `sidon watch` live: a web page, JSON, and metrics
 ///
-/// The page is at the address that is printed, and needs no internet. /api/v1/report is the report
-/// as JSON, /api/v1/query?q=... says what is known of one flow, address or service and how surely,
-/// /metrics is for Prometheus; docs/SERVE.md describes them. Bound to anything but the loopback
-/// interface, the server wants a token, which is also read from SIDON_TOKEN.
+/// The command prints the address of the page, which needs no internet. /api/v1/report is the
+/// report as JSON. /api/v1/query?q=... looks up one flow, address or service. /metrics is for
+/// Prometheus. docs/SERVE.md describes them. On any other interface than loopback the server needs a
+/// token, from --token, --token-file or SIDON_TOKEN.
 #[derive(Debug, clap::Args)]
 #[command(
     group = clap::ArgGroup::new("source").required(true),
-    mut_arg("top", |top| top.default_value("20").value_parser(clap::value_parser!(u16).range(1..=1000))),
+    mut_arg("top", |top| top.default_value("20").value_parser(within::<u16>(1..=1000))),
+    mut_arg("seed", |seed| seed.help("Seed of the hash functions: a number, or random [default: that of the files in --save-dir, or random]")),
+    override_usage = "\
+sidon serve [OPTIONS] -r <FILE> [EXPRESSION]
+       sidon serve [OPTIONS] -i <NAME> [EXPRESSION]
+       sidon serve [OPTIONS] --netflow <ADDR:PORT>
+       sidon serve [OPTIONS] --demo",
     after_long_help = "\
 EXAMPLES
   sidon serve --demo
@@ -52,33 +61,33 @@ EXAMPLES
   curl -s 'http://127.0.0.1:7700/api/v1/query?q=443/tcp'"
 )]
 pub(crate) struct Args {
-    /// Where to listen; port 0 takes a free one
-    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:7700")]
+    /// Address and port to listen on; port 0 selects a free port
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:7700", value_parser = socket)]
     listen: SocketAddr,
     #[command(flatten)]
     source: SourceArgs,
     #[command(flatten)]
     engine: EngineArgs,
-    /// A made-up office with a scan and a flood now and then, for ever
+    /// Serve made-up traffic of an office, with a scan and a flood from time to time
     #[arg(long, group = "source")]
     demo: bool,
-    /// Seconds of packet time to a second; a capture is read as fast as it goes without it
+    /// Seconds of packet time per second. Without it, a capture is read as fast as possible
     #[arg(long, value_name = "FACTOR", value_parser = speed)]
     speed: Option<f64>,
-    /// What clients have to give, as a bearer token
+    /// The token that clients must send: Authorization: Bearer TOKEN
     #[arg(long, value_name = "TOKEN", conflicts_with = "token_file")]
     token: Option<String>,
-    /// A file with the token
+    /// File with the token
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// A name under which the server may be asked for, besides addresses and localhost (repeatable)
+    /// A host name that requests may use, besides addresses and localhost (repeatable)
     #[arg(long, value_name = "NAME")]
     host: Vec<String>,
-    /// Begin anew after every period, and write each to a file of its own in this directory, for sidon
-    /// show and sidon merge. The seed is that of the files that are there, unless --seed says otherwise
+    /// Write each period to a file in this directory, for sidon show and sidon merge, and start the
+    /// next period with empty tables. Without --seed, the seed of earlier files in DIR is used
     #[arg(long, value_name = "DIR")]
     save_dir: Option<PathBuf>,
-    /// The length of a period of packet time: 30s, 5m, 1h, 1d
+    /// Length of a period in packet time: 30s, 5m, 1h, 1d
     #[arg(long, value_name = "TIME", default_value = rotate::PERIOD, value_parser = rotate::period, requires = "save_dir")]
     rotate: u64,
 }
@@ -94,12 +103,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let token = token(args)?;
     if token.is_none() && !args.listen.ip().is_loopback() {
         bail!(
-            "{} is not the loopback interface: a token is needed, by --token, --token-file or \
-             SIDON_TOKEN",
+            "--listen {} is not the loopback interface, so clients need a token; give one with \
+             --token, --token-file or SIDON_TOKEN",
             args.listen
         );
     }
-    let filter = args.source.filter().context("the expression")?;
+    let filter = args.source.filter()?;
     let saving = args.save_dir.as_ref().map(|path| Saving::open(path, args.rotate)).transpose()?;
     let seed = match (args.engine.seed, saving.as_ref().and_then(Saving::seed)) {
         // New files can be merged with those of earlier runs.
@@ -107,7 +116,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         (seed, _) => seed.unwrap_or(SeedArg::Random).seed()?,
     };
     let traffic = traffic(args)?;
-    let engine = Engine::new(args.engine.settings(seed), filter, args.source.decoder())?;
+    let engine = Engine::new(args.engine.settings(seed), filter, args.source.decoder());
+    let engine = engine.map_err(engine_refusal)?;
     let listener = TcpListener::bind(args.listen)
         .with_context(|| format!("cannot listen at {}", args.listen))?;
     listener.set_nonblocking(true)?;
@@ -137,13 +147,14 @@ fn token(args: &Args) -> anyhow::Result<Option<String>> {
     let token = match (&args.token, &args.token_file) {
         (Some(token), _) => Some(token.clone()),
         (None, Some(path)) => {
-            let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+            let place = || format!("cannot read the token file {}", path.display());
+            let text = std::fs::read_to_string(path).with_context(place)?;
             Some(text.trim().to_owned())
         }
         (None, None) => std::env::var("SIDON_TOKEN").ok(),
     };
     match token {
-        Some(token) if token.is_empty() => bail!("the token is empty"),
+        Some(token) if token.is_empty() => bail!("the token is empty; give at least one character"),
         token => Ok(token),
     }
 }

@@ -17,7 +17,7 @@ pub(super) fn write(
     top: usize,
     new_sources: &[(Subnet, u32)],
 ) -> anyhow::Result<()> {
-    let place = || directory.display().to_string();
+    let place = || format!("cannot write CSV files to the directory {}", directory.display());
     fs::create_dir_all(directory).with_context(place)?;
     let save = |name: &str, text: String| fs::write(directory.join(name), text).with_context(place);
     let flow = |key: &FlowKey| key.two_way().to_string();

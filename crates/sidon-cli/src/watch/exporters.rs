@@ -1,4 +1,4 @@
-//! `--netflow`: what each exporter of flow records sent.
+//! `--netflow`: the counters of each exporter of flow records.
 
 use crate::show::{self, whole};
 use sidon_traffic::export::Collector;

@@ -1,6 +1,6 @@
-//! Source addresses that were seen in earlier runs: a text file, an address a line.
+//! Source addresses of earlier runs: a text file with one address per line.
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use std::{
     fs::{self, File},
     io::{BufRead, BufReader, BufWriter, ErrorKind, Write},
@@ -8,26 +8,31 @@ use std::{
     path::Path,
 };
 
-/// The addresses in the file; none if there is no file yet.
+/// The addresses in the file. A missing file is an empty list.
 pub(super) fn read(path: &Path) -> anyhow::Result<Vec<IpAddr>> {
+    let cannot =
+        |what: &'static str| move || format!("cannot {what} the known sources {}", path.display());
     let file = match File::open(path) {
         Ok(file) => file,
         Err(why) if why.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(why) => return Err(why).with_context(|| path.display().to_string()),
+        Err(why) => return Err(why).with_context(cannot("read")),
     };
     let mut addresses = Vec::new();
     for (number, line) in BufReader::new(file).lines().enumerate() {
-        let line = line.with_context(|| path.display().to_string())?;
+        let line = line.with_context(cannot("read"))?;
         let text = line.split('#').next().unwrap_or("").trim();
         if !text.is_empty() {
-            let place = || format!("{}:{}: {text:?}", path.display(), number + 1);
-            addresses.push(text.parse().with_context(place)?);
+            let Ok(address) = text.parse() else {
+                let place = format!("{}:{}", path.display(), number + 1);
+                bail!("{place}: expected one IP address per line, got {text:?}");
+            };
+            addresses.push(address);
         }
     }
     Ok(addresses)
 }
 
-/// Writes the addresses, in order, in place of what the file held: all of them or none.
+/// Replaces the file by one with these addresses, in order. An error leaves the old file.
 pub(super) fn write(path: &Path, addresses: impl Iterator<Item = IpAddr>) -> anyhow::Result<()> {
     let mut addresses: Vec<IpAddr> = addresses.collect();
     addresses.sort_unstable();
@@ -42,5 +47,5 @@ pub(super) fn write(path: &Path, addresses: impl Iterator<Item = IpAddr>) -> any
         file.into_inner()?.sync_all()?;
         fs::rename(&beside, path)
     };
-    write().with_context(|| path.display().to_string())
+    write().with_context(|| format!("cannot write the known sources {}", path.display()))
 }

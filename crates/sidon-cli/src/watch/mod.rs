@@ -1,4 +1,4 @@
-//! `sidon watch`: traffic in, answers with their certainty out, in fixed memory.
+//! `sidon watch`: reads traffic and prints a report, in fixed memory.
 
 mod csv;
 mod exporters;
@@ -9,7 +9,7 @@ mod signals;
 mod watcher;
 
 use crate::{
-    args::{EngineArgs, Input, SeedArg, SourceArgs},
+    args::{EngineArgs, Input, SeedArg, SourceArgs, engine_refusal, number::whole},
     machine,
     saved::{
         file, found,
@@ -36,18 +36,23 @@ use std::{
 };
 use watcher::Watcher;
 
-/// Reads a capture, an interface or flow records and reports what is on the wire, in memory that a flood cannot move
+/// Report on a capture, an interface or flow records, in memory that a flood cannot change
 ///
-/// One screen: alarms, the heaviest flows, hosts and ports, the states of TCP connections, hosts that
-/// behave like peers, new source addresses by subnet, and what became of every packet. A figure marked = is exact; one marked <= is at most that, and the
-/// least it can be stands beside it. All tables are made before the first packet and never grow.
+/// The report has alarms, the heaviest flows, hosts and ports, TCP connections by state, P2P-like
+/// hosts, new source addresses by subnet, and counts of all packets. A figure marked = is exact, <=
+/// marks an upper bound, >= a lower bound, and ~ an estimate with its interval. All tables are
+/// allocated before the first packet and never grow.
 #[derive(Debug, clap::Args)]
-#[command(group = clap::ArgGroup::new("source").required(true), after_long_help = "\
+#[command(group = clap::ArgGroup::new("source").required(true), override_usage = "\
+sidon watch [OPTIONS] -r <FILE> [EXPRESSION]
+       sidon watch [OPTIONS] -i <NAME> [EXPRESSION]
+       sidon watch [OPTIONS] --netflow <ADDR:PORT>
+       sidon watch -D", after_long_help = "\
 EXIT STATUS
   0  the whole capture was read
-  1  something failed: no such file, not a capture, no right to read an interface
+  1  an error: a file or an interface cannot be read or written
   2  the command line, the filter expression or a machine is wrong
-  3  the capture is broken off or damaged: the report covers everything before that;
+  3  the capture is cut or damaged, and the report covers the part before that;
      or the interface went down
   4  an alarm was raised, with --exit-on-alarm
   5  with --audit: a figure excludes the truth; the report names its row
@@ -67,58 +72,62 @@ pub(crate) struct Args {
     source: SourceArgs,
     #[command(flatten)]
     engine: EngineArgs,
-    /// List the interfaces
+    /// List the network interfaces of this machine
     #[arg(short = 'D', long, group = "source")]
     list_interfaces: bool,
-    /// Stop after so long: 90, 90s, 5m, 2h
+    /// Stop after this time, such as 90s, 5m or 2h; not with --read
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "read")]
     duration: Option<Duration>,
-    /// Stop after so many packets
-    #[arg(short, long, value_name = "N")]
+    /// Stop after N packets
+    #[arg(short, long, value_name = "N", value_parser = whole)]
     count: Option<u64>,
-    /// Count the packets of every host of this subnet exactly (/16 or smaller, repeatable)
-    #[arg(long, value_name = "SUBNET")]
+    /// IPv4 subnet, /16 or smaller, in which the packets of every host are counted exactly
+    /// (repeatable)
+    #[arg(long, value_name = "SUBNET", value_parser = subnet)]
     subnet: Vec<Network>,
-    /// Run the state machine in this TOML file over the packets (see sidon machine; up to 4)
+    /// TOML file with a state machine to run over the packets (see sidon machine; up to 4)
     #[arg(long, value_name = "FILE")]
     machine: Vec<PathBuf>,
-    /// Source addresses that are not new; read if it exists, and written with those seen
+    /// File of known source addresses, one per line: read at the start if it exists, and written at
+    /// the end with the new addresses
     #[arg(long, value_name = "FILE")]
     known: Option<PathBuf>,
-    /// Run exact twins beside every table, and compare (needs memory that grows)
+    /// Count everything a second time in exact tables, and compare; needs memory that grows
     #[arg(long)]
     audit: bool,
-    /// Exit with status 4 if an alarm was raised
+    /// Exit with status 4 if there was an alarm
     #[arg(long)]
     exit_on_alarm: bool,
-    /// Print one JSON object instead of a screen
+    /// Print the report as one JSON object
     #[arg(long)]
     json: bool,
-    /// Write what happens as it happens, a JSON object a line; - is standard output
+    /// Write alarms and new sources to this file at once, one JSON object per line; - is standard
+    /// output
     #[arg(long, value_name = "FILE")]
     events: Option<PathBuf>,
-    /// Write the tables of the report to this directory
+    /// Also write the tables of the report as CSV files to this directory
     #[arg(long, value_name = "DIR")]
     csv: Option<PathBuf>,
-    /// Write everything that is known at the end to this file, for sidon show and sidon merge. Not in
-    /// it: twins of --audit, and suspicion that was no alarm yet
+    /// Save the tables to this file at the end, for sidon show and sidon merge. The file has no exact
+    /// tables of --audit, and no evidence for alarms that have not occurred
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
-    /// Begin anew after every period of so long (30s, 5m, 1h, 1d) of packet time, and write each to a
-    /// file of its own: merged, they give the sum. The report at the end is of the last period
+    /// Save a file for every period of this length in packet time (30s, 5m, 1h, 1d), and start again
+    /// with empty tables. Use sidon merge for a sum of periods. The report at the end covers the last
+    /// period
     #[arg(long, value_name = "TIME", value_parser = rotate::period, requires = "save_dir",
           conflicts_with_all = ["save", "known", "audit"])]
     rotate: Option<u64>,
-    /// Where the files of --rotate go, each named by the start of its period
+    /// Directory for the files of --rotate; their names have the start of the period
     #[arg(long, value_name = "DIR", requires = "rotate")]
     save_dir: Option<PathBuf>,
-    /// Addresses are never turned into names here; accepted for habit's sake
+    /// Accepted for compatibility with tcpdump; addresses are never resolved to names
     #[arg(short)]
     n: bool,
-    /// No progress bar, and only the heaviest flows and the ledger
+    /// Print no progress, and only the heaviest flows and the packet ledger
     #[arg(short, long)]
     quiet: bool,
-    /// More of everything
+    /// Print longer lists
     #[arg(short, long)]
     verbose: bool,
 }
@@ -128,18 +137,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         interfaces::list()?;
         return Ok(ExitCode::SUCCESS);
     }
-    let wrong = |why: &dyn std::fmt::Display| {
-        eprintln!("sidon: {why}");
+    let wrong = |why: anyhow::Error| {
+        eprintln!("sidon: {why:#}");
         Ok(ExitCode::from(2))
     };
     let filter = match args.source.filter() {
         Ok(filter) => filter,
-        Err(why) => return wrong(&why),
+        Err(why) => return wrong(why),
     };
     let machines = args.machine.iter().map(|file| machine::definition(file));
     let machines = match machines.collect::<anyhow::Result<Vec<_>>>() {
         Ok(machines) => machines,
-        Err(why) => return wrong(&why),
+        Err(why) => return wrong(why),
     };
     let settings = Settings {
         audit: args.audit,
@@ -148,7 +157,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         ..args.engine.settings(seed(args).seed()?)
     };
     let Some(mut input) = args.source.open(None)? else {
-        return wrong(&"no source: give one of -r, -i and --netflow");
+        return wrong(anyhow::anyhow!("no source; type -r FILE, -i NAME or --netflow ADDR:PORT"));
     };
     let sink = args.events.as_ref().map(open_events).transpose()?;
     let rotation = match (&args.save_dir, args.rotate) {
@@ -163,7 +172,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     } else {
         Signals::stopping()?
     };
-    let mut engine = Engine::new(settings, filter, args.source.decoder())?;
+    let engine = Engine::new(settings, filter, args.source.decoder());
+    let mut engine = engine.map_err(engine_refusal)?;
     if let Some(sink) = sink {
         engine.set_sink(sink);
     }
@@ -269,7 +279,7 @@ fn report(
             ExitCode::from(5)
         }
         End::Broken(why) => {
-            eprintln!("sidon: {name}: {why}");
+            eprintln!("sidon: {name}: {why}; the report covers the packets before that");
             ExitCode::from(3)
         }
         _ if args.exit_on_alarm && alarmed => ExitCode::from(4),
@@ -277,7 +287,7 @@ fn report(
     })
 }
 
-/// Gives up all rights but to files in the folders of those that are read or written later.
+/// Gives up all rights except to the directories of files that are read or written later.
 fn confine(args: &Args) {
     let later = [&args.known, &args.csv, &args.source.templates, &args.save, &args.save_dir];
     let Confined { powerless, files } =
@@ -288,7 +298,7 @@ fn confine(args: &Args) {
     if args.verbose {
         let files = match files {
             Some(true) => "confined by Landlock",
-            Some(false) => "confined by Landlock, as far as this kernel has it",
+            Some(false) => "confined by Landlock, as far as this kernel supports it",
             None => "not confined: this kernel has no Landlock",
         };
         eprintln!("sidon: no capabilities left; files {files}");
@@ -308,21 +318,28 @@ fn duration(text: &str) -> Result<Duration, String> {
         digits.parse().ok().zip(unit).and_then(|(n, unit): (u64, u64)| n.checked_mul(unit));
     seconds
         .map(Duration::from_secs)
-        .ok_or_else(|| format!("{text:?} is not a time like 90s, 5m or 2h"))
+        .ok_or_else(|| "expected a time, such as 90s, 5m or 2h".to_owned())
+}
+
+/// `192.168.1.0/24`.
+fn subnet(text: &str) -> Result<Network, String> {
+    text.parse()
+        .map_err(|_| "expected an IPv4 subnet from /16 to /32, such as 192.168.1.0/24".to_owned())
 }
 
 fn open_events(path: &PathBuf) -> anyhow::Result<Sink> {
     let mut output: Box<dyn Write + Send> = if path.as_os_str() == "-" {
         Box::new(std::io::stdout())
     } else {
-        let file = File::create(path).with_context(|| path.display().to_string())?;
+        let place = || format!("cannot write the events {}", path.display());
+        let file = File::create(path).with_context(place)?;
         Box::new(BufWriter::new(file))
     };
     Ok(Box::new(move |event: Event| {
         if let Err(why) = writeln!(output, "{}", event.to_json())
             && why.kind() != std::io::ErrorKind::BrokenPipe
         {
-            eprintln!("sidon: events: {why}");
+            eprintln!("sidon: cannot write an event: {why}");
         }
     }))
 }

@@ -1,5 +1,4 @@
-//! What can be asked of a program that runs: to report and end, to say where it stands, to read
-//! its files again.
+//! Signals to a running program: end with a report, print the counters, read the known sources.
 
 use signal_hook::{
     consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1},
@@ -13,7 +12,7 @@ use std::{
     },
 };
 
-/// Signals that came and were not looked at yet.
+/// Signals that arrived and were not yet handled.
 #[derive(Debug, Default)]
 pub(super) struct Signals {
     stop: Arc<AtomicBool>,
@@ -22,7 +21,7 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// SIGINT and SIGTERM ask for the report, and a second one ends the program at once.
+    /// Handles SIGINT and SIGTERM: the first ends the run with a report, a second one exits at once.
     pub(super) fn stopping() -> io::Result<Self> {
         let signals = Signals::default();
         for signal in [SIGINT, SIGTERM] {
@@ -32,7 +31,7 @@ impl Signals {
         Ok(signals)
     }
 
-    /// The same; SIGUSR1 asks for the counters, SIGHUP to read the known sources again.
+    /// Also handles SIGUSR1, which prints the counters, and SIGHUP, which reads the known sources.
     pub(super) fn all() -> io::Result<Self> {
         let signals = Self::stopping()?;
         flag::register(SIGUSR1, Arc::clone(&signals.say))?;
@@ -40,17 +39,17 @@ impl Signals {
         Ok(signals)
     }
 
-    /// Whether the end was asked for.
+    /// Whether SIGINT or SIGTERM arrived.
     pub(super) fn stop(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Whether the counters were asked for since the last call.
+    /// Whether SIGUSR1 arrived since the last call.
     pub(super) fn say(&self) -> bool {
         self.say.swap(false, Ordering::Relaxed)
     }
 
-    /// Whether another look at the files was asked for since the last call.
+    /// Whether SIGHUP arrived since the last call.
     pub(super) fn reload(&self) -> bool {
         self.reload.swap(false, Ordering::Relaxed)
     }

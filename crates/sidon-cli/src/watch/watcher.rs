@@ -1,4 +1,4 @@
-//! What `watch` does beside the traffic: signals, progress, a status line, files of periods.
+//! Work of `watch` between packets: signals, progress, a status line, files of periods.
 
 use super::{Args, known, signals::Signals};
 use crate::{
@@ -20,7 +20,7 @@ const WAIT: Duration = Duration::from_millis(100);
 /// The time between two status lines.
 const SECOND: Duration = Duration::from_secs(1);
 
-/// The state between two looks.
+/// State of the run between two calls of `look`.
 pub(super) struct Watcher<'a> {
     args: &'a Args,
     signals: Signals,

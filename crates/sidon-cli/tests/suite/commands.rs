@@ -85,12 +85,12 @@ fn the_table_and_the_json_tell_the_same() {
 #[test]
 fn bad_targets_are_explained() {
     for (args, part) in [
-        (["--keys", "0", "--fpr", "0.01"], "keys is 0"),
-        (["--keys", "10", "--fpr", "0"], "false_positives is 0"),
-        (["--keys", "10", "--fpr", "NaN"], "false_positives is NaN"),
+        (["--keys", "0", "--fpr", "0.01"], "--keys 0 is too small"),
+        (["--keys", "10", "--fpr", "0"], "--fpr 0 is too small"),
+        (["--keys", "10", "--fpr", "NaN"], "--fpr NaN is not a number"),
         (["--keys", "ten", "--fpr", "0.1"], "whole number"),
         (["--keys", "1.5", "--fpr", "0.1"], "whole number"),
-        (["--keys", "18446744073709551615", "--fpr", "0.1"], "keys is"),
+        (["--keys", "18446744073709551615", "--fpr", "0.1"], "is too large"),
     ] {
         let (success, out, err) = sidon(&[&["plan", "member"][..], &args].concat());
         assert!(!success && out.is_empty(), "{args:?}");
@@ -150,11 +150,14 @@ fn a_plan_is_explained_with_the_numbers_put_in() {
 #[test]
 fn what_cannot_be_had_says_what_to_relax() {
     for (args, part) in [
-        (&["member", "--keys", "10", "--fpr", "1e-13"][..], "relax --fpr to 1e-12, 10 times"),
-        (&["member", "--keys", "1e12", "--fpr", "1e-8"], "or --keys to 11529215046"),
-        (&["zone", "--universe", "256", "--members", "300"], "lower --members to 256"),
-        (&["state", "--flows", "9", "--states", "1000000", "--error", "0.1"], "lower --states to"),
-        (&["count", "--epsilon", "2"], "lower --epsilon to 1, 2 times less"),
+        (&["member", "--keys", "10", "--fpr", "1e-13"][..], "type --fpr 1e-12 or more, 10 times"),
+        (&["member", "--keys", "1e12", "--fpr", "1e-8"], "or type --keys 11529215046 or less"),
+        (&["zone", "--universe", "256", "--members", "300"], "type --members 256 or less"),
+        (
+            &["state", "--flows", "9", "--states", "1000000", "--error", "0.1"],
+            "type --states 32768 or less",
+        ),
+        (&["count", "--epsilon", "2"], "--epsilon 2 is too large; type a number below 1"),
     ] {
         let (success, out, err) = sidon(&[&["plan"], args].concat());
         assert!(!success && out.is_empty() && err.contains(part), "{args:?}: {err}");
@@ -167,7 +170,7 @@ fn flows_that_end_unheard_and_overflow_odds_take_room() {
     let plain = rows(&line);
     let timeout = ["--timeout", "30", "--silent", "10000"];
     let aged = rows(&[&line[..], &timeout].concat());
-    // 600,000 more; what does not age is left out.
+    // 600,000 more flows; structures that do not age are left out.
     assert!(aged.iter().all(|row| row["ages"] == true && row["structure"] != "hash_map"));
     let bytes = |rows: &[Value], name: &str| {
         let row = rows.iter().find(|row| row["structure"] == name).unwrap();
@@ -205,10 +208,10 @@ fn plan_state_lists_maps_cheapest_first() {
         );
     }
     let (success, out, _) = sidon(&line);
-    assert!(success && out.contains("remainder") && out.contains("don't know"), "{out}");
+    assert!(success && out.contains("remainder") && out.contains("don't\nstructure"), "{out}");
     let (success, _, err) =
         sidon(&["plan", "state", "--flows", "9", "--states", "0", "--error", "0.1"]);
-    assert!(!success && err.contains("states is 0"), "{err}");
+    assert!(!success && err.contains("--states 0 is too small"), "{err}");
 }
 
 #[test]
@@ -277,7 +280,7 @@ fn an_audit_measures_what_was_planned() {
 
     let (success, _, err) =
         sidon(&["plan", "member", "--keys", "9", "--fpr", "0.1", "--only", "x"]);
-    assert!(!success && err.contains("no structure called x"));
+    assert!(!success && err.contains("--only x: no structure of this name"));
 }
 
 #[test]
@@ -344,5 +347,84 @@ fn plan_zone_has_the_right_lengths() {
         (&"ols".into(), &8.into(), &169.into())
     );
     let (success, _, err) = sidon(&["plan", "zone", "--universe", "256", "--members", "0"]);
-    assert!(!success && err.contains("members is 0"));
+    assert!(!success && err.contains("--members 0 is too small"));
+}
+
+/// Whether every line of the output fits 80 columns.
+fn fits(args: &[&str]) {
+    let (_, out, err) = sidon(args);
+    assert!(!out.is_empty(), "{args:?}: {err}");
+    for line in out.lines().chain(err.lines()) {
+        assert!(line.chars().count() <= 80, "{args:?}: wider than 80 columns: {line}");
+    }
+}
+
+#[test]
+fn help_fits_80_columns() {
+    for command in [
+        "",
+        "watch",
+        "serve",
+        "demo",
+        "generate",
+        "lab",
+        "lab list",
+        "lab run",
+        "lab traffic",
+        "machine",
+        "machine check",
+        "machine dot",
+        "man",
+        "merge",
+        "plan",
+        "plan member",
+        "plan count",
+        "plan state",
+        "plan zone",
+        "plan explain",
+        "plan explain member",
+        "plan explain count",
+        "plan explain state",
+        "plan explain zone",
+        "show",
+        "completions",
+    ] {
+        for help in ["-h", "--help"] {
+            let words: Vec<&str> = command.split_whitespace().chain([help]).collect();
+            fits(&words);
+        }
+    }
+}
+
+#[test]
+fn tables_and_texts_fit_80_columns() {
+    let member = ["member", "--keys", "1e6", "--fpr", "0.001"];
+    let state = ["state", "--flows", "1e9", "--states", "8", "--error", "1e-4"];
+    let aged = [&state[..], &["--timeout", "30", "--silent", "1e4", "--overflow", "1e-6"]].concat();
+    let count = ["count", "--memory", "1MiB", "--keys", "1e12"];
+    let zone = ["zone", "--universe", "1e6", "--members", "200"];
+    for question in [&member[..], &state, &aged, &count, &zone] {
+        fits(&[&["plan"], question].concat());
+        fits(&[&["plan", "explain"], question].concat());
+    }
+    fits(&["plan", "zone", "--universe", "2000", "--members", "2", "--crossovers"]);
+    let audit = ["--audit", "--turnovers", "1", "--keys", "1000", "--fpr", "0.1"];
+    fits(&[&["plan", "member", "--only", "bloom"], &audit[..]].concat());
+    fits(&["lab", "list"]);
+    fits(&["lab", "run", "000", "003", "--quick"]);
+    let machines = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/machines");
+    for name in ["tcp-handshake", "udp-without-reply"] {
+        fits(&["machine", &format!("{machines}/{name}.toml")]);
+    }
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../sidon/tests/golden");
+    for file in std::fs::read_dir(golden).unwrap() {
+        let path = file.unwrap().path();
+        if path.extension().is_some_and(|end| end == "sidon") {
+            // The path itself is one word, and may be longer than a line.
+            let mut command = Command::cargo_bin("sidon").unwrap();
+            command.current_dir(golden).arg("show").arg(path.file_name().unwrap());
+            let out = String::from_utf8(command.output().unwrap().stdout).unwrap();
+            assert!(out.lines().all(|line| line.chars().count() <= 80), "{out}");
+        }
+    }
 }

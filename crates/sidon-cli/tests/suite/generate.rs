@@ -47,10 +47,12 @@ fn what_cannot_be_generated_is_refused_with_its_name() {
         assert_ne!(code, Some(0), "{args:?}");
         err
     };
-    assert!(refused(&["--mix", "foo=1"]).contains("`foo` is none of web"));
-    assert!(refused(&["--mix", "web"]).contains("expected NAME=PARTS"));
-    assert!(refused(&["--mix", "web=0"]).contains("sum of shares is 0"));
-    assert!(refused(&["--clients", "0"]).contains("clients is 0"));
+    assert!(
+        refused(&["--mix", "foo=1"]).contains("expected web, dns, peers, ping or scan, got `foo`")
+    );
+    assert!(refused(&["--mix", "web"]).contains("expected NAME=WEIGHT"));
+    assert!(refused(&["--mix", "web=0"]).contains("the weights of --mix add up to 0"));
+    assert!(refused(&["--clients", "0"]).contains("--clients 0 is too small"));
     assert!(refused(&["--victim", "10.0.0.1:80"]).contains("--flood"));
     let (code, _, err) = sidon(&["generate", "-w", "/nonexistent/x.pcap", "-c", "1"]);
     assert_eq!(code, Some(1));

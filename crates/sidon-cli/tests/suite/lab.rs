@@ -15,7 +15,7 @@ fn rows(json: &str) -> Vec<Value> {
     json["rows"].as_array().unwrap().clone()
 }
 
-/// Whether two results are the same but for the last digits, in which machines may differ.
+/// Whether two results are equal except in the last digits, which may differ between machines.
 fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => {
@@ -29,10 +29,10 @@ fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Holds the rows of a quick run against the results in docs/papers: all numbers against those of a
-/// quick run, and what needs no trials against the full run too. What changes is committed anew:
-/// `sidon lab run --all --quick --json > docs/papers/quick.json`, and the command that
-/// docs/PAPERS.md names, with `--out docs`.
+/// Compares the rows of a quick run with the results in docs/papers: all numbers with those of a
+/// quick run, and the values of formulas also with the full run. After a change, run
+/// `sidon lab run --all --quick --json > docs/papers/quick.json` and the command in docs/PAPERS.md
+/// with `--out docs`, and commit the results.
 fn unchanged(paper: &str, rows: &[Value]) {
     let read = |name: &str| {
         let path = format!("{}/../../docs/papers/{name}.json", env!("CARGO_MANIFEST_DIR"));
@@ -87,7 +87,7 @@ fn every_claim_of_002_holds() {
         }
         assert_eq!(row["interval"].as_array().unwrap().len(), 2, "{id}");
     }
-    // What is measured lies where it must, and was not copied from what is expected.
+    // The measured value is within its interval, and is not a copy of the expected one.
     let row = |id: &str| rows.iter().find(|row| row["id"] == id).unwrap();
     let table = row("002.table1.sim.ge7");
     let measured = table["measured"].as_f64().unwrap();
@@ -110,7 +110,7 @@ fn every_claim_of_003_holds() {
     unchanged("003", &rows);
     assert!(rows.len() >= 104);
     let row = |id: &str| rows.iter().find(|row| row["id"] == id).unwrap();
-    // Where the paper errs, its number stands beside the right one.
+    // If the paper is wrong, the row has its number and the right one.
     let printed = row("003.table6.pol.d7");
     assert_eq!((&printed["paper"][0], &printed["measured"][0]), (&105.into(), &128.into()));
     assert_eq!(printed["verdict"], "paper is wrong");
@@ -140,7 +140,7 @@ fn every_claim_of_004_holds() {
             .collect();
         assert!(rates.is_sorted_by(|a, b| a > b), "{rates:?}");
     }
-    // Misprints stand beside what is right.
+    // The row of a misprint also has the right value.
     let wrong = ["004.table2.h12_l3", "004.thm3.pk_sign", "004.fig5.bh_improved_best_k.30"];
     assert!(wrong.iter().all(|id| row(id)["verdict"] == "paper is wrong"));
     assert_eq!(row("004.thm3.pk_sign")["paper"], -0.2);
@@ -221,7 +221,7 @@ fn captures_give_the_papers_tables_or_say_why_not() {
     fs::create_dir(&folder).unwrap();
     let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
     let (ok, _, said) = sidon(&["lab", "traffic", &path(".")]);
-    assert!(!ok && said.contains("holds no capture"), "{said}");
+    assert!(!ok && said.contains("has no capture"), "{said}");
 
     fs::create_dir(path("deep")).unwrap();
     fs::write(path("deep/notes.txt"), "not a capture").unwrap();

@@ -1,5 +1,5 @@
-//! `sidon watch` on what has no end: flow records from a socket, and interfaces as far as anyone
-//! may ask for them. Reading one takes rights: `scripts/live-namespaces` does that.
+//! `sidon watch` on endless sources: flow records from a socket, and errors of interfaces. To read
+//! an interface takes rights: `scripts/live-namespaces` tests that.
 
 use assert_cmd::Command;
 use serde_json::Value;
@@ -92,7 +92,7 @@ fn interfaces_are_listed_and_one_that_is_not_there_is_refused() {
     assert!(listed.lines().any(|line| line.contains(".lo ")), "{listed}");
     let said = sidon(&["-i", "nosuch0"]).assert().code(1).get_output().stderr.clone();
     let said = String::from_utf8(said).unwrap();
-    // Who may not read interfaces is not told which there are, but what to do.
+    // Without the right to read interfaces, the message names the command that grants it.
     let [missing, setcap] = ["no interface \"nosuch0\"", "setcap cap_net_raw=ep "];
     assert!(said.contains(missing) || said.contains(setcap), "{said}");
 }

@@ -18,7 +18,7 @@ fn shipped(name: &str) -> String {
     format!("{}/../../examples/machines/{name}.toml", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A folder of its own for each test, gone afterwards.
+/// A directory for one test, removed at its end.
 struct Folder(PathBuf);
 
 impl Folder {

@@ -2,6 +2,7 @@
 
 mod commands;
 mod documents;
+mod errors;
 mod generate;
 mod lab;
 mod live;

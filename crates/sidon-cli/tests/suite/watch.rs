@@ -4,7 +4,7 @@ use assert_cmd::Command;
 use serde_json::Value;
 use std::{fs, path::PathBuf};
 
-/// A folder of its own for each test, gone afterwards.
+/// A directory for one test, removed at its end.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -18,7 +18,7 @@ impl Folder {
         self.0.join(name).display().to_string()
     }
 
-    /// A capture of so many generated packets.
+    /// A capture of `packets` generated packets.
     fn capture(&self, packets: u64) -> String {
         use sidon_traffic::{Generator, Mix, generate::write_pcap};
         let path = self.path("capture.pcap");
@@ -42,7 +42,7 @@ fn sidon(arguments: &[&str]) -> Command {
 }
 
 fn json(arguments: &[&str], code: i32) -> Value {
-    // What comes after an expression is part of it, as in tcpdump.
+    // Options go before the filter expression, as in tcpdump.
     let all = [&["--json"], arguments].concat();
     let output = sidon(&all).assert().code(code).get_output().stdout.clone();
     serde_json::from_slice(&output).unwrap()
@@ -268,7 +268,10 @@ fn the_same_file_gives_the_same_report() {
     assert_ne!(saved("c.sidon", &[]), saved("d.sidon", &["--seed", "random"]));
     let wrong = sidon(&["-r", &capture, "--seed", "x"]).assert().code(2);
     let message = String::from_utf8(wrong.get_output().stderr.clone()).unwrap();
-    assert!(message.contains("expected a whole number below 2^64, or random"), "{message}");
+    assert!(
+        message.contains("expected a whole number below 2^64, or the word random"),
+        "{message}"
+    );
 }
 
 #[test]

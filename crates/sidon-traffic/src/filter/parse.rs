@@ -35,7 +35,7 @@ pub(super) fn parse(text: &str) -> Result<(Option<Expr>, bool), NotAFilter> {
     let mut parser = Parser { text, tokens, at: 0, depth: 0, vlans: 0, last };
     let expr = parser.expr()?;
     if parser.peek().what != What::End {
-        return Err(parser.refuse("expected `and`, `or` or the end here"));
+        return Err(parser.refuse("expected `and`, `or`, or the end of the expression here"));
     }
     Ok((Some(expr), parser.vlans > 0))
 }
@@ -456,7 +456,9 @@ impl Parser<'_> {
     fn address(&mut self, said: Qualifiers, word: &str) -> Result<Expr, NotAFilter> {
         let way = said.way.unwrap_or(Way::Either);
         if let Some(Protocol::Both(_) | Protocol::Ip4(_) | Protocol::Icmp6) = said.protocol {
-            return Err(self.refuse_last("expected `port`, `and`, `or` or the end here"));
+            return Err(
+                self.refuse_last("expected `port`, `and`, `or`, or the end of the expression here")
+            );
         }
         if said.protocol == Some(Protocol::Ether) {
             return match hardware(word) {
