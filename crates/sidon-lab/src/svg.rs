@@ -54,6 +54,18 @@ impl Svg {
         );
     }
 
+    /// Shows `text` while the pointer is over the rectangle between two corners, which stays
+    /// invisible.
+    pub fn tip(&mut self, (left, top): At, (right, bottom): At, text: &str) {
+        let (width, height) = (right - left, bottom - top);
+        let _ = writeln!(
+            self.body,
+            "<rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" \
+             fill=\"none\" pointer-events=\"all\"><title>{}</title></rect>",
+            escape(text)
+        );
+    }
+
     /// Joins points by straight lines, `width` pixels wide.
     pub fn line(&mut self, points: impl IntoIterator<Item = At>, stroke: Colour, width: u32) {
         let _ = writeln!(
@@ -180,6 +192,7 @@ mod tests {
         svg.polygon([(1.0, 2.0)], [1, 2, 3]);
         svg.circle((5.0, 5.0), 3, BLACK);
         svg.cross((5.0, 5.0), 1.0, BLACK);
+        svg.tip((1.0, 2.0), (3.0, 5.0), "now < then");
         svg.text((1.0, 1.0), Anchor::End, 12, BLACK, "x < y & z");
         svg.text_upwards((1.0, 1.0), 12, BLACK, "<up>");
         svg.spans((1.0, 1.0), Anchor::Start, 12, BLACK, [(0, BLACK, "a"), (4, [9; 3], "b")]);
@@ -188,6 +201,8 @@ mod tests {
         assert!(text.contains(">x &lt; y &amp; z</text>") && text.contains(">&lt;up&gt;</text>"));
         assert!(text.contains("points=\"1.0,2.0 3.2,4.0\"") && text.contains("fill=\"#010203\""));
         assert!(text.contains(">a<tspan dx=\"4\" fill=\"#090909\">b</tspan></text>"), "{text}");
+        assert!(text.contains("x=\"1.0\" y=\"2.0\" width=\"2.0\" height=\"3.0\" fill=\"none\""));
+        assert!(text.contains("<title>now &lt; then</title></rect>"), "{text}");
         let opened = text.matches('<').count() - text.matches("</").count();
         assert_eq!(opened, text.matches("/>").count() + text.matches("</").count());
         assert!(text.ends_with("</svg>\n"));

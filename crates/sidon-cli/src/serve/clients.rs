@@ -1,8 +1,8 @@
-//! Clients: as many as there is room for, and none that keeps its place without asking.
+//! Connections of clients: a fixed number, and idle ones are closed.
 //!
-//! A connection has so long to ask something and to take the answer, however slowly its bytes come.
-//! When all places are taken, a new one gets the place of the one that has done nothing for the
-//! longest: whoever asks and listens is answered, however many others do neither.
+//! A connection must send a request and read the response within [`Limits::patience`]. At
+//! [`Limits::most`] connections, a new one replaces the one that has been idle longest. Active
+//! clients therefore get their answers, even while others open connections and send nothing.
 
 use http_body_util::Full;
 use hyper::{
@@ -78,7 +78,7 @@ impl Since {
         self.at.load(Ordering::Relaxed)
     }
 
-    /// Waits until it has done nothing for so long.
+    /// Waits until the connection has been idle for `patience`.
     async fn longer_than(&self, patience: Duration) {
         loop {
             let idle = match self.at() {
@@ -173,7 +173,7 @@ mod tests {
     const PATIENCE: Duration = Duration::from_millis(400);
     const LARGE: usize = 32 << 20;
 
-    /// A server of its own for four clients.
+    /// A server for four clients.
     fn with_server(act: impl FnOnce(SocketAddr)) {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
         let answer = |request: Request| async move {
@@ -264,7 +264,7 @@ mod tests {
             let mut rest = Vec::new();
             let _ = stream.read_to_end(&mut rest);
             assert!(rest.len() < LARGE, "{}", rest.len());
-            // Who takes it gets it.
+            // The next client gets its connection.
             let mut stream = connect(address);
             ask(&mut stream, "/large");
             let mut taken = 0;

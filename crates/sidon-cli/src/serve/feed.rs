@@ -32,7 +32,7 @@ use tokio::sync::{oneshot, watch};
 const WAITING: usize = 64;
 /// Time between two reports, at the least.
 const EVERY: Duration = Duration::from_secs(1);
-/// A report takes one part of so many of the time, at the most.
+/// Reports take at most one part in `PARTS` of the time.
 const PARTS: u32 = 10;
 /// The longest wait for a question while no packet arrives.
 const NAP: Duration = Duration::from_millis(20);
@@ -52,7 +52,7 @@ pub(super) struct Feeding {
     stop: Arc<AtomicBool>,
 }
 
-/// What there is to say at the end.
+/// The results of the run.
 pub(super) struct End {
     pub(super) totals: Totals,
     pub(super) allocated: u64,
@@ -190,12 +190,12 @@ impl Host for Feeder {
 }
 
 impl Feed {
-    /// What was known a second ago at the most.
+    /// The last snapshot, at most about a second old.
     pub(super) fn snapshot(&self) -> Arc<Snapshot> {
         Arc::clone(&self.snapshots.borrow())
     }
 
-    /// What is known of a key now.
+    /// Looks up a key in the tables.
     pub(super) async fn ask(&self, question: Question) -> Result<Answer, NoAnswer> {
         let (to, answer) = oneshot::channel();
         self.questions.try_send((question, to)).map_err(|why| match why {

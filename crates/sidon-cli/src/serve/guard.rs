@@ -1,12 +1,13 @@
-//! Who may ask, and what a browser may do with the answer.
+//! Checks of requests, and headers that restrict the browser.
 //!
-//! A page of somewhere else can make a browser send requests to this server, and with a name that
-//! it points here (DNS rebinding) even read the answers. So a request must name this server by an
-//! address, by `localhost` or by a name that was allowed. Nothing that is served changes anything.
+//! A page of another site can make a browser send requests to this server. If that site points its
+//! own name to this address (DNS rebinding), the page can even read the responses. So the `Host` of
+//! a request must be an address, `localhost` or a name of `--host`. No request changes any state.
 
 use std::{hint::black_box, net::IpAddr};
 
-/// Headers of every answer: the page runs its own script alone and speaks to nobody else.
+/// Headers of every response: the page may run its own script only and send requests to this server
+/// only.
 pub(super) const HEADERS: [(&str, &str); 7] = [
     (
         "content-security-policy",
@@ -21,7 +22,7 @@ pub(super) const HEADERS: [(&str, &str); 7] = [
     ("cache-control", "no-store"),
 ];
 
-/// What a request must have.
+/// The conditions on a request.
 #[derive(Clone)]
 pub(super) struct Guard {
     token: Option<String>,
@@ -37,7 +38,7 @@ impl Guard {
     /// Whether the `Host` of a request is this server.
     pub(super) fn is_host(&self, host: &str) -> bool {
         let name = match host.strip_prefix('[') {
-            // An address of IPv6, with or without a port.
+            // An IPv6 address, with or without a port.
             Some(rest) => match rest.split_once(']') {
                 Some((name, port)) if port.is_empty() || is_port(port.strip_prefix(':')) => name,
                 _ => return false,
@@ -52,7 +53,7 @@ impl Guard {
         name == "localhost" || name.parse::<IpAddr>().is_ok() || self.names.contains(&name)
     }
 
-    /// Whether an `Authorization` header, if there is one, gives the token, if there is one.
+    /// Whether the `Authorization` header has the token. Always true for a server without a token.
     pub(super) fn may_ask(&self, authorization: Option<&[u8]>) -> bool {
         let Some(token) = &self.token else { return true };
         let given = authorization.and_then(|header| header.strip_prefix(b"Bearer "));

@@ -34,12 +34,12 @@ pub(super) struct Saved {
     pub(super) failed: u64,
     /// The time of the last packet in a file.
     pub(super) until_ns: u64,
-    /// What the page is told.
+    /// The object for the page.
     pub(super) json: Value,
 }
 
 impl Saving {
-    /// Takes the directory, and says what is there.
+    /// Locks the directory, and prints which files it has.
     pub(super) fn open(directory: &Path, period_ns: u64) -> anyhow::Result<Self> {
         let rotation = Rotation::new(directory.to_owned(), period_ns)?;
         let found = Found::take(directory)?;
@@ -51,7 +51,7 @@ impl Saving {
         Ok(Saving { rotation, found, note, error: None, last: None })
     }
 
-    /// The seed of the files that are there.
+    /// The seed of the files found.
     pub(super) fn seed(&self) -> Option<Seed> {
         self.found.seed()
     }
@@ -102,7 +102,7 @@ impl Saving {
         Ok(self.rotation.files)
     }
 
-    /// How it went so far.
+    /// The counts so far.
     pub(super) fn figures(&self) -> Saved {
         let last = self.last.as_ref();
         let json = json!({

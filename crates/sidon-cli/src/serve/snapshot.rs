@@ -1,13 +1,14 @@
-//! What is known at one moment, and how the last five minutes went.
+//! The report of one moment, and the figures of the last five minutes.
 
 use super::{
     save::{Saved, Saving},
-    totals::{Past, Totals},
+    totals::{Past, Totals, plus},
 };
 use serde_json::{Value, json};
 use sidon_traffic::{
     Engine, Report,
     drive::now_ns,
+    figure::Figure,
     monitor::{alarms::Alarm, connections::OUTCOMES},
     time,
 };
@@ -25,12 +26,12 @@ const SUBNETS: usize = 50;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Status {
     Running,
-    /// No more come, and why.
+    /// The source has ended, for this reason.
     Over(String),
 }
 
 /// Figures of one moment.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Moment {
     /// Seconds since the start.
     pub(super) at: f64,
@@ -38,22 +39,29 @@ pub(super) struct Moment {
     pub(super) bits_per_second: f64,
     pub(super) tables: u64,
     pub(super) resident: Option<u64>,
-    pub(super) half_open: u64,
-    pub(super) open: u64,
-    /// Connections that are there, in the order of [`OUTCOMES`].
-    pub(super) present: [u64; OUTCOMES.len()],
+    pub(super) half_open: Figure,
+    pub(super) open: Figure,
+    /// Connections that have not ended, in the order of [`OUTCOMES`].
+    pub(super) present: [Figure; OUTCOMES.len()],
+}
+
+impl Moment {
+    /// Connections that have not ended, with any of these outcomes.
+    pub(super) fn present(&self, outcomes: impl IntoIterator<Item = usize>) -> Figure {
+        outcomes.into_iter().fold(Figure::exact(0), |sum, i| plus(sum, self.present[i]))
+    }
 }
 
 /// Everything that is served, of one moment.
 #[derive(Debug)]
 pub(super) struct Snapshot {
-    /// What is known of this period, which is the whole run if nothing is saved.
+    /// The report of the current period, which is the whole run unless periods are saved.
     pub(super) report: Report,
-    /// What only grows, of the whole run.
+    /// Counts of the whole run.
     pub(super) totals: Totals,
-    /// Alarms of the periods before.
+    /// Alarms of earlier periods.
     earlier_alarms: Vec<Alarm>,
-    /// The files, if there are any.
+    /// The saved files, with `--save-dir`.
     pub(super) saved: Option<Saved>,
     pub(super) status: Status,
     /// Nanoseconds since 1970.
@@ -62,15 +70,17 @@ pub(super) struct Snapshot {
     pub(super) took: Duration,
     pub(super) uptime: Duration,
     pub(super) source: String,
-    /// What exporters of flow records sent, if there are any.
+    /// The counters of exporters of flow records, with `--netflow`.
     pub(super) exporters: Option<Value>,
     pub(super) number: u64,
+    /// The latest moment, which is also the last of `history`.
+    pub(super) now: Moment,
     pub(super) history: Vec<Moment>,
     /// The answer to `/api/v1/report`.
     pub(super) text: String,
 }
 
-/// What goes from one snapshot to the next.
+/// The state that continues from one snapshot to the next.
 pub(super) struct Course {
     pub(super) status: Status,
     source: String,
@@ -107,18 +117,19 @@ impl Course {
         let (now, took) = (Instant::now(), begun.elapsed());
         let totals = past.with(&report);
         let (before, packets, bytes) =
-            std::mem::replace(&mut self.last, (now, totals.seen, totals.wire_bytes));
+            std::mem::replace(&mut self.last, (now, totals.seen, totals.wire_bytes.value()));
         let seconds = now.duration_since(before).as_secs_f64();
         let per_second = |more: u64| if seconds > 0.0 { more as f64 / seconds } else { 0.0 };
+        let connections = report.connection_figures();
         let moment = Moment {
             at: now.duration_since(self.started).as_secs_f64(),
             packets_per_second: per_second(totals.seen.saturating_sub(packets)),
-            bits_per_second: 8.0 * per_second(totals.wire_bytes.saturating_sub(bytes)),
+            bits_per_second: 8.0 * per_second(totals.wire_bytes.value().saturating_sub(bytes)),
             tables: report.allocated,
             resident: crate::demo::live::resident(),
-            half_open: report.connections.half_open,
-            open: report.connections.open,
-            present: report.connections.present,
+            half_open: connections.half_open,
+            open: connections.open,
+            present: connections.present,
         };
         if self.history.len() == KEPT {
             self.history.pop_front();
@@ -139,6 +150,7 @@ impl Course {
             source: self.source.clone(),
             exporters,
             number: self.number,
+            now: moment,
             history: self.history.iter().copied().collect(),
             text: String::new(),
         };
@@ -148,13 +160,8 @@ impl Course {
 }
 
 impl Snapshot {
-    /// The latest moment.
-    pub(super) fn now(&self) -> Moment {
-        self.history.last().copied().unwrap_or_default()
-    }
-
     fn to_json(&self) -> Value {
-        let now = self.now();
+        let now = &self.now;
         let (status, detail) = match &self.status {
             Status::Running => ("running", None),
             Status::Over(why) => ("over", Some(why)),
@@ -171,26 +178,27 @@ impl Snapshot {
             },
             "process": { "resident_bytes": now.resident },
             "report_seconds": self.took.as_secs_f64(),
-            "packets_total": self.totals.seen,
             "alarms_total": self.totals.alarms.iter().sum::<u64>(),
             "saved": self.saved.as_ref().map(|saved| &saved.json),
             "earlier_alarms": self.earlier_alarms.iter().map(Alarm::to_json).collect::<Value>(),
             "report": self.report.to_json(),
         });
+        self.totals.packets.set(&mut json, "packets_total");
         if let Some(exporters) = &self.exporters {
             json["source"]["exporters"] = exporters.clone();
         }
         json
     }
 
-    /// The last five minutes, an array a figure.
+    /// The last five minutes, one array per figure.
     pub(super) fn history_json(&self) -> Value {
         let column = |figure: &dyn Fn(&Moment) -> Value| -> Value {
             self.history.iter().map(figure).collect()
         };
         let states = OUTCOMES.iter().enumerate();
-        let states =
-            states.map(|(i, name)| (name.to_string(), column(&|moment| moment.present[i].into())));
+        let states = states.map(|(i, name)| {
+            (name.to_string(), column(&|moment| moment.present[i].value().into()))
+        });
         json!({
             "version": 1,
             "seconds": column(&|moment| moment.at.into()),
@@ -198,9 +206,13 @@ impl Snapshot {
             "bits_per_second": column(&|moment| moment.bits_per_second.into()),
             "tables_bytes": column(&|moment| moment.tables.into()),
             "resident_bytes": column(&|moment| moment.resident.into()),
-            "half_open": column(&|moment| moment.half_open.into()),
-            "open": column(&|moment| moment.open.into()),
+            "half_open": column(&|moment| moment.half_open.value().into()),
+            "half_open_figure": column(&|moment| moment.half_open.to_json()),
+            "open": column(&|moment| moment.open.value().into()),
+            "open_figure": column(&|moment| moment.open.to_json()),
             "present_by_state": states.collect::<Value>(),
+            "present": column(&|moment| moment.present(0..OUTCOMES.len()).value().into()),
+            "present_figure": column(&|moment| moment.present(0..OUTCOMES.len()).to_json()),
         })
     }
 }

@@ -1,10 +1,12 @@
-//! What only grows, of all periods of a run: an engine that begins anew begins at zero.
+//! Counts of the whole run: the sum over all periods, since a new period starts at zero.
 
 use sidon_traffic::{
     Report,
+    figure::{Figure, Kind},
     monitor::{
         alarms::{Alarm, KINDS},
         connections::OUTCOMES,
+        services::RULES,
     },
 };
 use std::collections::VecDeque;
@@ -15,50 +17,54 @@ const ALARMS: usize = 256;
 /// Names, each with its count.
 pub(super) type Counts = Vec<(&'static str, u64)>;
 
-/// Figures that only grow.
-#[derive(Debug, Clone, Default)]
+/// Counts that never decrease.
+#[derive(Debug, Clone)]
 pub(super) struct Totals {
+    pub(super) packets: Figure,
+    pub(super) wire_bytes: Figure,
     pub(super) seen: u64,
-    pub(super) wire_bytes: u64,
     pub(super) decoded: u64,
     pub(super) filtered: u64,
     pub(super) undecoded: u64,
+    /// Packets with a service, in the order of [`RULES`].
+    pub(super) services: [u64; RULES.len()],
     pub(super) refused: Counts,
     pub(super) dont_know: Counts,
-    /// What the source said of itself.
+    /// Counters of the source.
     pub(super) source: Counts,
     /// Connections that ended, in the order of [`OUTCOMES`].
-    pub(super) ended: [u64; OUTCOMES.len()],
-    pub(super) came_about: u64,
-    pub(super) new_sources: u64,
+    pub(super) ended: [Figure; OUTCOMES.len()],
+    pub(super) came_about: Figure,
+    pub(super) new_sources: Figure,
     /// Alarms, in the order of [`KINDS`].
     pub(super) alarms: [u64; KINDS.len()],
     pub(super) alarms_unlisted: u64,
 }
 
 impl Totals {
-    /// Those of one period so far.
+    /// The counts of one period so far.
     fn of(report: &Report) -> Self {
-        let (ledger, connections) = (&report.ledger, &report.connections);
-        let ended = |i: usize| connections.by_state[i].saturating_sub(connections.present[i]);
+        let (ledger, connections) = (&report.ledger, report.connection_figures());
         Totals {
+            packets: report.packets(),
+            wire_bytes: report.bytes(),
             seen: ledger.seen,
-            wire_bytes: ledger.wire_bytes,
             decoded: ledger.decoded,
             filtered: ledger.filtered,
             undecoded: ledger.undecoded_total(),
+            services: ledger.services,
             refused: ledger.refused.clone(),
             dont_know: ledger.dont_know.clone(),
             source: ledger.source.clone(),
-            ended: std::array::from_fn(ended),
+            ended: std::array::from_fn(|i| minus(connections.by_state[i], connections.present[i])),
             came_about: connections.came_about,
-            new_sources: report.new_sources_total,
+            new_sources: report.new_addresses(),
             alarms: report.alarms_raised,
             alarms_unlisted: report.alarms_unlisted,
         }
     }
 
-    /// Packets that nobody can account for.
+    /// Frames seen minus frames accounted for. Always 0.
     pub(super) fn balance(&self) -> i128 {
         let accounted = [self.decoded, self.filtered, self.undecoded];
         i128::from(self.seen) - accounted.into_iter().map(i128::from).sum::<i128>()
@@ -67,15 +73,20 @@ impl Totals {
     fn add(&mut self, more: &Totals) {
         for (sum, more) in [
             (&mut self.seen, more.seen),
-            (&mut self.wire_bytes, more.wire_bytes),
             (&mut self.decoded, more.decoded),
             (&mut self.filtered, more.filtered),
             (&mut self.undecoded, more.undecoded),
-            (&mut self.came_about, more.came_about),
-            (&mut self.new_sources, more.new_sources),
             (&mut self.alarms_unlisted, more.alarms_unlisted),
         ] {
             *sum = sum.saturating_add(more);
+        }
+        for (sum, more) in [
+            (&mut self.packets, more.packets),
+            (&mut self.wire_bytes, more.wire_bytes),
+            (&mut self.came_about, more.came_about),
+            (&mut self.new_sources, more.new_sources),
+        ] {
+            *sum = plus(*sum, more);
         }
         for (sums, more) in [
             (&mut self.refused, &more.refused),
@@ -90,34 +101,104 @@ impl Totals {
             }
         }
         for (sum, more) in self.ended.iter_mut().zip(more.ended) {
-            *sum += more;
+            *sum = plus(*sum, more);
         }
-        for (sum, more) in self.alarms.iter_mut().zip(more.alarms) {
-            *sum += more;
+        let services = self.services.iter_mut().zip(more.services);
+        for (sum, more) in services.chain(self.alarms.iter_mut().zip(more.alarms)) {
+            *sum = sum.saturating_add(more);
         }
     }
 }
 
-/// What is kept of the periods that are over.
+/// The counts and alarms of earlier periods.
 #[derive(Debug, Default)]
 pub(super) struct Past {
-    totals: Totals,
-    /// Their alarms, the oldest first.
+    /// `None` before the first period has ended.
+    totals: Option<Totals>,
+    /// The alarms, the oldest first.
     pub(super) alarms: VecDeque<Alarm>,
 }
 
 impl Past {
-    /// A period is over.
+    /// Adds a period that has ended.
     pub(super) fn add(&mut self, report: Report) {
-        self.totals.add(&Totals::of(&report));
+        self.totals = Some(self.with(&report));
         self.alarms.extend(report.alarms);
         self.alarms.drain(..self.alarms.len().saturating_sub(ALARMS));
     }
 
-    /// Everything up to now.
+    /// The counts of all periods, including the current one with this report.
     pub(super) fn with(&self, report: &Report) -> Totals {
         let mut totals = Totals::of(report);
-        totals.add(&self.totals);
+        if let Some(past) = &self.totals {
+            totals.add(past);
+        }
         totals
+    }
+}
+
+/// The sum of two figures. It is no more certain than the less certain of the two.
+pub(super) fn plus(a: Figure, b: Figure) -> Figure {
+    let value = a.value().saturating_add(b.value());
+    let least = a.least().saturating_add(b.least());
+    let most = a.most().zip(b.most()).and_then(|(a, b)| a.checked_add(b));
+    let all = |kind| [a, b].iter().all(|one| [Kind::Exact, kind].contains(&one.kind()));
+    match most {
+        _ if a.kind() == Kind::Unknown || b.kind() == Kind::Unknown => Figure::unknown(value),
+        Some(most) if all(Kind::AtMost) => Figure::at_most(least, most),
+        Some(most) if !all(Kind::AtLeast) => Figure::estimate(value, least, most),
+        most => Figure::at_least(least, most),
+    }
+}
+
+/// The part of `whole` that is not in `part`.
+fn minus(whole: Figure, part: Figure) -> Figure {
+    let value = whole.value().saturating_sub(part.value());
+    let least = part.most().map_or(0, |most| whole.least().saturating_sub(most));
+    let most = whole.most().map(|most| most.saturating_sub(part.least()));
+    match (whole.kind(), part.kind(), most) {
+        (Kind::Unknown, ..) | (_, Kind::Unknown, _) => Figure::unknown(value),
+        (Kind::Exact, Kind::Exact, _) => Figure::exact(value),
+        (.., Some(most)) => Figure::estimate(value, least, most),
+        (.., None) => Figure::at_least(least, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_and_differences_contain_the_truth_and_claim_no_more_than_their_parts() {
+        let figures = |n: u64| {
+            [
+                Figure::exact(n),
+                Figure::at_most(n - 2, n + 3),
+                Figure::at_least(n - 2, Some(n + 3)),
+                Figure::at_least(n - 2, None),
+                Figure::estimate(n + 1, n - 2, n + 3),
+                Figure::unknown(n + 1),
+            ]
+        };
+        for a in figures(100) {
+            for b in figures(10) {
+                let (sum, rest) = (plus(a, b), minus(a, b));
+                assert!(sum.allows(110) && rest.allows(90), "{a} {b}: {sum} {rest}");
+                assert_eq!(sum, plus(b, a));
+                for result in [sum, rest] {
+                    let both = a.kind() == Kind::Exact && b.kind() == Kind::Exact;
+                    assert_eq!(result.kind() == Kind::Exact, both, "{a} {b}");
+                    let either = a.kind() == Kind::Unknown || b.kind() == Kind::Unknown;
+                    assert_eq!(result.kind() == Kind::Unknown, either, "{a} {b}");
+                }
+            }
+        }
+        let [exact, at_most, at_least, ..] = figures(100);
+        assert_eq!(plus(exact, at_most), Figure::at_most(198, 203));
+        assert_eq!(plus(exact, at_least), Figure::at_least(198, Some(203)));
+        assert_eq!(plus(at_most, at_least), Figure::estimate(201, 196, 206));
+        assert_eq!(minus(exact, Figure::exact(1)), Figure::exact(99));
+        // A sum that does not fit is a lower bound.
+        assert_eq!(plus(exact, Figure::exact(u64::MAX)), Figure::at_least(u64::MAX, None));
     }
 }

@@ -1,7 +1,7 @@
 //! The paths of the server and their responses.
 
 use super::{
-    chart::{Chart, Series, Theme, Unit},
+    chart::{Chart, Point, Series, Theme, Unit, WIDTH},
     clients::{Request, Response},
     feed::{Feed, NoAnswer},
     guard::{self, Guard},
@@ -15,13 +15,16 @@ use hyper::{
     header::{self, HeaderName, HeaderValue},
 };
 use serde_json::{Value, json};
-use sidon_traffic::monitor::connections::OUTCOMES;
+use sidon_traffic::{figure::Figure, monitor::connections::OUTCOMES};
 use std::time::Duration;
 
-/// How long a question may take.
+/// The longest time for a query.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The longest question.
+/// The longest query, in bytes.
 const LONGEST: usize = 200;
+const NO_PATH: &str = "no such path: use /, /metrics, /api/v1/report, /api/v1/history, \
+                       /api/v1/query?q=KEY or /api/v1/chart/NAME";
+const NO_CHART: &str = "no such chart: use packets, bits, handshakes, connections or memory";
 
 /// The state that all requests share.
 #[derive(Clone)]
@@ -66,7 +69,7 @@ impl App {
         let chart = path.strip_prefix("/api/v1/chart/");
         let data = ["/api/v1/report", "/api/v1/history", "/api/v1/query", "/metrics"];
         if file.is_none() && chart.is_none() && !data.contains(&path) {
-            return refuse(StatusCode::NOT_FOUND, "not_found", "there is no such path");
+            return refuse(StatusCode::NOT_FOUND, "not_found", NO_PATH);
         }
         let given = request.headers().get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
         if file.is_none() && !self.guard.may_ask(given) {
@@ -86,7 +89,10 @@ impl App {
         };
         match (file, chart, path) {
             (Some((kind, text)), ..) => of(kind, text),
-            (_, Some(name), _) => self.chart(name, parameter("theme").as_deref()),
+            (_, Some(name), _) => {
+                let width = parameter("width").and_then(|width| width.parse().ok());
+                self.chart(name, parameter("theme").as_deref(), width.unwrap_or(WIDTH))
+            }
             (.., "/api/v1/report") => of(JSON, self.feed.snapshot().text.clone()),
             (.., "/api/v1/history") => of(JSON, self.feed.snapshot().history_json().to_string()),
             (.., "/api/v1/query") => self.query(&parameter("q").unwrap_or_default()).await,
@@ -97,7 +103,8 @@ impl App {
     async fn query(&self, text: &str) -> Response {
         let text = text.trim();
         if text.len() > LONGEST {
-            return refuse(StatusCode::BAD_REQUEST, "not_a_question", "the question is too long");
+            let message = format!("the query has more than {LONGEST} bytes");
+            return refuse(StatusCode::BAD_REQUEST, "not_a_question", &message);
         }
         let question = match text.parse() {
             Ok(question) => question,
@@ -113,17 +120,17 @@ impl App {
                 json["version"] = 1.into();
                 of(JSON, json.to_string())
             }
-            Ok(Err(NoAnswer::Busy)) => busy("too many questions wait: ask again"),
+            Ok(Err(NoAnswer::Busy)) => busy("too many queries are waiting: try again"),
             Ok(Err(NoAnswer::Gone)) => busy("the server is stopping"),
-            Err(_) => busy("the engine is busy: ask again"),
+            Err(_) => busy("the engine is busy: try again"),
         }
     }
 
-    fn chart(&self, name: &str, theme: Option<&str>) -> Response {
+    fn chart(&self, name: &str, theme: Option<&str>, width: u32) -> Response {
         let theme = if theme == Some("dark") { Theme::Dark } else { Theme::Light };
         match chart_of(name, &self.feed.snapshot()) {
-            Some(chart) => of("image/svg+xml", chart.draw(theme)),
-            None => refuse(StatusCode::NOT_FOUND, "not_found", "there is no such chart"),
+            Some(chart) => of("image/svg+xml", chart.draw(theme, width)),
+            None => refuse(StatusCode::NOT_FOUND, "not_found", NO_CHART),
         }
     }
 
@@ -156,51 +163,56 @@ fn with(mut response: Response, name: HeaderName, value: &'static str) -> Respon
     response
 }
 
-/// The charts that there are.
+/// The chart of this name, if there is one.
 fn chart_of(name: &str, snapshot: &Snapshot) -> Option<Chart> {
-    let now = snapshot.now();
-    let line = |name: &str, figure: &dyn Fn(&Moment) -> f64| Series {
+    let now = &snapshot.now;
+    let line = |name: &str, point: &dyn Fn(f64, &Moment) -> Point| Series {
         name: name.to_owned(),
-        points: snapshot
-            .history
-            .iter()
-            .map(|moment| (moment.at - now.at, figure(moment)))
-            .collect(),
+        points: snapshot.history.iter().map(|moment| point(moment.at - now.at, moment)).collect(),
+    };
+    let rate = |name: &str, rate: fn(&Moment) -> f64| {
+        line(name, &|at, moment| Point::new(at, rate(moment)))
+    };
+    let count = |name: &str, count: &dyn Fn(&Moment) -> Figure| {
+        line(name, &|at, moment| Point::of(at, count(moment)))
     };
     let chart = match name {
         "packets" => Chart {
-            title: format!("Packets a second, {:.0} now", now.packets_per_second),
+            title: format!("Packets per second: {:.0} now", now.packets_per_second),
             unit: Unit::Number,
             stacked: false,
-            series: vec![line("packets a second", &|moment| moment.packets_per_second)],
+            series: vec![rate("packets per second", |moment| moment.packets_per_second)],
+        },
+        "bits" => Chart {
+            title: format!("Bits per second: {:.0} now", now.bits_per_second),
+            unit: Unit::Bits,
+            stacked: false,
+            series: vec![rate("bits per second", |moment| moment.bits_per_second)],
         },
         "memory" => Chart {
             title: format!("Memory: tables {}", crate::show::bytes(now.tables)),
             unit: Unit::Bytes,
             stacked: false,
             series: vec![
-                line("tables", &|moment| moment.tables as f64),
-                line("whole process", &|moment| moment.resident.unwrap_or(0) as f64),
+                rate("tables", |moment| moment.tables as f64),
+                rate("whole process", |moment| moment.resident.unwrap_or(0) as f64),
             ],
         },
         "handshakes" => Chart {
-            title: format!("Half-open connections, {} now; open, {} now", now.half_open, now.open),
+            title: format!("Connections: half open {} now, open {} now", now.half_open, now.open),
             unit: Unit::Number,
             stacked: false,
             series: vec![
-                line("half open", &|moment| moment.half_open as f64),
-                line("open", &|moment| moment.open as f64),
+                count("half open", &|moment| moment.half_open),
+                count("open", &|moment| moment.open),
             ],
         },
         "connections" => {
             let (names, others) = busiest(&snapshot.history);
-            let layers = names
-                .into_iter()
-                .map(|i| line(OUTCOMES[i], &move |moment: &Moment| moment.present[i] as f64));
+            let layers = names.into_iter().map(|i| count(OUTCOMES[i], &|moment| moment.present[i]));
             let mut series: Vec<_> = layers.collect();
-            let sum = |moment: &Moment| others.iter().map(|&i| moment.present[i]).sum::<u64>();
-            series.push(line("others", &|moment| sum(moment) as f64));
-            let title = "TCP connections that are there, by state".to_owned();
+            series.push(count("others", &|moment| moment.present(others.iter().copied())));
+            let title = "TCP connections that have not ended, by state".to_owned();
             Chart { title, unit: Unit::Number, stacked: true, series }
         }
         _ => return None,
@@ -208,9 +220,9 @@ fn chart_of(name: &str, snapshot: &Snapshot) -> Option<Chart> {
     Some(chart)
 }
 
-/// Four outcomes of which there are most at a time, in their own order, and all others.
+/// The four outcomes with the highest peaks, in the order of [`OUTCOMES`], and all others.
 fn busiest(history: &[Moment]) -> (Vec<usize>, Vec<usize>) {
-    let most = |i: usize| history.iter().map(|moment| moment.present[i]).max().unwrap_or(0);
+    let most = |i: usize| history.iter().map(|moment| moment.present[i].value()).max();
     let mut outcomes: Vec<usize> = (0..OUTCOMES.len()).collect();
     outcomes.sort_by_key(|&i| std::cmp::Reverse(most(i)));
     let mut others = outcomes.split_off(4);

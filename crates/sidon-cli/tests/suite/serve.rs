@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A server of its own, ended when it goes out of sight.
+/// A running server, killed on drop.
 struct Server {
     process: Child,
     address: String,
@@ -102,7 +102,7 @@ impl Server {
         text
     }
 
-    /// Asks it to end, and says what it last said.
+    /// Ends the server by SIGTERM, and returns whether it succeeded and its last output.
     fn end(mut self) -> (bool, String) {
         let id = self.process.id().to_string();
         assert!(Command::new("kill").arg(id).status().unwrap().success());
@@ -119,7 +119,7 @@ impl Drop for Server {
     }
 }
 
-/// A file of its own, gone afterwards.
+/// A capture file, removed on drop.
 struct Capture(PathBuf);
 
 impl Capture {
@@ -142,7 +142,7 @@ impl Drop for Capture {
     }
 }
 
-/// A folder of its own, gone afterwards.
+/// A temporary folder, removed on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -171,7 +171,7 @@ impl Folder {
         names.filter(|name| name.starts_with("sidon-")).collect()
     }
 
-    /// Waits until it holds so many saved files.
+    /// Waits until it holds `files` saved files.
     fn wait_for(&self, files: usize) {
         let start = Instant::now();
         while self.saved().len() < files {
@@ -244,7 +244,18 @@ fn the_report_and_the_history_have_their_shapes() {
     let history = server.json("/api/v1/history");
     let points = history["seconds"].as_array().unwrap().len();
     assert!(points >= 2);
-    for figure in ["packets_per_second", "tables_bytes", "resident_bytes", "half_open", "open"] {
+    for figure in [
+        "packets_per_second",
+        "bits_per_second",
+        "tables_bytes",
+        "resident_bytes",
+        "half_open",
+        "half_open_figure",
+        "open",
+        "open_figure",
+        "present",
+        "present_figure",
+    ] {
         assert_eq!(history[figure].as_array().unwrap().len(), points, "{figure}");
     }
     let tables = history["tables_bytes"].as_array().unwrap();
@@ -321,7 +332,7 @@ fn a_flood_fills_the_states_and_raises_its_alarm() {
     assert_eq!(alarm["kind"], "syn_flood");
     assert_eq!(alarm["subject"], "198.18.0.9");
     assert!(alarm["evidence"]["attempts"].as_u64().unwrap() > 1_000, "{alarm}");
-    // The flood still goes on at the end: its last packet asks for a connection that is half open.
+    // The flood lasts until the end of the capture: the connection of its last SYN is half open.
     let forged = |packet: &sidon_traffic::Packet| packet.flow.destination() == *victim.ip();
     let last = Generator::new(mix, 5).unwrap().filter(forged).last().unwrap();
     let answer = server.ask(&last.flow.to_string());
@@ -346,7 +357,7 @@ fn who_has_no_token_or_names_another_host_is_refused() {
         let right = server.send(path, &local, "Authorization: Bearer s3cret\r\n");
         assert_eq!(right.status, 200, "{path}");
     }
-    // The page holds no figures, and has to ask for the token.
+    // The page holds no figures, so it needs no token.
     assert_eq!(server.get("/").status, 200);
     for host in ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", ""] {
         for path in ["/", "/metrics", "/api/v1/report"] {
@@ -401,6 +412,8 @@ fn the_page_and_its_parts_come_with_their_headers() {
         ("/script.js", "text/javascript; charset=utf-8"),
         ("/icon.svg", "image/svg+xml"),
         ("/api/v1/chart/packets", "image/svg+xml"),
+        ("/api/v1/chart/bits?width=344", "image/svg+xml"),
+        ("/api/v1/chart/memory?width=nonsense", "image/svg+xml"),
         ("/api/v1/chart/connections?theme=dark", "image/svg+xml"),
     ] {
         let response = server.get(path);
@@ -411,10 +424,21 @@ fn the_page_and_its_parts_come_with_their_headers() {
         let elsewhere = response.body.replace("http://www.w3.org/", "");
         assert!(!elsewhere.contains("http://") && !elsewhere.contains("https://"), "{path}");
     }
+    assert!(server.get("/api/v1/chart/bits?width=344").body.contains("width=\"344\" height"));
+    assert!(server.get("/api/v1/chart/bits?width=99999999999").body.contains("width=\"560\""));
     let page = server.get("/").body;
     assert!(!page.contains("style=") && !page.contains("onclick"), "the policy forbids both");
+    // Tables have names for screen readers, and the script writes no certainty by hand.
+    for table in page.split("<table").skip(1) {
+        assert!(table.split('>').next().unwrap().contains("aria-label=\""), "{table}");
+    }
+    for text in [page, server.get("/script.js").body] {
+        assert!(!text.to_lowercase().contains("exact"), "{text}");
+    }
     for path in ["/nothing", "/api/v1/chart/nothing", "/api/v2/report"] {
-        assert_eq!(server.get(path).status, 404, "{path}");
+        let response = server.get(path);
+        assert_eq!(response.status, 404, "{path}");
+        assert!(response.body.contains(": use "), "{path}: {}", response.body);
     }
 }
 
@@ -452,6 +476,10 @@ fn metrics_are_those_of_the_report_and_fixed_in_number() {
     let fates =
         fates.map(|fate| samples[&format!("sidon_ledger_packets_total{{fate=\"{fate}\"}}")]);
     assert_eq!(fates.iter().sum::<f64>(), 20_000.0);
+    for (rule, packets) in report["ledger"]["services"].as_object().unwrap() {
+        let sample = samples[&format!("sidon_service_packets_total{{rule=\"{rule}\"}}")];
+        assert_eq!(sample, packets.as_f64().unwrap(), "{rule}");
+    }
     let tables = samples["sidon_memory_bytes{kind=\"tables\"}"];
     assert_eq!(tables, report["memory"]["allocated"].as_f64().unwrap());
     let ports: f64 = samples
@@ -460,6 +488,7 @@ fn metrics_are_those_of_the_report_and_fixed_in_number() {
         .map(|(_, bytes)| bytes)
         .sum();
     assert_eq!(ports, samples["sidon_wire_bytes_total"], "the named and the others are all");
+    assert_certain(&samples, &report);
     assert_eq!(samples["sidon_source_running"], 0.0);
 
     let empty = Capture::new("empty", office(1));
@@ -467,8 +496,10 @@ fn metrics_are_those_of_the_report_and_fixed_in_number() {
     few.whole();
     let less = self::samples(&few.get("/metrics").body);
     let fixed = |samples: &HashMap<String, f64>| {
+        let names = samples.keys().filter(|name| !name.contains("top_"));
+        // The kind of a figure may change, but each figure has one kind.
         let mut names: Vec<_> =
-            samples.keys().filter(|name| !name.starts_with("sidon_top_")).cloned().collect();
+            names.map(|name| name.split(",kind=").next().unwrap().to_owned()).collect();
         names.sort();
         names
     };
@@ -477,6 +508,69 @@ fn metrics_are_those_of_the_report_and_fixed_in_number() {
     let open = server.send("/metrics", &server.address, "Accept: application/openmetrics-text\r\n");
     assert!(open.headers["content-type"].starts_with("application/openmetrics-text"));
     assert!(open.body.ends_with("# EOF\n"));
+}
+
+/// Asserts that metrics have the interval and the kind that the report has.
+fn assert_certain(samples: &HashMap<String, f64>, report: &Value) {
+    let states = ["S0", "SF", "OTH"].map(|state| {
+        let present = &report["connections"]["present_by_state_figure"][state];
+        (format!("figure=\"connections\",of=\"{state}\""), present)
+    });
+    let port = &report["top_ports"][0];
+    let named = |name: &str| format!("figure=\"{name}\"");
+    let of_port = format!("figure=\"top_port_bytes\",of={}", port["key"]);
+    let rows = [
+        (named("packets_total"), &report["packets_figure"]),
+        (named("new_sources_total"), &report["new_sources_total_figure"]),
+        (named("half_open_connections"), &report["connections"]["half_open_figure"]),
+        (named("half_open_connections_peak"), &report["connections"]["peak_half_open_figure"]),
+        (named("open_connections"), &report["connections"]["open_figure"]),
+        (named("connections_came_about_total"), &report["connections"]["came_about_figure"]),
+        (of_port, &port["bytes_figure"]),
+        ("figure=\"top_flow_bytes\",of=\"1\"".to_owned(), &report["top_flows"][0]["bytes_figure"]),
+    ];
+    for (labels, figure) in rows.into_iter().chain(states) {
+        let kind = figure["kind"].as_str().unwrap();
+        assert_eq!(samples[&format!("sidon_figure_kind{{{labels},kind=\"{kind}\"}}")], 1.0);
+        let least = samples[&format!("sidon_figure_least{{{labels}}}")];
+        assert_eq!(least, figure["interval"][0].as_f64().unwrap(), "{labels}");
+        let most = samples[&format!("sidon_figure_most{{{labels}}}")];
+        assert_eq!(most, figure["interval"][1].as_f64().unwrap_or(f64::INFINITY), "{labels}");
+    }
+}
+
+#[test]
+fn after_a_flood_no_metric_claims_more_than_it_has() {
+    let flood = Flood { sources: 300_000, after: 1_000, share: 99, ..Flood::default() };
+    let mix = Mix { packets: 310_000, rate: 100_000, flood: Some(flood), ..Mix::default() };
+    let capture = Capture::new("full-tables", mix);
+    let server = Server::start(&["-r", capture.path(), "-m", "4MiB"]);
+    let report = server.whole()["report"].clone();
+    let samples = samples(&server.get("/metrics").body);
+    assert_certain(&samples, &report);
+    let mut sources: Vec<_> =
+        Generator::new(mix, 5).unwrap().map(|one| one.flow.source()).collect();
+    sources.sort_unstable();
+    sources.dedup();
+    let truth = sources.len() as f64;
+    assert!(samples["sidon_new_sources_total"] < truth);
+    let kind = "sidon_figure_kind{figure=\"new_sources_total\",kind=\"at_least\"}";
+    assert_eq!(samples[kind], 1.0);
+    assert!(samples["sidon_figure_least{figure=\"new_sources_total\"}"] <= truth);
+    assert!(samples["sidon_figure_most{figure=\"new_sources_total\"}"] >= truth);
+    // There are many more flows than the table keeps, so `other` is a lower bound.
+    let mut flows = self::truth(mix);
+    for row in &report["top_flows"].as_array().unwrap()[..10] {
+        let key = row["key"].as_str().unwrap().replace("<->", "->");
+        let key: FlowKey = key.parse().unwrap();
+        assert!(flows.remove(&key.undirected()).is_some(), "{key}");
+    }
+    let other = flows.into_values().map(|[bytes, _]| bytes as f64).sum::<f64>();
+    assert!(samples["sidon_top_flow_bytes{rank=\"other\"}"] <= other);
+    let ends = ["least", "most"].map(|end| {
+        samples[&format!("sidon_figure_{end}{{figure=\"top_flow_bytes\",of=\"other\"}}")]
+    });
+    assert!(ends[0] < ends[1] && ends[0] <= other && other <= ends[1], "{ends:?} {other}");
 }
 
 #[test]
@@ -590,7 +684,7 @@ fn what_cannot_be_saved_is_said_and_the_server_goes_on() {
     let folder = Folder::new("full");
     let saving = ["--save-dir", folder.path(), "--rotate", "4s", "-r", capture.path()];
     let server = Server::start_with(&[&saving[..], &["--speed", "2"]].concat(), Stdio::piped());
-    // Where the folder was there is none any more.
+    // The folder no longer exists.
     let away = folder.0.with_extension("away");
     fs::rename(&folder.0, &away).unwrap();
     let start = Instant::now();

@@ -1,5 +1,5 @@
-// The page: asks for the report once a second and writes figures in place. Text is only ever set as
-// text, and rows are kept from one second to the next, so that nothing flickers and focus stays.
+// The page: fetches the report once a second and writes figures in place. It sets text as text, never
+// as HTML. Rows are kept from one second to the next, so the page does not flicker or lose focus.
 "use strict";
 
 const $ = (id) => document.getElementById(id);
@@ -24,6 +24,40 @@ function text(node, words) {
   if (node.textContent !== words) node.textContent = words;
 }
 
+// ---- figures ----
+
+const MARKS = { at_most: "<=", at_least: ">=", estimate: "~", unknown: "?" };
+
+// A figure as text. `certainty` is {kind, interval: [least, most or null]} as the server sends it; a
+// number without it gets no mark. The mark = needs an interval that holds the number alone.
+function figure(value, certainty, form = whole) {
+  if (!certainty) return { text: form(value), interval: "", words: "" };
+  const [least, most] = certainty.interval;
+  const mark = MARKS[certainty.kind] || (least === value && most === value ? "=" : "?");
+  const ends = most === null ? `${form(least)} or more` : least === most ? form(least) : `between ${form(least)} and ${form(most)}`;
+  const likely = mark === "~" ? "probably " : "";
+  return {
+    text: `${mark} ${form(value)}`,
+    interval: mark === "~" && most !== null ? `[${form(least)}, ${form(most)}]` : "",
+    words: mark === "?" ? "No bound is known." : `The true number is ${likely}${ends}.`,
+  };
+}
+
+// Writes texts and figures one after the other into a node.
+function put(node, ...parts) {
+  const shown = JSON.stringify(parts);
+  if (node.shown === shown) return;
+  node.shown = shown;
+  node.replaceChildren(...parts.filter((part) => part !== "").map((part) => {
+    if (part.text === undefined) return part;
+    const span = make("span", undefined, "figure");
+    span.title = part.words;
+    span.append(make("span", part.text));
+    if (part.interval) span.append(" ", make("small", part.interval, "interval"));
+    return span;
+  }));
+}
+
 function make(name, words, kind) {
   const node = document.createElement(name);
   if (words !== undefined) node.textContent = words;
@@ -31,7 +65,7 @@ function make(name, words, kind) {
   return node;
 }
 
-// ---- what is asked for ----
+// ---- requests ----
 
 let token = sessionStorage.getItem("sidon-token") || "";
 
@@ -92,25 +126,36 @@ if (asked) choose(asked, false);
 
 // ---- tables and lists, written in place ----
 
-// A row is a list of cells; a cell is a text, {n: text} for a number or {key: text} for a key.
+// The two ends of a flow are never broken, so a key takes one line or two.
+function keyParts(key) {
+  const ends = key.match(/^(\S+ <?->) (.*)$/);
+  return ends ? [make("span", ends[1]), " ", make("span", ends[2])] : [make("span", key)];
+}
+
+// A row is a list of cells. A cell is a text, {n: text or figure} for a number or {key: text}.
 function rows(body, list) {
+  const heads = [...body.parentNode.tHead.rows[0].cells].map((cell) => cell.textContent);
   while (body.rows.length > list.length) body.deleteRow(-1);
   list.forEach((cells, i) => {
     const row = body.rows[i] || body.insertRow();
     cells.forEach((cell, j) => {
       const at = row.cells[j] || row.insertCell();
+      at.dataset.label = heads[j];
       if (cell.key !== undefined) {
         if (!at.firstChild || at.firstChild.nodeName !== "BUTTON") {
           const button = make("button");
           button.type = "button";
-          button.title = "Ask about this";
+          button.title = "Look this up";
           button.addEventListener("click", () => ask(button.textContent, true));
           at.replaceChildren(button);
+          at.className = "key";
         }
-        text(at.firstChild, cell.key);
+        const button = at.firstChild;
+        if (button.textContent !== cell.key) button.replaceChildren(...keyParts(cell.key));
+        button.classList.toggle("long", cell.key.length > 60);
       } else if (cell.n !== undefined) {
         at.className = "n";
-        text(at, cell.n);
+        put(at, cell.n);
       } else {
         text(at, cell);
       }
@@ -123,18 +168,34 @@ function rows(body, list) {
   }
 }
 
-function mark(most, least) {
-  return `${most === least ? "=" : "≤"} ${whole(most)}`;
-}
-
-function complete(count, list) {
+function complete(count, list, kept) {
   if (!list.length) return "";
-  return count === list.length ? "the list is certainly complete" : `${count} of the truly heaviest are certainly listed`;
+  const of = kept > list.length ? `top ${whole(list.length)} of ${whole(kept)} kept` : `${whole(list.length)} in all`;
+  if (count === list.length) return `${of}, certainly the largest`;
+  return `${of}; the ${whole(count)} largest are certainly listed`;
 }
 
+const EVIDENCE = {
+  attempts: "connection attempts",
+  peak_pending: "handshakes without an answer in 5 to 10 s, at the peak",
+  sources_about: "sources",
+  targets_at_least: "targets counted one by one",
+  targets_about: "targets in all",
+  impossible: "SYNs from or to impossible addresses",
+  forged_about: "forged SYNs",
+};
+
+// The evidence of an alarm, one figure and its label after the other.
 function evidence(alarm) {
-  const parts = Object.entries(alarm.evidence).map(([name, n]) => `${whole(n)} ${name.replaceAll("_", " ")}`);
-  return parts.join(", ");
+  const certainty = alarm.evidence_figure || {};
+  const before = alarm.from < alarm.opened ? "in the last period: " : "";
+  return Object.entries(alarm.evidence).flatMap(([name, n], i) => {
+    const shown = figure(n, certainty[name]);
+    const label = ` ${EVIDENCE[name] || name.replaceAll("_", " ")}`;
+    // The server sends mark, number, interval and label as one text.
+    const parts = alarm.evidence_text ? [{ ...shown, text: alarm.evidence_text[i], interval: "" }] : [shown, label];
+    return [i ? "; " : before, ...parts];
+  });
 }
 
 const clock = (iso) => iso.slice(11, 19);
@@ -156,20 +217,20 @@ function alarmList(list, alarms) {
       list.append(item);
     }
     item.className = alarm.closed || alarm.earlier ? "" : "holds";
-    const held = alarm.earlier ? "and held when its period was saved" : "and holds";
-    const until = alarm.closed ? `until ${clock(alarm.closed)}` : held;
-    text(item.children[0], `${alarm.text}, from ${clock(alarm.opened)} ${until}`);
-    text(item.children[1], evidence(alarm));
+    const active = alarm.earlier ? "active at the end of its period" : "active now";
+    const until = alarm.closed ? `until ${clock(alarm.closed)}` : active;
+    text(item.children[0], `${alarm.text}, from ${clock(alarm.from)}, ${until}`);
+    put(item.children[1], ...evidence(alarm));
     text(item.children[2], `tcpdump '${alarm.filter}'`);
   });
 }
 
 const MEANINGS = {
-  S0: "asked, no answer", S1: "answered, no end seen", SF: "opened and closed", REJ: "refused",
-  S2: "the opener has closed", S3: "the other end has closed", RSTO: "reset by the opener",
-  RSTR: "reset by the other end", RSTOS0: "asked, then reset by the opener",
-  RSTRH: "answered, then reset; no SYN seen", SH: "SYN, then FIN; no answer seen",
-  SHR: "SYN-ACK, then FIN; no SYN seen", OTH: "from the middle, no beginning seen",
+  S0: "SYN without an answer", S1: "established, no end seen", SF: "established and closed", REJ: "rejected",
+  S2: "closed by the opener only", S3: "closed by the responder only", RSTO: "reset by the opener",
+  RSTR: "reset by the responder", RSTOS0: "SYN, then reset by the opener",
+  RSTRH: "SYN-ACK, then reset; no SYN seen", SH: "SYN, then FIN; no answer seen",
+  SHR: "SYN-ACK, then FIN; no SYN seen", OTH: "no SYN seen",
 };
 
 // ---- the report ----
@@ -179,70 +240,117 @@ let announced = null;
 
 function show(all) {
   const report = all.report;
-  const tcp = report.connections;
   latest = all;
   text($("source"), all.source.name);
   document.title = `Sidon: ${all.source.name}`;
-  text($("status"), all.source.status === "running" ? "running" : "over");
+  text($("status"), all.source.status === "running" ? "running" : "ended");
   $("status").className = `pill ${all.source.status}`;
   $("status").title = all.source.detail || "";
   const since = all.saved && report.first ? ` since ${clock(report.first)}` : "";
-  text($("updated"), `${whole(report.packets)} packets${since}, ${clock(all.time)} UTC`);
+  put($("updated"), figure(report.packets, report.packets_figure), ` packets${since}, ${clock(all.time)} UTC`);
 
   text($("t-pps"), whole(all.rates.packets_per_second));
   text($("t-bps"), bits(all.rates.bits_per_second));
   text($("t-memory"), bytes(report.memory.allocated));
   const resident = all.process.resident_bytes;
   text($("t-budget"), `fixed${resident ? `; process ${bytes(resident)}` : ""}`);
-  // A sampled count is an estimate.
-  const about = tcp.sampling ? "~ " : "";
-  text($("t-half"), about + whole(tcp.half_open));
-  text($("t-peak"), tcp.sampling ? `sampled: 1 in ${whole(tcp.sampling.one_in_most)}`
-    : `${whole(tcp.peak_half_open)} at the most`);
-  text($("t-open"), whole(tcp.open));
-  text($("t-came"), `${whole(tcp.came_about)} came about`);
-  const certainty = { exact: "= ", at_least: "≥ " }[report.new_sources_certainty] || "? ";
-  text($("t-new"), certainty + whole(report.new_sources_total));
-  text($("t-subnets"), `in ${certainty}${whole(report.new_sources_subnets)} subnets`);
+  const total = figure(report.new_sources_total, report.new_sources_total_figure);
+  put($("t-new"), total);
+  put($("t-subnets"), "subnets ", figure(report.new_sources_subnets, report.new_sources_subnets_figure));
 
-  const earlier = all.earlier_alarms.map((alarm) => ({ ...alarm, earlier: true }));
-  const alarms = [...earlier, ...report.alarms].reverse();
-  const holding = report.alarms.filter((alarm) => !alarm.closed);
+  showPeriod(all);
+  showAlarms(all);
+  showTraffic(report);
+  showConnections(report);
+  showLedger(report);
+  showExporters(all.source.exporters);
+  showSaved(all.saved);
+}
+
+// With --save-dir: which figures are of the current period, and how they follow from it.
+function showPeriod(all) {
+  $("period").hidden = !all.saved;
+  const since = all.report.first ? ` since ${moment(all.report.first)}` : "";
+  text($("period"), `All figures are of the current period${since}. Half open and open: the number now. Peak: the maximum of the period. Other counts: the sum over the period.`);
+}
+
+// Alarms of the current period in the order of the report, then those of earlier periods, floods
+// first. An alarm that was active at the end of a period and is raised again in the next one is one
+// alarm: `from` is the time it was first raised.
+function stories(all) {
+  const period = (alarm) => Math.floor(Date.parse(alarm.opened) / 1000 / (all.saved ? all.saved.period_seconds : 1));
+  const same = (one, two) => one.kind === two.kind && one.subject === two.subject && one.filter === two.filter;
+  const past = [];
+  const told = (alarm) => {
+    const before = past.findIndex((one) => !one.closed && same(one, alarm) && period(one) + 1 === period(alarm));
+    const from = before < 0 ? alarm.opened : past[before].from;
+    if (before >= 0) past.splice(before, 1);
+    return { ...alarm, from };
+  };
+  for (const alarm of all.earlier_alarms) past.push({ ...told(alarm), earlier: true });
+  const now = all.report.alarms.map(told);
+  const isFlood = (alarm) => ["syn_flood", "forged_syns"].includes(alarm.kind);
+  past.reverse();
+  return [...now, ...past.filter(isFlood), ...past.filter((alarm) => !isFlood(alarm))];
+}
+
+function showAlarms(all) {
+  const alarms = stories(all);
+  const holding = all.report.alarms.filter((alarm) => !alarm.closed);
   text($("t-alarms"), whole(holding.length));
-  text($("t-raised"), `${whole(all.alarms_total)} raised in all`);
+  text($("t-raised"), `${whole(all.alarms_total)} raised${all.saved ? ", sum of all periods" : " so far"}`);
   $("tile-alarms").classList.toggle("holds", holding.length > 0);
   $("n-alarms").hidden = holding.length === 0;
   text($("n-alarms"), whole(holding.length));
   alarmList($("latest"), alarms.slice(0, 3));
   alarmList($("all-alarms"), alarms);
-  // Only what is new is read out, and the first report is not news.
-  if (announced !== null && all.alarms_total > announced && alarms.length) text($("announce"), `Alarm: ${alarms[0].text}`);
+  // Screen readers read new alarms only, and not those of the first report.
+  const newest = alarms.reduce((newest, alarm) => (newest && newest.opened >= alarm.opened ? newest : alarm), null);
+  if (announced !== null && all.alarms_total > announced && newest) text($("announce"), `Alarm: ${newest.text}`);
   announced = all.alarms_total;
+}
 
-  rows($("flows"), report.top_flows.map((flow) => [
-    { key: flow.key }, { n: mark(flow.bytes, flow.lower) }, { n: flow.bytes === flow.lower ? "" : whole(flow.lower) },
-    { n: mark(flow.packets, flow.packets_lower) }]));
-  text($("c-flows"), complete(report.top_flows_complete, report.top_flows));
+function showTraffic(report) {
+  const amounts = (one) => [{ n: figure(one.bytes, one.bytes_figure) }, { n: figure(one.packets, one.packets_figure) }];
+  rows($("flows"), report.top_flows.map((flow) => {
+    const [size, packets] = amounts(flow);
+    return [{ key: flow.key }, size, { n: flow.lower === flow.bytes ? "" : whole(flow.lower) }, packets];
+  }));
   for (const kind of ["hosts", "ports"]) {
+    rows($(kind), report[`top_${kind}`].slice(0, 12).map((one) => [{ key: one.key }, ...amounts(one)]));
+  }
+  for (const kind of ["flows", "hosts", "ports"]) {
     const list = report[`top_${kind}`];
-    rows($(kind), list.slice(0, 12).map((one) => [
-      { key: one.key }, { n: mark(one.bytes, one.lower) }, { n: mark(one.packets, one.packets_lower) }]));
-    text($(`c-${kind}`), complete(report[`top_${kind}_complete`], list));
+    text($(`c-${kind}`), complete(report[`top_${kind}_complete`], list, report[`top_${kind}_kept`]));
   }
   showPeers(report.p2p);
-
-  const states = Object.keys(tcp.by_state).filter((name) => tcp.by_state[name] > 0);
-  rows($("states"), states.map((name) => [
-    name, MEANINGS[name] || "", { n: about + whole(tcp.present_by_state[name]) }, { n: about + whole(tcp.by_state[name]) }]));
-  const odds = tcp.stranger_rate > 0 ? `one in ${whole(1 / tcp.stranger_rate)}` : "none";
-  text($("stranger"), `${whole(tcp.dont_know)} could not be told apart. The chance that a new connection is taken for another: ${odds}.`);
-  rows($("sources"), report.new_sources.slice(0, 20).map((one) => [one.subnet, { n: whole(one.count) }]));
-  text($("c-sources"), report.new_sources_subnets > 20 ? `the first 20 of ${whole(report.new_sources_subnets)}` : "");
-
-  showLedger(report);
-  showExporters(all.source.exporters);
-  showSaved(all.saved);
 }
+
+function showConnections(report) {
+  const tcp = report.connections;
+  put($("t-half"), figure(tcp.half_open, tcp.half_open_figure));
+  put($("t-peak"), "peak at one time ", figure(tcp.peak_half_open, tcp.peak_half_open_figure));
+  put($("t-open"), figure(tcp.open, tcp.open_figure));
+  put($("t-came"), "handshakes completed ", figure(tcp.came_about, tcp.came_about_figure));
+  const states = Object.keys(tcp.by_state).filter((name) => tcp.by_state[name] > 0);
+  const count = (field, name) => ({ n: figure(tcp[field][name], (tcp[`${field}_figure`] || {})[name]) });
+  rows($("states"), states.map((name) => [
+    name, MEANINGS[name] || "", count("present_by_state", name), count("by_state", name)]));
+  $("sampling").hidden = !tcp.sampling;
+  if (tcp.sampling) {
+    const { one_in: now, one_in_most: most, since } = tcp.sampling;
+    text($("sampling"), `Sampled since ${clock(since)}: one new connection in ${whole(now)} is followed now, one in ${whole(most)} at the peak.`);
+  }
+  const odds = tcp.stranger_rate > 0 ? `one in ${whole(1 / tcp.stranger_rate)}` : "none";
+  put($("stranger"), figure(tcp.dont_know, tcp.dont_know_figure), ` connections cannot be distinguished. Chance that a new connection is mistaken for another: ${odds}.`);
+  rows($("sources"), report.new_sources.slice(0, 20).map((one) => [one.subnet, { n: figure(one.count, one.count_figure) }]));
+  const subnets = figure(report.new_sources_subnets, report.new_sources_subnets_figure);
+  put($("c-sources"), ...(report.new_sources_subnets > 20 ? ["top 20 of ", subnets] : [""]));
+}
+
+const RULES = {
+  syn: "its SYN", first_sender: "its first sender", registered_port: "a registered port", lower_port: "the lower port",
+};
 
 function showLedger(report) {
   const ledger = report.ledger;
@@ -253,17 +361,18 @@ function showLedger(report) {
   const rest = ledger.balance === 0 ? "Every packet is accounted for." : `NOT ACCOUNTED FOR: ${whole(ledger.balance)}`;
   text($("equation"), `${whole(ledger.seen)} seen = ${parts.join(" + ")}. ${rest}`);
   rows($("fates"), [
-    ["decoded", { n: whole(ledger.decoded) }],
+    ["decoded", { n: figure(ledger.decoded, report.decoded_figure) }],
     ["filtered out by the expression", { n: whole(ledger.filtered) }],
     ...undecoded.map(([name, n]) => [`not decoded: ${name.replaceAll("_", " ")}`, { n: whole(n) }]),
     ["not accounted for", { n: whole(ledger.balance) }],
-    ...Object.entries(ledger.source || {}).map(([name, n]) => [`the source says: ${name.replaceAll("_", " ")}`, { n: whole(n) }]),
+    ...Object.entries(ledger.services || {}).map(([rule, n]) => [`service named by ${RULES[rule] || rule}`, { n: whole(n) }]),
+    ...Object.entries(ledger.source || {}).map(([name, n]) => [`counted by the source: ${name.replaceAll("_", " ")}`, { n: whole(n) }]),
   ]);
   const list = (words, object) => Object.entries(object).map(([name, n]) => [`${words}: ${name.replaceAll("_", " ")}`, { n: whole(n) }]);
-  rows($("limits"), [...list("refused, table full", ledger.refused), ...list("don't know", ledger.dont_know)]);
+  rows($("limits"), [...list("refused by a full table", ledger.refused), ...list("lookup without an answer", ledger.dont_know)]);
 }
 
-// Periods that go to files, if they do, and what an earlier run left.
+// With --save-dir: the files of this run, and those that the previous run left.
 function showSaved(saved) {
   $("saved-panel").hidden = !saved;
   $("found").hidden = !saved || (!saved.error && (!saved.found || saved.found.ended_by_itself));
@@ -271,55 +380,93 @@ function showSaved(saved) {
   const { found } = saved;
   const killed = found && !found.ended_by_itself;
   const after = killed && found.lost_after ? ` after ${moment(found.lost_after)}` : "";
-  const lost = killed ? `The run before did not end by itself: what it saw${after} is lost, ${whole(found.lost_seconds_at_most)} s at the most.` : "";
+  const lost = killed ? `The previous run was killed: its packets${after} are lost, at most ${whole(found.lost_seconds_at_most)} s of traffic.` : "";
   text($("found"), saved.error || `${lost} ${found && found.last_file ? `Its last file is ${found.last_file}.` : ""}`.trim());
-  text($("c-saved"), `one for every ${whole(saved.period_seconds)} s, in ${saved.directory}; all tables are of the period of now`);
+  text($("c-saved"), `one per period of ${whole(saved.period_seconds)} s, in ${saved.directory}`);
   rows($("saved"), [
     ["files of this run", { n: whole(saved.files) }],
-    ["packets in them", { n: whole(saved.packets) }],
-    ["the last of them", { n: saved.last_file || "none yet" }],
-    ["up to", { n: moment(saved.last_file_until) }],
+    ["packets in these files", { n: whole(saved.packets) }],
+    ["last file", { n: saved.last_file || "none yet" }],
+    ["last packet in it", { n: moment(saved.last_file_until) }],
     ["periods that could not be written", { n: whole(saved.failed) }],
-    ...(found ? [["the last file of the run before", { n: found.last_file || "none" }], ["up to", { n: moment(found.last_file_until) }],
+    ...(found ? [["last file of the previous run", { n: found.last_file || "none" }], ["last packet in it", { n: moment(found.last_file_until) }],
       ["half-written files removed", { n: whole(found.half_written_removed) }]] : []),
   ]);
 }
 
-// Routers that send records of flows, if it is them that the server hears.
+// With --netflow: the exporters and their counters.
 function showExporters(exporters) {
   $("exporters-panel").hidden = exporters === undefined;
   rows($("exporters"), (exporters || []).map((one) => {
     const troubles = Object.entries(one.ledger).filter(([name, n]) => n > 0 && name !== "records");
     const words = [...troubles.map(([name, n]) => `${whole(n)} ${name.replaceAll("_", " ")}`), ...one.not_known.map((what) => `not known: ${what}`)];
     const version = one.version === 10 ? "IPFIX" : `NetFlow ${one.version}`;
-    const sampling = one.sampling ? `estimated x${whole(one.sampling.rate)}, from ${one.sampling.from}` : "none";
+    const sampling = one.sampling ? `1 in ${whole(one.sampling.rate)}, from ${one.sampling.from}` : "none";
     return [`${one.exporter}, domain ${one.domain}`, version, { n: whole(one.counted) }, { n: whole(one.packets) }, sampling, words.join("; ")];
   }));
 }
 
-// Hosts that look like peers, if the report says so.
+// P2P-like hosts; the report of a narrow filter has no such list.
 function showPeers(p2p) {
   $("p2p-panel").hidden = p2p === undefined;
   const reasons = (host) => host.reasons.map((reason) => reason.text).join("; ");
-  rows($("p2p"), (p2p || []).slice(0, 20).map((one) => [{ key: one.host }, { n: whole(one.score) }, reasons(one)]));
+  rows($("p2p"), (p2p || []).slice(0, 20).map((one) => [{ key: one.host }, { n: figure(one.score, one.score_figure) }, reasons(one)]));
 }
 
-// ---- charts, drawn by the server ----
+// ---- charts, drawn by the server at the width of their place ----
 
 async function drawCharts() {
   if ($("overview").hidden || document.hidden) return;
   const ground = theme();
   await Promise.all([...document.querySelectorAll("[data-chart]")].map(async (place) => {
     try {
-      const answer = await get(`/api/v1/chart/${place.dataset.chart}?theme=${ground}`);
+      const answer = await get(`/api/v1/chart/${place.dataset.chart}?theme=${ground}&width=${place.clientWidth}`);
       if (!answer.ok || ground !== theme()) return;
       const drawn = new DOMParser().parseFromString(await answer.text(), "image/svg+xml").documentElement;
-      if (drawn.nodeName === "svg") place.replaceChildren(document.importNode(drawn, true));
+      if (drawn.nodeName !== "svg") return;
+      // The browser would show a title after a delay, and not on a touch screen.
+      for (const title of drawn.querySelectorAll("title")) {
+        title.parentNode.dataset.values = title.textContent;
+        title.remove();
+      }
+      place.replaceChildren(document.importNode(drawn, true));
     } catch { /* the next second tries again */ }
   }));
+  showTip();
 }
 
-// ---- questions ----
+let pointer = null;
+
+// The values of the second under the pointer, beside it.
+function showTip() {
+  const under = pointer && document.elementFromPoint(pointer.x, pointer.y);
+  const band = under && under.closest("[data-values]");
+  const tip = $("tip");
+  tip.hidden = !band;
+  if (!band) return;
+  text(tip, band.dataset.values);
+  const left = Math.min(pointer.x + 14, innerWidth - tip.offsetWidth - 8);
+  const below = pointer.y + 18 + tip.offsetHeight < innerHeight;
+  tip.style.left = `${Math.max(8, left)}px`;
+  tip.style.top = `${below ? pointer.y + 18 : pointer.y - 10 - tip.offsetHeight}px`;
+}
+
+for (const kind of ["pointermove", "pointerdown"]) {
+  document.addEventListener(kind, (event) => {
+    pointer = { x: event.clientX, y: event.clientY };
+    showTip();
+  });
+}
+document.documentElement.addEventListener("pointerleave", () => { pointer = null; showTip(); });
+document.addEventListener("scroll", () => { pointer = null; showTip(); }, { passive: true });
+
+let resized = 0;
+addEventListener("resize", () => {
+  clearTimeout(resized);
+  resized = setTimeout(drawCharts, 100);
+});
+
+// ---- lookups ----
 
 async function ask(question, scroll) {
   $("q").value = question;
@@ -339,9 +486,9 @@ async function ask(question, scroll) {
 }
 
 const SEEN = {
-  yes: ["yes", "certain: it has an entry of its own"],
-  no: ["no", "certain: nothing was ever turned away where it would be"],
-  unknown: ["perhaps", "not known: it has no entry, but others were turned away"],
+  yes: ["yes", "certain: the key has its own entry"],
+  no: ["no", "certain: the tables never refused a key like this"],
+  unknown: ["perhaps", "not certain: the key has no entry, and the tables refused others"],
 };
 
 function answered(json) {
@@ -349,42 +496,52 @@ function answered(json) {
   const line = (name, words, certainty, sure) => {
     const value = make("dd");
     value.append(words);
-    if (certainty) value.append(make("span", certainty, sure ? "sure" : "unsure"));
+    if (certainty) value.append(" ", make("span", certainty, sure ? "sure" : "unsure"));
     list.append(make("dt", name), value);
   };
-  const key = make("code", json.key);
+  const key = make("code");
+  key.append(...keyParts(json.key));
+  key.classList.toggle("long", json.key.length > 60);
   line({ flow: "Flow", address: "Address", port: "Service" }[json.kind], key);
   const [seen, why] = SEEN[json.seen];
   line("Seen", seen, why, json.seen !== "unknown");
-  for (const name of ["bytes", "packets"]) {
+  for (const [name, label] of [["bytes", "Bytes"], ["packets", "Packets"]]) {
     const { most, least, certainty } = json[name];
-    const exact = certainty === "exact";
-    line(name === "bytes" ? "Bytes" : "Packets", mark(most, least), exact ? "exact" : `at least ${whole(least)}`, exact);
+    const shown = figure(most, { kind: certainty, interval: [least, most] });
+    line(label, shown.text, shown.words, least === most);
   }
   if (json.connection) showState(json.connection, line);
   if (json.source) {
-    const words = { yes: "yes", no: "no", unknown: "not known" }[json.source];
-    line("Seen as a source", words, json.source === "unknown" ? "the table had no room for some address" : "certain", json.source !== "unknown");
+    const words = { yes: "yes", no: "no", unknown: "perhaps" }[json.source];
+    line("Seen as a source", words, json.source === "unknown" ? "not certain: the table was full" : "certain", json.source !== "unknown");
   }
   if (json.community_id) line("Community ID", make("code", json.community_id));
   return [list];
 }
 
 function showState(tcp, line) {
+  const room = tcp.refused_for_lack_of_room;
   if (tcp.answer === "dont_know") {
-    line("State", "don't know", "two connections share the cell; this is not a guess", false);
+    line("State", "unknown", room ? `the table did not follow ${whole(room)} packets, perhaps of this connection` : "two connections share one cell", false);
     return;
   }
   if (tcp.answer === "absent") {
-    const room = tcp.refused_for_lack_of_room;
-    line("State", "no connection now", room ? `or one of ${whole(room)} that there was no room for` : "certain: none, or over and forgotten", !room);
+    line("State", "no connection now", room ? `or one of ${whole(room)} that the table refused` : "certain: never opened, or ended and expired", !room);
     return;
   }
-  const phase = { half_open: "half open", open: "open", over: "over", other: "under way" }[tcp.phase];
+  const phase = { half_open: "half open", open: "open", over: "ended", other: "open, no beginning seen" }[tcp.phase];
   const sure = tcp.wrong_at_most > 0 ? `wrong with a chance of at most one in ${whole(1 / tcp.wrong_at_most)}` : "certain";
   line("State", `${phase} (${tcp.outcome}: ${MEANINGS[tcp.outcome]})`, sure, true);
   line("Opened by", make("code", tcp.opened_by));
 }
+
+// The key / moves to the search field, unless the user types into a field.
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input")) return;
+  event.preventDefault();
+  $("q").focus();
+  $("q").select();
+});
 
 $("ask").addEventListener("submit", (event) => {
   event.preventDefault();
@@ -406,11 +563,11 @@ function wantToken() {
     form.hidden = false;
     $("token").focus();
   }
-  text($("token-error"), token ? "That is not the token." : "");
+  text($("token-error"), token ? "The token is wrong." : "");
   text($("status"), "token needed");
 }
 
-// A link carries no token: with one, what it points to is fetched, and opened as a text.
+// A link sends no token. If the server needs one, the script fetches the target and opens its text.
 document.querySelector("footer").addEventListener("click", async (event) => {
   const link = event.target.closest("a");
   if (!link || !token) return;
@@ -442,7 +599,7 @@ $("pause").addEventListener("click", () => {
 
 async function tick() {
   clearTimeout(timer);
-  // Not every browser tells of every change.
+  // Some browsers send no event when the preferred theme changes.
   if (document.documentElement.dataset.theme !== theme()) showTheme();
   if (!paused && !document.hidden) {
     try {
