@@ -10,13 +10,12 @@
 //! table.
 
 use crate::{
-    FlowKey,
+    Figure, FlowKey, Snapshot,
     flow::protocol,
     monitor::{
         connections::{Connections, OUTCOMES, life::Life},
         sizes::{self, Port},
     },
-    report::certainty,
     shard::Shard,
 };
 use serde_json::{Value, json};
@@ -103,6 +102,8 @@ pub struct Answer {
     pub question: Question,
     /// Bytes and packets: of a flow in both directions, of an address both sent and received.
     pub amounts: [Bounds; 2],
+    /// The amounts with their certainty.
+    pub figures: [Figure; 2],
     /// The connection, if the key is a TCP flow.
     pub connection: Option<Connection>,
     /// Whether an address was seen as a source or known before. `None` if the address is not stored
@@ -123,10 +124,13 @@ pub struct Connection {
 
 impl Answer {
     /// The answer from the facts of all shards and the states of connections.
-    pub(crate) fn of(question: &Question, facts: Facts, connections: &Connections) -> Self {
+    pub(crate) fn of(question: &Question, facts: Facts, state: &Snapshot) -> Self {
+        let connections = &state.connections;
+        let amounts = facts.amounts.unwrap_or_default();
         let mut answer = Answer {
             question: *question,
-            amounts: facts.amounts.unwrap_or_default(),
+            amounts,
+            figures: amounts.map(|bounds| state.ledger.amount(bounds)),
             connection: None,
             is_source: facts.is_source,
         };
@@ -151,7 +155,7 @@ impl Answer {
 
     /// The answer as one JSON object, described in `docs/SERVE.md`.
     pub fn to_json(&self) -> Value {
-        let [bytes, packets] = self.amounts;
+        let [bytes, packets] = self.figures;
         let kind = match self.question {
             Question::Flow(_) => "flow",
             Question::Address(_) => "address",
@@ -216,8 +220,9 @@ fn word(answer: Option<bool>) -> &'static str {
     }
 }
 
-fn amount(bounds: &Bounds) -> Value {
-    json!({ "most": bounds.most, "least": bounds.least, "certainty": certainty(bounds) })
+fn amount(figure: &Figure) -> Value {
+    let (most, least) = (figure.most(), figure.least());
+    json!({ "most": most, "least": least, "certainty": figure.kind().name() })
 }
 
 /// What shards know about a key. The shard that owns the key knows its amounts. The shard that owns

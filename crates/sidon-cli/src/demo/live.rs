@@ -127,21 +127,20 @@ impl Live {
         recount: &Recount,
     ) -> anyhow::Result<()> {
         let mut text = String::new();
-        let counts = &report.connections;
+        let peak = report.connection_figures().peak_half_open;
         let refused = report.ledger.refused.iter();
         let refused = refused.filter(|(name, _)| name.starts_with("connections"));
         let left_out = match refused.map(|(_, times)| times).sum() {
             0 => String::new(),
-            times => format!("; {} did not fit", whole(times)),
+            times => format!("\n{} packets of further connections did not fit", whole(times)),
         };
         let rate = report.ledger.seen as f64 / took.as_secs_f64().max(1e-9) / 1e6;
         let _ = writeln!(
             text,
             "\n{} packets in {:.1} s, {rate:.1} million per second with their generation.\n\n\
-             half-open connections in the table over time, at most {}{}\n{}\n",
+             half-open connections over time, {peak:#} at the peak{}\n{}\n",
             whole(report.ledger.seen),
             took.as_secs_f64(),
-            whole(counts.peak_half_open),
             left_out,
             strip(&self.chart),
         );
@@ -163,9 +162,8 @@ impl Live {
         let _ = writeln!(text, "\nheaviest flows of the whole run");
         for entry in &report.flows.entries {
             let [bytes, _] = entry.amounts;
-            let sign = if bytes.is_exact() { "=" } else { "<=" };
             let (name, amount) =
-                (entry.key.two_way().to_string(), format!("{sign} {} bytes", whole(bytes.most)));
+                (entry.key.two_way().to_string(), format!("{} bytes", report.amount(bytes)));
             // A long name has its own line: addresses are never cut.
             if name.len() + amount.len() + 3 <= width {
                 let rest = width - 2 - name.len();

@@ -14,7 +14,6 @@ use sidon_traffic::{
     Decoder, Engine, Filter, Generator, Mix, Report, Snapshot,
     drive::{Generated, Go, Host, Limits, Moment, drive},
     generate::Flood,
-    report::certainty,
 };
 use std::{
     net::SocketAddrV4,
@@ -141,8 +140,11 @@ fn to_json(
 ) -> serde_json::Value {
     let flow = |entry: &sidon::count::Entry<sidon_traffic::FlowKey, 2>| {
         let [bytes, packets] = entry.amounts;
-        json!({ "key": entry.key.two_way().to_string(), "bytes": bytes.most,
-                "packets": packets.most, "certainty": certainty(&bytes), "lower": bytes.least })
+        let mut row = json!({ "key": entry.key.two_way().to_string(), "lower": bytes.least,
+                              "certainty": report.amount(bytes).kind().name() });
+        report.amount(bytes).set(&mut row, "bytes");
+        report.amount(packets).set(&mut row, "packets");
+        row
     };
     let resident = live.resident();
     json!({

@@ -323,7 +323,7 @@ impl Engine {
         self.flush();
         self.age();
         let facts = self.crew.ask(&self.state.shards, question);
-        Answer::of(question, facts, &self.state.connections)
+        Answer::of(question, facts, &self.state)
     }
 
     /// Ends the input: raises the alarms whose condition holds now.

@@ -4,6 +4,7 @@ use super::Report;
 use crate::{
     audit::Audit,
     figure::Figure,
+    ledger::Ledger,
     monitor::{
         connections::{self, OUTCOMES},
         sources::Subnet,
@@ -29,13 +30,7 @@ impl Report {
 
     /// Bytes or packets of a flow, a host or a port.
     pub fn amount(&self, bounds: Bounds) -> Figure {
-        let refused = times(&self.ledger.refused, "sizes");
-        match self.is_estimated() {
-            true => Figure::unknown(bounds.most),
-            // Amounts beyond 2^64 - 1 are missing.
-            false if refused > 0 => Figure::at_least(bounds.least, None),
-            false => bounds.into(),
-        }
+        self.ledger.amount(bounds)
     }
 
     /// New source addresses.
@@ -70,7 +65,7 @@ impl Report {
     /// A count of the addresses in the tables that `is_of` selects by the name of their refusals.
     /// Each refused packet has at most one new address.
     fn sources(&self, count: u64, is_of: impl Fn(&str) -> bool) -> Figure {
-        if times(&self.ledger.refused, "known_sources") > 0 || self.is_estimated() {
+        if times(&self.ledger.refused, "known_sources") > 0 || self.ledger.is_estimated() {
             return Figure::unknown(count);
         }
         let is_source = |name: &str| name.contains("sources_v") && is_of(name);
@@ -82,15 +77,10 @@ impl Report {
     /// A count of frames. An exporter that samples reports estimates without a bound.
     fn counted(&self, count: u64) -> Figure {
         match count {
-            _ if self.is_estimated() => Figure::unknown(count),
+            _ if self.ledger.is_estimated() => Figure::unknown(count),
             u64::MAX => Figure::at_least(count, None),
             _ => Figure::exact(count),
         }
-    }
-
-    /// Whether an exporter of flow records has sampled packets.
-    fn is_estimated(&self) -> bool {
-        times(&self.ledger.source, "records_estimated") > 0
     }
 
     /// Compares every figure that is not in a list with the exact references.
@@ -118,6 +108,23 @@ impl Report {
     /// The certainty of the new source addresses: `exact`, `at_least` or `unknown`.
     pub fn new_sources_certainty(&self) -> &'static str {
         self.new_addresses().kind().name()
+    }
+}
+
+impl Ledger {
+    /// Bytes or packets of a flow, a host or a port.
+    pub(crate) fn amount(&self, bounds: Bounds) -> Figure {
+        match self.is_estimated() {
+            true => Figure::unknown(bounds.most),
+            // Amounts beyond 2^64 - 1 are missing.
+            false if times(&self.refused, "sizes") > 0 => Figure::at_least(bounds.least, None),
+            false => bounds.into(),
+        }
+    }
+
+    /// Whether an exporter of flow records has sampled packets.
+    fn is_estimated(&self) -> bool {
+        times(&self.source, "records_estimated") > 0
     }
 }
 

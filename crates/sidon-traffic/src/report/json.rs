@@ -16,7 +16,7 @@ use crate::{
     time,
 };
 use serde_json::{Value, json};
-use sidon::count::{Bounds, Ranking};
+use sidon::count::Ranking;
 
 /// The version of the object. Fields are added within a version, never renamed or removed.
 const SCHEMA: u32 = 1;
@@ -214,9 +214,4 @@ fn audit_json(audit: &Audit) -> Value {
     let Peers { exact, missing, extra } = audit.p2p;
     json["p2p"] = json!({ "exact": exact, "missing": missing, "extra": extra });
     json
-}
-
-/// The name of a certainty: `exact`, or `at_most` for an upper bound.
-pub fn certainty(bounds: &Bounds) -> &'static str {
-    Figure::from(*bounds).kind().name()
 }

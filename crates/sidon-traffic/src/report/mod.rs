@@ -4,7 +4,6 @@ mod figures;
 mod json;
 mod part;
 
-pub use json::certainty;
 pub(crate) use part::{Part, most_first};
 
 use crate::{
