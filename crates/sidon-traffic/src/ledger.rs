@@ -22,6 +22,10 @@ pub struct Ledger {
     pub decoded: u64,
     /// Decoded packets that have a service, by the rule that named it, in the order of [`RULES`].
     pub services: [u64; RULES.len()],
+    /// Bytes and packets whose service is a guess, because no table follows their flow.
+    pub guessed: [u64; 2],
+    /// Billionths of the expected number of flows whose service is that of another flow.
+    pub misnamed: u64,
     /// Frames that could not be decoded, by reason. Lists only reasons that occurred, in the order
     /// of their first frame.
     pub undecoded: Vec<(&'static str, u64)>,

@@ -130,7 +130,13 @@ impl Answer {
         let mut answer = Answer {
             question: *question,
             amounts,
-            figures: amounts.map(|bounds| state.ledger.amount(bounds)),
+            figures: amounts.map(|bounds| match question {
+                Question::Port(_) => {
+                    let mistaken = state.connections.raw_counts().mistaken;
+                    state.ledger.service_amount(bounds, mistaken)
+                }
+                _ => state.ledger.amount(bounds),
+            }),
             connection: None,
             is_source: facts.is_source,
         };

@@ -179,7 +179,8 @@ impl Scrape<'_> {
         let Snapshot { report, .. } = self.0;
         let ports = report.ports.entries.iter().take(TOP);
         let ports = ports.map(|entry| {
-            (sizes::port_name(entry.key).to_string(), report.amount(entry.amounts[0]))
+            let [bytes, _] = report.service_amounts(entry.amounts);
+            (sizes::port_name(entry.key).to_string(), bytes)
         });
         let about = "Bytes of the heaviest services; other is a lower bound of all other bytes";
         to.figures("top_port", about, "bytes", "gauge", "port", self.with_other(ports));

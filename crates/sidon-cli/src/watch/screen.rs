@@ -4,7 +4,7 @@
 //! the lists of flows, hosts and ports share the lines that the rest leaves of the terminal.
 
 use crate::show::{self, whole};
-use sidon::count::Ranking;
+use sidon::count::{Bounds, Ranking};
 use sidon_traffic::{
     Figure, FlowKey, Report,
     audit::Audit,
@@ -130,13 +130,27 @@ fn with_rows(title: &str, report: &Report, style: Style, rows: [usize; 3]) -> St
     screen.alarms(report);
     let [flows, hosts, ports] = rows;
     let flow = |key: &FlowKey| key.two_way().to_string();
-    screen.ranking("FLOW", report, &report.flows, report.kept[0], flows, flow);
+    screen.ranking("FLOW", (report, Report::amounts), &report.flows, report.kept[0], flows, flow);
     let has_room = style.space < Space::Least;
     if style.detail != Detail::Little && has_room {
         let host = |key: &sizes::Host| sizes::address(*key).to_string();
-        screen.ranking("HOST", report, &report.hosts, report.kept[1], hosts, host);
+        screen.ranking(
+            "HOST",
+            (report, Report::amounts),
+            &report.hosts,
+            report.kept[1],
+            hosts,
+            host,
+        );
         let port = |key: &sizes::Port| sizes::port_name(*key).to_string();
-        screen.ranking("PORT", report, &report.ports, report.kept[2], ports, port);
+        screen.ranking(
+            "PORT",
+            (report, Report::service_amounts),
+            &report.ports,
+            report.kept[2],
+            ports,
+            port,
+        );
     }
     if style.detail != Detail::Little {
         screen.connections(report);
@@ -269,7 +283,7 @@ impl Screen {
     fn ranking<K>(
         &mut self,
         what: &str,
-        report: &Report,
+        (report, amounts): (&Report, fn(&Report, [Bounds; 2]) -> [Figure; 2]),
         ranking: &Ranking<K, 2>,
         kept: u64,
         rows: usize,
@@ -287,7 +301,7 @@ impl Screen {
         self.gap();
         self.columns(&head, ["BYTES".to_owned(), "PACKETS".to_owned()], true);
         for entry in ranking.entries.iter().take(rows) {
-            let amounts = entry.amounts.map(|bounds| report.amount(bounds));
+            let amounts = amounts(report, entry.amounts);
             self.columns(&name(&entry.key), amounts.map(|figure| figure.to_string()), false);
             if self.style.detail == Detail::Much && amounts[0].least() < amounts[0].value() {
                 let least = amounts.map(|figure| format!(">= {}", whole(figure.least())));

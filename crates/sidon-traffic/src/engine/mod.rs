@@ -428,6 +428,8 @@ impl Engine {
         }
         let ledger = &mut state.ledger;
         ledger.services = self.services.counts();
+        ledger.guessed = self.services.guessed();
+        ledger.misnamed = (self.services.mistaken() * 1e9).ceil() as u64;
         ledger.set_refused("services", self.services.refused());
         ledger.set_refused("machines", refused);
         ledger.set_refused("p2p_pairs", self.p2p.refused());

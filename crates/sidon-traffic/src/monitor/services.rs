@@ -17,7 +17,7 @@
 //! A flow expires after 60 to 120 seconds of silence.
 //!
 //! The ports alone name the responder of a flow that neither map follows, because the map is full or
-//! samples. They also name that of a flow record, which does not tell the order of its packets. A
+//! samples. The amounts of such packets are summed, because the named service may be wrong. They also name that of a flow record, which does not tell the order of its packets. A
 //! record with a SYN and no ACK is the exception.
 
 use super::{
@@ -127,8 +127,12 @@ pub struct Services {
     /// The packets that the map of flows follows, and the digests of their flows.
     datagrams: Vec<u16>,
     digests: Vec<Digest>,
+    /// Whether the responder of each packet of a batch is a guess, because no map follows the flow.
+    guesses: Vec<bool>,
     /// Packets by rule.
     counts: [u64; RULES.len()],
+    /// Bytes and packets of flows that no map follows and whose ports name the service.
+    guessed: [u64; 2],
     /// Packets of flows that did not fit in the map.
     refused: u64,
 }
@@ -141,7 +145,9 @@ impl Services {
             responders: Vec::with_capacity(PACKETS),
             datagrams: Vec::with_capacity(PACKETS),
             digests: Vec::with_capacity(PACKETS),
+            guesses: Vec::with_capacity(PACKETS),
             counts: [0; RULES.len()],
+            guessed: [0; 2],
             refused: 0,
         })
     }
@@ -156,15 +162,18 @@ impl Services {
     /// has taken the batch.
     pub fn take(&mut self, batch: &mut Batch, connections: &Connections) {
         self.responders.clear();
+        self.guesses.clear();
         self.datagrams.clear();
         self.digests.clear();
         for (index, packet) in batch.packets.iter().enumerate() {
             let (flow, unordered) = (&packet.flow, batch.is_unordered(index));
             if !has_service(flow) {
                 self.responders.push(None);
+                self.guesses.push(false);
                 continue;
             }
             let by_flags = by_flags(packet).filter(|_| !unordered);
+            self.guesses.push(by_flags.is_none() && !unordered);
             self.responders.push(Some(by_flags.unwrap_or_else(|| Responder::by_ports(flow))));
             if flow.protocol() != protocol::TCP && !unordered {
                 self.datagrams.push(index as u16);
@@ -174,6 +183,7 @@ impl Services {
         for opener in connections.openers() {
             let index = usize::from(opener.index);
             let Some(responder) = &mut self.responders[index] else { continue };
+            self.guesses[index] = false;
             match responder.rule {
                 _ if batch.is_unordered(index) => {}
                 Rule::Syn => {}
@@ -185,10 +195,10 @@ impl Services {
                 }
             }
         }
-        let Services { flows, responders, datagrams, digests, refused, .. } = self;
+        let Services { flows, responders, guesses, datagrams, digests, refused, .. } = self;
         let packets = &batch.packets;
         let time = |key: usize| packets[usize::from(datagrams[key])].time_ns;
-        let mut followed = Datagrams { packets, datagrams, responders, refused };
+        let mut followed = Datagrams { packets, datagrams, responders, guesses, refused };
         flows.take(digests, time, &mut followed);
         for (index, responder) in self.responders.iter().enumerate() {
             let Some(responder) = responder else {
@@ -197,13 +207,20 @@ impl Services {
             };
             batch.columns.ports[index] = responder.service(&batch.packets[index].flow);
             let count = &mut self.counts[responder.rule as usize];
-            *count = count.saturating_add(batch.columns.amounts[index][1]);
+            let amounts = batch.columns.amounts[index];
+            *count = count.saturating_add(amounts[1]);
+            if self.guesses[index] {
+                for (guessed, amount) in self.guessed.iter_mut().zip(amounts) {
+                    *guessed = guessed.saturating_add(amount);
+                }
+            }
         }
     }
 
     /// Starts the counts at zero again, and keeps the first senders of flows.
     pub(crate) fn reset_counts(&mut self) {
-        (self.counts, self.refused) = ([0; RULES.len()], 0);
+        (self.counts, self.guessed, self.refused) = ([0; RULES.len()], [0; 2], 0);
+        self.flows.forget_mistaken();
     }
 
     /// The responder of each packet of the last batch; `None` for a packet without ports.
@@ -214,6 +231,16 @@ impl Services {
     /// Packets by rule, in the order of [`RULES`].
     pub fn counts(&self) -> [u64; RULES.len()] {
         self.counts
+    }
+
+    /// Bytes and packets of flows that no map follows. Their ports name the service.
+    pub fn guessed(&self) -> [u64; 2] {
+        self.guessed
+    }
+
+    /// The expected number of flows whose first sender is that of another flow.
+    pub fn mistaken(&self) -> f64 {
+        self.flows.mistaken()
     }
 
     /// Packets of flows that did not fit in the map.
@@ -243,6 +270,7 @@ struct Datagrams<'a> {
     packets: &'a [Packet],
     datagrams: &'a [u16],
     responders: &'a mut [Option<Responder>],
+    guesses: &'a mut [bool],
     refused: &'a mut u64,
 }
 
@@ -275,7 +303,9 @@ impl Monitor for Datagrams<'_> {
         };
         let is_source = self.sender(key) != first;
         let responder = Responder { is_source, rule: Rule::FirstSender };
-        self.responders[usize::from(self.datagrams[key])] = Some(responder);
+        let index = usize::from(self.datagrams[key]);
+        self.responders[index] = Some(responder);
+        self.guesses[index] = false;
     }
 
     fn visit(&mut self, _: usize, cell: Visited, _: Share) -> Fate {

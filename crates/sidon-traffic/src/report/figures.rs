@@ -4,6 +4,7 @@ use super::Report;
 use crate::{
     audit::Audit,
     figure::Figure,
+    flow_map::{EXACT, mistaken_most},
     ledger::Ledger,
     monitor::{
         connections::{self, OUTCOMES},
@@ -31,6 +32,42 @@ impl Report {
     /// Bytes or packets of a flow, a host or a port.
     pub fn amount(&self, bounds: Bounds) -> Figure {
         self.ledger.amount(bounds)
+    }
+
+    /// Bytes and packets of a flow or a host.
+    pub fn amounts(&self, bounds: [Bounds; 2]) -> [Figure; 2] {
+        bounds.map(|bounds| self.amount(bounds))
+    }
+
+    /// Bytes and packets of a service. They are estimates once a packet's service was a guess, or
+    /// may be that of another flow.
+    pub fn service_amounts(&self, bounds: [Bounds; 2]) -> [Figure; 2] {
+        let certain = mistaken_most(self.misnamed(), EXACT) == 0;
+        if self.ledger.is_estimated() || (certain && self.ledger.guessed == [0, 0]) {
+            return self.amounts(bounds);
+        }
+        let slack = self.service_slack();
+        std::array::from_fn(|i| {
+            let Bounds { least, most } = bounds[i];
+            let (lower, upper) = (least.saturating_sub(slack[i]), most.saturating_add(slack[i]));
+            Figure::estimate(most, lower, upper)
+        })
+    }
+
+    /// The bytes and packets that may have been counted for the wrong service: those of guesses, and
+    /// those of flows mistaken for others, which have no more bytes than the heaviest flow. A packet
+    /// has at least 20 bytes.
+    pub(super) fn service_slack(&self) -> [u64; 2] {
+        let heaviest = self.flows.entries.first().map_or(0, |entry| entry.amounts[0].most);
+        let heaviest = heaviest.max(self.flows.others);
+        let flows = mistaken_most(self.misnamed(), 0.005);
+        let mistaken = [heaviest, heaviest / 20].map(|amount| amount.saturating_mul(flows));
+        std::array::from_fn(|i| self.ledger.guessed[i].saturating_add(mistaken[i]))
+    }
+
+    /// The expected number of flows whose service is that of another flow.
+    fn misnamed(&self) -> f64 {
+        self.ledger.misnamed as f64 / 1e9 + self.connections.mistaken
     }
 
     /// New source addresses.
@@ -120,6 +157,16 @@ impl Ledger {
             false if times(&self.refused, "sizes") > 0 => Figure::at_least(bounds.least, None),
             false => bounds.into(),
         }
+    }
+
+    /// Bytes or packets of a service, for a report without the heaviest flow: no bound is known once
+    /// a service was a guess or may be that of another flow. `mistaken` connections are expected.
+    pub(crate) fn service_amount(&self, bounds: Bounds, mistaken: f64) -> Figure {
+        let misnamed = self.misnamed as f64 / 1e9 + mistaken;
+        if self.guessed == [0, 0] && mistaken_most(misnamed, EXACT) == 0 {
+            return self.amount(bounds);
+        }
+        Figure::unknown(bounds.most)
     }
 
     /// Whether an exporter of flow records has sampled packets.

@@ -16,7 +16,7 @@ use crate::{
     time,
 };
 use serde_json::{Value, json};
-use sidon::count::Ranking;
+use sidon::count::{Bounds, Ranking};
 
 /// The version of the object. Fields are added within a version, never renamed or removed.
 const SCHEMA: u32 = 1;
@@ -32,16 +32,16 @@ impl Report {
             "engines": self.engines,
             "ledger": self.ledger_json(),
             "memory": { "budget": self.budget, "allocated": self.allocated },
-            "top_flows": self.rows(&self.flows, |key| json!({
+            "top_flows": self.rows(&self.flows, Report::amounts, |key| json!({
                 "key": key.two_way().to_string(),
                 "community_id": key.community_id(0, None),
             })),
             "top_flows_complete": self.flows.complete,
             "top_flows_kept": self.kept[0],
-            "top_hosts": self.rows(&self.hosts, |key| json!({ "key": sizes::address(*key) })),
+            "top_hosts": self.rows(&self.hosts, Report::amounts, |key| json!({ "key": sizes::address(*key) })),
             "top_hosts_complete": self.hosts.complete,
             "top_hosts_kept": self.kept[1],
-            "top_ports": self.rows(&self.ports, |key| {
+            "top_ports": self.rows(&self.ports, Report::service_amounts, |key| {
                 json!({ "key": sizes::port_name(*key).to_string() })
             }),
             "top_ports_complete": self.ports.complete,
@@ -169,15 +169,20 @@ impl Report {
         json!({ "subnet": subnet, "certainty": certainty, "hosts": hosts.collect::<Value>() })
     }
 
-    fn rows<K>(&self, ranking: &Ranking<K, 2>, name: impl Fn(&K) -> Value) -> Value {
+    fn rows<K>(
+        &self,
+        ranking: &Ranking<K, 2>,
+        amounts: fn(&Report, [Bounds; 2]) -> [Figure; 2],
+        name: impl Fn(&K) -> Value,
+    ) -> Value {
         let rows = ranking.entries.iter().map(|entry| {
-            let [bytes, packets] = entry.amounts;
+            let [bytes, packets] = amounts(self, entry.amounts);
             let mut row = name(&entry.key);
-            self.amount(bytes).set(&mut row, "bytes");
-            self.amount(packets).set(&mut row, "packets");
-            row["certainty"] = self.amount(bytes).kind().name().into();
-            row["lower"] = bytes.least.into();
-            row["packets_lower"] = packets.least.into();
+            bytes.set(&mut row, "bytes");
+            packets.set(&mut row, "packets");
+            row["certainty"] = bytes.kind().name().into();
+            row["lower"] = bytes.least().into();
+            row["packets_lower"] = packets.least().into();
             row
         });
         rows.collect()

@@ -119,11 +119,28 @@ pub(crate) fn of(state: &Snapshot, parts: Vec<Part>) -> Report {
         p2p: state.peers.clone(),
         machines: state.machines.clone(),
     };
+    let [slack, _] = report.service_slack();
+    if slack > 0 {
+        report.ports = with_slack(report.ports, slack);
+    }
     if let Some(mut audit) = report.audit.take() {
         report.compare(&mut audit, state.connections.twin());
         report.audit = Some(audit);
     }
     report
+}
+
+/// A list whose amounts may be wrong by `slack`: fewer of its entries are certainly the heaviest.
+fn with_slack<K: Stored>(ranking: Ranking<K, 2>, slack: u64) -> Ranking<K, 2> {
+    let mut wide = ranking.entries.clone();
+    for entry in &mut wide {
+        let [bytes, _] = &mut entry.amounts;
+        bytes.least = bytes.least.saturating_sub(slack);
+        bytes.most = bytes.most.saturating_add(slack);
+    }
+    let count = wide.len();
+    let others = ranking.others.saturating_add(slack);
+    Ranking { entries: ranking.entries, ..Ranking::of(wide, others, count) }
 }
 
 /// The heaviest keys of rankings without common keys. Equal amounts are ordered by key.

@@ -228,10 +228,12 @@ fn part<'a>(payload: &mut In<'a>, number: u16, shard: u16) -> Result<In<'a>, Mal
 
 fn ledger(ledger: &Ledger) -> Vec<u8> {
     let Ledger { seen, filtered, behind_tag, decoded, wire_bytes, .. } = *ledger;
-    let Ledger { services, undecoded, refused, dont_know, source, .. } = ledger;
+    let Ledger { services, guessed, undecoded, refused, dont_know, source, .. } = ledger;
     let mut out = Out::default();
     out.numbers(&[seen, filtered, behind_tag, decoded, wire_bytes]);
     out.numbers(services);
+    out.numbers(guessed);
+    out.number(ledger.misnamed);
     out.list(undecoded);
     out.list(refused);
     out.list(dont_know);
@@ -242,6 +244,7 @@ fn ledger(ledger: &Ledger) -> Vec<u8> {
 fn read_ledger(mut bytes: In<'_>) -> Result<Ledger, Malformed> {
     let [seen, filtered, behind_tag, decoded, wire_bytes] = bytes.counts()?;
     let services = bytes.counts()?;
+    let (guessed, misnamed) = (bytes.counts()?, bytes.count()?);
     let (undecoded, refused, dont_know) = (bytes.list()?, bytes.list()?, bytes.list()?);
     let source = bytes.list()?;
     bytes.end()?;
@@ -251,6 +254,8 @@ fn read_ledger(mut bytes: In<'_>) -> Result<Ledger, Malformed> {
         behind_tag,
         decoded,
         services,
+        guessed,
+        misnamed,
         undecoded,
         refused,
         dont_know,

@@ -111,7 +111,8 @@ impl Snapshot {
 /// Adds one ledger to another.
 fn add(own: &mut Ledger, other: Ledger) {
     let Ledger { seen, filtered, behind_tag, decoded, wire_bytes, .. } = other;
-    let Ledger { services, undecoded, refused, dont_know, source, .. } = other;
+    let Ledger { services, guessed, misnamed, .. } = other;
+    let Ledger { undecoded, refused, dont_know, source, .. } = other;
     for (own, other) in [
         (&mut own.seen, seen),
         (&mut own.filtered, filtered),
@@ -124,6 +125,10 @@ fn add(own: &mut Ledger, other: Ledger) {
     for (own, other) in own.services.iter_mut().zip(services) {
         *own = own.saturating_add(other);
     }
+    for (own, other) in own.guessed.iter_mut().zip(guessed) {
+        *own = own.saturating_add(other);
+    }
+    own.misnamed = own.misnamed.saturating_add(misnamed);
     for (name, times) in undecoded {
         own.undecoded_as(name, times);
     }

@@ -317,7 +317,7 @@ function showTraffic(report) {
     return [{ key: flow.key }, size, { n: flow.lower === flow.bytes ? "" : whole(flow.lower) }, packets];
   }));
   for (const kind of ["hosts", "ports"]) {
-    rows($(kind), report[`top_${kind}`].slice(0, 12).map((one) => [{ key: one.key }, ...amounts(one)]));
+    rows($(kind), report[`top_${kind}`].map((one) => [{ key: one.key }, ...amounts(one)]));
   }
   for (const kind of ["flows", "hosts", "ports"]) {
     const list = report[`top_${kind}`];
