@@ -145,10 +145,7 @@ impl Live {
             strip(&self.chart),
         );
         for alarm in &report.alarms {
-            let evidence = alarm.evidence.iter();
-            let evidence: Vec<_> = evidence
-                .map(|(name, n)| format!("{} {}", whole(*n), name.replace('_', " ")))
-                .collect();
+            let evidence = alarm.evidence_text();
             // tcpdump reads a line break inside the quotes as a space.
             let lines =
                 [&*alarm.text, &*evidence.join(", "), &format!("tcpdump '{}'", alarm.filter)];

@@ -32,10 +32,11 @@ pub(super) fn write(
     }
     save("new_sources.csv", sources)?;
     save("connections.csv", connections(report))?;
-    let mut peers = "host,score,reasons\n".to_owned();
+    let mut peers = "host,score,certainty,least,most,reasons\n".to_owned();
     for suspect in &report.p2p {
         let reasons: Vec<_> = suspect.reasons.iter().map(ToString::to_string).collect();
-        peers += &format!("{},{},{}\n", suspect.host, suspect.score, quoted(&reasons.join("; ")));
+        let reasons = quoted(&reasons.join("; "));
+        peers += &format!("{},{},{reasons}\n", suspect.host, cells(suspect.score));
     }
     save("p2p.csv", peers)?;
     let ledger = &report.ledger;

@@ -251,10 +251,7 @@ impl Screen {
             if self.style.space == Space::Least {
                 continue;
             }
-            let mut line = format!("       {}", duration(alarm));
-            for (name, figure) in &alarm.evidence {
-                let _ = write!(line, "; {} {}", whole(*figure), name.replace('_', " "));
-            }
+            let line = format!("       {}; {}", duration(alarm), alarm.evidence_text().join("; "));
             self.folded(&line, 0, false);
             if self.style.detail == Detail::Much {
                 self.folded(&format!("       {}", alarm.filter), 0, false);
@@ -403,7 +400,7 @@ impl Screen {
         }
         for suspect in report.p2p.iter().take(shown) {
             let reasons: Vec<_> = suspect.reasons.iter().map(ToString::to_string).collect();
-            let line = format!("  {:>3}  {}  {}", suspect.score, suspect.host, reasons.join("; "));
+            let line = format!("  {:#}  {}  {}", suspect.score, suspect.host, reasons.join("; "));
             self.folded(&line, 5, false);
         }
         self.more(report.p2p.len().saturating_sub(shown));

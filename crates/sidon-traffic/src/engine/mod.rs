@@ -248,7 +248,7 @@ impl Engine {
         self.services.take(batch, connections);
         let Batch { packets, flows, .. } = batch;
         let sampled = before > 0 || connections.evidence_level() > 0;
-        alarms.take(packets, connections.verdicts(), sampled);
+        alarms.take(packets, connections.verdicts(), sampled, connections.follows_all());
         self.p2p.take(packets);
         if let Some(twin) = &mut self.p2p_twin {
             twin.take(packets);

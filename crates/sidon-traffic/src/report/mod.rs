@@ -54,7 +54,7 @@ pub struct Report {
     /// The probability, after the last packet, that a packet of a new connection matches another's
     /// cell.
     pub stranger_rate: f64,
-    /// Alarms, in the order in which they were raised.
+    /// Alarms: floods and forged SYNs first, then scans, each by time.
     pub alarms: Vec<Alarm>,
     /// The number of further alarms that are not listed.
     pub alarms_unlisted: u64,
@@ -109,7 +109,7 @@ pub(crate) fn of(state: &Snapshot, parts: Vec<Part>) -> Report {
         new_subnets,
         new_sources_total,
         subnets: state.subnets.iter().map(|one| (one.network().to_string(), one.list())).collect(),
-        alarms: state.alarms.alarms().to_vec(),
+        alarms: state.alarms.listed(),
         alarms_unlisted: state.alarms.unlisted(),
         alarms_raised: state.alarms.raised(),
         connections: counts,

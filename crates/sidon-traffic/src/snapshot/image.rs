@@ -18,7 +18,7 @@ use crate::{
     ledger::Ledger,
     monitor::{
         addresses::Addresses,
-        alarms::{Alarm, Alarms},
+        alarms::{Alarm, Alarms, Evidence},
         connections::{Connections, Counts, Merged, Sampling},
         machine::{self, Stay},
         p2p::{Reason, Suspect},
@@ -434,7 +434,11 @@ fn alarms(alarms: &Alarms) -> Vec<u8> {
         out.address(*subject);
         out.text(text);
         out.numbers(&[*opened, closed.is_some().into(), closed.unwrap_or(0)]);
-        out.list(evidence);
+        out.number(evidence.len() as u64);
+        for (name, figure) in evidence {
+            out.text(name);
+            out.figure(figure);
+        }
         out.text(filter);
     }
     out.0
@@ -450,7 +454,15 @@ fn read_alarms(mut bytes: In<'_>, seed: Seed) -> Result<Alarms, Malformed> {
             return bytes.wrong();
         }
         let closed = is_closed.then_some(closed);
-        let (evidence, filter) = (bytes.list()?, bytes.text()?.to_owned());
+        let mut evidence = Evidence::new();
+        for _ in 0..bytes.number()? {
+            let (name, figure) = (bytes.name()?, bytes.figure()?);
+            if evidence.iter().any(|(had, _)| *had == name) {
+                return bytes.wrong();
+            }
+            evidence.push((name, figure));
+        }
+        let filter = bytes.text()?.to_owned();
         list.push(Alarm { kind, subject, text, opened, closed, evidence, filter });
     }
     bytes.end()?;
@@ -465,14 +477,20 @@ fn peers(peers: &[Suspect]) -> Vec<u8> {
     out.number(peers.len() as u64);
     for Suspect { host, score, reasons } in peers {
         out.address(*host);
-        out.numbers(&[(*score).into(), reasons.len() as u64]);
+        out.figure(score);
+        out.number(reasons.len() as u64);
         for reason in reasons {
-            out.numbers(&match *reason {
-                Reason::BothProtocols { peers } => [1, 0, peers, 0],
-                Reason::PortsOfTheirOwn { port, peers, ports } => [2, port.into(), peers, ports],
-                Reason::Scattered { peers, ports } => [3, 0, peers, ports],
-                Reason::KnownPorts { peers } => [4, 0, peers, 0],
-            });
+            let (kind, port, peers, ports) = match reason {
+                Reason::BothProtocols { peers } => (1, 0, peers, None),
+                Reason::PortsOfTheirOwn { port, peers, ports } => (2, *port, peers, Some(ports)),
+                Reason::Scattered { peers, ports } => (3, 0, peers, Some(ports)),
+                Reason::KnownPorts { peers } => (4, 0, peers, None),
+            };
+            out.numbers(&[kind, port.into()]);
+            out.figure(peers);
+            if let Some(ports) = ports {
+                out.figure(ports);
+            }
         }
     }
     out.0
@@ -481,26 +499,24 @@ fn peers(peers: &[Suspect]) -> Vec<u8> {
 fn read_peers(mut bytes: In<'_>) -> Result<Vec<Suspect>, Malformed> {
     let mut peers: Vec<Suspect> = Vec::new();
     for _ in 0..bytes.number()? {
-        let (host, [score, length]) = (bytes.address()?, bytes.counts()?);
+        let (host, score, length) = (bytes.address()?, bytes.figure()?, bytes.number()?);
         let mut reasons = Vec::new();
         for _ in 0..length {
-            let [kind, port, peers, ports] = bytes.counts()?;
-            reasons.push(match (kind, u16::try_from(port), ports) {
-                (1, Ok(0), 0) => Reason::BothProtocols { peers },
-                (2, Ok(port), ports) => Reason::PortsOfTheirOwn { port, peers, ports },
-                (3, Ok(0), ports) => Reason::Scattered { peers, ports },
-                (4, Ok(0), 0) => Reason::KnownPorts { peers },
+            let ([kind, port], peers) = (bytes.counts()?, bytes.figure()?);
+            reasons.push(match (kind, u16::try_from(port)) {
+                (1, Ok(0)) => Reason::BothProtocols { peers },
+                (2, Ok(port)) => Reason::PortsOfTheirOwn { port, peers, ports: bytes.figure()? },
+                (3, Ok(0)) => Reason::Scattered { peers, ports: bytes.figure()? },
+                (4, Ok(0)) => Reason::KnownPorts { peers },
                 _ => return bytes.wrong(),
             });
         }
-        // The highest score comes first; hosts of equal score are sorted by address.
-        let before = peers.last().is_none_or(|last| {
-            (std::cmp::Reverse(u64::from(last.score)), last.host) < (std::cmp::Reverse(score), host)
-        });
-        let Some(score) = u8::try_from(score).ok().filter(|&score| before && score <= 100) else {
+        let next = Suspect { host, score, reasons };
+        let in_order = peers.last().is_none_or(|last| last.order() < next.order());
+        if !in_order || score.most().is_none_or(|most| most > 100) {
             return bytes.wrong();
-        };
-        peers.push(Suspect { host, score, reasons });
+        }
+        peers.push(next);
     }
     bytes.end()?;
     Ok(peers)

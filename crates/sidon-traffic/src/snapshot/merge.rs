@@ -7,7 +7,7 @@
 //! | sources | the union, exact; the ledger counts addresses without room |
 //! | connections | outcomes add up; one in both snapshots counts in each, answer "don't know" |
 //! | peers, machines | the higher score of each host; the sums |
-//! | alarms | both lists, by time; alarms open at the end of the earlier one are closed there |
+//! | alarms | both lists, by time; an alarm that goes on in the other is listed once |
 //!
 //! The earlier snapshot is aged to the time of the later one, so that attempts that have timed out
 //! by then are not half open.
@@ -147,12 +147,12 @@ fn add(own: &mut Ledger, other: Ledger) {
 fn join(own: &mut Vec<Suspect>, other: Vec<Suspect>) {
     for suspect in other {
         match own.iter_mut().find(|had| had.host == suspect.host) {
-            Some(had) if had.score >= suspect.score => {}
+            Some(had) if had.score.value() >= suspect.score.value() => {}
             Some(had) => *had = suspect,
             None => own.push(suspect),
         }
     }
-    own.sort_by_key(|suspect| (std::cmp::Reverse(suspect.score), suspect.host));
+    own.sort_by_key(Suspect::order);
 }
 
 /// Whether two machines have the same name, states and events.

@@ -3,12 +3,16 @@
 use crate::walk;
 use sidon::Seed;
 use sidon_traffic::{
-    Decoder, Engine, Filter, FlowKey, Generator, Mix, Packet, Report, Settings, Source,
+    Decoder, Engine, Figure, Filter, FlowKey, Generator, Mix, Packet, Report, Settings, Source,
+    figure::Kind,
     generate::{
         Flood, SCANNER, Shares,
         scenario::{self, Scenario},
     },
-    monitor::{alarms::KINDS, connections},
+    monitor::{
+        alarms::{Alarm, KINDS},
+        connections,
+    },
     packet::{Tcp, TcpFlags, Transport},
 };
 use std::net::IpAddr;
@@ -51,7 +55,7 @@ fn a_flood_is_named_by_its_victim_and_closed_when_it_is_over() {
         let closed = (alarm.closed.unwrap() - mix.start_ns) as f64 / 1e9;
         assert!((2.0..4.0).contains(&opened), "{opened}");
         assert!(closed > opened + 5.0, "{closed}");
-        let evidence: Vec<_> = alarm.evidence.iter().map(|(_, n)| *n).collect();
+        let evidence: Vec<_> = alarm.evidence.iter().map(|(_, n)| n.value()).collect();
         assert!(evidence[0] > 50_000 && evidence[1] > 1_000, "{:?}", alarm.evidence);
         assert!(report.connections.peak_half_open > 10_000);
         assert!(alarm.filter.parse::<Filter>().is_ok(), "{}", alarm.filter);
@@ -139,6 +143,144 @@ fn threads_change_no_alarm() {
     assert_eq!(one, answer(3));
 }
 
+/// SYNs to `ports` ports of one victim, `gap` nanoseconds apart.
+fn port_scan(ports: u16, gap: u64) -> Vec<Packet> {
+    let mut office = Generator::new(office(20_000), 8).unwrap();
+    let is_syn = |packet: &Packet| packet.tcp_flags() == TcpFlags::SYN && packet.flow.is_v4();
+    let example = office.find(is_syn).unwrap();
+    let syn = |number: u16| {
+        let flow = FlowKey::v4([203, 0, 113, 9], [10, 0, 0, 7], [40_000, 1 + number], 6);
+        let time_ns = Mix::default().start_ns + u64::from(number) * gap;
+        Packet { time_ns, flow, ..example }
+    };
+    (0..ports).map(syn).collect()
+}
+
+fn evidence(alarm: &Alarm, name: &str) -> Figure {
+    alarm.evidence.iter().find(|(known, _)| *known == name).unwrap().1
+}
+
+#[test]
+fn the_number_of_ports_is_estimated_under_the_seed_of_the_engine() {
+    const SEEDS: u128 = 100;
+    let packets = port_scan(1_000, 1_000_000);
+    let mut figures = Vec::new();
+    for seed in 0..SEEDS {
+        let settings = Settings { memory: 256 << 10, ..Settings::new(Seed(seed)) };
+        let mut engine = Engine::new(settings, Filter::default(), Decoder::default()).unwrap();
+        packets.iter().for_each(|packet| engine.packet(packet));
+        let report = engine.finish().0;
+        let scan = report.alarms.iter().find(|alarm| alarm.kind == "port_scan").unwrap();
+        figures.push(evidence(scan, "targets_about"));
+    }
+    let held = figures.iter().filter(|figure| figure.allows(1_000)).count();
+    // Six standard deviations below 95%: 95 - 6 * sqrt(100 * 0.95 * 0.05) = 81.9.
+    assert!(held >= 82, "{held} of {SEEDS} intervals hold 1,000");
+    figures.sort_by_key(Figure::value);
+    figures.dedup();
+    assert!(figures.len() > 50, "a fixed hash gives one figure under every seed: {figures:?}");
+}
+
+#[test]
+fn evidence_is_exact_only_while_every_connection_is_followed() {
+    // The busy office evicts the victim at first, so some of its attempts are not counted.
+    let busy = run(Generator::new(flooded(0), 1).unwrap(), 1);
+    assert!(!busy.connections.sampling.is_sampled());
+    let [exact, estimate, at_least] = [Kind::Exact, Kind::Estimate, Kind::AtLeast];
+    let names = ["attempts", "peak_pending", "sources_about"];
+    let kinds = |report: &Report| names.map(|name| evidence(&report.alarms[0], name).kind());
+    assert_eq!(kinds(&busy), [at_least, at_least, estimate]);
+    // A flood alone is counted exactly.
+    let mix = flooded(0);
+    let victim = mix.flood.unwrap().victim;
+    let at_victim = |packet: &Packet| {
+        let flow = &packet.flow;
+        let is_syn = packet.tcp_flags() == TcpFlags::SYN;
+        is_syn
+            && (flow.destination(), flow.destination_port())
+                == (IpAddr::from(*victim.ip()), victim.port())
+    };
+    let alone = run(Generator::new(mix, 1).unwrap().filter(at_victim), 1);
+    assert_eq!(kinds(&alone), [exact, exact, estimate]);
+    let syns = Generator::new(mix, 1).unwrap().filter(at_victim).map(|packet| packet.flow.source());
+    let sources: std::collections::HashSet<_> = syns.collect();
+    for report in [&busy, &alone] {
+        let alarm = &report.alarms[0];
+        for (name, truth) in [
+            ("attempts", sources.len() as u64),
+            ("sources_about", sources.len() as u64),
+            ("peak_pending", evidence(&alone.alarms[0], "peak_pending").value()),
+        ] {
+            let figure = evidence(alarm, name);
+            assert!(figure.allows(truth), "{name}: {figure:#} of {truth}");
+        }
+    }
+
+    // A table that is too small samples the connections of the same flood.
+    let settings = Settings { memory: 256 << 10, ..Settings::new(Seed(5)) };
+    let mut engine = Engine::new(settings, Filter::default(), Decoder::default()).unwrap();
+    Generator::new(flooded(0), 1).unwrap().for_each(|packet| engine.packet(&packet));
+    let sampled = engine.finish().0;
+    assert!(sampled.connections.sampling.is_sampled());
+    let alarm = sampled.alarms.iter().find(|alarm| alarm.kind == "syn_flood").unwrap();
+    for (name, figure) in &alarm.evidence {
+        assert_eq!(figure.kind(), at_least, "{name}");
+        let truth = evidence(&alone.alarms[0], name);
+        assert!(figure.value() <= truth.most().unwrap(), "{name}: {figure} of {truth}");
+    }
+    let json = alarm.to_json();
+    assert_eq!(json["evidence_figure"]["attempts"]["kind"], "at_least");
+    assert_eq!(json["evidence"]["attempts"], evidence(alarm, "attempts").value());
+}
+
+#[test]
+fn periods_of_a_scan_and_a_flood_are_one_alarm_each_and_the_flood_is_first() {
+    // A scan of 100 ports in 80 seconds, and a flood that begins after 30.
+    let mut packets = port_scan(100, 800_000_000);
+    let begin = Mix::default().start_ns;
+    for number in 0..40_000u32 {
+        let flow = FlowKey::v4((0x0c00_0000 + number).to_be_bytes(), [10, 0, 0, 8], [9_999, 80], 6);
+        let time_ns = begin + 30_000_000_000 + u64::from(number) * 1_000_000;
+        packets.push(Packet { time_ns, flow, ..packets[0] });
+    }
+    packets.sort_by_key(|packet| packet.time_ns);
+    let mut engine =
+        Engine::new(Settings::new(Seed(5)), Filter::default(), Decoder::default()).unwrap();
+    let mut periods = Vec::new();
+    for packet in &packets {
+        if packet.time_ns >= begin + (periods.len() as u64 + 1) * 20_000_000_000 {
+            engine.rotate(|snapshot| periods.push(snapshot)).unwrap();
+        }
+        engine.packet(packet);
+    }
+    let last = engine.snapshot();
+    let whole = run(packets.iter().copied(), 1);
+    assert_eq!(periods.len(), 3);
+    let mut merged = periods.remove(0);
+    for period in periods.into_iter().chain([last]) {
+        merged.merge(period).unwrap();
+    }
+    let report = merged.report();
+    let names = |report: &Report| -> Vec<_> {
+        report.alarms.iter().map(|alarm| (alarm.kind, alarm.subject.to_string())).collect()
+    };
+    let expected = [("syn_flood", "10.0.0.8"), ("port_scan", "203.0.113.9")];
+    assert_eq!(names(&report), expected.map(|(kind, subject)| (kind, subject.to_owned())));
+    assert_eq!(names(&report), names(&whole));
+    assert!(report.alarms[0].opened > report.alarms[1].opened);
+    assert_eq!((report.alarms_raised[0], report.alarms_raised[2]), (1, 1));
+    for (alarm, single) in report.alarms.iter().zip(&whole.alarms) {
+        assert_eq!((alarm.opened, alarm.closed), (single.opened, single.closed));
+        for (name, figure) in &alarm.evidence {
+            let truth = evidence(single, name).value();
+            assert!(figure.allows(truth), "{name}: {figure:#} of {truth}");
+        }
+        // Every SYN is counted in one of the periods.
+        let attempts = evidence(single, "attempts").value();
+        assert_eq!(evidence(alarm, "attempts"), Figure::at_least(attempts, None));
+    }
+}
+
 #[test]
 fn captures_of_the_corpus_raise_what_is_in_them() {
     let Some(folder) = walk::corpus("no capture was looked at for alarms") else { return };
@@ -157,7 +299,7 @@ fn captures_of_the_corpus_raise_what_is_in_them() {
         }
         for alarm in report.alarms {
             assert!(KINDS.contains(&alarm.kind), "{alarm:?}");
-            println!("{name}: {} {:?}", alarm.text, alarm.evidence);
+            println!("{name}: {} {:?}", alarm.text, alarm.evidence_text());
             raised.push((name.clone(), alarm.kind, alarm.subject.to_string()));
         }
     });

@@ -77,7 +77,7 @@ fn drawn(count: u64, is_v4: bool, seed: u64) -> Vec<Packet> {
 }
 
 fn evidence(alarm: &Alarm, name: &str) -> u64 {
-    alarm.evidence.iter().find(|(known, _)| *known == name).unwrap().1
+    alarm.evidence.iter().find(|(known, _)| *known == name).unwrap().1.value()
 }
 
 /// The number of packets, as frames, that the filter of an alarm accepts.
@@ -129,7 +129,8 @@ fn each_version_of_ip_is_looked_at_by_itself() {
     packets.sort_by_key(|packet| packet.time_ns);
     let report = run(&packets);
     assert_eq!(kinds(&report), ["forged_syns"; 2]);
-    for (alarm, subject) in report.alarms.iter().zip(["0.0.0.0", "::"]) {
+    // In the order of their opening times.
+    for (alarm, subject) in report.alarms.iter().zip(["::", "0.0.0.0"]) {
         assert_eq!(alarm.subject.to_string(), subject);
         assert_eq!(evidence(alarm, "attempts"), 100);
     }

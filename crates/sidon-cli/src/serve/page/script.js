@@ -175,27 +175,10 @@ function complete(count, list, kept) {
   return `${of}; the ${whole(count)} largest are certainly listed`;
 }
 
-const EVIDENCE = {
-  attempts: "connection attempts",
-  peak_pending: "handshakes without an answer in 5 to 10 s, at the peak",
-  sources_about: "sources",
-  targets_at_least: "targets counted one by one",
-  targets_about: "targets in all",
-  impossible: "SYNs from or to impossible addresses",
-  forged_about: "forged SYNs",
-};
-
-// The evidence of an alarm, one figure and its label after the other.
+// The evidence of an alarm. The server sends mark, number, interval and label of each as one text.
 function evidence(alarm) {
-  const certainty = alarm.evidence_figure || {};
   const before = alarm.from < alarm.opened ? "in the last period: " : "";
-  return Object.entries(alarm.evidence).flatMap(([name, n], i) => {
-    const shown = figure(n, certainty[name]);
-    const label = ` ${EVIDENCE[name] || name.replaceAll("_", " ")}`;
-    // The server sends mark, number, interval and label as one text.
-    const parts = alarm.evidence_text ? [{ ...shown, text: alarm.evidence_text[i], interval: "" }] : [shown, label];
-    return [i ? "; " : before, ...parts];
-  });
+  return [before + alarm.evidence_text.join("; ")];
 }
 
 const clock = (iso) => iso.slice(11, 19);

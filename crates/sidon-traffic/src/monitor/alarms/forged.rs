@@ -15,16 +15,18 @@
 //! that at most one in nine of these SYNs completes a handshake. A flow with both ends on the
 //! loopback is valid.
 
-use super::{Alarm, HOLDS, List, SECOND};
-use crate::FlowKey;
+use super::{Alarm, Evidence, HOLDS, List, SECOND, evidence};
+use crate::{Figure, FlowKey};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// The time in which SYNs count, and the time without one after which the alarm closes.
-const WINDOW: u64 = 60 * SECOND;
+pub(super) const WINDOW: u64 = 60 * SECOND;
 /// The number of SYNs that raise an alarm.
 const LEAST: usize = 10;
 /// The shares of all IPv4 and IPv6 addresses that no host can have.
 const SHARES: [f64; 2] = [34.0 / 256.0, 157.0 / 256.0];
+/// The half width of an interval, in standard deviations.
+const WIDTH: f64 = 2.0;
 
 /// The SYNs of one IP version.
 #[derive(Debug, Clone)]
@@ -100,9 +102,9 @@ impl Forged {
         usize::from(self.used) == LEAST && self.confirmed.saturating_mul(9) <= self.impossible
     }
 
-    pub(super) fn look(&mut self, now: u64, over: bool, list: &mut List) {
+    pub(super) fn look(&mut self, now: u64, over: bool, followed: bool, list: &mut List) {
         if let Some(index) = self.alarm {
-            list.show(index, self.evidence());
+            list.show(index, self.evidence(followed));
             if now.saturating_sub(self.last) >= WINDOW {
                 list.close(index, now);
                 *self = Forged::new(now);
@@ -113,11 +115,11 @@ impl Forged {
         if !self.holds() {
             self.since = None;
         } else if over || now >= since.saturating_add(HOLDS) {
-            self.alarm = list.raise(self.raised(example, since));
+            self.alarm = list.raise(self.raised(example, since, followed));
         }
     }
 
-    fn raised(&self, example: &FlowKey, opened: u64) -> Alarm {
+    fn raised(&self, example: &FlowKey, opened: u64, followed: bool) -> Alarm {
         let from = example.source();
         let to = SocketAddr::new(example.destination(), example.destination_port());
         // The alarm has neither an attacker nor a victim that can be named.
@@ -144,30 +146,52 @@ impl Forged {
             ),
             opened,
             closed: None,
-            evidence: self.evidence(),
+            evidence: self.evidence(followed),
             filter: filter.to_owned(),
         }
     }
 
-    fn evidence(&self) -> Vec<(&'static str, u64)> {
-        let about = self.about();
-        vec![("attempts", self.attempts), ("impossible", self.impossible), ("forged_about", about)]
+    fn evidence(&self, followed: bool) -> Evidence {
+        let attempts = evidence::count(self.attempts, followed);
+        vec![
+            ("attempts", attempts),
+            ("impossible", evidence::count(self.impossible, followed)),
+            ("forged_about", evidence::estimate(self.about(), attempts, followed)),
+        ]
     }
 
     /// An estimate of the number of forged SYNs, if their addresses are drawn uniformly. At most
     /// the number of SYNs seen.
-    fn about(&self) -> u64 {
+    fn about(&self) -> Figure {
         let is_v6 = self.example.is_some_and(|flow| !flow.is_v4());
         let share = SHARES[usize::from(is_v6)];
+        let of_pairs = 1.0 - (1.0 - share) * (1.0 - share);
         let [most, least] = [self.ends[0].max(self.ends[1]), self.ends[0].min(self.ends[1])];
-        // If one end is rarely impossible, only the other end is drawn at random.
-        let about = if least < most / 2 {
-            most as f64 / share
+        let by_pairs = interval(self.impossible as f64, of_pairs);
+        let by_one_end = interval(most as f64, share);
+        // If one end is rarely impossible, only the other end is drawn at random. Two ends drawn
+        // alike differ by at most two standard deviations of their difference; while they do, the
+        // interval holds for either.
+        let (value, interval) = if least >= most / 2 {
+            (self.impossible as f64 / of_pairs, by_pairs)
+        } else if (most - least) as f64 > WIDTH * ((most + least) as f64).sqrt() {
+            (most as f64 / share, by_one_end)
         } else {
-            self.impossible as f64 / (1.0 - (1.0 - share) * (1.0 - share))
+            let either = [by_pairs[0].min(by_one_end[0]), by_pairs[1].max(by_one_end[1])];
+            (most as f64 / share, either)
         };
-        (about.round() as u64).min(self.attempts)
+        let seen = |number: f64| (number as u64).clamp(self.impossible, self.attempts);
+        let [least, most] = interval;
+        Figure::estimate(seen(value.round()), seen(least.floor()), seen(most.ceil()))
     }
+}
+
+/// The interval of `n`, if each of `n` SYNs is impossible with probability `share` and `hits` are.
+/// Its ends are those `n` whose mean is [`WIDTH`] standard deviations from `hits` (Wilson).
+fn interval(hits: f64, share: f64) -> [f64; 2] {
+    let spread = WIDTH * WIDTH * (1.0 - share);
+    let half = (spread * hits + spread * spread / 4.0).sqrt();
+    [-half, half].map(|half| (hits + spread / 2.0 + half) / share)
 }
 
 /// Whether source and destination are impossible addresses; `None` if both are possible.
@@ -232,18 +256,51 @@ mod tests {
         }
     }
 
+    fn about(attempts: u64, impossible: u64, ends: [u64; 2]) -> Figure {
+        let example = Some(v4([240, 0, 0, 1], [10, 0, 0, 1]));
+        Forged { attempts, impossible, ends, example, ..Forged::new(0) }.about()
+    }
+
     #[test]
     fn how_many_are_forged_is_told_by_which_ends_are_impossible() {
-        let about = |attempts, impossible, ends| {
-            let example = Some(v4([240, 0, 0, 1], [10, 0, 0, 1]));
-            Forged { attempts, impossible, ends, example, ..Forged::new(0) }.about()
-        };
         // Both ends drawn: 1 - (222/256)^2 of the pairs, 16,252 of 65,536.
-        assert_eq!(about(1_000_000, 16_252, [8_704, 8_704]), 65_536);
+        assert_eq!(about(1_000_000, 16_252, [8_704, 8_704]).value(), 65_536);
         // Only sources drawn, or only destinations: 34 of 256.
-        assert_eq!(about(1_000_000, 3_400, [3_400, 0]), 25_600);
-        assert_eq!(about(1_000_000, 3_401, [1, 3_400]), 25_600);
+        assert_eq!(about(1_000_000, 3_400, [3_400, 0]).value(), 25_600);
+        assert_eq!(about(1_000_000, 3_401, [1, 3_400]).value(), 25_600);
         // The estimate is limited to the number of SYNs seen.
-        assert_eq!(about(100, 39, [20, 23]), 100);
+        let few = about(100, 39, [20, 23]);
+        assert_eq!((few.value(), few.most()), (100, Some(100)));
+        // Twelve ends of one kind and five of the other may come of either.
+        let unsure = about(1_000, 16, [12, 5]);
+        assert!(unsure.allows((12.0 / SHARES[0]) as u64) && unsure.allows(64), "{unsure:?}");
+    }
+
+    #[test]
+    fn the_interval_holds_the_truth_for_95_of_100_seeds() {
+        const SEEDS: u64 = 1_000;
+        // Six standard deviations below 95%: 950 - 6 * sqrt(1000 * 0.95 * 0.05) = 908.6.
+        let least = SEEDS as f64 * 0.95 - 6.0 * (SEEDS as f64 * 0.95 * 0.05).sqrt();
+        for all in [100, 1_000, 10_000] {
+            for drawn in [[true, true], [true, false]] {
+                let (mut held, mut width) = (0, 0.0);
+                for seed in 0..SEEDS {
+                    let mut rng = sidon_kit::Rng::seeded(seed);
+                    let (mut impossible, mut ends) = (0, [0; 2]);
+                    for _ in 0..all {
+                        let which = drawn.map(|is_drawn| is_drawn && rng.chance(SHARES[0]));
+                        impossible += u64::from(which != [false; 2]);
+                        ends = [0, 1].map(|end| ends[end] + u64::from(which[end]));
+                    }
+                    let figure = about(1_000_000, impossible, ends);
+                    held += u64::from(figure.allows(all));
+                    width += (figure.most().unwrap() - figure.least()) as f64 / all as f64;
+                }
+                assert!(held as f64 >= least, "{held} of {SEEDS} intervals hold {all}: {drawn:?}");
+                // Four standard errors, and as much again while either model may hold.
+                let error = ((1.0 - SHARES[0]) / (all as f64 * SHARES[0])).sqrt();
+                assert!(width / (SEEDS as f64) < 8.0 * error, "{width} for {all}: {drawn:?}");
+            }
+        }
     }
 }

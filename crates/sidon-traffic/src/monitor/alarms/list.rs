@@ -1,6 +1,6 @@
 //! The alarms raised so far, at most `MOST`: a new one replaces the oldest closed one.
 
-use super::{Alarm, KINDS};
+use super::{Alarm, Evidence, KINDS, evidence};
 
 /// The most alarms that are listed.
 const MOST: usize = 256;
@@ -33,20 +33,52 @@ impl List {
 
     /// Adds the alarms of another list, in the order of their opening times. Alarms still open in
     /// the capture that ended first are closed at its end.
-    pub(super) fn absorb(&mut self, other: List, [own_last, other_last]: [u64; 2]) {
-        let (mut alarms, mut more) = (std::mem::take(&mut self.alarms), other.alarms);
-        let end = own_last.max(other_last);
-        for (list, last) in [(&mut alarms, own_last), (&mut more, other_last)] {
-            let open = list.iter_mut().filter(|alarm| alarm.closed.is_none() && last < end);
-            open.for_each(|alarm| alarm.closed = Some(last.max(alarm.opened)));
+    ///
+    /// Two alarms of one kind and subject become one if they overlap. They also become one if the
+    /// later one, of the other capture, opened within [`Alarm::closes_after`] of the earlier one's
+    /// end: in one capture, the alarm would have stayed open.
+    pub(super) fn absorb(&mut self, other: List, lasts: [u64; 2]) {
+        let end = lasts[0].max(lasts[1]);
+        let mut parts = Vec::new();
+        for (capture, alarms) in
+            [std::mem::take(&mut self.alarms), other.alarms].into_iter().enumerate()
+        {
+            let last = lasts[capture];
+            parts.extend(alarms.into_iter().map(|mut alarm| {
+                if alarm.closed.is_none() && last < end {
+                    alarm.closed = Some(last.max(alarm.opened));
+                }
+                (capture, alarm)
+            }));
         }
-        alarms.extend(more);
-        alarms.sort_by(|one, two| {
+        let by_time = |one: &Alarm, two: &Alarm| {
             (one.opened, one.kind, one.subject).cmp(&(two.opened, two.kind, two.subject))
-        });
-        let unlisted = self.unlisted.saturating_add(other.unlisted);
-        let unlisted = unlisted.saturating_add(alarms.len().saturating_sub(MOST) as u64);
+        };
+        parts.sort_by(|(_, one), (_, two)| by_time(one, two));
+        // Each alarm with the capture in which it was open last.
+        let mut joined: Vec<(usize, Alarm)> = Vec::new();
+        for (capture, alarm) in parts {
+            let closed = |alarm: &Alarm| alarm.closed.unwrap_or(end);
+            let goes_on = |(its, before): &&mut (usize, Alarm)| {
+                let gap = if *its == capture { 0 } else { before.closes_after() };
+                before.is_like(&alarm) && alarm.opened <= closed(before).saturating_add(gap)
+            };
+            let Some((its, before)) = joined.iter_mut().rev().find(goes_on) else {
+                joined.push((capture, alarm));
+                continue;
+            };
+            if closed(&alarm) >= closed(before) {
+                *its = capture;
+            }
+            before.closed = before.closed.zip(alarm.closed).map(|(one, two)| one.max(two));
+            evidence::join(&mut before.evidence, alarm.evidence);
+        }
+        let mut alarms: Vec<_> = joined.into_iter().map(|(_, alarm)| alarm).collect();
+        let more = alarms.len().saturating_sub(MOST) as u64;
+        let unlisted = self.unlisted.saturating_add(other.unlisted).saturating_add(more);
+        alarms.sort_by_key(|alarm| !alarm.is_flood());
         alarms.truncate(MOST);
+        alarms.sort_by(by_time);
         *self = List::of(alarms, unlisted).unwrap_or_default();
     }
 
@@ -86,7 +118,7 @@ impl List {
     }
 
     /// Sets the evidence of an alarm that is still open.
-    pub(super) fn show(&mut self, number: usize, evidence: Vec<(&'static str, u64)>) {
+    pub(super) fn show(&mut self, number: usize, evidence: Evidence) {
         if let Some(alarm) = self.alarm(number) {
             alarm.evidence = evidence;
         }
@@ -134,6 +166,7 @@ impl List {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Figure;
 
     fn alarm(opened: u64) -> Alarm {
         Alarm {
@@ -168,15 +201,109 @@ mod tests {
         assert_eq!(list.raised().iter().sum::<u64>() + 3, list.unlisted() + 256);
 
         // Numbers stay valid when positions change.
-        list.show(two, vec![("attempts", 5)]);
-        list.show(numbers[255], vec![("attempts", 6)]);
+        let attempts = |number| vec![("attempts", Figure::exact(number))];
+        list.show(two, attempts(5));
+        list.show(numbers[255], attempts(6));
         list.close(one, 400);
         let last = |back: usize| &list.alarms()[256 - back];
-        assert_eq!(last(1).evidence, [("attempts", 5)]);
-        assert_eq!(last(3).evidence, [("attempts", 6)]);
+        assert_eq!(last(1).evidence, attempts(5));
+        assert_eq!(last(3).evidence, attempts(6));
         assert_eq!((last(2).closed, last(1).closed), (Some(400), None));
         // Closing an alarm that is no longer listed has no effect.
         list.close(numbers[3], 500);
         assert_eq!(list.alarms().iter().filter(|alarm| alarm.closed.is_some()).count(), 1);
+    }
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// An alarm of some seconds, with that many attempts.
+    fn part(kind: &'static str, filter: &str, seconds: [u64; 2], attempts: u64) -> Alarm {
+        let [opened, closed] = seconds.map(|second| second * SECOND);
+        let evidence = vec![("attempts", Figure::exact(attempts))];
+        let closed = (closed > 0).then_some(closed);
+        Alarm { kind, opened, closed, evidence, filter: filter.to_owned(), ..alarm(0) }
+    }
+
+    fn list(alarms: Vec<Alarm>) -> List {
+        List::of(alarms, 0).unwrap()
+    }
+
+    /// The times of the alarms in seconds, 0 if open, and their attempts.
+    fn times(list: &List) -> Vec<([u64; 2], u64)> {
+        let second = |time: u64| time / SECOND;
+        let each = |alarm: &Alarm| {
+            let attempts = alarm.evidence[0].1.value();
+            ([second(alarm.opened), alarm.closed.map_or(0, second)], attempts)
+        };
+        list.alarms().iter().map(each).collect()
+    }
+
+    #[test]
+    fn an_alarm_over_several_periods_is_listed_once() {
+        let scan = |from, to, attempts| part("port_scan", "src host 1", [from, to], attempts);
+        // Four periods of a minute; each raises the alarm again after ten seconds.
+        let mut whole = list(vec![scan(10, 0, 1)]);
+        whole.absorb(list(vec![scan(70, 0, 2)]), [60, 120].map(|s| s * SECOND));
+        assert_eq!(times(&whole), [([10, 0], 3)]);
+        whole.absorb(list(vec![scan(130, 0, 3)]), [120, 180].map(|s| s * SECOND));
+        whole.absorb(list(vec![scan(190, 230, 4)]), [180, 240].map(|s| s * SECOND));
+        assert_eq!(times(&whole), [([10, 230], 10)]);
+        assert_eq!((whole.raised().iter().sum::<u64>(), whole.unlisted()), (1, 0));
+
+        // In any order of the periods.
+        let mut mixed = list(vec![scan(10, 0, 1)]);
+        mixed.absorb(list(vec![scan(190, 230, 4)]), [60, 240].map(|s| s * SECOND));
+        mixed.absorb(list(vec![scan(130, 0, 3)]), [240, 180].map(|s| s * SECOND));
+        mixed.absorb(list(vec![scan(70, 0, 2)]), [240, 120].map(|s| s * SECOND));
+        assert_eq!(times(&mixed), [([10, 230], 10)]);
+
+        // Two captures of one hour that see the same flood.
+        let flood = |from, to, attempts| part("syn_flood", "dst host 1", [from, to], attempts);
+        let mut hosts = list(vec![flood(10, 40, 1)]);
+        hosts.absorb(list(vec![flood(20, 30, 2)]), [60, 60].map(|s| s * SECOND));
+        assert_eq!(times(&hosts), [([10, 40], 3)]);
+    }
+
+    #[test]
+    fn other_subjects_other_kinds_and_later_alarms_stay_apart() {
+        let apart = |one: Alarm, two: Alarm, lasts: [u64; 2]| {
+            let mut both = list(vec![one]);
+            both.absorb(list(vec![two]), lasts.map(|s| s * SECOND));
+            assert_eq!(both.alarms().len(), 2, "{:?}", both.alarms());
+            both
+        };
+        let scan = |filter, from, to| part("port_scan", filter, [from, to], 1);
+        apart(scan("src host 1", 10, 0), scan("src host 2", 70, 0), [60, 120]);
+        let other = part("address_scan", "src host 1", [70, 0], 1);
+        apart(scan("src host 1", 10, 0), other, [60, 120]);
+        // A scan closes five minutes after its last attempt, a flood after ten seconds.
+        let both = apart(scan("src host 1", 10, 0), scan("src host 1", 361, 0), [60, 400]);
+        assert_eq!(times(&both), [([10, 60], 1), ([361, 0], 1)]);
+        let flood = |from, to| part("syn_flood", "dst host 1", [from, to], 1);
+        apart(flood(10, 0), flood(71, 0), [60, 120]);
+        // One capture that raised an alarm twice; the other saw another subject.
+        let mut twice = list(vec![flood(10, 20), flood(25, 40)]);
+        twice.absorb(list(vec![scan("src host 1", 5, 50)]), [60, 60].map(|s| s * SECOND));
+        assert_eq!(times(&twice), [([5, 50], 1), ([10, 20], 1), ([25, 40], 1)]);
+        // A capture that saw the flood between the two as well makes them one.
+        let whole = list(vec![flood(15, 30)]);
+        twice.absorb(whole, [60, 60].map(|s| s * SECOND));
+        assert_eq!(times(&twice), [([5, 50], 1), ([10, 40], 3)]);
+    }
+
+    #[test]
+    fn too_many_alarms_of_two_captures_leave_out_scans_and_not_floods() {
+        let scans = |from: u64| -> Vec<Alarm> {
+            let filter = |n: u64| format!("src host {n}");
+            (from..from + 200).map(|n| part("port_scan", &filter(n), [n, n + 1], 1)).collect()
+        };
+        let mut both = list(scans(0));
+        let mut late = scans(1_000);
+        late.push(part("syn_flood", "dst host 1", [2_000, 0], 1));
+        both.absorb(list(late), [3_000, 3_000].map(|s| s * SECOND));
+        assert_eq!((both.alarms().len(), both.unlisted()), (256, 401 - 256));
+        assert_eq!(both.raised()[..3], [1, 0, 255]);
+        assert_eq!(both.alarms().last().map(|alarm| alarm.kind), Some("syn_flood"));
+        assert!(both.alarms().is_sorted_by_key(|alarm| alarm.opened));
     }
 }

@@ -22,17 +22,22 @@
 //! least 15 hosts and 15 ports must differ. A random scanner rarely completes a handshake. A P2P
 //! host tries as many targets and often succeeds.
 
+mod distinct;
+mod evidence;
 mod forged;
 mod list;
 mod table;
 
-use crate::{Event, Packet, monitor::sizes, time};
+pub use evidence::{Evidence, label};
+
+use crate::{Event, Figure, Packet, monitor::sizes, time};
+use distinct::Distinct;
 use forged::Forged;
 use list::List;
 use serde_json::{Value, json};
 use sidon::{Infeasible, Key, Seed};
 use std::net::IpAddr;
-use table::{Distinct, Subject, Suspect, Table};
+use table::{Subject, Suspect, Table};
 
 use super::connections::{Deed, Verdict};
 
@@ -70,25 +75,49 @@ pub struct Alarm {
     pub opened: u64,
     /// The time when the condition ended; `None` if it still held after the last packet.
     pub closed: Option<u64>,
-    /// Counts that support the alarm, by name.
-    pub evidence: Vec<(&'static str, u64)>,
-    /// A tcpdump expression that matches the packets.
+    /// Figures that support the alarm, by name.
+    pub evidence: Evidence,
+    /// A tcpdump expression that matches the packets. It follows from the kind and the subject.
     pub filter: String,
 }
 
 impl Alarm {
     /// The alarm as one JSON object.
     pub fn to_json(&self) -> Value {
-        let evidence = self.evidence.iter().map(|&(name, n)| (name.to_owned(), Value::from(n)));
-        json!({
+        let mut json = json!({
             "kind": self.kind,
             "subject": self.subject,
             "text": self.text,
             "opened": time::iso8601(self.opened),
             "closed": self.closed.map(time::iso8601),
-            "evidence": evidence.collect::<Value>(),
             "filter": self.filter,
-        })
+        });
+        evidence::set(&self.evidence, &mut json);
+        json
+    }
+
+    /// The evidence in words: one text for each figure, with its certainty and interval.
+    pub fn evidence_text(&self) -> Vec<String> {
+        evidence::text(&self.evidence)
+    }
+
+    /// Whether the alarm is about a flood: reports list these first.
+    fn is_flood(&self) -> bool {
+        matches!(self.kind, "syn_flood" | "forged_syns")
+    }
+
+    /// Whether another alarm has the same kind, subject, victim and port.
+    fn is_like(&self, other: &Alarm) -> bool {
+        (self.kind, self.subject, &self.filter) == (other.kind, other.subject, &other.filter)
+    }
+
+    /// The time without evidence after which an alarm of this kind closes.
+    fn closes_after(&self) -> u64 {
+        match self.kind {
+            "syn_flood" => 2 * SPAN,
+            "forged_syns" => forged::WINDOW,
+            _ => WINDOW,
+        }
     }
 }
 
@@ -104,6 +133,8 @@ pub struct Alarms {
     forged: [Forged; 2],
     list: List,
     ticked: u64,
+    /// Whether every connection so far was followed.
+    followed: bool,
 }
 
 /// A victim, and the handshakes that were opened to it.
@@ -120,7 +151,10 @@ struct Flood {
     start: u64,
     since: Option<u64>,
     alarm: Option<usize>,
+    /// Whether no attempt was lost before the subject was stored.
+    is_first: bool,
     attempts: u64,
+    /// The most unanswered connections at one time, of those that count.
     peak: u64,
     sources: Distinct,
 }
@@ -135,11 +169,14 @@ struct Scan {
     last: u64,
     since: Option<u64>,
     alarm: Option<usize>,
+    /// Whether no attempt was lost before `start`.
+    is_first: bool,
     attempts: u64,
     /// The number of handshakes that completed.
     let_in: u64,
     /// Whether connections were sampled during the attempts.
     sampled: bool,
+    /// Targets since the condition holds, and the failed ones before that.
     distinct: Distinct,
 }
 
@@ -168,6 +205,7 @@ impl Alarms {
             forged: [const { Forged::new(0) }; 2],
             list: List::default(),
             ticked: 0,
+            followed: true,
         })
     }
 
@@ -182,19 +220,27 @@ impl Alarms {
     }
 
     /// Adds the alarms of another capture, in the order of their opening times. Alarms still open
-    /// in the capture that ended first are closed at its end.
+    /// in the capture that ended first are closed at its end. An alarm that goes on in the other
+    /// capture is listed once.
     pub(crate) fn absorb(&mut self, other: Alarms, lasts: [u64; 2]) {
         self.list.absorb(other.list, lasts);
     }
 
     /// Reads the events of handshakes. `sampled` says that only a share of the new connections is
-    /// followed.
+    /// followed now; `followed`, that every connection so far was.
     ///
     /// Every handshake here is followed to its end, so the counts are lower bounds of the truth at
     /// any share. While sampling, the ratio of unanswered to opened handshakes is an estimate. It
     /// must then exceed its limit by six standard deviations.
-    pub fn take(&mut self, packets: &[Packet], verdicts: &[Verdict], sampled: bool) {
+    pub fn take(
+        &mut self,
+        packets: &[Packet],
+        verdicts: &[Verdict],
+        sampled: bool,
+        followed: bool,
+    ) {
         self.list.forget_news();
+        self.followed = followed;
         for verdict in verdicts {
             let packet = &packets[usize::from(verdict.index)];
             self.tick(packet.time_ns);
@@ -248,7 +294,7 @@ impl Alarms {
         }
         let first = match self.hosts.enter(&by_port, now) {
             Some(scan) => {
-                scan.try_at(victim, now, HOSTS, sampled);
+                scan.try_at(victim, now, HOSTS, sampled, self.seed);
                 scan.attempts == 1
             }
             // Not admitted, so it was not seen before.
@@ -256,10 +302,10 @@ impl Alarms {
         };
         // A source that tries one port of many hosts is no random scan.
         if first && let Some(scan) = self.random.enter(&anywhere, now) {
-            scan.try_at(target, now, HOSTS, sampled);
+            scan.try_at(target, now, HOSTS, sampled, self.seed);
         }
         if let Some(scan) = self.ports.enter(&by_victim, now) {
-            scan.try_at(port.into(), now, PORTS, sampled);
+            scan.try_at(port.into(), now, PORTS, sampled, self.seed);
         }
     }
 
@@ -276,29 +322,38 @@ impl Alarms {
             return;
         }
         self.ticked = now;
-        let list = &mut self.list;
-        self.floods.entries().for_each(|flood| flood.look(now, false, list));
-        self.hosts.entries().for_each(|scan| scan.look(now, false, HOSTS, list));
-        self.ports.entries().for_each(|scan| scan.look(now, false, PORTS, list));
-        self.random.entries().for_each(|scan| scan.look(now, false, HOSTS, list));
-        self.forged.iter_mut().for_each(|forged| forged.look(now, false, list));
+        self.look(now, false);
     }
 
     /// Ends the capture: raises an alarm for every condition that holds now.
     pub fn end(&mut self, now: u64) {
         self.list.forget_news();
-        let list = &mut self.list;
-        self.floods.entries().for_each(|flood| flood.look(now, true, list));
-        self.hosts.entries().for_each(|scan| scan.look(now, true, HOSTS, list));
-        self.ports.entries().for_each(|scan| scan.look(now, true, PORTS, list));
-        self.random.entries().for_each(|scan| scan.look(now, true, HOSTS, list));
-        self.forged.iter_mut().for_each(|forged| forged.look(now, true, list));
+        self.look(now, true);
+    }
+
+    /// Raises, updates and closes alarms. `over`: raises them even if a condition has just begun.
+    fn look(&mut self, now: u64, over: bool) {
+        let Alarms { list, floods, hosts, ports, random, forged, followed, .. } = self;
+        let followed = *followed;
+        floods.entries().for_each(|flood| flood.look(now, over, followed, list));
+        for (table, most) in [(hosts, HOSTS), (ports, PORTS), (random, HOSTS)] {
+            table.entries().for_each(|scan| scan.look(now, over, most, followed, list));
+        }
+        forged.iter_mut().for_each(|forged| forged.look(now, over, followed, list));
     }
 
     /// The listed alarms, in the order in which they were raised: at most 256. A new alarm replaces
     /// the oldest closed one.
     pub fn alarms(&self) -> &[Alarm] {
         self.list.alarms()
+    }
+
+    /// The listed alarms in the order of a report: floods and forged SYNs first, then scans, each by
+    /// time.
+    pub fn listed(&self) -> Vec<Alarm> {
+        let mut alarms = self.alarms().to_vec();
+        alarms.sort_by_key(|alarm| (!alarm.is_flood(), alarm.opened));
+        alarms
     }
 
     /// Alarms that were ever listed, by kind in the order of [`KINDS`].
@@ -318,11 +373,20 @@ impl Alarms {
 }
 
 impl Suspect for Flood {
-    fn new(subject: Subject, now: u64) -> Self {
-        let (since, alarm, sources) = (None, None, Distinct::default());
-        let (asked, answered, sampled) = ([0; 2], [0; 2], [false; 2]);
-        let (start, attempts, peak) = (now, 0, 0);
-        Flood { subject, asked, answered, sampled, start, since, alarm, attempts, peak, sources }
+    fn new(subject: Subject, now: u64, is_first: bool) -> Self {
+        Flood {
+            subject,
+            asked: [0; 2],
+            answered: [0; 2],
+            sampled: [false; 2],
+            start: now,
+            since: None,
+            alarm: None,
+            is_first,
+            attempts: 0,
+            peak: 0,
+            sources: Distinct::default(),
+        }
     }
 
     fn subject(&self) -> &Subject {
@@ -386,9 +450,9 @@ impl Flood {
         }
     }
 
-    fn look(&mut self, now: u64, over: bool, list: &mut List) {
+    fn look(&mut self, now: u64, over: bool, followed: bool, list: &mut List) {
         if let Some(index) = self.alarm {
-            list.show(index, self.evidence());
+            list.show(index, self.evidence(followed));
             if self.pending_at(now)[0] < PENDING / 2 {
                 list.close(index, now);
                 (self.alarm, self.since) = (None, None);
@@ -409,7 +473,7 @@ impl Flood {
                 text: format!("SYN flood at {victim} port {port}"),
                 opened: since,
                 closed: None,
-                evidence: self.evidence(),
+                evidence: self.evidence(followed),
                 filter: format!(
                     "dst host {victim} and tcp dst port {port} \
                      and tcp[tcpflags] & (tcp-syn|tcp-ack) == tcp-syn"
@@ -426,29 +490,32 @@ impl Flood {
         pending >= PENDING && pending >= asked / 2 + margin as u64
     }
 
-    fn evidence(&self) -> Vec<(&'static str, u64)> {
-        let sources = self.sources.about();
-        vec![("attempts", self.attempts), ("peak_pending", self.peak), ("sources_about", sources)]
+    fn evidence(&self, followed: bool) -> Evidence {
+        let counted = followed && self.is_first;
+        let attempts = evidence::count(self.attempts, counted);
+        vec![
+            ("attempts", attempts),
+            ("peak_pending", evidence::count(self.peak, counted)),
+            ("sources_about", evidence::estimate(self.sources.figure(), attempts, followed)),
+        ]
     }
 }
 
 impl Suspect for Scan {
-    fn new(subject: Subject, now: u64) -> Self {
-        let (since, alarm, distinct) = (None, None, Distinct::default());
-        let (targets, used, start, last, attempts, let_in) = ([0; TARGETS], 0, now, now, 0, 0);
-        let sampled = false;
+    fn new(subject: Subject, now: u64, is_first: bool) -> Self {
         Scan {
             subject,
-            targets,
-            used,
-            start,
-            last,
-            since,
-            alarm,
-            attempts,
-            let_in,
-            sampled,
-            distinct,
+            targets: [0; TARGETS],
+            used: 0,
+            start: now,
+            last: now,
+            since: None,
+            alarm: None,
+            is_first,
+            attempts: 0,
+            let_in: 0,
+            sampled: false,
+            distinct: Distinct::default(),
         }
     }
 
@@ -475,22 +542,25 @@ impl Scan {
         &mut self.targets[..usize::from(self.used)]
     }
 
-    fn try_at(&mut self, target: u32, now: u64, most: usize, sampled: bool) {
+    fn try_at(&mut self, target: u32, now: u64, most: usize, sampled: bool, seed: Seed) {
         if self.alarm.is_none() && now.saturating_sub(self.start) >= WINDOW {
-            *self = Scan::new(self.subject, now);
+            *self = Scan::new(self.subject, now, false);
         }
         self.attempts += 1;
         self.sampled |= sampled;
         self.last = now;
-        if self.alarm.is_some() {
-            self.distinct.see(mixed(target));
-        }
         if usize::from(self.used) < TARGETS && !self.known().contains(&target) {
             self.targets[usize::from(self.used)] = target;
             self.used += 1;
         }
-        if self.since.is_none() && self.holds(most) {
+        if self.since.is_some() {
+            self.distinct.see(mixed(target, seed));
+        } else if self.holds(most) {
             self.since = Some(now);
+            self.distinct = Distinct::default();
+            for target in &self.targets[..usize::from(self.used)] {
+                self.distinct.see(mixed(*target, seed));
+            }
         }
     }
 
@@ -533,12 +603,12 @@ impl Scan {
         }
     }
 
-    fn look(&mut self, now: u64, over: bool, most: usize, list: &mut List) {
+    fn look(&mut self, now: u64, over: bool, most: usize, followed: bool, list: &mut List) {
         if let Some(index) = self.alarm {
-            list.show(index, self.evidence(most));
+            list.show(index, self.evidence(most, followed));
             if now.saturating_sub(self.last) >= WINDOW {
                 list.close(index, now);
-                *self = Scan::new(self.subject, now);
+                *self = Scan::new(self.subject, now, self.is_first);
             }
             return;
         }
@@ -546,14 +616,11 @@ impl Scan {
         if !self.holds(most) {
             self.since = None;
         } else if over || now >= since.saturating_add(HOLDS) {
-            for index in 0..usize::from(self.used) {
-                self.distinct.see(mixed(self.targets[index]));
-            }
-            self.alarm = list.raise(self.raised(most, since));
+            self.alarm = list.raise(self.raised(most, since, followed));
         }
     }
 
-    fn raised(&self, most: usize, opened: u64) -> Alarm {
+    fn raised(&self, most: usize, opened: u64, followed: bool) -> Alarm {
         let (source, victim, port) = parts(&self.subject);
         let (kind, text, filter) = match victim {
             None if self.is_random() => (
@@ -572,20 +639,29 @@ impl Scan {
                 format!("src host {source} and dst host {victim} and tcp"),
             ),
         };
-        let evidence = self.evidence(most);
+        let evidence = self.evidence(most, followed);
         Alarm { kind, subject: source, text, opened, closed: None, evidence, filter }
     }
 
-    fn evidence(&self, most: usize) -> Vec<(&'static str, u64)> {
+    fn evidence(&self, most: usize, followed: bool) -> Evidence {
+        // A random scan counts only the first attempt of its source at each port.
+        let counted = followed && self.is_first && !self.is_random();
+        let attempts = evidence::count(self.attempts, counted);
         let least = u64::from(self.used).max(most as u64);
-        let about = self.distinct.about().max(least);
-        vec![("attempts", self.attempts), ("targets_at_least", least), ("targets_about", about)]
+        let about = self.distinct.figure();
+        let [value, low] = [about.value(), about.least()].map(|number| number.max(least));
+        let about = Figure::estimate(value, low, about.most().unwrap_or(value));
+        vec![
+            ("attempts", attempts),
+            ("targets_at_least", Figure::at_least(least, None)),
+            ("targets_about", evidence::estimate(about, attempts, followed)),
+        ]
     }
 }
 
 /// Hashes a target, since a port is a small number and `Distinct` needs uniform bits.
-fn mixed(target: u32) -> u32 {
-    (u64::from(target).digest(Seed(0)).0 >> 32) as u32
+fn mixed(target: u32, seed: Seed) -> u32 {
+    (u64::from(target).digest(seed).0 >> 32) as u32
 }
 
 fn subject(host: &[u8; 17], other: Option<&[u8; 17]>, port: u16) -> Subject {

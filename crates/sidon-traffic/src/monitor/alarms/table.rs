@@ -22,8 +22,8 @@ fn same(one: &Subject, other: &Subject) -> bool {
 
 /// An entry: a subject and the evidence against it.
 pub(super) trait Suspect: Clone {
-    /// An entry without evidence.
-    fn new(subject: Subject, now: u64) -> Self;
+    /// An entry without evidence. `is_first`: no evidence against the subject was lost before.
+    fn new(subject: Subject, now: u64, is_first: bool) -> Self;
 
     fn subject(&self) -> &Subject;
 
@@ -44,8 +44,8 @@ const ADMITTED: u64 = 64;
 pub(super) struct Table<E> {
     seed: Seed,
     sets: Vec<Option<E>>,
-    /// The number of entries that were evicted.
-    pub(super) displaced: u64,
+    /// Whether every subject so far is stored.
+    is_complete: bool,
     /// New subjects that wanted the entry of an active one.
     rivals: u64,
 }
@@ -59,7 +59,7 @@ impl<E: Suspect> Table<E> {
         let mut sets = Vec::new();
         sets.try_reserve_exact(length).map_err(|_| Infeasible::Memory { bytes })?;
         sets.resize(length, None);
-        Ok(Table { seed, sets, displaced: 0, rivals: 0 })
+        Ok(Table { seed, sets, is_complete: true, rivals: 0 })
     }
 
     /// The indexes of the set of a subject.
@@ -93,18 +93,19 @@ impl<E: Suspect> Table<E> {
                 best = (weight, Some((way, true)));
             }
         }
+        let displaced = best.0 >= 0.0 && best.1.is_none_or(|(_, new)| new);
+        let is_first = self.is_complete;
+        self.is_complete &= !displaced;
         let (way, new) = best.1?;
-        let displaced = new && best.0 >= 0.0;
         if displaced && self.sets[set.start + way].as_ref().is_some_and(|old| old.is_active(now)) {
             self.rivals += 1;
             if !self.rivals.digest(self.seed).0.is_multiple_of(ADMITTED) {
                 return None;
             }
         }
-        self.displaced += u64::from(displaced);
         let entry = &mut self.sets[set.start + way];
         if new {
-            *entry = Some(E::new(*subject, now));
+            *entry = Some(E::new(*subject, now, is_first));
         }
         entry.as_mut()
     }
@@ -112,54 +113,5 @@ impl<E: Suspect> Table<E> {
     /// All entries.
     pub(super) fn entries(&mut self) -> impl Iterator<Item = &mut E> {
         self.sets.iter_mut().flatten()
-    }
-}
-
-/// An estimate of the number of different hashes, with a standard error of 13%. Has 64 registers,
-/// each with the longest run of zeros (Flajolet et al., "HyperLogLog", 2007).
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Distinct([u8; 64]);
-
-impl Default for Distinct {
-    fn default() -> Self {
-        Distinct([0; 64])
-    }
-}
-
-impl Distinct {
-    pub(super) fn see(&mut self, hash: u32) {
-        let register = &mut self.0[hash as usize % 64];
-        // The rank of the other 26 bits: their leading zeros, plus one.
-        *register = (*register).max((hash >> 6).leading_zeros() as u8 - 5);
-    }
-
-    pub(super) fn about(&self) -> u64 {
-        let all = 64.0f64;
-        let sum: f64 = self.0.iter().map(|&run| 0.5f64.powi(run.into())).sum();
-        let empty = self.0.iter().filter(|&&run| run == 0).count() as f64;
-        let about = 0.709 * all * all / sum;
-        let few = about <= 2.5 * all && empty > 0.0;
-        (if few { all * (all / empty).ln() } else { about }).round() as u64
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn different_things_are_counted_about() {
-        for all in [30u64, 300, 100_000] {
-            let mut distinct = Distinct::default();
-            for number in 0..all {
-                for _ in 0..3 {
-                    distinct.see((number.digest(Seed(1)).0 >> 32) as u32);
-                }
-            }
-            // Six standard errors: 6 * 1.04 / 8.
-            let off = distinct.about() as f64 / all as f64 - 1.0;
-            assert!(off.abs() < 0.78, "{} for {all}", distinct.about());
-        }
-        assert_eq!(Distinct::default().about(), 0);
     }
 }

@@ -396,6 +396,13 @@ impl Connections {
         self.flows.valve().evidence()
     }
 
+    /// Whether every connection so far was followed: none was refused, left out of the sample, or
+    /// mistaken for another.
+    pub fn follows_all(&self) -> bool {
+        let Counts { refused, dont_know, sampling, .. } = &self.rules.counts;
+        [*refused, *dont_know, sampling.unsampled] == [0; 3]
+    }
+
     /// The counts so far.
     pub fn counts(&self) -> Counts {
         let mut counts = self.raw_counts();

@@ -11,7 +11,7 @@
 //! ```
 //! The state of a pair ([`pairs`]) takes one lookup, and that is all the work for most packets. The
 //! evidence about a host changes only with the state of a pair, or at a SYN. It counts distinct
-//! peers and ports in a few bits ([`evidence`]), so that a repeated one counts once.
+//! peers and ports in 64 bytes each ([`Few`]): exactly up to 21, then as estimates with an interval.
 //!
 //! The paper's false positives are left out:
 //! - conversations with a service port ([`ports`]: mail, DNS, games)
@@ -22,13 +22,15 @@
 //! The thread that feeds the engine owns this monitor, so its answers do not depend on the number
 //! of worker threads.
 
+mod distinct;
 pub mod evidence;
 pub mod pairs;
 mod partners;
 pub mod ports;
 mod table;
 
-pub use evidence::{All, Distinct, Few, Reason, Suspect};
+pub use distinct::{All, Distinct, Few};
+pub use evidence::{Reason, Suspect};
 pub use pairs::Keeping;
 
 use super::sizes;
@@ -38,7 +40,8 @@ use sidon::{Infeasible, Key, Seed};
 use std::{collections::HashMap, net::IpAddr};
 use table::{Subject, Table};
 
-/// The lowest score at which a host is listed.
+/// The lowest score at which a host is listed. The upper end of its interval decides, so no host
+/// near this score disappears because of the seed.
 pub const LISTED: u8 = 50;
 
 /// The integers that fix the memory.
@@ -54,7 +57,8 @@ pub struct Shape {
 
 impl Shape {
     /// Divides `bytes` bytes: half for pairs, a quarter for hosts, and a quarter for ports of
-    /// hosts.
+    /// hosts. A host takes 276 bytes and a port 176, most of them for counters of 64 bytes. The 5%
+    /// of an engine of 16 MiB hold 752 hosts and 1,184 ports.
     pub fn within(bytes: u64) -> Self {
         let bytes = bytes.saturating_sub(partners::BYTES);
         let whole = |bytes: u64, each: u64| (bytes / each / 8).max(1) * 8;
@@ -236,9 +240,9 @@ impl<D: Distinct> P2p<D> {
         })
     }
 
-    /// Hosts with a score of at least `least`, the highest score first.
+    /// Hosts whose score may be at least `least`, the highest score first.
     pub fn suspects(&self, least: u8) -> Vec<Suspect> {
-        let mut reasons: HashMap<IpAddr, Vec<Reason>> = HashMap::new();
+        let mut reasons: HashMap<IpAddr, Vec<_>> = HashMap::new();
         for (subject, host) in self.hosts.entries() {
             reasons.entry(parts(subject).0).or_default().extend(evidence::of_host(host));
         }
@@ -248,12 +252,16 @@ impl<D: Distinct> P2p<D> {
                 reasons.entry(host).or_default().push(reason);
             }
         }
-        let all = reasons.into_iter().map(|(host, reasons)| {
+        let lost = [self.refused(), self.evicted(), self.dont_know(), self.displaced()] != [0; 4];
+        let mut all = Vec::new();
+        for (host, reasons) in reasons {
             let (score, reasons) = evidence::judge(reasons);
-            Suspect { host, score, reasons }
-        });
-        let mut all: Vec<_> = all.filter(|suspect| suspect.score >= least.max(1)).collect();
-        all.sort_by_key(|suspect| (std::cmp::Reverse(suspect.score), suspect.host));
+            if score.most().is_some_and(|most| most >= least.max(1).into()) {
+                let suspect = Suspect { host, score, reasons };
+                all.push(if lost { suspect.at_least() } else { suspect });
+            }
+        }
+        all.sort_by_key(Suspect::order);
         all
     }
 
@@ -331,6 +339,14 @@ mod tests {
     use sidon_kit::Rng;
 
     #[test]
+    fn the_share_of_an_engine_holds_as_many_as_documented() {
+        let bytes = (16 << 20) / 100 * 5;
+        let shape = Shape::within(bytes);
+        assert_eq!((shape.hosts, shape.ends), (752, 1_184));
+        assert!(shape.bytes() <= bytes && shape.bytes() > bytes / 100 * 99);
+    }
+
+    #[test]
     fn addresses_and_ports_are_counted_without_bias() {
         const ALL: u64 = 100;
         const TIMES: u64 = 400;
@@ -347,13 +363,13 @@ mod tests {
                 addresses.see(by_address);
                 ports.see(by_port);
             }
-            sums[0] += addresses.about();
-            sums[1] += ports.about();
+            sums[0] += addresses.figure().value();
+            sums[1] += ports.figure().value();
         }
         // The standard error of linear counting over `TIMES` runs, and its bias.
-        let load = ALL as f64 / 256.0;
+        let load = ALL as f64 / 504.0;
         let left = load.exp() - load - 1.0;
-        let error = (256.0 * left / TIMES as f64).sqrt();
+        let error = (504.0 * left / TIMES as f64).sqrt();
         for sum in sums {
             let mean = sum as f64 / TIMES as f64;
             let off = (mean - ALL as f64).abs();
