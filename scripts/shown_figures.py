@@ -115,10 +115,9 @@ def check_csv(check, directory):
     for table in ("flows", "hosts", "ports"):
         for row in rows(f"{table}.csv"):
             for what in ("bytes", "packets"):
-                value, least = int(row[what]), int(row[f"{what}_lower"])
-                # The certainty of a row is that of its bytes.
-                kind = row["certainty"] if what == "bytes" else "exact" if value == least else "at_most"
-                check.figure("csv", Shown((f"top_{table}", row["key"], what), kind, value, least, value))
+                kind = row["certainty" if what == "bytes" else "packets_certainty"]
+                value, least, most = int(row[what]), int(row[f"{what}_lower"]), whole(row[f"{what}_upper"])
+                check.figure("csv", Shown((f"top_{table}", row["key"], what), kind, value, least, most))
     for row in rows("new_sources.csv"):
         name, value = ("new_sources", row["subnet"], "count"), int(row["new_addresses"])
         check.figure("csv", Shown(name, row["certainty"], value, int(row["least"]), whole(row["most"])))

@@ -52,10 +52,14 @@ pub(super) fn write(
     save("ledger.csv", lines)
 }
 
-/// The number, its kind, and its interval; the last cell is empty without an upper end.
+/// The number, its kind, and its interval.
 fn cells(figure: Figure) -> String {
-    let most = figure.most().map_or(String::new(), |most| most.to_string());
-    format!("{},{},{},{most}", figure.value(), figure.kind().name(), figure.least())
+    format!("{},{},{},{}", figure.value(), figure.kind().name(), figure.least(), upper(figure))
+}
+
+/// The upper end of the interval; empty if there is none.
+fn upper(figure: Figure) -> String {
+    figure.most().map_or(String::new(), |most| most.to_string())
 }
 
 fn connections(report: &Report) -> String {
@@ -91,17 +95,22 @@ fn ranking<K>(
     top: usize,
     name: impl Fn(&K) -> String,
 ) -> String {
-    let mut text = "key,certainty,bytes,bytes_lower,packets,packets_lower\n".to_owned();
+    let mut text = "key,certainty,bytes,bytes_lower,packets,packets_lower,bytes_upper,\
+                    packets_certainty,packets_upper\n"
+        .to_owned();
     for entry in ranking.entries.iter().take(top) {
         let [bytes, packets] = amounts(report, entry.amounts);
         text += &format!(
-            "{},{},{},{},{},{}\n",
+            "{},{},{},{},{},{},{},{},{}\n",
             name(&entry.key),
             bytes.kind().name(),
             bytes.value(),
             bytes.least(),
             packets.value(),
-            packets.least()
+            packets.least(),
+            upper(bytes),
+            packets.kind().name(),
+            upper(packets),
         );
     }
     text
