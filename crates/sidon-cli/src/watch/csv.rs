@@ -21,11 +21,11 @@ pub(super) fn write(
     fs::create_dir_all(directory).with_context(place)?;
     let save = |name: &str, text: String| fs::write(directory.join(name), text).with_context(place);
     let flow = |key: &FlowKey| key.two_way().to_string();
-    save("flows.csv", ranking((report, Report::amounts), &report.flows, top, flow))?;
+    save("flows.csv", ranking(|bounds| report.amounts(bounds), &report.flows, top, flow))?;
     let host = |key: &sizes::Host| sizes::address(*key).to_string();
-    save("hosts.csv", ranking((report, Report::amounts), &report.hosts, top, host))?;
+    save("hosts.csv", ranking(|bounds| report.amounts(bounds), &report.hosts, top, host))?;
     let port = |key: &sizes::Port| sizes::port_name(*key).to_string();
-    save("ports.csv", ranking((report, Report::service_amounts), &report.ports, top, port))?;
+    save("ports.csv", ranking(|bounds| report.service_amounts(bounds), &report.ports, top, port))?;
     let mut sources = "subnet,new_addresses,certainty,least,most\n".to_owned();
     for (subnet, count) in new_sources {
         sources += &format!("{subnet},{}\n", cells(report.new_in(*subnet, *count)));
@@ -90,7 +90,7 @@ fn quoted(text: &str) -> String {
 
 /// Names hold no comma and no quote.
 fn ranking<K>(
-    (report, amounts): (&Report, fn(&Report, [Bounds; 2]) -> [Figure; 2]),
+    amounts: impl Fn([Bounds; 2]) -> [Figure; 2],
     ranking: &Ranking<K, 2>,
     top: usize,
     name: impl Fn(&K) -> String,
@@ -99,7 +99,7 @@ fn ranking<K>(
                     packets_certainty,packets_upper\n"
         .to_owned();
     for entry in ranking.entries.iter().take(top) {
-        let [bytes, packets] = amounts(report, entry.amounts);
+        let [bytes, packets] = amounts(entry.amounts);
         text += &format!(
             "{},{},{},{},{},{},{},{},{}\n",
             name(&entry.key),

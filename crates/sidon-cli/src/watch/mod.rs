@@ -272,19 +272,31 @@ fn report(
         eprintln!("sidon: {packets} packets in {files} files; the report is of the last one");
     }
     let alarmed = !report.alarms.is_empty() || rotation.is_some_and(|one| one.alarmed);
-    let violated = report.audit.as_ref().is_some_and(|audit| audit.violations() > 0);
-    Ok(match end {
-        _ if violated => {
+    let status = status(&report, &end, args.exit_on_alarm && alarmed);
+    match end {
+        _ if status == VIOLATED => {
             eprintln!("sidon: {name}: the audit found figures that exclude the truth");
-            ExitCode::from(5)
         }
         End::Broken(why) => {
             eprintln!("sidon: {name}: {why}; the report covers the packets before that");
-            ExitCode::from(3)
         }
-        _ if args.exit_on_alarm && alarmed => ExitCode::from(4),
-        _ => ExitCode::SUCCESS,
-    })
+        _ => {}
+    }
+    Ok(ExitCode::from(status))
+}
+
+/// The exit status if the audit found a violation.
+const VIOLATED: u8 = 5;
+
+/// The exit status of a run. A violation of the audit takes precedence.
+fn status(report: &Report, end: &End, alarmed: bool) -> u8 {
+    let violations = report.audit.as_ref().map_or(0, |audit| audit.violations());
+    match end {
+        _ if violations > 0 => VIOLATED,
+        End::Broken(_) => 3,
+        _ if alarmed => 4,
+        _ => 0,
+    }
 }
 
 /// Gives up all rights except to the directories of files that are read or written later.
@@ -370,4 +382,30 @@ fn show_report(
         screen.push_str(&exporters::render(records.collector()));
     }
     show::print(&screen)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sidon::Seed;
+    use sidon_traffic::{Decoder, Filter, Generator, Mix, audit::Audit};
+
+    #[test]
+    fn a_violation_of_the_audit_is_status_five() {
+        let settings = Settings { audit: true, ..Settings::new(Seed(1)) };
+        let mut engine = Engine::new(settings, Filter::default(), Decoder::default()).unwrap();
+        let mix = Mix { packets: 1_000, ..Mix::default() };
+        Generator::new(mix, 1).unwrap().for_each(|packet| engine.packet(&packet));
+        let mut report = engine.finish().0;
+        let broken = || End::Broken("cut".into());
+        assert_eq!(status(&report, &End::Over, false), 0);
+        assert_eq!(status(&report, &End::Over, true), 4);
+        assert_eq!(status(&report, &broken(), true), 3);
+        let mut audit = Audit::default();
+        audit.hosts.violations = 1;
+        report.audit = Some(audit);
+        for (end, alarmed) in [(End::Over, false), (End::Over, true), (broken(), false)] {
+            assert_eq!(status(&report, &end, alarmed), 5);
+        }
+    }
 }

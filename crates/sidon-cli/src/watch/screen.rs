@@ -130,13 +130,20 @@ fn with_rows(title: &str, report: &Report, style: Style, rows: [usize; 3]) -> St
     screen.alarms(report);
     let [flows, hosts, ports] = rows;
     let flow = |key: &FlowKey| key.two_way().to_string();
-    screen.ranking("FLOW", (report, Report::amounts), &report.flows, report.kept[0], flows, flow);
+    screen.ranking(
+        "FLOW",
+        |bounds| report.amounts(bounds),
+        &report.flows,
+        report.kept[0],
+        flows,
+        flow,
+    );
     let has_room = style.space < Space::Least;
     if style.detail != Detail::Little && has_room {
         let host = |key: &sizes::Host| sizes::address(*key).to_string();
         screen.ranking(
             "HOST",
-            (report, Report::amounts),
+            |bounds| report.amounts(bounds),
             &report.hosts,
             report.kept[1],
             hosts,
@@ -145,7 +152,7 @@ fn with_rows(title: &str, report: &Report, style: Style, rows: [usize; 3]) -> St
         let port = |key: &sizes::Port| sizes::port_name(*key).to_string();
         screen.ranking(
             "PORT",
-            (report, Report::service_amounts),
+            |bounds| report.service_amounts(bounds),
             &report.ports,
             report.kept[2],
             ports,
@@ -280,7 +287,7 @@ impl Screen {
     fn ranking<K>(
         &mut self,
         what: &str,
-        (report, amounts): (&Report, fn(&Report, [Bounds; 2]) -> [Figure; 2]),
+        amounts: impl Fn([Bounds; 2]) -> [Figure; 2],
         ranking: &Ranking<K, 2>,
         kept: u64,
         rows: usize,
@@ -298,7 +305,7 @@ impl Screen {
         self.gap();
         self.columns(&head, ["BYTES".to_owned(), "PACKETS".to_owned()], true);
         for entry in ranking.entries.iter().take(rows) {
-            let amounts = amounts(report, entry.amounts);
+            let amounts = amounts(entry.amounts);
             self.columns(&name(&entry.key), amounts.map(|figure| figure.to_string()), false);
             if self.style.detail == Detail::Much && amounts[0].least() < amounts[0].value() {
                 let least = amounts.map(|figure| format!(">= {}", whole(figure.least())));
