@@ -29,8 +29,8 @@ fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Compares the rows of a quick run with the results in docs/papers: all numbers with those of a
-/// quick run, and the values of formulas also with the full run. After a change, run
+/// Compares the rows of a quick run with the results in docs/papers. All numbers must equal those of
+/// a quick run, and the values of formulas also those of the full run. After a change, run
 /// `sidon lab run --all --quick --json > docs/papers/quick.json` and the command in docs/PAPERS.md
 /// with `--out docs`, and commit the results.
 fn unchanged(paper: &str, rows: &[Value]) {

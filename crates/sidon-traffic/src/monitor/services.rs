@@ -17,7 +17,8 @@
 //! A flow expires after 60 to 120 seconds of silence.
 //!
 //! The ports alone name the responder of a flow that neither map follows, because the map is full or
-//! samples. The amounts of such packets are summed, because the named service may be wrong. They also name that of a flow record, which does not tell the order of its packets. A
+//! samples. `guessed` sums the amounts of such packets, because the named service may be wrong. The
+//! ports also name the responder of a flow record, which does not tell the order of its packets. A
 //! record with a SYN and no ACK is the exception.
 
 use super::{
