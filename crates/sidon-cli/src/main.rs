@@ -58,7 +58,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(why) if is_closed_pipe(&why) => ExitCode::SUCCESS,
         Err(why) => {
-            eprintln!("sidon: {why:#}");
+            eprintln!("{}", show::for_terminal(&format!("sidon: {why:#}")));
             ExitCode::FAILURE
         }
     }

@@ -102,17 +102,25 @@ fn length(text: &str) -> usize {
     text.chars().count()
 }
 
-/// The words of a text in lines of at most `width` characters. A longer word has its own line.
+/// The words of a text in lines of at most `width` characters. A longer word has its own line. The
+/// mark of a figure stays with its number.
 pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
-    for word in text.split(' ') {
+    let mut words = text.split(' ');
+    while let Some(word) = words.next() {
+        let mut word = word.to_owned();
+        while ["=", "<=", ">=", "~", "?"].contains(&word.as_str())
+            && let Some(number) = words.next()
+        {
+            word = format!("{word} {number}");
+        }
         match lines.last_mut() {
-            Some(line) if line.is_empty() => line.push_str(word),
-            Some(line) if length(line) + 1 + length(word) <= width => {
+            Some(line) if line.is_empty() => line.push_str(&word),
+            Some(line) if length(line) + 1 + length(&word) <= width => {
                 line.push(' ');
-                line.push_str(word);
+                line.push_str(&word);
             }
-            _ => lines.push(word.to_owned()),
+            _ => lines.push(word),
         }
     }
     lines
@@ -132,6 +140,14 @@ fn folded_within(width: usize, text: &str) -> String {
         lines.join("\n")
     };
     text.split('\n').map(fold).collect::<Vec<_>>().join("\n").replace(NO_BREAK, " ")
+}
+
+/// A message for standard error: its lines fit the terminal, if it is one.
+pub(crate) fn for_terminal(message: &str) -> String {
+    match terminal_size::terminal_size_of(io::stderr()) {
+        Some((columns, _)) => folded_within(usize::from(columns.0).max(40), message),
+        None => message.to_owned(),
+    }
 }
 
 /// Writes `{"rows": [...]}` to standard output.

@@ -33,6 +33,10 @@ pub struct Ledger {
     pub refused: Vec<(&'static str, u64)>,
     /// Lookups that a structure could not answer, by monitor.
     pub dont_know: Vec<(&'static str, u64)>,
+    /// Packets that are older than a packet before them.
+    pub late: u64,
+    /// The most nanoseconds by which a packet was older than one before it.
+    pub late_ns: u64,
     /// Bytes on the wire of all frames seen.
     pub wire_bytes: u64,
     /// Counters of a source that is not a file, by name: packets that the kernel received and

@@ -131,6 +131,7 @@ impl Answer {
             question: *question,
             amounts,
             figures: amounts.map(|bounds| match question {
+                _ if facts.overflows => Figure::at_least(bounds.least, None),
                 Question::Port(_) => {
                     let mistaken = state.connections.raw_counts().mistaken;
                     state.ledger.service_amount(bounds, mistaken)
@@ -227,8 +228,13 @@ fn word(answer: Option<bool>) -> &'static str {
 }
 
 fn amount(figure: &Figure) -> Value {
-    let (most, least) = (figure.most(), figure.least());
-    json!({ "most": most, "least": least, "certainty": figure.kind().name() })
+    json!({
+        "most": figure.most().unwrap_or(figure.value()),
+        "least": figure.least(),
+        "certainty": figure.kind().name(),
+        "value": figure.value(),
+        "interval": [figure.least(), figure.most()],
+    })
 }
 
 /// What shards know about a key. The shard that owns the key knows its amounts. The shard that owns
@@ -237,12 +243,14 @@ fn amount(figure: &Figure) -> Value {
 pub(crate) struct Facts {
     amounts: Option<[Bounds; 2]>,
     is_source: Option<bool>,
+    /// Whether amounts beyond 2^64 - 1 were refused.
+    overflows: bool,
 }
 
 impl Facts {
     /// The facts of one shard.
     pub(crate) fn of(question: &Question, shard: &Shard) -> Self {
-        let mut facts = Facts::default();
+        let mut facts = Facts { overflows: shard.sizes.refused > 0, ..Facts::default() };
         match question {
             Question::Flow(key) => {
                 let both = key.undirected();
@@ -272,6 +280,7 @@ impl Facts {
         Facts {
             amounts: self.amounts.or(other.amounts),
             is_source: self.is_source.or(other.is_source),
+            overflows: self.overflows || other.overflows,
         }
     }
 }

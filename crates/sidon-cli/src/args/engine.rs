@@ -17,8 +17,7 @@ pub(crate) struct EngineArgs {
     /// Threads that update the tables, 1 to 8; the number changes no figure of the report
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = within::<u8>(1..=8))]
     pub(crate) threads: u8,
-    /// Number of flows, of hosts and of ports to list, the heaviest first [default: 10, or as many as
-    /// fit the terminal]
+    /// Number of flows, of hosts and of ports to list, the heaviest first
     #[arg(long, value_name = "N", value_parser = within::<u16>(0..=65_535))]
     pub(crate) top: Option<u16>,
     /// Seed of the hash functions: a number, or random. Without this option, a capture gets a fixed

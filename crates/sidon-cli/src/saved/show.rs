@@ -26,7 +26,7 @@ pub(crate) struct Args {
     /// Saved file; - is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Number of flows, of hosts and of ports to list [default: the --top of the saved run]
+    /// Number of flows, of hosts and of ports to list, the heaviest first
     #[arg(long, value_name = "N", value_parser = within::<u16>(0..=65_535))]
     top: Option<u16>,
     /// Print one JSON object instead of a screen
@@ -76,13 +76,14 @@ fn engine(
     let style = screen::Style::new(args.quiet, args.verbose, args.top);
     match args.top {
         Some(top) => snapshot.set_top(top.into()),
-        None if !args.json => snapshot.set_top(style.rows()),
+        None if !args.json => snapshot.set_top(style.rows().max(snapshot.settings().top)),
         None => {}
     }
     let report = snapshot.report();
     if args.json {
         let mut json = report.to_json();
         json["partial"] = snapshot.is_partial().into();
+        json["seed"] = seed_name(&snapshot).into();
         json["saved"] = json!({
             "engines": snapshot.engines(),
             "expression": snapshot.expression(),
@@ -92,7 +93,7 @@ fn engine(
         show::print(&serde_json::to_string_pretty(&json)?)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut title = format!("{path} (saved");
+    let mut title = format!("{path} (saved, {} seed", seed_name(&snapshot));
     if snapshot.engines() > 1 {
         title += &format!(", {} merged", show::whole(snapshot.engines()));
     }
@@ -105,6 +106,14 @@ fn engine(
     title.push(')');
     show::print(&screen::render(&title, &report, style))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The seed of a saved run: the public one of captures, or another, which is a secret.
+fn seed_name(snapshot: &Snapshot) -> &'static str {
+    match SeedArg::FIXED.seed() {
+        Ok(fixed) if fixed == snapshot.settings().seed => "fixed",
+        _ => "given or random",
+    }
 }
 
 /// Prints what is wrong with a file, and where.

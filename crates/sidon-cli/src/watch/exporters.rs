@@ -45,5 +45,5 @@ pub(super) fn render(collector: &Collector) -> String {
             let _ = write!(text, "\n  not known: {unknown}");
         }
     }
-    text
+    show::folded(&text)
 }

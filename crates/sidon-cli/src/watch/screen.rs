@@ -9,7 +9,12 @@ use sidon_traffic::{
     Figure, FlowKey, Report,
     audit::Audit,
     ledger::Ledger,
-    monitor::{alarms::Alarm, connections::OUTCOMES, services::RULES, sizes},
+    monitor::{
+        alarms::Alarm,
+        connections::{self, OUTCOMES},
+        services::RULES,
+        sizes,
+    },
     time,
 };
 use std::{fmt::Write, io::IsTerminal};
@@ -158,6 +163,7 @@ fn with_rows(title: &str, report: &Report, style: Style, rows: [usize; 3]) -> St
             ports,
             port,
         );
+        screen.guesses(report);
     }
     if style.detail != Detail::Little {
         screen.connections(report);
@@ -167,6 +173,9 @@ fn with_rows(title: &str, report: &Report, style: Style, rows: [usize; 3]) -> St
         screen.machines(report);
         screen.sources(report);
         screen.subnets(report);
+    }
+    if style.detail != Detail::Little && !has_room {
+        screen.line(&screen.dim("not shown: hosts, ports, P2P-like hosts; -v lists everything"));
     }
     if let Some(audit) = &report.audit {
         screen.audit(audit);
@@ -243,8 +252,8 @@ impl Screen {
         self.line(&format!("tables take {tables} of {budget}"));
         if report.engines > 1 {
             let merged = format!(
-                "merged from {} files: counts are sums, peaks are maxima, and what is open or half \
-                 open is the value at the end",
+                "merged from {} files: counts are sums, peaks and P2P scores are maxima, and what is \
+                 open or half open is the value at the end",
                 whole(report.engines)
             );
             self.folded(&merged, 2, false);
@@ -340,6 +349,19 @@ impl Screen {
         self.line(&format!("{:>1$}", numbers.trim_start(), self.style.width));
     }
 
+    /// The amounts by which those of services may be wrong.
+    fn guesses(&mut self, report: &Report) {
+        let [bytes, packets] = report.service_slack().map(whole);
+        let is_shown = report.engines == 1 && !report.ports.entries.is_empty();
+        if is_shown && report.service_slack() != [0, 0] {
+            let note = format!(
+                "  services that are guesses have {bytes} bytes and {packets} packets, by which ~ \
+                 may be wrong"
+            );
+            self.folded(&note, 0, false);
+        }
+    }
+
     fn connections(&mut self, report: &Report) {
         let figures = report.connection_figures();
         if figures.total.value() == 0 && report.connections.refused == 0 {
@@ -347,10 +369,17 @@ impl Screen {
         }
         self.gap();
         self.folded(&format!("CONNECTIONS  {:#}", figures.total), 13, true);
-        let counts = format!(
-            "  {} half open at the end, {} at the peak; {} open at the end; {} don't know",
-            figures.half_open, figures.peak_half_open, figures.open, figures.dont_know
-        );
+        let connections::Figures { half_open, peak_half_open: peak, open, dont_know, .. } = figures;
+        let counts = match self.style.space {
+            Space::Enough => format!(
+                "  {half_open:#} half open at the end, {peak:#} at the peak; {open:#} open at the \
+                 end; {dont_know:#} don't know"
+            ),
+            _ => format!(
+                "  {half_open} half open at the end, {peak} at the peak; {open} open at the end; \
+                 {dont_know} don't know"
+            ),
+        };
         self.folded(&counts, 0, false);
         let sampling = &report.connections.sampling;
         if let Some(since) = sampling.since {
@@ -399,7 +428,7 @@ impl Screen {
             suspect if shown == 0 => {
                 format!(", the first {} with {} of 100", suspect.host, suspect.score)
             }
-            _ => ", score of 100".to_owned(),
+            _ => ", score out of 100".to_owned(),
         };
         self.folded(&format!("P2P-LIKE  {hosts}{first}"), 10, true);
         if shown == 0 {
@@ -423,7 +452,8 @@ impl Screen {
             let flows = counts.figure(counts.flows);
             self.folded(&format!("MACHINE {}  {flows:#} flows{refused}", counts.name), 8, true);
             let states = counts.states.iter().map(|(name, stay)| {
-                let [now, expired] = [stay.now, stay.expired].map(|flows| counts.figure(flows));
+                let (now, expired) =
+                    (counts.now_figure(stay.now), counts.event_figure(stay.expired));
                 format!("{name} {now} now, {expired} expired")
             });
             self.wrapped(&states.collect::<Vec<_>>());
@@ -450,10 +480,10 @@ impl Screen {
         }
         self.gap();
         let (addresses, subnets) = (report.new_addresses(), report.new_subnets());
-        let why = if addresses.most() == Some(addresses.value()) {
-            ""
-        } else {
-            "; a full table refused others"
+        let mut refused = report.ledger.refused.iter();
+        let why = match refused.any(|(name, _)| name.contains("sources")) {
+            true => "; a full table refused others",
+            false => "",
         };
         let head = format!("NEW SOURCES  {addresses} addresses in {subnets} subnets{why}");
         self.folded(&head, 13, true);
@@ -547,6 +577,15 @@ impl Screen {
         self.folded(&format!("  {} seen = {}", whole(ledger.seen), parts.join(" + ")), 2, false);
         if ledger.balance() != 0 {
             self.line(&format!("  NOT ACCOUNTED FOR: {}", ledger.balance()));
+        }
+        if ledger.late > 0 {
+            let seconds = ledger.late_ns as f64 / 1e9;
+            let line = format!(
+                "  {} packets are older than one before them, by up to {seconds:.3} s: connections \
+                 age by the latest time",
+                whole(ledger.late)
+            );
+            self.folded(&line, 2, false);
         }
         if ledger.behind_tag > 0 {
             let tagged = whole(ledger.behind_tag);

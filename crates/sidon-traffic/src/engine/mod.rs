@@ -322,6 +322,7 @@ impl Engine {
     pub fn answer(&mut self, question: &Question) -> Answer {
         self.flush();
         self.age();
+        self.settle_services();
         let facts = self.crew.ask(&self.state.shards, question);
         Answer::of(question, facts, &self.state)
     }
@@ -413,9 +414,19 @@ impl Engine {
         }
     }
 
+    /// Copies the counts of services to the ledger.
+    fn settle_services(&mut self) {
+        let ledger = &mut self.state.ledger;
+        ledger.services = self.services.counts();
+        ledger.guessed = self.services.guessed();
+        ledger.misnamed = (self.services.mistaken() * 1e9).ceil() as u64;
+        ledger.set_refused("services", self.services.refused());
+    }
+
     /// Updates the results of the tables that are not part of the state: P2P-like hosts and
     /// machines.
     fn settle(&mut self) {
+        self.settle_services();
         let state = &mut self.state;
         state.machines = self.machines.iter().map(Runner::counts).collect();
         state.peers = self.p2p.suspects(p2p::LISTED);
@@ -427,10 +438,6 @@ impl Engine {
             dont_know = dont_know.saturating_add(counts.dont_know);
         }
         let ledger = &mut state.ledger;
-        ledger.services = self.services.counts();
-        ledger.guessed = self.services.guessed();
-        ledger.misnamed = (self.services.mistaken() * 1e9).ceil() as u64;
-        ledger.set_refused("services", self.services.refused());
         ledger.set_refused("machines", refused);
         ledger.set_refused("p2p_pairs", self.p2p.refused());
         ledger.set_refused("p2p_pairs_evicted", self.p2p.evicted());

@@ -65,8 +65,7 @@ impl Staging {
     #[inline]
     fn accept(&mut self, packet: &Packet, state: &mut Snapshot) -> bool {
         state.ledger.decoded += 1;
-        state.first_ns.get_or_insert(packet.time_ns);
-        state.last_ns = state.last_ns.max(packet.time_ns);
+        state.clock(packet.time_ns);
         for watched in &mut state.subnets {
             if !watched.count(packet) {
                 state.ledger.refused("subnet_counts", 1);
@@ -82,8 +81,7 @@ impl Staging {
         ledger.seen = ledger.seen.saturating_add(record.packets);
         ledger.decoded = ledger.decoded.saturating_add(record.packets);
         ledger.wire_bytes = ledger.wire_bytes.saturating_add(record.bytes);
-        state.first_ns.get_or_insert(record.time_ns);
-        state.last_ns = state.last_ns.max(record.time_ns);
+        state.clock(record.time_ns);
     }
 
     /// Adds one packet of a flow record to the batch, with the bytes and packets that it counts

@@ -16,7 +16,7 @@ use sidon::{
     Digest, Infeasible, Lookup, Refused, Seed,
     ops::Next,
     state::{
-        Clock, Fingerprint, Period, State, Sweep,
+        Fingerprint, State,
         fingerprint::{Fate, Follow, Shape, Visited},
     },
 };
@@ -98,12 +98,19 @@ pub enum Taken {
     Unsampled,
 }
 
+/// A timer: the time between two visits of every cell, and the periods that have begun.
+#[derive(Debug)]
+struct Timer {
+    period: u64,
+    rounds: u64,
+}
+
 /// The map.
 #[derive(Debug)]
 pub struct FlowMap {
     map: Fingerprint,
     /// One timer for each timeout.
-    timers: Vec<Clock>,
+    timers: Vec<Timer>,
     /// When the timers last ran.
     swept: Option<u64>,
     valve: Valve,
@@ -126,7 +133,7 @@ impl FlowMap {
         periods: &[u64],
         samples: bool,
     ) -> Result<Self, Infeasible> {
-        let timer = |&period: &u64| Clock::new(Period::Nanos(period)).at_most(u64::MAX);
+        let timer = |&period: &u64| Timer { period: period.max(1), rounds: 0 };
         Ok(FlowMap {
             map: Fingerprint::new(shape, seed)?,
             timers: periods.iter().map(timer).collect(),
@@ -145,8 +152,8 @@ impl FlowMap {
         self.full_after = Some(packets);
     }
 
-    /// Takes packets with these times and flow digests, in order. The timers run before each packet
-    /// that is [`GRAIN`] later than when they last did.
+    /// Takes packets with these times and flow digests, in order. The timers run before the
+    /// first packet of each [`GRAIN`] of time.
     pub fn take(
         &mut self,
         flows: &[Digest],
@@ -157,7 +164,7 @@ impl FlowMap {
         while from < flows.len() {
             let now = time(from);
             self.pass(now, monitor);
-            let until = self.swept.unwrap_or(now).saturating_add(GRAIN);
+            let until = (self.swept.unwrap_or(now) / GRAIN + 1).saturating_mul(GRAIN);
             let length = (from..flows.len()).take_while(|&index| time(index) < until).count();
             let to = from + length.max(1);
             let FlowMap { map, valve, absent, samples, full_after, .. } = self;
@@ -177,27 +184,32 @@ impl FlowMap {
         }
     }
 
-    /// Runs the timers if [`GRAIN`] has passed.
+    /// Runs the timers that are due, if a new [`GRAIN`] of time has begun.
+    ///
+    /// A timer visits all cells at once, whenever a new period begins; periods count from 1970. The
+    /// moment when a flow expires therefore depends on the times of the packets alone. It depends
+    /// neither on the seed, which decides where its cell is, nor on the start of the capture.
     pub fn pass(&mut self, now: u64, monitor: &mut impl Monitor) {
-        if self.swept.is_some_and(|swept| now < swept.saturating_add(GRAIN)) {
+        if self.swept.is_some_and(|swept| now / GRAIN <= swept / GRAIN) {
             return;
         }
-        let before = self.swept.replace(now).unwrap_or(now);
+        let is_first = self.swept.replace(now).is_none();
         self.mistaken = self.mistaken();
         self.absent = 0;
         let FlowMap { map, timers, valve, .. } = self;
-        for (timer, clock) in timers.iter_mut().enumerate() {
-            let mut round = Round { map, monitor, valve, timer };
-            // A clock makes up for at most three rounds at once.
-            if let Period::Nanos(period) = clock.period() {
-                for rounds in 1..=ROUNDS {
-                    let then = before.saturating_add(period.saturating_mul(rounds));
-                    if then < now {
-                        clock.at(&mut round, 1, then);
-                    }
+        let level = valve.highest();
+        for (number, timer) in timers.iter_mut().enumerate() {
+            let due = now / timer.period;
+            let rounds = due.saturating_sub(timer.rounds).min(if is_first { 0 } else { ROUNDS });
+            timer.rounds = due.max(timer.rounds);
+            for _ in 0..rounds {
+                if map.flows() == 0 || !monitor.runs(number) {
+                    break;
                 }
+                let mut visit =
+                    |cell: Visited| monitor.visit(number, cell, Share { class: cell.class, level });
+                map.sweep_by(0, u64::MAX, &mut visit);
             }
-            clock.at(&mut round, 1, now);
         }
         let cells = self.map.shape().all_cells();
         if self.samples {
@@ -347,31 +359,6 @@ impl<M: Monitor, F: Fn(Digest) -> u32> Follow for Gate<'_, M, F> {
         let is_evidence = share.level == 0 || share.class >= self.valve.evidence();
         let step = Step { before, next, result, share, is_evidence };
         self.monitor.done(self.first + key, step);
-    }
-}
-
-/// One timer on the map.
-struct Round<'a, M> {
-    map: &'a mut Fingerprint,
-    monitor: &'a mut M,
-    valve: &'a Valve,
-    timer: usize,
-}
-
-impl<M: Monitor> Sweep for Round<'_, M> {
-    fn units(&self) -> u64 {
-        self.map.units()
-    }
-
-    fn sweep(&mut self, from: u64, to: u64) -> u64 {
-        if self.map.flows() == 0 || !self.monitor.runs(self.timer) {
-            return 0;
-        }
-        let Round { map, monitor, valve, timer } = self;
-        let level = valve.highest();
-        let mut visit =
-            |cell: Visited| monitor.visit(*timer, cell, Share { class: cell.class, level });
-        map.sweep_by(from, to, &mut visit)
     }
 }
 

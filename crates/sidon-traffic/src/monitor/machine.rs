@@ -153,8 +153,12 @@ pub struct Counts {
     pub dont_know: u64,
     /// The expected number of flows whose packets went to the cell of another one.
     pub mistaken: f64,
-    /// Flows that may be in two of the parts that were merged, and are then counted in each.
+    /// Flows that may be in two of the parts that were merged, and are then counted in each. At least
+    /// one after a merge.
     pub crossing: u64,
+    /// Whether the source lost or sampled packets, so that no count has a bound. Not saved: the
+    /// ledger tells.
+    pub is_inferred: bool,
 }
 
 impl Counts {
@@ -162,6 +166,9 @@ impl Counts {
     /// parts change it by one at most, and a mistaken flow by three. The interval holds the truth in
     /// 99 of 100 cases.
     pub fn figure(&self, flows: u64) -> Figure {
+        if self.is_inferred {
+            return Figure::unknown(flows);
+        }
         if self.slack(EXACT) == 0 {
             return Figure::exact(flows);
         }
@@ -169,10 +176,17 @@ impl Counts {
         Figure::estimate(flows, flows.saturating_sub(slack), flows.saturating_add(slack))
     }
 
-    /// A count of packets that triggered an event, as a figure. Any packet of a flow that was not
-    /// followed may have triggered another event.
+    /// A count of flows in a state now. In merged parts, the flows of an earlier part may have left
+    /// the state since.
+    pub fn now_figure(&self, flows: u64) -> Figure {
+        if self.crossing > 0 { Figure::unknown(flows) } else { self.figure(flows) }
+    }
+
+    /// A count of events, such as packets or changes of state, as a figure. Any packet of a flow
+    /// that was not followed may have caused another event.
     pub fn event_figure(&self, packets: u64) -> Figure {
-        if self.slack(EXACT) == 0 { Figure::exact(packets) } else { Figure::unknown(packets) }
+        let is_exact = self.slack(EXACT) == 0 && !self.is_inferred;
+        if is_exact { Figure::exact(packets) } else { Figure::unknown(packets) }
     }
 
     fn slack(&self, chance: f64) -> u64 {
@@ -193,9 +207,9 @@ impl Counts {
         self.figure(self.flows).set(&mut json, "flows");
         for (name, stay) in &self.states {
             let state = &mut json["states"][name];
-            self.figure(stay.entered).set(state, "entered");
-            self.figure(stay.now).set(state, "now");
-            self.figure(stay.expired).set(state, "expired");
+            self.event_figure(stay.entered).set(state, "entered");
+            self.now_figure(stay.now).set(state, "now");
+            self.event_figure(stay.expired).set(state, "expired");
         }
         for (name, packets) in &self.events {
             json["events"][name] = (*packets).into();

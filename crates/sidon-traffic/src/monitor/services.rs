@@ -128,11 +128,12 @@ pub struct Services {
     /// The packets that the map of flows follows, and the digests of their flows.
     datagrams: Vec<u16>,
     digests: Vec<Digest>,
-    /// Whether the responder of each packet of a batch is a guess, because no map follows the flow.
+    /// Whether the responder of each packet of a batch is a guess.
     guesses: Vec<bool>,
     /// Packets by rule.
     counts: [u64; RULES.len()],
-    /// Bytes and packets of flows that no map follows and whose ports name the service.
+    /// Bytes and packets whose service may be wrong: of flows that no map follows, and of connections
+    /// without their SYN.
     guessed: [u64; 2],
     /// Packets of flows that did not fit in the map.
     refused: u64,
@@ -184,7 +185,8 @@ impl Services {
         for opener in connections.openers() {
             let index = usize::from(opener.index);
             let Some(responder) = &mut self.responders[index] else { continue };
-            self.guesses[index] = false;
+            // Without its SYN, a connection may have been opened by either end.
+            self.guesses[index] = !opener.by_syn && !batch.is_unordered(index);
             match responder.rule {
                 _ if batch.is_unordered(index) => {}
                 Rule::Syn => {}
@@ -221,7 +223,6 @@ impl Services {
     /// Starts the counts at zero again, and keeps the first senders of flows.
     pub(crate) fn reset_counts(&mut self) {
         (self.counts, self.guessed, self.refused) = ([0; RULES.len()], [0; 2], 0);
-        self.flows.forget_mistaken();
     }
 
     /// The responder of each packet of the last batch; `None` for a packet without ports.
@@ -234,7 +235,7 @@ impl Services {
         self.counts
     }
 
-    /// Bytes and packets of flows that no map follows. Their ports name the service.
+    /// Bytes and packets whose service may be wrong.
     pub fn guessed(&self) -> [u64; 2] {
         self.guessed
     }

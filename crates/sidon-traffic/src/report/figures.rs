@@ -3,11 +3,12 @@
 use super::Report;
 use crate::{
     audit::Audit,
-    figure::Figure,
+    figure::{Figure, Kind},
     flow_map::{EXACT, mistaken_most},
     ledger::Ledger,
     monitor::{
         connections::{self, OUTCOMES},
+        p2p::Suspect,
         sources::Subnet,
     },
 };
@@ -43,7 +44,12 @@ impl Report {
     /// may be that of another flow.
     pub fn service_amounts(&self, bounds: [Bounds; 2]) -> [Figure; 2] {
         let certain = mistaken_most(self.misnamed(), EXACT) == 0;
-        if self.ledger.is_estimated() || (certain && self.ledger.guessed == [0, 0]) {
+        if self.engines > 1 {
+            // A flow in two parts may have another first sender, and so another service, in each.
+            return bounds.map(|bounds| Figure::unknown(bounds.most));
+        }
+        let is_named = certain && self.ledger.guessed == [0, 0];
+        if is_named || self.ledger.loss() != Loss::None {
             return self.amounts(bounds);
         }
         let slack = self.service_slack();
@@ -55,13 +61,12 @@ impl Report {
     }
 
     /// The bytes and packets that may have been counted for the wrong service: those of guesses, and
-    /// those of flows mistaken for others, which have no more bytes than the heaviest flow. A packet
-    /// has at least 20 bytes.
-    pub(super) fn service_slack(&self) -> [u64; 2] {
+    /// those of flows mistaken for others, which have no more bytes than the heaviest flow.
+    pub fn service_slack(&self) -> [u64; 2] {
         let heaviest = self.flows.entries.first().map_or(0, |entry| entry.amounts[0].most);
         let heaviest = heaviest.max(self.flows.others);
         let flows = mistaken_most(self.misnamed(), 0.005);
-        let mistaken = [heaviest, heaviest / 20].map(|amount| amount.saturating_mul(flows));
+        let mistaken = [heaviest, self.ledger.decoded].map(|amount| amount.saturating_mul(flows));
         std::array::from_fn(|i| self.ledger.guessed[i].saturating_add(mistaken[i]))
     }
 
@@ -82,8 +87,18 @@ impl Report {
 
     /// New source addresses of one subnet.
     pub fn new_in(&self, subnet: Subnet, addresses: u32) -> Figure {
-        let version = if matches!(subnet, Subnet::V4(_)) { "v4" } else { "v6" };
-        self.sources(addresses.into(), |name| name.ends_with(version))
+        let (version, size) = match subnet {
+            Subnet::V4(_) => ("v4", 256),
+            Subnet::V6(_) => ("v6", u64::MAX),
+        };
+        let figure = self.sources(addresses.into(), |name| name.ends_with(version));
+        match figure.kind() {
+            Kind::AtLeast => {
+                let most = figure.most().unwrap_or(u64::MAX).min(size);
+                Figure::at_least(figure.least(), Some(most).filter(|most| *most < u64::MAX))
+            }
+            _ => figure,
+        }
     }
 
     /// Packets of a host of a selected subnet.
@@ -94,16 +109,26 @@ impl Report {
         }
     }
 
-    /// Connections.
+    /// Connections. Flow records do not tell when a connection began and ended, and lost packets
+    /// change any count.
     pub fn connection_figures(&self) -> connections::Figures {
-        self.connections.figures()
+        let figures = self.connections.figures();
+        let is_inferred = times(&self.ledger.source, "records") > 0;
+        if is_inferred || self.ledger.loss() != Loss::None {
+            return figures.map(|figure| Figure::unknown(figure.value()));
+        }
+        figures
     }
 
     /// A count of the addresses in the tables that `is_of` selects by the name of their refusals.
     /// Each refused packet has at most one new address.
     fn sources(&self, count: u64, is_of: impl Fn(&str) -> bool) -> Figure {
-        if times(&self.ledger.refused, "known_sources") > 0 || self.ledger.is_estimated() {
+        let loss = self.ledger.loss();
+        if times(&self.ledger.refused, "known_sources") > 0 || loss == Loss::Sampled {
             return Figure::unknown(count);
+        }
+        if loss == Loss::Lost {
+            return Figure::at_least(count, None);
         }
         let is_source = |name: &str| name.contains("sources_v") && is_of(name);
         let refused = self.ledger.refused.iter().filter(|(name, _)| is_source(name));
@@ -113,10 +138,32 @@ impl Report {
 
     /// A count of frames. An exporter that samples reports estimates without a bound.
     fn counted(&self, count: u64) -> Figure {
-        match count {
-            _ if self.ledger.is_estimated() => Figure::unknown(count),
-            u64::MAX => Figure::at_least(count, None),
-            _ => Figure::exact(count),
+        match (self.ledger.loss(), count) {
+            (Loss::Sampled, _) => Figure::unknown(count),
+            (Loss::Lost, _) | (_, u64::MAX) => Figure::at_least(count, None),
+            (Loss::None, _) => Figure::exact(count),
+        }
+    }
+
+    /// Turns the evidence of alarms into estimates if a connection may have been mistaken for
+    /// another. If the source lost or sampled packets, turns the evidence of alarms and P2P-like
+    /// hosts into lower bounds, and the counts of machines into unknown numbers.
+    pub(super) fn weaken(&mut self) {
+        let mistaken = self.connections.mistaken;
+        if mistaken_most(mistaken, EXACT) > 0 {
+            let slack = mistaken_most(mistaken, 0.005).saturating_mul(3);
+            self.alarms.iter_mut().for_each(|alarm| alarm.widen(slack));
+        }
+        if self.ledger.loss() == Loss::None {
+            return;
+        }
+        for alarm in &mut self.alarms {
+            alarm.weaken();
+        }
+        let hosts = std::mem::take(&mut self.p2p);
+        self.p2p = hosts.into_iter().map(Suspect::at_least).collect();
+        for machine in &mut self.machines {
+            machine.is_inferred = true;
         }
     }
 
@@ -151,15 +198,17 @@ impl Report {
 impl Ledger {
     /// Bytes or packets of a flow, a host or a port.
     pub(crate) fn amount(&self, bounds: Bounds) -> Figure {
-        match self.is_estimated() {
-            true => Figure::unknown(bounds.most),
-            // Amounts beyond 2^64 - 1 are missing.
-            false if times(&self.refused, "sizes") > 0 => Figure::at_least(bounds.least, None),
-            false => bounds.into(),
+        let overflows = times(&self.refused, "sizes") > 0;
+        match self.loss() {
+            Loss::Sampled => Figure::unknown(bounds.most),
+            // Lost packets, or amounts beyond 2^64 - 1, are missing.
+            Loss::Lost => Figure::at_least(bounds.least, None),
+            Loss::None if overflows => Figure::at_least(bounds.least, None),
+            Loss::None => bounds.into(),
         }
     }
 
-    /// Bytes or packets of a service, for a report without the heaviest flow: no bound is known once
+    /// Bytes or packets of a service, for an answer without the heaviest flow: no bound is known once
     /// a service was a guess or may be that of another flow. `mistaken` connections are expected.
     pub(crate) fn service_amount(&self, bounds: Bounds, mistaken: f64) -> Figure {
         let misnamed = self.misnamed as f64 / 1e9 + mistaken;
@@ -169,10 +218,34 @@ impl Ledger {
         Figure::unknown(bounds.most)
     }
 
-    /// Whether an exporter of flow records has sampled packets.
-    fn is_estimated(&self) -> bool {
-        times(&self.source, "records_estimated") > 0
+    /// What the source did not deliver.
+    pub(crate) fn loss(&self) -> Loss {
+        const LOST: [&str; 7] = [
+            "kernel_dropped",
+            "records_lost",
+            "records_unexplained",
+            "datagrams_lost",
+            "datagrams_malformed",
+            "sets_given_up",
+            "sets_not_understood",
+        ];
+        if times(&self.source, "records_estimated") > 0 {
+            return Loss::Sampled;
+        }
+        let is_lost = LOST.iter().any(|name| times(&self.source, name) > 0);
+        if is_lost { Loss::Lost } else { Loss::None }
     }
+}
+
+/// Packets that passed the link and were not delivered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Loss {
+    /// As far as the source knows, all were delivered.
+    None,
+    /// Some were lost: counts are lower bounds.
+    Lost,
+    /// An exporter sampled packets: counts are its estimates.
+    Sampled,
 }
 
 fn times(list: &[(&'static str, u64)], name: &str) -> u64 {

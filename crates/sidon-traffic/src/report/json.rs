@@ -94,6 +94,8 @@ impl Report {
             "balance": self.ledger.balance() as i64,
             "refused": list(&self.ledger.refused),
             "dont_know": list(&self.ledger.dont_know),
+            "late": self.ledger.late,
+            "late_seconds": self.ledger.late_ns as f64 / 1e9,
             "services": RULES
                 .into_iter()
                 .zip(self.ledger.services)
@@ -107,9 +109,9 @@ impl Report {
     }
 
     fn connections_json(&self) -> Value {
-        let Figures { total, by_state, present, .. } = self.connection_figures();
-        let Figures { half_open, peak_half_open, open, .. } = self.connection_figures();
-        let Figures { came_about, one_way, dont_know, .. } = self.connection_figures();
+        let figures = self.connection_figures();
+        let Figures { total, by_state, present, half_open, peak_half_open, .. } = figures;
+        let Figures { open, came_about, one_way, dont_know, .. } = figures;
         let mut json = json!({
             "one_way_capture": self.connections.is_one_way(),
             "in_both": self.connections.in_both,
@@ -197,7 +199,7 @@ fn totals() -> Value {
                 "connections.one_way", "connections.dont_know", "machines", "subnets"],
         "union": ["new_sources", "new_sources_total", "new_sources_subnets", "alarms"],
         "maximum": ["connections.peak_half_open", "p2p"],
-        "end": ["connections.half_open", "connections.open", "connections.present_by_state"],
+        "end": ["machines.*.states.*.now", "connections.half_open", "connections.open", "connections.present_by_state"],
     })
 }
 

@@ -4,6 +4,7 @@ mod figures;
 mod json;
 mod part;
 
+use figures::Loss;
 pub(crate) use part::{Part, most_first};
 
 use crate::{
@@ -119,9 +120,21 @@ pub(crate) fn of(state: &Snapshot, parts: Vec<Part>) -> Report {
         p2p: state.peers.clone(),
         machines: state.machines.clone(),
     };
+    report.weaken();
     let [slack, _] = report.service_slack();
-    if slack > 0 {
+    if report.engines > 1 {
+        (report.ports.leading, report.ports.complete) = (0, 0);
+    } else if slack > 0 {
         report.ports = with_slack(report.ports, slack);
+    }
+    if report.ledger.loss() != Loss::None {
+        for (leading, complete) in [
+            (&mut report.flows.leading, &mut report.flows.complete),
+            (&mut report.hosts.leading, &mut report.hosts.complete),
+            (&mut report.ports.leading, &mut report.ports.complete),
+        ] {
+            (*leading, *complete) = (0, 0);
+        }
     }
     if let Some(mut audit) = report.audit.take() {
         report.compare(&mut audit, state.connections.twin());

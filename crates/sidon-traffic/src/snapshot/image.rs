@@ -233,7 +233,7 @@ fn ledger(ledger: &Ledger) -> Vec<u8> {
     out.numbers(&[seen, filtered, behind_tag, decoded, wire_bytes]);
     out.numbers(services);
     out.numbers(guessed);
-    out.number(ledger.misnamed);
+    out.numbers(&[ledger.misnamed, ledger.late, ledger.late_ns]);
     out.list(undecoded);
     out.list(refused);
     out.list(dont_know);
@@ -244,7 +244,8 @@ fn ledger(ledger: &Ledger) -> Vec<u8> {
 fn read_ledger(mut bytes: In<'_>) -> Result<Ledger, Malformed> {
     let [seen, filtered, behind_tag, decoded, wire_bytes] = bytes.counts()?;
     let services = bytes.counts()?;
-    let (guessed, misnamed) = (bytes.counts()?, bytes.count()?);
+    let (guessed, [misnamed, late]) = (bytes.counts()?, bytes.counts()?);
+    let late_ns = bytes.number()?;
     let (undecoded, refused, dont_know) = (bytes.list()?, bytes.list()?, bytes.list()?);
     let source = bytes.list()?;
     bytes.end()?;
@@ -256,6 +257,8 @@ fn read_ledger(mut bytes: In<'_>) -> Result<Ledger, Malformed> {
         services,
         guessed,
         misnamed,
+        late,
+        late_ns,
         undecoded,
         refused,
         dont_know,
@@ -557,8 +560,17 @@ fn read_machines(mut bytes: In<'_>) -> Result<Vec<machine::Counts>, Malformed> {
         for _ in 0..bytes.number()? {
             events.push((bytes.text()?.to_owned(), bytes.count()?));
         }
-        let counts =
-            machine::Counts { name, flows, states, events, refused, dont_know, mistaken, crossing };
+        let counts = machine::Counts {
+            name,
+            flows,
+            states,
+            events,
+            refused,
+            dont_know,
+            mistaken,
+            crossing,
+            is_inferred: false,
+        };
         machines.push(counts);
     }
     bytes.end()?;

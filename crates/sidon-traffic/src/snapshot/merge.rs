@@ -111,7 +111,7 @@ impl Snapshot {
 /// Adds one ledger to another.
 fn add(own: &mut Ledger, other: Ledger) {
     let Ledger { seen, filtered, behind_tag, decoded, wire_bytes, .. } = other;
-    let Ledger { services, guessed, misnamed, .. } = other;
+    let Ledger { services, guessed, misnamed, late, late_ns, .. } = other;
     let Ledger { undecoded, refused, dont_know, source, .. } = other;
     for (own, other) in [
         (&mut own.seen, seen),
@@ -129,6 +129,8 @@ fn add(own: &mut Ledger, other: Ledger) {
         *own = own.saturating_add(other);
     }
     own.misnamed = own.misnamed.saturating_add(misnamed);
+    own.late = own.late.saturating_add(late);
+    own.late_ns = own.late_ns.max(late_ns);
     for (name, times) in undecoded {
         own.undecoded_as(name, times);
     }
@@ -143,7 +145,8 @@ fn add(own: &mut Ledger, other: Ledger) {
     }
 }
 
-/// Keeps the higher score of each host, with its reasons.
+/// Keeps the higher score of each host, with its reasons. Its counts are lower bounds, because the
+/// other part may have more.
 fn join(own: &mut Vec<Suspect>, other: Vec<Suspect>) {
     for suspect in other {
         match own.iter_mut().find(|had| had.host == suspect.host) {
@@ -152,6 +155,7 @@ fn join(own: &mut Vec<Suspect>, other: Vec<Suspect>) {
             None => own.push(suspect),
         }
     }
+    *own = std::mem::take(own).into_iter().map(Suspect::at_least).collect();
     own.sort_by_key(Suspect::order);
 }
 
@@ -169,7 +173,7 @@ fn are_one(own: &machine::Counts, other: &machine::Counts) -> bool {
 fn sum(own: &mut machine::Counts, other: &machine::Counts) {
     let add = |own: &mut u64, other: u64| *own = own.saturating_add(other);
     add(&mut own.crossing, other.crossing);
-    add(&mut own.crossing, own.flows.min(other.flows));
+    add(&mut own.crossing, own.flows.min(other.flows).max(1));
     own.mistaken += other.mistaken;
     add(&mut own.flows, other.flows);
     add(&mut own.refused, other.refused);

@@ -74,6 +74,19 @@ impl Snapshot {
         report::of(self, parts.collect())
     }
 
+    /// Advances the times of the first and the last packet, and counts a packet that is late.
+    #[inline]
+    pub(crate) fn clock(&mut self, time_ns: u64) {
+        if time_ns >= self.last_ns {
+            self.first_ns.get_or_insert(time_ns);
+            self.last_ns = time_ns;
+            return;
+        }
+        self.ledger.late += 1;
+        self.ledger.late_ns = self.ledger.late_ns.max(self.last_ns - time_ns);
+        self.first_ns = self.first_ns.map(|first| first.min(time_ns));
+    }
+
     /// All subnets with new source addresses and their number, most first. A report lists only the
     /// first [`SUBNETS_LISTED`](report::SUBNETS_LISTED).
     pub fn new_sources(&self) -> Vec<(Subnet, u32)> {

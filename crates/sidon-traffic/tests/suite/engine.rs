@@ -213,6 +213,29 @@ fn hosts_of_a_watched_subnet_are_counted_exactly() {
 }
 
 #[test]
+fn exact_figures_are_the_same_for_every_seed() {
+    // Slow traffic with scans: most connections end by a timer, many close to its limit.
+    let shares = sidon_traffic::generate::Shares { scan: 30, ..Mix::default().shares };
+    let mix = Mix { packets: 3_000, rate: 30, clients: 20, active: 60, shares, ..Mix::default() };
+    let mut shown = Vec::new();
+    for seed in 1..=12 {
+        let mut engine = engine(Settings { audit: false, seed: Seed(seed), ..settings() });
+        Generator::new(mix, 3).unwrap().for_each(|packet| engine.packet(&packet));
+        let report = engine.finish().0;
+        let figures = report.connection_figures();
+        let ports: Vec<_> = report
+            .ports
+            .entries
+            .iter()
+            .map(|entry| (entry.key, report.service_amounts(entry.amounts)))
+            .collect();
+        assert_eq!(figures.total.kind().mark(), "=");
+        shown.push((figures, ports));
+    }
+    assert!(shown.windows(2).all(|two| two[0] == two[1]), "{shown:#?}");
+}
+
+#[test]
 fn every_capture_of_the_corpus_is_watched_without_a_violation() {
     let Some(folder) = std::env::var_os("SIDON_CORPUS").map(PathBuf::from) else {
         eprintln!("SKIPPED: SIDON_CORPUS is not set, no real capture was watched");

@@ -38,7 +38,7 @@ function figure(value, certainty, form = whole) {
   const likely = mark === "~" ? "probably " : "";
   return {
     text: `${mark} ${form(value)}`,
-    interval: mark === "~" && most !== null ? `[${form(least)}, ${form(most)}]` : "",
+    interval: mark === "~" && most !== null && least !== most ? `[${form(least)}, ${form(most)}]` : "",
     words: mark === "?" ? "No bound is known." : `The true number is ${likely}${ends}.`,
   };
 }

@@ -77,7 +77,9 @@ impl Distinct {
         let information = |x: f64| {
             sum(&|p| {
                 let less_one = (x * p).exp_m1();
-                p * p * (less_one + 1.0) / (less_one * less_one)
+                // Both terms are infinite for a large `x`, and their ratio is then 0.
+                let ratio = p * p * (less_one + 1.0) / (less_one * less_one);
+                if ratio.is_nan() { 0.0 } else { ratio }
             })
         };
         for _ in 0..20 {

@@ -9,11 +9,11 @@ pub type Evidence = Vec<(&'static str, Figure)>;
 /// A plain label for a name of evidence, to print after the figure.
 pub fn label(name: &'static str) -> &'static str {
     match name {
-        "attempts" => "attempts",
-        "peak_pending" => "unanswered in 10 s (peak)",
+        "attempts" => "attempts, also before the alarm",
+        "peak_pending" => "handshakes of the last 5 to 10 s incomplete (peak)",
         "sources_about" => "sources",
         "targets_at_least" => "targets failed",
-        "targets_about" => "targets tried",
+        "targets_about" => "targets, failed or since the alarm",
         "impossible" => "SYNs with impossible addresses",
         "forged_about" => "SYNs forged",
         // A file may contain names that this version does not have.
@@ -53,6 +53,21 @@ pub(super) fn estimate(figure: Figure, attempts: Figure, followed: bool) -> Figu
     }
 }
 
+/// Turns counts into lower bounds, for a source that lost or sampled packets.
+pub(super) fn at_least(evidence: &mut Evidence) {
+    for (_, figure) in evidence {
+        *figure = Figure::at_least(figure.least(), None);
+    }
+}
+
+/// Turns exact counts into estimates that may be wrong by `slack`.
+pub(super) fn widen(evidence: &mut Evidence, slack: u64) {
+    for (_, figure) in evidence.iter_mut().filter(|(_, figure)| figure.kind() == Kind::Exact) {
+        let n = figure.value();
+        *figure = Figure::estimate(n, n.saturating_sub(slack), n.saturating_add(slack));
+    }
+}
+
 /// Adds the evidence of another period for the same alarm.
 pub(super) fn join(own: &mut Evidence, other: Evidence) {
     for (name, figure) in other {
@@ -64,17 +79,15 @@ pub(super) fn join(own: &mut Evidence, other: Evidence) {
 }
 
 fn joined(name: &str, one: Figure, two: Figure) -> Figure {
-    let least_sum = one.least().saturating_add(two.least());
     let most_sum = one.most().zip(two.most()).map(|(one, two)| one.saturating_add(two));
     let value_sum = one.value().saturating_add(two.value());
     let (value, least) = (one.value().max(two.value()), one.least().max(two.least()));
     let is_estimate = one.kind() == Kind::Estimate || two.kind() == Kind::Estimate;
     match (name, most_sum) {
         // Each period collects evidence from the start before it raises the alarm again, so
-        // attempts between two periods may be missing.
-        ("attempts" | "impossible", _) => Figure::at_least(least_sum, None),
-        ("forged_about", Some(most)) if is_estimate => Figure::estimate(value_sum, least_sum, most),
-        ("forged_about", _) => Figure::at_least(least_sum, None),
+        // attempts between two periods may be missing. A SYN that is repeated after the boundary
+        // counts in both.
+        ("forged_about", Some(most)) if is_estimate => Figure::estimate(value_sum, least, most),
         // A set of both periods is at least the larger and at most both together.
         (_, Some(most)) if is_estimate => Figure::estimate(value, least, most),
         // The true peak may have been at the boundary, half in each period.
@@ -93,11 +106,11 @@ mod tests {
         let about = Figure::estimate;
         let at_least = Figure::at_least;
         for (name, one, two, both) in [
-            ("attempts", exact(5), exact(7), at_least(12, None)),
-            ("attempts", exact(5), at_least(7, None), at_least(12, None)),
-            ("impossible", exact(5), exact(7), at_least(12, None)),
-            ("forged_about", about(20, 15, 25), about(40, 30, 50), about(60, 45, 75)),
-            ("forged_about", about(20, 15, 25), at_least(30, None), at_least(45, None)),
+            ("attempts", exact(5), exact(7), at_least(7, None)),
+            ("attempts", exact(5), at_least(7, None), at_least(7, None)),
+            ("impossible", exact(5), exact(7), at_least(7, None)),
+            ("forged_about", about(20, 15, 25), about(40, 30, 50), about(60, 30, 75)),
+            ("forged_about", about(20, 15, 25), at_least(30, None), at_least(30, None)),
             ("peak_pending", exact(50), exact(70), at_least(70, Some(120))),
             ("peak_pending", exact(50), at_least(70, None), at_least(70, None)),
             ("targets_at_least", at_least(32, None), at_least(25, None), at_least(32, None)),
@@ -136,8 +149,10 @@ mod tests {
             ("peak_pending", Figure::at_least(1_228_711, None)),
             ("targets_about", Figure::estimate(1_000, 850, 1_200)),
         ];
-        let lines =
-            [">= 1,228,711 unanswered in 10 s (peak)", "~ 1,000 [850, 1,200] targets tried"];
+        let lines = [
+            ">= 1,228,711 handshakes of the last 5 to 10 s incomplete (peak)",
+            "~ 1,000 [850, 1,200] targets, failed or since the alarm",
+        ];
         assert_eq!(text(&evidence), lines);
         let mut json = serde_json::json!({});
         set(&evidence, &mut json);

@@ -82,6 +82,17 @@ pub struct Alarm {
 }
 
 impl Alarm {
+    /// Turns the evidence into lower bounds, for a source that lost or sampled packets.
+    pub(crate) fn weaken(&mut self) {
+        evidence::at_least(&mut self.evidence);
+    }
+
+    /// Turns exact counts into estimates that may be wrong by `slack`, for a map that may have
+    /// mistaken a connection for another.
+    pub(crate) fn widen(&mut self, slack: u64) {
+        evidence::widen(&mut self.evidence, slack);
+    }
+
     /// The alarm as one JSON object.
     pub fn to_json(&self) -> Value {
         let mut json = json!({
@@ -135,6 +146,8 @@ pub struct Alarms {
     ticked: u64,
     /// Whether every connection so far was followed.
     followed: bool,
+    /// Whether SYNs to the victim of a flood were left out of the evidence of scans.
+    skipped: bool,
 }
 
 /// A victim, and the handshakes that were opened to it.
@@ -206,6 +219,7 @@ impl Alarms {
             list: List::default(),
             ticked: 0,
             followed: true,
+            skipped: false,
         })
     }
 
@@ -289,6 +303,7 @@ impl Alarms {
                 flood.ask(now, opener, sampled);
             }
             if flood.alarm.is_some() {
+                self.skipped = true;
                 return;
             }
         }
@@ -333,11 +348,11 @@ impl Alarms {
 
     /// Raises, updates and closes alarms. `over`: raises them even if a condition has just begun.
     fn look(&mut self, now: u64, over: bool) {
-        let Alarms { list, floods, hosts, ports, random, forged, followed, .. } = self;
-        let followed = *followed;
+        let Alarms { list, floods, hosts, ports, random, forged, followed, skipped, .. } = self;
+        let (followed, all) = (*followed, *followed && !*skipped);
         floods.entries().for_each(|flood| flood.look(now, over, followed, list));
         for (table, most) in [(hosts, HOSTS), (ports, PORTS), (random, HOSTS)] {
-            table.entries().for_each(|scan| scan.look(now, over, most, followed, list));
+            table.entries().for_each(|scan| scan.look(now, over, most, all, list));
         }
         forged.iter_mut().for_each(|forged| forged.look(now, over, followed, list));
     }

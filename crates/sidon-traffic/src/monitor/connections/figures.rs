@@ -61,6 +61,23 @@ pub struct Figures {
     pub dont_know: Figure,
 }
 
+impl Figures {
+    /// All figures, each changed.
+    pub(crate) fn map(self, change: impl Fn(Figure) -> Figure) -> Self {
+        Figures {
+            total: change(self.total),
+            by_state: self.by_state.map(&change),
+            present: self.present.map(&change),
+            half_open: change(self.half_open),
+            peak_half_open: change(self.peak_half_open),
+            open: change(self.open),
+            came_about: change(self.came_about),
+            one_way: change(self.one_way),
+            dont_know: change(self.dont_know),
+        }
+    }
+}
+
 impl Counts {
     /// The counts as figures.
     pub fn figures(&self) -> Figures {
@@ -103,12 +120,16 @@ impl Counts {
             },
         };
         if let Some(merged) = &self.merged {
-            let widen = |figure: Figure, [least, most]: [u64; 2]| {
-                let upper = figure.most().unwrap_or(u64::MAX).max(most);
-                Figure::estimate(figure.value(), figure.least().min(least), upper)
-            };
-            figures.open = widen(figures.open, merged.open);
-            figures.peak_half_open = widen(figures.peak_half_open, [merged.peak_least, 0]);
+            let (open, [least, most]) = (figures.open, merged.open);
+            let upper = open.most().unwrap_or(u64::MAX).max(most);
+            figures.open = Figure::estimate(open.value(), open.least().min(least), upper);
+            let peak = figures.peak_half_open;
+            // A connection of an earlier part can look half open in a later one.
+            let certain = !sampling.is_sampled() && self.refused == 0;
+            let alone = merged.peak_least.saturating_sub(merged.crossing);
+            let least = if certain { peak.least().max(alone) } else { peak.least() };
+            let most = peak.most().unwrap_or(u64::MAX);
+            figures.peak_half_open = Figure::estimate(peak.value(), least, most);
         }
         figures
     }

@@ -63,10 +63,12 @@ impl Connections {
         } else {
             peaks[0].saturating_add(peaks[1])
         };
-        let counts = [self.counts(), other.counts()];
         let crossing = if apart {
-            total(&counts[earlier].present)
+            // Every flow that the earlier part still stores, also those in shared cells.
+            let stored = [self.map(), other.map()][earlier].flows();
+            stored.saturating_mul(1 << [&own_counts, &other_counts][earlier].sampling.highest)
         } else {
+            let counts = [self.counts(), other.counts()];
             let all = counts.map(|one| total(&one.by_state).saturating_add(one.dont_know));
             all[0].min(all[1])
         };
@@ -178,8 +180,10 @@ impl Counts {
     fn settle(&mut self, lives: &Lives, answer: Lookup<State>, share: Share) {
         if let Lookup::State(state) = answer {
             let outcome = lives.of(state).outcome();
-            self.by_state[outcome] += share.scale();
-            self.sampling.by_state[outcome] += share.variance();
+            let (count, variance) =
+                (&mut self.by_state[outcome], &mut self.sampling.by_state[outcome]);
+            *count = count.saturating_add(share.scale());
+            *variance = variance.saturating_add(share.variance());
         }
     }
 

@@ -397,7 +397,7 @@ impl Connections {
     }
 
     /// Whether every connection so far was followed: none was refused, left out of the sample, or
-    /// mistaken for another.
+    /// found to share its cell with another.
     pub fn follows_all(&self) -> bool {
         let Counts { refused, dont_know, sampling, .. } = &self.rules.counts;
         [*refused, *dont_know, sampling.unsampled] == [0; 3]
@@ -410,9 +410,14 @@ impl Connections {
         let census = self.map().census_from(level);
         for (life, cells) in self.rules.lives.lives.iter().zip(&census) {
             let (outcome, cells) = (life.outcome(), cells << level);
-            counts.by_state[outcome] += cells;
-            counts.present[outcome] += cells;
-            counts.sampling.by_state[outcome] += counts.sampling.present_variance(cells);
+            let variance = counts.sampling.present_variance(cells);
+            for (count, more) in [
+                (&mut counts.by_state[outcome], cells),
+                (&mut counts.present[outcome], cells),
+                (&mut counts.sampling.by_state[outcome], variance),
+            ] {
+                *count = count.saturating_add(more);
+            }
         }
         counts
     }
@@ -480,10 +485,12 @@ impl Connections {
 }
 
 impl Counts {
-    /// Whether the capture seems to have only one side of its connections: at least ten one-way
+    /// Whether the capture certainly has only one side of most connections: at least ten one-way
     /// connections, and more than three times as many as completed handshakes.
     pub fn is_one_way(&self) -> bool {
-        self.one_way >= 10 && self.one_way > 3 * self.came_about
+        let Figures { one_way, came_about, .. } = self.figures();
+        let completed = came_about.most().unwrap_or(u64::MAX).saturating_mul(3);
+        one_way.least() >= 10 && one_way.least() > completed
     }
 }
 

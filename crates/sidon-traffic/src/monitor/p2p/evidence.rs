@@ -140,16 +140,20 @@ impl Reason {
 
     /// The reason without the upper ends of its counts, some of which may be missing.
     fn at_least(self) -> Self {
-        let bound = |figure: Figure| Figure::at_least(figure.least(), None);
+        self.with(|figure| Figure::at_least(figure.least(), None))
+    }
+
+    /// The reason with other figures.
+    fn with(self, change: fn(Figure) -> Figure) -> Self {
         match self {
-            Reason::BothProtocols { peers } => Reason::BothProtocols { peers: bound(peers) },
+            Reason::BothProtocols { peers } => Reason::BothProtocols { peers: change(peers) },
             Reason::PortsOfTheirOwn { port, peers, ports } => {
-                Reason::PortsOfTheirOwn { port, peers: bound(peers), ports: bound(ports) }
+                Reason::PortsOfTheirOwn { port, peers: change(peers), ports: change(ports) }
             }
             Reason::Scattered { peers, ports } => {
-                Reason::Scattered { peers: bound(peers), ports: bound(ports) }
+                Reason::Scattered { peers: change(peers), ports: change(ports) }
             }
-            Reason::KnownPorts { peers } => Reason::KnownPorts { peers: bound(peers) },
+            Reason::KnownPorts { peers } => Reason::KnownPorts { peers: change(peers) },
         }
     }
 }
@@ -174,7 +178,7 @@ fn words(figure: &Figure) -> String {
     let value = grouped(figure.value());
     match (figure.kind(), figure.most()) {
         (Kind::Exact, _) => value,
-        (Kind::Estimate, Some(most)) => {
+        (Kind::Estimate, Some(most)) if figure.least() < most => {
             format!("about {value} [{}, {}]", grouped(figure.least()), grouped(most))
         }
         (Kind::AtLeast, _) => format!("at least {value}"),
@@ -207,11 +211,26 @@ impl Suspect {
         (Reverse(self.score.value()), self.host)
     }
 
-    /// Turns counts into lower bounds, for a monitor that refused pairs or evicted hosts.
-    pub(super) fn at_least(self) -> Self {
+    /// Turns counts into lower bounds, for a monitor that refused pairs or evicted hosts, for a
+    /// source that lost packets, or for merged parts. The score then has no bound: lost peers can
+    /// also be those of a server.
+    pub(crate) fn at_least(self) -> Self {
         let reasons = self.reasons.into_iter().map(Reason::at_least).collect();
-        let score = Figure::estimate(self.score.value(), self.score.least(), 100);
+        let score = Figure::estimate(self.score.value(), 0, 100);
         Suspect { score, reasons, ..self }
+    }
+
+    /// Turns exact counts into estimates, for a monitor that may have mistaken a pair for another.
+    pub(super) fn about(self) -> Self {
+        let reasons = self.reasons.into_iter().map(|reason| reason.with(about)).collect();
+        Suspect { score: about(self.score), reasons, ..self }
+    }
+}
+
+fn about(figure: Figure) -> Figure {
+    match figure.kind() {
+        Kind::Exact => Figure::estimate(figure.value(), figure.value(), figure.value()),
+        _ => figure,
     }
 }
 

@@ -34,7 +34,12 @@ pub use evidence::{Reason, Suspect};
 pub use pairs::Keeping;
 
 use super::sizes;
-use crate::{FlowKey, Packet, TcpFlags, batch::PACKETS, flow::protocol};
+use crate::{
+    FlowKey, Packet, TcpFlags,
+    batch::PACKETS,
+    flow::protocol,
+    flow_map::{EXACT, mistaken_most},
+};
 use pairs::{Pairs, Step};
 use sidon::{Infeasible, Key, Seed};
 use std::{collections::HashMap, net::IpAddr};
@@ -253,12 +258,17 @@ impl<D: Distinct> P2p<D> {
             }
         }
         let lost = [self.refused(), self.evicted(), self.dont_know(), self.displaced()] != [0; 4];
+        let mistaken = mistaken_most(self.pairs.mistaken(), EXACT) > 0;
         let mut all = Vec::new();
         for (host, reasons) in reasons {
             let (score, reasons) = evidence::judge(reasons);
             if score.most().is_some_and(|most| most >= least.max(1).into()) {
                 let suspect = Suspect { host, score, reasons };
-                all.push(if lost { suspect.at_least() } else { suspect });
+                all.push(match (lost, mistaken) {
+                    (true, _) => suspect.at_least(),
+                    (_, true) => suspect.about(),
+                    _ => suspect,
+                });
             }
         }
         all.sort_by_key(Suspect::order);

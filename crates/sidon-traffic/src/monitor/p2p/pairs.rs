@@ -319,6 +319,14 @@ impl Pairs {
         }
     }
 
+    /// The expected number of pairs that were mistaken for another one.
+    pub(super) fn mistaken(&self) -> f64 {
+        match &self.map {
+            Map::Fingerprint(map, _) => map.mistaken(),
+            _ => 0.0,
+        }
+    }
+
     /// The probability that a new pair is mistaken for a stored one.
     pub(super) fn stranger_rate(&self) -> f64 {
         match &self.map {
@@ -478,9 +486,10 @@ mod tests {
             pairs.pass(seconds * SECOND);
             pairs.count()
         };
-        assert_eq!(at(&mut pairs, 149), 2);
-        assert_eq!(at(&mut pairs, 299), 1);
-        at(&mut pairs, 450);
+        assert_eq!(at(&mut pairs, 151), 2);
+        assert_eq!(at(&mut pairs, 299), 2);
+        assert_eq!(at(&mut pairs, 301), 1);
+        assert_eq!(at(&mut pairs, 599), 1);
         assert_eq!(at(&mut pairs, 601), 0);
     }
 
