@@ -1,7 +1,11 @@
 //! `sidon show`: prints the contents of a saved file.
 
 use super::{file, library};
-use crate::{args::number::within, show, watch::screen};
+use crate::{
+    args::{SeedArg, number::within},
+    show,
+    watch::screen,
+};
 use serde_json::json;
 use sidon::{Malformed, bytes::Parts};
 use sidon_traffic::{
