@@ -119,7 +119,7 @@ impl Shard {
             }
         });
         if let Some(twin) = &mut self.twin {
-            twin.add(lane, columns);
+            twin.add(self.number, self.seed, batch);
         }
     }
 

@@ -17,7 +17,7 @@ pub use settings::Settings;
 
 use crate::{
     Decoder, Filter, Frame, Packet,
-    audit::Audit,
+    audit::{self, Audit},
     batch::{self, Batch},
     budget::{self, Budget, SHARDS},
     event::Event,
@@ -88,6 +88,7 @@ impl Engine {
                 alarms: Alarms::new(budget.alarms, seed)?,
                 peers: Vec::new(),
                 peers_audit: None,
+                services_audit: audit.then(audit::Services::default),
                 machines: Vec::new(),
                 first_ns: None,
                 last_ns: 0,
@@ -242,10 +243,13 @@ impl Engine {
     /// Passes the batch to the monitors of the feeding thread.
     fn observe(&mut self) {
         let batch = self.crew.filling();
-        let Snapshot { connections, alarms, .. } = &mut self.state;
+        let Snapshot { connections, alarms, services_audit, .. } = &mut self.state;
         let before = connections.evidence_level();
         connections.take(&batch.packets, &batch.flows);
         self.services.take(batch, connections);
+        if let Some(reference) = services_audit {
+            reference.take(batch);
+        }
         let Batch { packets, flows, .. } = batch;
         let sampled = before > 0 || connections.evidence_level() > 0;
         alarms.take(packets, connections.verdicts(), sampled, connections.follows_all());

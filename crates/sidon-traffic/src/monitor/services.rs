@@ -93,7 +93,7 @@ const WIDTH: u32 = 24;
 const CELLS: u32 = 21;
 
 /// Silence after which a flow expires, in nanoseconds: this at least, twice this at most.
-const SILENCE: u64 = 60_000_000_000;
+pub(crate) const SILENCE: u64 = 60_000_000_000;
 
 /// The shape of a map of `bytes` bytes.
 pub fn shape(bytes: u64) -> Shape {
@@ -254,13 +254,13 @@ impl Services {
 /// Whether packets of this flow have a service: at least one port is not 0. Both ports of a later
 /// fragment are 0.
 #[inline]
-fn has_service(flow: &FlowKey) -> bool {
+pub(crate) fn has_service(flow: &FlowKey) -> bool {
     protocol::has_ports(flow.protocol()) && (flow.source_port(), flow.destination_port()) != (0, 0)
 }
 
 /// The responder that a SYN or SYN-ACK names.
 #[inline]
-fn by_flags(packet: &Packet) -> Option<Responder> {
+pub(crate) fn by_flags(packet: &Packet) -> Option<Responder> {
     let flags = packet.tcp_flags();
     let is_source = flags.has(TcpFlags::ACK);
     let names = flags.has(TcpFlags::SYN) && !flags.has(TcpFlags::RST);

@@ -2,7 +2,7 @@
 
 use super::Report;
 use crate::{
-    audit::Audit,
+    audit::{Audit, Services},
     figure::{Figure, Kind},
     flow_map::{EXACT, mistaken_most},
     ledger::Ledger,
@@ -168,10 +168,20 @@ impl Report {
     }
 
     /// Compares every figure that is not in a list with the exact references.
-    pub(super) fn compare(&self, audit: &mut Audit, twin: Option<&connections::Twin>) {
+    pub(super) fn compare(
+        &self,
+        audit: &mut Audit,
+        services: Option<&Services>,
+        twin: Option<&connections::Twin>,
+    ) {
         let [addresses, subnets] = audit.new_sources;
         audit.check("new_sources_total", self.new_addresses(), [addresses; 2]);
         audit.check("new_sources_subnets", self.new_subnets(), [subnets; 2]);
+        if let Some(reference) = services {
+            let listed = self.ports.entries.iter();
+            let listed = listed.map(|entry| (&entry.key, self.service_amounts(entry.amounts)));
+            audit.check_services(reference, listed, self.ports.others);
+        }
         let Some(twin) = twin else { return };
         let truths = twin.truths();
         let shown = self.connections.figures_at(connections::SURE);

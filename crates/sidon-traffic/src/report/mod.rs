@@ -137,7 +137,7 @@ pub(crate) fn of(state: &Snapshot, parts: Vec<Part>) -> Report {
         }
     }
     if let Some(mut audit) = report.audit.take() {
-        report.compare(&mut audit, state.connections.twin());
+        report.compare(&mut audit, state.services_audit.as_ref(), state.connections.twin());
         report.audit = Some(audit);
     }
     report
@@ -176,7 +176,10 @@ mod tests {
         Decoder, Engine, Filter, Generator, Mix, Packet, Settings, Snapshot,
         budget::Budget,
         generate::Flood,
-        monitor::{connections::OUTCOMES, sizes::Sizes},
+        monitor::{
+            connections::OUTCOMES,
+            sizes::{self, Sizes},
+        },
     };
     use sidon::Seed;
 
@@ -224,6 +227,16 @@ mod tests {
         let found = rows(&broken);
         for table in ["flow ", "host "] {
             assert!(found.iter().any(|row| row.starts_with(table)), "{table}: {found:?}");
+        }
+
+        // A service whose packets were counted for another one.
+        let mut broken = few();
+        let reference = broken.services_audit.as_mut().unwrap();
+        let dns = reference.ports.remove(&sizes::port(17, 53)).unwrap();
+        reference.ports.insert(sizes::port(17, 40_000), dns);
+        let found = rows(&broken);
+        for row in ["service 53/udp bytes: shown ", "service 40000/udp: not listed, truth "] {
+            assert!(found.iter().any(|found| found.starts_with(row)), "{row}: {found:?}");
         }
 
         let mut broken = few();

@@ -204,6 +204,7 @@ impl Snapshot {
             alarms,
             peers,
             peers_audit: None,
+            services_audit: None,
             machines,
             first_ns: (packets == 1).then_some(first),
             last_ns,

@@ -26,7 +26,7 @@ pub use merge::Merged;
 
 use crate::{
     Report, Tunnels,
-    audit::Peers,
+    audit::{self, Peers},
     engine::Settings,
     ledger::Ledger,
     monitor::{
@@ -58,6 +58,8 @@ pub struct Snapshot {
     pub(crate) peers: Vec<Suspect>,
     /// The comparison of these hosts with exact maps, if those ran.
     pub(crate) peers_audit: Option<Peers>,
+    /// The exact reference of services, if it ran.
+    pub(crate) services_audit: Option<audit::Services>,
     pub(crate) machines: Vec<machine::Counts>,
     pub(crate) first_ns: Option<u64>,
     pub(crate) last_ns: u64,

@@ -9,9 +9,13 @@
 //! The interval of a sampled count has a confidence of 99%, so one in a hundred excludes the truth.
 //! The audit therefore compares such a count with an interval of six standard deviations.
 
+mod services;
+
+pub use services::Services;
+
 use crate::{
     FlowKey,
-    batch::{Columns, Lane},
+    batch::{self, Batch, Lane},
     figure::{Figure, Kind},
     monitor::{
         connections,
@@ -20,7 +24,10 @@ use crate::{
         sources::{Sources, Subnet},
     },
 };
-use sidon::count::{Stored, Top, top::Pick};
+use sidon::{
+    Key, Seed,
+    count::{Stored, Top},
+};
 use std::{
     collections::{HashMap, HashSet},
     hash::Hash,
@@ -81,6 +88,8 @@ pub struct Audit {
     pub states: States,
     /// P2P-like hosts.
     pub p2p: Peers,
+    /// Services in the list of the report, by an exact reference of responders.
+    pub services: Finding,
     /// Figures of the report outside all lists.
     pub figures: Finding,
     /// Violations, one line each, at most [`ROWS`].
@@ -119,12 +128,13 @@ impl Audit {
     }
 
     /// Each part by its name.
-    pub fn parts(&self) -> [(&'static str, Finding); 6] {
+    pub fn parts(&self) -> [(&'static str, Finding); 7] {
         [
             ("figures", self.figures),
             ("flows", self.flows),
             ("hosts", self.hosts),
             ("ports", self.ports),
+            ("services", self.services),
             ("sources", self.sources),
             ("connections", self.connections),
         ]
@@ -146,16 +156,38 @@ impl Audit {
     }
 
     /// Compares a figure with the interval of the truth.
-    pub(crate) fn check(&mut self, name: &str, figure: Figure, [least, most]: [u64; 2]) {
-        self.figures.keys += 1;
-        self.figures.exact += u64::from(figure.kind() == Kind::Exact);
-        if most < figure.least() || figure.most().is_some_and(|upper| least > upper) {
-            self.figures.violations += 1;
-            let truth =
-                if least == most { format!("{least}") } else { format!("{least} to {most}") };
-            self.rows.push(format!("{name}: shown {figure:#}, truth {truth}"));
-            self.rows.truncate(ROWS);
+    pub(crate) fn check(&mut self, name: &str, figure: Figure, truth: [u64; 2]) {
+        compare(&mut self.figures, &mut self.rows, name, figure, truth);
+    }
+
+    /// Compares the listed services with the reference. A service that is not listed must not
+    /// exceed `others` bytes.
+    pub(crate) fn check_services<'a>(
+        &mut self,
+        reference: &Services,
+        listed: impl Iterator<Item = (&'a Port, [Figure; 2])>,
+        others: u64,
+    ) {
+        let slack = reference.uncertain;
+        let mut missing: HashMap<_, _> = reference.ports.iter().collect();
+        for (port, figures) in listed {
+            let truth = missing.remove(port).copied().unwrap_or_default();
+            for (i, what) in ["bytes", "packets"].into_iter().enumerate() {
+                let name = format!("service {} {what}", sizes::port_name(*port));
+                let truth = [truth[i].saturating_sub(slack[i]), truth[i].saturating_add(slack[i])];
+                compare(&mut self.services, &mut self.rows, &name, figures[i], truth);
+            }
         }
+        let mut named = Named::default();
+        for (port, [bytes, _]) in missing {
+            if bytes.saturating_sub(slack[0]) > others {
+                self.services.violations += 1;
+                let port = sizes::port_name(*port);
+                named.add(format!("service {port}: not listed, truth {bytes} bytes"));
+            }
+        }
+        named.into_rows(&mut self.rows);
+        self.rows.truncate(ROWS);
     }
 
     /// Adds the findings of the connections' twin.
@@ -204,12 +236,36 @@ impl Finding {
 }
 
 impl Twin {
-    /// Counts the keys of a shard's part of a batch.
-    pub fn add(&mut self, lane: &Lane, columns: &Columns) {
-        let Columns { flows, hosts, ports, amounts, .. } = columns;
-        add(&mut self.flows, &lane.flows, flows, amounts);
-        add(&mut self.hosts, &lane.hosts, hosts.as_flattened(), amounts);
-        add(&mut self.ports, &lane.ports, ports, amounts);
+    /// Counts the keys of shard `number` in the packets of a batch, and the services that the monitor
+    /// named for it.
+    pub fn add(&mut self, number: usize, seed: Seed, batch: &Batch) {
+        let Batch { packets, columns, lanes, .. } = batch;
+        let owns = |digest| batch::shard(digest) == number;
+        for (packet, &amounts) in packets.iter().zip(&columns.amounts) {
+            let flow = packet.flow.undirected();
+            if owns(flow.digest(seed)) {
+                sum(&mut self.flows, flow, amounts);
+            }
+            let ends = [packet.flow.source(), packet.flow.destination()];
+            for host in ends.map(sizes::host).iter().take(if ends[0] == ends[1] { 1 } else { 2 }) {
+                if owns(host.digest(seed)) {
+                    sum(&mut self.hosts, *host, amounts);
+                }
+            }
+            let is_own = batch::shard_of_source(ends[0], seed) == number;
+            let is_source = amounts != [0, 0] && !ends[0].is_unspecified();
+            if is_own && is_source && !self.known.contains(&ends[0]) && self.sources.insert(ends[0])
+            {
+                self.wrong_sources += 1;
+                self.wrong.push(format!("source {}: not observed", ends[0]));
+                self.wrong.truncate(Named::MOST);
+            }
+        }
+        let Lane { ports, .. } = &lanes[number];
+        for pick in ports {
+            let key = columns.ports[pick.key as usize];
+            sum(&mut self.ports, key, columns.amounts[pick.amounts as usize]);
+        }
     }
 
     /// Adds an address that is known before its first packet. `learnt` says whether the monitor
@@ -289,6 +345,24 @@ impl Twin {
     }
 }
 
+/// Compares a figure with the interval of the truth.
+fn compare(
+    finding: &mut Finding,
+    rows: &mut Vec<String>,
+    name: &str,
+    figure: Figure,
+    [least, most]: [u64; 2],
+) {
+    finding.keys += 1;
+    finding.exact += u64::from(figure.kind() == Kind::Exact);
+    if most < figure.least() || figure.most().is_some_and(|upper| least > upper) {
+        finding.violations += 1;
+        let truth = if least == most { format!("{least}") } else { format!("{least} to {most}") };
+        rows.push(format!("{name}: shown {figure:#}, truth {truth}"));
+        rows.truncate(ROWS);
+    }
+}
+
 /// Violations of one table: the first few in the order of their texts, since the order of a hash map
 /// differs from run to run.
 #[derive(Default)]
@@ -316,18 +390,10 @@ impl Named {
     }
 }
 
-fn add<K: Stored + Hash>(
-    twin: &mut HashMap<K, [u64; 2]>,
-    picks: &[Pick],
-    keys: &[K],
-    amounts: &[[u64; 2]],
-) {
-    for pick in picks {
-        let [bytes, packets] = amounts[pick.amounts as usize];
-        let amounts = twin.entry(keys[pick.key as usize]).or_default();
-        amounts[0] += bytes;
-        amounts[1] += packets;
-    }
+fn sum<K: Hash + Eq>(twin: &mut HashMap<K, [u64; 2]>, key: K, [bytes, packets]: [u64; 2]) {
+    let amounts = twin.entry(key).or_default();
+    amounts[0] += bytes;
+    amounts[1] += packets;
 }
 
 /// Compares the bounds of every key with the truth. A key that the list of the heaviest leaves out
