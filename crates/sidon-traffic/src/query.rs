@@ -133,8 +133,7 @@ impl Answer {
             figures: amounts.map(|bounds| match question {
                 _ if facts.overflows => Figure::at_least(bounds.least, None),
                 Question::Port(_) => {
-                    let mistaken = state.connections.raw_counts().mistaken;
-                    state.ledger.service_amount(bounds, mistaken)
+                    state.ledger.service_amount(bounds, state.connections.mistaken())
                 }
                 _ => state.ledger.amount(bounds),
             }),

@@ -321,7 +321,9 @@ impl Screen {
                 self.columns("", least, false);
             }
         }
-        if certain < shown {
+        // Without an upper bound of the listed amounts there is none of the others.
+        let first = amounts(ranking.entries[0].amounts)[0];
+        if certain < shown && first.most().is_some() {
             let others = whole(ranking.others);
             let note = match certain {
                 0 => format!("  a key that is not listed has at most {others} bytes"),

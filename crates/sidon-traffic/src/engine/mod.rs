@@ -270,7 +270,10 @@ impl Engine {
         let Some(sink) = &mut self.sink else { return };
         self.crew.drain_events(&mut self.state.shards, sink);
         if let Some(packet) = &self.last_packet {
-            self.state.alarms.drain_events(packet, sink);
+            let loss = self.state.ledger.loss();
+            let mistaken = self.state.connections.mistaken();
+            let weaken = |alarm: &mut _| loss.weaken(alarm, mistaken);
+            self.state.alarms.drain_events(packet, weaken, sink);
         }
     }
 

@@ -7,6 +7,7 @@ use crate::{
     flow_map::{EXACT, mistaken_most},
     ledger::Ledger,
     monitor::{
+        alarms::Alarm,
         connections::{self, OUTCOMES},
         p2p::Suspect,
         sources::Subnet,
@@ -149,16 +150,10 @@ impl Report {
     /// another. If the source lost or sampled packets, turns the evidence of alarms and P2P-like
     /// hosts into lower bounds, and the counts of machines into unknown numbers.
     pub(super) fn weaken(&mut self) {
-        let mistaken = self.connections.mistaken;
-        if mistaken_most(mistaken, EXACT) > 0 {
-            let slack = mistaken_most(mistaken, 0.005).saturating_mul(3);
-            self.alarms.iter_mut().for_each(|alarm| alarm.widen(slack));
-        }
-        if self.ledger.loss() == Loss::None {
+        let (loss, mistaken) = (self.ledger.loss(), self.connections.mistaken);
+        self.alarms.iter_mut().for_each(|alarm| loss.weaken(alarm, mistaken));
+        if loss == Loss::None {
             return;
-        }
-        for alarm in &mut self.alarms {
-            alarm.weaken();
         }
         let hosts = std::mem::take(&mut self.p2p);
         self.p2p = hosts.into_iter().map(Suspect::at_least).collect();
@@ -230,7 +225,8 @@ impl Ledger {
 
     /// What the source did not deliver.
     pub(crate) fn loss(&self) -> Loss {
-        const LOST: [&str; 7] = [
+        const LOST: [&str; 8] = [
+            "datagrams_of_refused_exporters",
             "kernel_dropped",
             "records_lost",
             "records_unexplained",
@@ -256,6 +252,19 @@ pub(crate) enum Loss {
     Lost,
     /// An exporter sampled packets: counts are its estimates.
     Sampled,
+}
+
+impl Loss {
+    /// Turns exact evidence into estimates if one of the `mistaken` expected connections may have
+    /// changed it, and into lower bounds after a loss.
+    pub(crate) fn weaken(self, alarm: &mut Alarm, mistaken: f64) {
+        if mistaken_most(mistaken, EXACT) > 0 {
+            alarm.widen(mistaken_most(mistaken, 0.005).saturating_mul(3));
+        }
+        if self != Loss::None {
+            alarm.weaken();
+        }
+    }
 }
 
 fn times(list: &[(&'static str, u64)], name: &str) -> u64 {

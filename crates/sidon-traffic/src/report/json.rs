@@ -94,6 +94,7 @@ impl Report {
             "balance": self.ledger.balance() as i64,
             "refused": list(&self.ledger.refused),
             "dont_know": list(&self.ledger.dont_know),
+            "guessed": { "bytes": self.ledger.guessed[0], "packets": self.ledger.guessed[1] },
             "late": self.ledger.late,
             "late_seconds": self.ledger.late_ns as f64 / 1e9,
             "services": RULES

@@ -381,9 +381,19 @@ impl Alarms {
         self.list.unlisted()
     }
 
-    /// Calls `to` for each alarm that the last batch or the last `pass` raised or closed.
-    pub fn drain_events(&mut self, packet: &Packet, mut to: impl FnMut(Event)) {
-        self.list.drain_news(|alarm, raised| to(Event::alarm(packet, alarm, raised)));
+    /// Calls `to` for each alarm that the last batch or the last `pass` raised or closed. `weaken`
+    /// changes the evidence as the report does.
+    pub(crate) fn drain_events(
+        &mut self,
+        packet: &Packet,
+        weaken: impl Fn(&mut Alarm),
+        mut to: impl FnMut(Event),
+    ) {
+        self.list.drain_news(|alarm, raised| {
+            let mut alarm = alarm.clone();
+            weaken(&mut alarm);
+            to(Event::alarm(packet, &alarm, raised));
+        });
     }
 }
 

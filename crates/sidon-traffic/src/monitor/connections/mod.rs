@@ -396,6 +396,11 @@ impl Connections {
         self.flows.valve().evidence()
     }
 
+    /// The expected number of connections whose packets went to the cell of another one.
+    pub(crate) fn mistaken(&self) -> f64 {
+        self.rules.counts.mistaken + self.flows.mistaken()
+    }
+
     /// Whether every connection so far was followed: none was refused, left out of the sample, or
     /// found to share its cell with another.
     pub fn follows_all(&self) -> bool {
@@ -437,7 +442,7 @@ impl Connections {
         if let Some(merged) = counts.merged {
             counts.open = merged.open_now;
         }
-        counts.mistaken += self.flows.mistaken();
+        counts.mistaken = self.mistaken();
         counts.peak_half_open = counts.peak_half_open.max(counts.half_open);
         counts
     }

@@ -356,7 +356,11 @@ pub(super) fn judge(mut reasons: Vec<(Reason, Worth)>) -> (Figure, Vec<Reason>) 
     let all = own.with(others, |a, b| 1.0 - (1.0 - a) * (1.0 - b));
     let of_100 = |worth: f64| (100.0 * worth).round() as u64;
     let score = of_100(all.value);
-    let figure = if all.is_exact() {
+    let is_exact = |reason: &Reason| {
+        let (peers, ports) = reason.figures();
+        peers.kind() == Kind::Exact && ports.is_none_or(|ports| ports.kind() == Kind::Exact)
+    };
+    let figure = if all.is_exact() && counted.iter().all(is_exact) {
         Figure::exact(score)
     } else {
         Figure::estimate(score, of_100(all.least), of_100(all.most))
