@@ -9,6 +9,7 @@ mod decode;
 mod drive;
 mod engine;
 mod export;
+mod figures;
 mod forged;
 mod formats;
 mod p2p;
