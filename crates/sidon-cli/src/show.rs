@@ -142,7 +142,7 @@ fn folded_within(width: usize, text: &str) -> String {
     text.split('\n').map(fold).collect::<Vec<_>>().join("\n").replace(NO_BREAK, " ")
 }
 
-/// A message for standard error: its lines fit the terminal, if it is one.
+/// A message for standard error. On a terminal, its lines fit the width.
 pub(crate) fn for_terminal(message: &str) -> String {
     match terminal_size::terminal_size_of(io::stderr()) {
         Some((columns, _)) => folded_within(usize::from(columns.0).max(40), message),
