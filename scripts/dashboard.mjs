@@ -249,13 +249,19 @@ for (const prefers of ["light", "dark"]) {
       }));
       assert.deepEqual(clashes, [], name);
       // The pointer shows the time and the value of every series.
+      // The page moves when a report adds a line, so the pointer follows the chart.
       const point = async (chart) => {
         const place = look.locator(`[data-chart=${chart}]`);
-        await place.evaluate((node) => node.scrollIntoView({ block: "center" }));
-        const box = await place.boundingBox();
-        await look.mouse.move(box.x + box.width - 20, box.y + 100);
-        await look.waitForFunction((words) => !document.getElementById("tip").hidden && document.getElementById("tip").textContent.includes(words), `\n${{ handshakes: "open: ", bits: "bits per second: " }[chart]}`);
-        return look.textContent("#tip");
+        const words = `\n${{ handshakes: "open: ", bits: "bits per second: " }[chart]}`;
+        for (let i = 0; i < 100; i += 1) {
+          await place.evaluate((node) => node.scrollIntoView({ block: "center" }));
+          const box = await place.boundingBox();
+          if (box) await look.mouse.move(box.x + box.width - 20 - 3 * (i % 10), box.y + 100 + (i % 2));
+          await look.waitForTimeout(200);
+          const tip = await look.evaluate(() => (document.getElementById("tip").hidden ? "" : document.getElementById("tip").textContent));
+          if (tip.includes(words)) return tip;
+        }
+        throw new Error(`${name}: the pointer shows no value of the chart ${chart}`);
       };
       assert.match(await point("handshakes"), /^(now|\d+ s ago)\nhalf open: [=~] [0-9,]+\nopen: [=~] [0-9,]+$/);
       assert.match(await point("bits"), /^(now|\d+ s ago)\nbits per second: [0-9.]+ [kMG]?bit\/s$/);
