@@ -181,11 +181,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         engine.learn(known::read(path)?);
     }
     engine.start();
-    let limits = Limits {
-        packets: args.count.unwrap_or(u64::MAX),
-        period_ns: args.rotate,
-        ..Limits::default()
-    };
+    let limits = Limits { packets: args.count, period_ns: args.rotate, ..Limits::default() };
     let mut watcher = Watcher::new(args, signals, rotation);
     let done = drive(&mut engine, input.traffic(), limits, &mut watcher);
     watcher.clear()?;

@@ -80,8 +80,8 @@ pub struct Moment<'a> {
 /// When the loop ends by itself, and the length of a period.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// The most packets.
-    pub packets: u64,
+    /// The most packets; `None` without a limit.
+    pub packets: Option<u64>,
     /// The length of a period; without it, the run is one period.
     pub period_ns: Option<u64>,
     /// Items between two calls of [`Host::look`], unless nothing arrives.
@@ -90,7 +90,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { packets: u64::MAX, period_ns: None, stride: 1 << 12 }
+        Limits { packets: None, period_ns: None, stride: 1 << 12 }
     }
 }
 
@@ -133,7 +133,8 @@ pub fn drive<H: Host>(
     let mut warned = None;
     let endless = traffic.is_endless();
     let end = loop {
-        if periods.past.saturating_add(engine.ledger().seen) >= limits.packets {
+        let seen = periods.past.saturating_add(engine.ledger().seen);
+        if limits.packets.is_some_and(|most| seen >= most) {
             break End::Enough;
         }
         let (mut idle, mut slow) = (false, false);

@@ -123,7 +123,7 @@ fn run(traffic: &mut dyn Traffic, limits: Limits, host: &mut Recorder) -> (Done,
 fn the_limit_of_packets_is_exact_across_periods() {
     let mut traffic = Generated::new(packets(20_000).into_iter(), "test", None);
     let mut host = Recorder::default();
-    let limits = Limits { packets: 12_345, period_ns: Some(SECOND / 100), stride: 100 };
+    let limits = Limits { packets: Some(12_345), period_ns: Some(SECOND / 100), stride: 100 };
     let (done, snapshot) = run(&mut traffic, limits, &mut host);
     assert!(matches!(done.end, End::Enough), "{done:?}");
     assert!(host.periods.len() > 3, "{:?}", host.periods);
@@ -211,6 +211,23 @@ fn slow_traffic_without_a_pause_is_looked_at_and_a_stop_waits_for_the_kernel() {
     // The host stops at its fourth look. Packets that need a wait of 5 ms are still read.
     assert!(snapshot.ledger().seen > 4 * 16, "{}", snapshot.ledger().seen);
     assert!(snapshot.ledger().seen < 2_000, "{}", snapshot.ledger().seen);
+}
+
+#[test]
+fn a_record_of_any_amount_does_not_end_a_run_without_a_limit() {
+    for amount in [1, u64::MAX - 1, u64::MAX] {
+        let datagram = crate::datagrams::ipfix(1, 7, &crate::datagrams::wide(256, amount, amount));
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let listener = Listener::bind(&["127.0.0.1:0"]).unwrap();
+        let to = listener.addresses()[0];
+        let mut records = Records::new(listener, None).unwrap();
+        socket.send_to(&datagram, to).unwrap();
+        let mut host =
+            Recorder { stop_at: Some(20), wait: Duration::from_millis(10), ..Recorder::default() };
+        let (done, snapshot) = run(&mut records, Limits::default(), &mut host);
+        assert!(matches!(done.end, End::Stopped), "{amount}: {done:?}");
+        assert_eq!((host.looks, snapshot.ledger().seen), (20, amount));
+    }
 }
 
 #[test]

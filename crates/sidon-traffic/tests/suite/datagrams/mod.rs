@@ -62,6 +62,18 @@ pub(crate) fn template(version: u16, id: u16) -> Vec<u8> {
     set(if version == 9 { 0 } else { 2 }, &body)
 }
 
+/// An IPFIX template with counts of eight bytes, and one record of it: [`WEB`] with these amounts.
+pub(crate) fn wide(id: u16, packets: u64, bytes: u64) -> [Vec<u8>; 2] {
+    let mut layout = LAYOUT;
+    (layout[6][1], layout[7][1]) = (8, 8);
+    let mut template = halves(&[id, layout.len() as u16]);
+    template.extend(layout.iter().flat_map(|field| halves(field)));
+    let mut one = record(&WEB);
+    one.truncate(one.len() - 8);
+    one.extend([packets, bytes].map(u64::to_be_bytes).as_flattened());
+    [set(2, &template), set(id, &one)]
+}
+
 /// A template of options with the sampling rate, and the options record.
 pub(crate) fn sampling(version: u16, id: u16, rate: u32) -> Vec<u8> {
     let body = if version == 9 {
