@@ -1,155 +1,145 @@
-//! Connections of clients: a fixed number, and idle ones are closed.
+//! Accepts connections: a fixed number at a time, and others wait for a place.
 //!
-//! A connection must send a request and read the response within [`Limits::patience`]. At
-//! [`Limits::most`] connections, a new one replaces the one that has been idle longest. Active
-//! clients therefore get their answers, even while others open connections and send nothing.
+//! With all [`Limits::most`] places taken, the next connection waits, and more wait in the kernel's
+//! queue. A client that has sent a whole request keeps its place. These clients lose it to others,
+//! in this order: idle ones, those without a whole head after [`Limits::grace`], and those that have
+//! not read their response after four times that.
+//! ```text
+//! kernel's queue -> accept -> place free? -> attend in a task of its own
+//!                               | no: the idlest or slowest leaves, wait for a place
+//! ```
+//! Memory: a connection holds at most one head (16 KiB) and one response. Responses with the same
+//! report share its text.
 
-use http_body_util::Full;
-use hyper::{
-    body::{Bytes, Incoming},
-    server::conn::http1,
-    service::service_fn,
+use super::{
+    connection::{Phase, Place, Times, attend},
+    http::{Refused, Request, Response},
 };
-use hyper_util::rt::TokioIo;
-use std::{
-    convert::Infallible,
-    future::poll_fn,
-    pin::pin,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    task::Poll,
-    time::Duration,
-};
+use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration};
 use tokio::{
-    net::{TcpListener, TcpStream},
-    task::AbortHandle,
-    time::{Instant, sleep},
+    net::TcpListener,
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::{Instant, sleep, timeout},
 };
 
-pub(super) type Request = hyper::Request<Incoming>;
-pub(super) type Response = hyper::Response<Full<Bytes>>;
-
-/// How many there may be, and how long they may do nothing.
+/// How many connections there may be, and how long a client may take.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     pub(super) most: usize,
-    pub(super) patience: Duration,
+    /// The time that a head may take while others wait.
+    pub(super) grace: Duration,
+    pub(super) times: Times,
 }
 
 impl Default for Limits {
-    /// 256 connections, 30 seconds.
+    /// 2,048 connections, or as many as the limit of open files allows beside the program's own;
+    /// two seconds.
     fn default() -> Self {
-        Limits { most: 256, patience: Duration::from_secs(30) }
+        let most = files().saturating_sub(OWN_FILES).clamp(8, MOST);
+        Limits { most, grace: Duration::from_secs(2), times: Times::default() }
     }
 }
 
-/// Bytes of a request's head, and of an answer on its way.
-const HEAD: usize = 16 << 10;
-/// After a connection could not be taken: there may be no room for one more in the system.
-const PAUSE: Duration = Duration::from_millis(50);
-/// While a request is being answered.
-const BUSY: u64 = u64::MAX;
+/// The most connections.
+const MOST: usize = 2048;
+/// Open files that connections leave to the rest of the program: clients must not be able to keep it
+/// from saving.
+const OWN_FILES: usize = 64;
 
-/// Since when a connection has done nothing, in milliseconds of the server's time.
-#[derive(Debug, Clone)]
-struct Since {
-    start: Instant,
-    at: Arc<AtomicU64>,
+/// The number of files that this process may open, raised as far as the connections need it.
+fn files() -> usize {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let wanted = (MOST + OWN_FILES) as u64;
+    let raised = maximum.unwrap_or(wanted).min(wanted).max(current.unwrap_or(wanted));
+    // Refused or not, the limit in force counts.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(raised), maximum });
+    getrlimit(Resource::Nofile).current.map_or(MOST, |files| files.min(1 << 20) as usize)
 }
 
-impl Since {
-    fn now(start: Instant) -> Self {
-        let since = Since { start, at: Arc::default() };
-        since.answered();
-        since
-    }
+/// Connections that may wait in the kernel's queue. The kernel may set a lower limit,
+/// `net.core.somaxconn`. Clients beyond it try again after a second.
+pub(super) const QUEUE: i32 = 4096;
+/// The time for one client to leave before the server tells another one to leave.
+const PAUSE: Duration = Duration::from_millis(20);
 
-    fn asked(&self) {
-        self.at.store(BUSY, Ordering::Relaxed);
-    }
-
-    fn answered(&self) {
-        self.at.store(self.start.elapsed().as_millis() as u64, Ordering::Relaxed);
-    }
-
-    fn at(&self) -> u64 {
-        self.at.load(Ordering::Relaxed)
-    }
-
-    /// Waits until the connection has been idle for `patience`.
-    async fn longer_than(&self, patience: Duration) {
-        loop {
-            let idle = match self.at() {
-                BUSY => Duration::ZERO,
-                at => self.start.elapsed().saturating_sub(Duration::from_millis(at)),
-            };
-            match patience.checked_sub(idle).filter(|left| !left.is_zero()) {
-                Some(left) => sleep(left).await,
-                None => return,
-            }
-        }
-    }
-}
-
-/// A connection that is held.
-struct Held {
-    since: Since,
-    task: AbortHandle,
-}
-
-/// Answers clients by `answer`, for ever.
-pub(super) async fn serve<A, F>(listener: TcpListener, answer: A, limits: Limits)
+/// Answers clients by `answer`, for ever. `refuse` makes the response to a refused request.
+pub(super) async fn serve<A, F, R>(listener: TcpListener, answer: A, refuse: R, limits: Limits)
 where
     A: Fn(Request) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response> + Send + 'static,
+    R: Fn(Refused) -> Response + Clone + Send + Sync + 'static,
 {
     let start = Instant::now();
-    let mut held: Vec<Held> = Vec::new();
+    let mut room = Room { free: Arc::new(Semaphore::new(limits.most.max(1))), taken: Vec::new() };
     loop {
         let Ok((stream, _)) = listener.accept().await else {
+            // The system has no room for one more, such as no free file descriptor.
+            room.make(limits.grace);
             sleep(PAUSE).await;
             continue;
         };
-        held.retain(|one| !one.task.is_finished());
-        while held.len() >= limits.most.max(1) {
-            let oldest = held.iter().enumerate().min_by_key(|(_, one)| one.since.at());
-            let Some((oldest, _)) = oldest else { break };
-            held.swap_remove(oldest).task.abort();
-        }
-        let since = Since::now(start);
-        let task = tokio::spawn(attend(stream, answer.clone(), since.clone(), limits.patience));
-        held.push(Held { since, task: task.abort_handle() });
+        let permit = room.wait(limits.grace).await;
+        let place = Arc::new(Place::new(start));
+        room.taken.push(Arc::clone(&place));
+        let (answer, refuse, free) = (answer.clone(), refuse.clone(), Arc::clone(&room.free));
+        tokio::spawn(async move {
+            let crowded = || free.available_permits() == 0;
+            attend(stream, &place, limits.times, crowded, answer, refuse).await;
+            drop((place, permit));
+        });
     }
 }
 
-/// Answers the requests of one connection until the client closes it or has been idle too long.
-async fn attend<F>(
-    stream: TcpStream,
-    answer: impl Fn(Request) -> F,
-    since: Since,
-    patience: Duration,
-) where
-    F: Future<Output = Response>,
-{
-    let service = service_fn(|request| {
-        since.asked();
-        let answer = answer(request);
-        let since = since.clone();
-        async move {
-            let answer = answer.await;
-            since.answered();
-            Ok::<_, Infallible>(answer)
+/// The places, free and taken.
+struct Room {
+    free: Arc<Semaphore>,
+    /// The connections, and some that have ended.
+    taken: Vec<Arc<Place>>,
+}
+
+impl Room {
+    /// Waits for a place.
+    async fn wait(&mut self, grace: Duration) -> OwnedSemaphorePermit {
+        loop {
+            if let Ok(permit) = Arc::clone(&self.free).try_acquire_owned() {
+                return permit;
+            }
+            let pause = self.make(grace);
+            if let Ok(Ok(permit)) = timeout(pause, Arc::clone(&self.free).acquire_owned()).await {
+                return permit;
+            }
         }
-    });
-    let mut http = http1::Builder::new();
-    http.max_buf_size(HEAD);
-    let connection = async {
-        // The client's errors end its connection and concern nobody else.
-        let _ = http.serve_connection(TokioIo::new(stream), service).await;
-    };
-    first(connection, since.longer_than(patience)).await;
+    }
+
+    /// Tells one connection to leave, if one may. Returns the time after which to call again.
+    fn make(&mut self, grace: Duration) -> Duration {
+        // A connection that has ended has dropped its share of the place.
+        self.taken.retain(|place| Arc::strong_count(place) > 1);
+        let mut next = grace;
+        let mut last: Option<(u8, Duration, &Place)> = None;
+        for place in self.taken.iter().filter(|place| !place.leaves()) {
+            let (phase, age) = place.phase();
+            let (class, least) = match phase {
+                Phase::Idle => (2, Duration::ZERO),
+                Phase::Reading => (1, grace),
+                Phase::Writing => (0, 4 * grace),
+                Phase::Answering => continue,
+            };
+            if age < least {
+                next = next.min(least - age);
+            } else if last.is_none_or(|(worst, longest, _)| (class, age) > (worst, longest)) {
+                last = Some((class, age, &**place));
+            }
+        }
+        match last {
+            Some((.., place)) => {
+                place.leave();
+                PAUSE
+            }
+            None => next.max(Duration::from_millis(1)),
+        }
+    }
 }
 
 /// Waits until one of two futures is ready, and drops the other.
@@ -170,21 +160,25 @@ mod tests {
         net::{SocketAddr, TcpStream},
     };
 
-    const PATIENCE: Duration = Duration::from_millis(400);
+    const SOON: Duration = Duration::from_millis(400);
     const LARGE: usize = 32 << 20;
 
     /// A server for four clients.
     fn with_server(act: impl FnOnce(SocketAddr)) {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
         let answer = |request: Request| async move {
-            let large = request.uri().path() == "/large";
-            let text = if large { Bytes::from(vec![b'x'; LARGE]) } else { Bytes::from("well") };
-            Response::new(Full::new(text))
+            let large = request.path == "/large";
+            Response::new("text/plain", if large { "x".repeat(LARGE) } else { "well".to_owned() })
         };
-        let limits = Limits { most: 4, patience: PATIENCE };
+        let refuse = |why: Refused| Response {
+            status: why.status,
+            ..Response::new("text/plain", why.message)
+        };
+        let times = Times { head: SOON, response: SOON, idle: SOON, linger: SOON };
+        let limits = Limits { most: 4, grace: SOON / 4, times };
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let address = listener.local_addr().unwrap();
-        runtime.spawn(serve(listener, answer, limits));
+        runtime.spawn(serve(listener, answer, refuse, limits));
         act(address);
     }
 
@@ -209,6 +203,26 @@ mod tests {
         text
     }
 
+    fn rest(stream: &mut TcpStream) -> String {
+        let mut rest = Vec::new();
+        let _ = stream.read_to_end(&mut rest);
+        String::from_utf8(rest).unwrap()
+    }
+
+    #[test]
+    fn all_who_ask_at_once_are_answered() {
+        with_server(|address| {
+            let all = (0..200).map(|_| {
+                let mut stream = connect(address);
+                ask(&mut stream, "/");
+                stream
+            });
+            for mut stream in all.collect::<Vec<_>>() {
+                assert!(answer(&mut stream).starts_with("HTTP/1.1 200"));
+            }
+        });
+    }
+
     #[test]
     fn who_asks_is_answered_however_many_say_nothing() {
         with_server(|address| {
@@ -224,10 +238,8 @@ mod tests {
                 ask(&mut honest, "/");
                 assert!(answer(&mut honest).starts_with("HTTP/1.1 200"));
             }
-            // The first lost their places, and nothing was said to them.
-            let mut rest = Vec::new();
-            let closed = slow[0].read_to_end(&mut rest);
-            assert!(closed.is_err() || rest.is_empty(), "{rest:?}");
+            // The first clients lost their places, and the response says why.
+            assert!(rest(&mut slow[0]).starts_with("HTTP/1.1 503"));
         });
     }
 
@@ -238,20 +250,19 @@ mod tests {
             let mut busy = connect(address);
             let mut slow = connect(address);
             slow.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
-            let mut closed = None;
-            while begun.elapsed() < 3 * PATIENCE {
+            let (mut closed, mut said) = (None, [0; 64]);
+            while begun.elapsed() < 3 * SOON && closed.is_none() {
                 ask(&mut busy, "/");
                 answer(&mut busy);
-                let gone = slow.write_all(b"G").is_err()
-                    || matches!(slow.read(&mut [0; 64]), Ok(0))
-                    || matches!(slow.take_error(), Ok(Some(_)));
-                if gone {
-                    closed.get_or_insert(begun.elapsed());
+                let _ = slow.write_all(b"G");
+                if matches!(slow.read(&mut said), Ok(1..)) {
+                    closed = Some(begun.elapsed());
                 }
-                std::thread::sleep(PATIENCE / 10);
+                std::thread::sleep(SOON / 10);
             }
             let closed = closed.expect("the slow one is sent away");
-            assert!(closed >= PATIENCE / 2, "{closed:?}");
+            assert!(closed >= SOON / 2, "{closed:?}");
+            assert!(said.starts_with(b"HTTP/1.1 408"), "{said:?}");
         });
     }
 
@@ -260,7 +271,7 @@ mod tests {
         with_server(|address| {
             let mut stream = connect(address);
             ask(&mut stream, "/large");
-            std::thread::sleep(3 * PATIENCE);
+            std::thread::sleep(3 * SOON);
             let mut rest = Vec::new();
             let _ = stream.read_to_end(&mut rest);
             assert!(rest.len() < LARGE, "{}", rest.len());
@@ -273,6 +284,17 @@ mod tests {
                 assert!(length > 0, "{taken}");
                 taken += length;
             }
+        });
+    }
+
+    #[test]
+    fn slow_readers_make_room_for_others() {
+        with_server(|address| {
+            let mut slow: Vec<_> = (0..4).map(|_| connect(address)).collect();
+            slow.iter_mut().for_each(|stream| ask(stream, "/large"));
+            let mut honest = connect(address);
+            ask(&mut honest, "/");
+            assert!(answer(&mut honest).starts_with("HTTP/1.1 200"));
         });
     }
 }

@@ -4,7 +4,14 @@
 //! own name to this address (DNS rebinding), the page can even read the responses. So the `Host` of
 //! a request must be an address, `localhost` or a name of `--host`. No request changes any state.
 
-use std::{hint::black_box, net::IpAddr};
+use super::{
+    http::{Refused, Request},
+    token::Token,
+};
+use std::{
+    hint::black_box,
+    net::{Ipv4Addr, Ipv6Addr},
+};
 
 /// Headers of every response: the page may run its own script only and send requests to this server
 /// only.
@@ -25,53 +32,59 @@ pub(super) const HEADERS: [(&str, &str); 7] = [
 /// The conditions on a request.
 #[derive(Clone)]
 pub(super) struct Guard {
-    token: Option<String>,
+    token: Option<Token>,
     names: Vec<String>,
 }
 
 impl Guard {
-    pub(super) fn new(token: Option<String>, names: &[String]) -> Self {
+    pub(super) fn new(token: Option<Token>, names: &[String]) -> Self {
         let names = names.iter().map(|name| name.to_ascii_lowercase()).collect();
         Guard { token, names }
     }
 
+    /// Refuses a request that names another host.
+    pub(super) fn check(&self, request: &Request) -> Result<(), Refused> {
+        // If the target names a host, the parser has compared it with the `Host` line.
+        if !self.is_host(&request.host) {
+            let message =
+                "name this server by its address, by localhost, or by a name given with --host";
+            return Err(Refused { status: 421, code: "wrong_host", message });
+        }
+        Ok(())
+    }
+
     /// Whether the `Host` of a request is this server.
-    pub(super) fn is_host(&self, host: &str) -> bool {
-        let name = match host.strip_prefix('[') {
-            // An IPv6 address, with or without a port.
-            Some(rest) => match rest.split_once(']') {
-                Some((name, port)) if port.is_empty() || is_port(port.strip_prefix(':')) => name,
-                _ => return false,
-            },
-            None => match host.split_once(':') {
-                Some((name, port)) if is_port(Some(port)) => name,
-                Some(_) => return false,
-                None => host,
-            },
+    fn is_host(&self, host: &str) -> bool {
+        let (name, port) = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+            Some((name, port)) if name.parse::<Ipv6Addr>().is_ok() => ("localhost", port),
+            Some(_) => return false,
+            None => host.split_at(host.find(':').unwrap_or(host.len())),
         };
+        let is_number = |port: &str| {
+            port.bytes().all(|digit| digit.is_ascii_digit()) && port.parse::<u16>().is_ok()
+        };
+        if !port.is_empty() && !port.strip_prefix(':').is_some_and(is_number) {
+            return false;
+        }
         let name = name.to_ascii_lowercase();
-        name == "localhost" || name.parse::<IpAddr>().is_ok() || self.names.contains(&name)
+        name == "localhost" || name.parse::<Ipv4Addr>().is_ok() || self.names.contains(&name)
     }
 
     /// Whether the `Authorization` header has the token. Always true for a server without a token.
-    pub(super) fn may_ask(&self, authorization: Option<&[u8]>) -> bool {
+    /// The word `Bearer` may be in any case.
+    pub(super) fn may_ask(&self, authorization: Option<&str>) -> bool {
         let Some(token) = &self.token else { return true };
-        let given = authorization.and_then(|header| header.strip_prefix(b"Bearer "));
-        given.is_some_and(|given| same(given, token.as_bytes()))
+        let given = authorization.and_then(|header| header.split_once(' '));
+        let given = given.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+        given.is_some_and(|(_, given)| same(given.trim_start().as_bytes(), token.as_bytes()))
     }
 }
 
-fn is_port(text: Option<&str>) -> bool {
-    text.is_some_and(|text| text.parse::<u16>().is_ok())
-}
-
-/// Whether two texts are the same, in a time that depends on their lengths alone.
+/// Whether a text is the token, in a time that depends on the length of the text alone.
 fn same(given: &[u8], token: &[u8]) -> bool {
-    if given.len() != token.len() {
-        return false;
-    }
-    let differ = given.iter().zip(token).fold(0, |differ, (a, b)| black_box(differ | (a ^ b)));
-    differ == 0
+    let differ = u8::from(given.len() != token.len());
+    let pairs = given.iter().zip(token.iter().cycle());
+    pairs.fold(differ, |differ, (a, b)| black_box(differ | (a ^ b))) == 0
 }
 
 #[cfg(test)]
@@ -89,6 +102,7 @@ mod tests {
             "[::1]:7700",
             "[::1]",
             "sidon.example:80",
+            "localhost:65535",
         ] {
             assert!(guard.is_host(host), "{host}");
         }
@@ -103,6 +117,21 @@ mod tests {
             "[evil.example]",
             "[::1]evil",
             "sidon.example.",
+            "localhost:",
+            "localhost:+80",
+            "localhost:-1",
+            "localhost:65536",
+            "localhost:80:80",
+            "localhost@evil.example",
+            "user@localhost",
+            "user:80@localhost",
+            "127.0.0.1 ",
+            "127.1",
+            "0x7f000001",
+            "[127.0.0.1]",
+            "[::1%25lo]",
+            "[::1]:",
+            "[]",
         ] {
             assert!(!guard.is_host(host), "{host}");
         }
@@ -111,13 +140,24 @@ mod tests {
     #[test]
     fn a_token_is_asked_for_if_there_is_one() {
         let open = Guard::new(None, &[]);
-        assert!(open.may_ask(None) && open.may_ask(Some(b"Bearer x")));
-        let closed = Guard::new(Some("secret".to_owned()), &[]);
-        assert!(closed.may_ask(Some(b"Bearer secret")));
-        for header in
-            [&b""[..], b"secret", b"Bearer ", b"Bearer secre", b"Bearer secreT", b"Bearer secrets"]
-        {
-            assert!(!closed.may_ask(Some(header)));
+        assert!(open.may_ask(None) && open.may_ask(Some("Bearer x")));
+        let closed = Guard::new(Some(Token::new("secret").unwrap()), &[]);
+        for scheme in ["Bearer", "bearer", "BEARER", "BeArEr "] {
+            assert!(closed.may_ask(Some(&format!("{scheme} secret"))));
+        }
+        for header in [
+            "",
+            "secret",
+            "Bearer",
+            "Bearer ",
+            "Bearersecret",
+            "Basic secret",
+            "Bearer secre",
+            "Bearer secreT",
+            "Bearer secrets",
+            "Bearer secretsecret",
+        ] {
+            assert!(!closed.may_ask(Some(header)), "{header}");
         }
         assert!(!closed.may_ask(None));
     }

@@ -2,12 +2,15 @@
 
 mod chart;
 mod clients;
+mod connection;
 mod feed;
 mod guard;
+mod http;
 mod metrics;
 mod office;
 mod save;
 mod snapshot;
+mod token;
 mod totals;
 mod web;
 
@@ -33,13 +36,14 @@ use std::{
     net::{SocketAddr, TcpListener},
     path::{Path, PathBuf},
 };
+use token::Token;
 
 /// Serve the report of `sidon watch` live: a web page, JSON, and metrics
 ///
 /// The command prints the address of the page, which needs no internet. /api/v1/report is the
 /// report as JSON. /api/v1/query?q=... looks up one flow, address or service. /metrics is for
 /// Prometheus. docs/SERVE.md describes them. On any other interface than loopback the server needs a
-/// token, from --token, --token-file or SIDON_TOKEN.
+/// token, from --token-file or SIDON_TOKEN.
 #[derive(Debug, clap::Args)]
 #[command(
     group = clap::ArgGroup::new("source").required(true),
@@ -74,12 +78,13 @@ pub(crate) struct Args {
     /// Seconds of packet time per second. Without it, a capture is read as fast as possible
     #[arg(long, value_name = "FACTOR", value_parser = speed)]
     speed: Option<f64>,
-    /// The token that clients must send: Authorization: Bearer TOKEN
-    #[arg(long, value_name = "TOKEN", conflicts_with = "token_file")]
-    token: Option<String>,
-    /// File with the token
+    /// File with the token that clients must send: Authorization: Bearer TOKEN. Other users must not
+    /// be able to read the file. Without this option, the token is that of SIDON_TOKEN, if any
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// Refused: every user of the machine can read a command line
+    #[arg(long, value_name = "TOKEN", hide = true, num_args = 0..=1)]
+    token: Option<Option<String>>,
     /// A host name that requests may use, besides addresses and localhost (repeatable)
     #[arg(long, value_name = "NAME")]
     host: Vec<String>,
@@ -100,11 +105,16 @@ fn speed(text: &str) -> Result<f64, String> {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let token = token(args)?;
+    if args.token.is_some() {
+        let why = "--token would show the token to every user of this machine, in the list of \
+                   processes; write it to a file and type --token-file FILE, or set SIDON_TOKEN\n";
+        clap::Error::raw(clap::error::ErrorKind::UnknownArgument, why).exit();
+    }
+    let token = Token::find(args.token_file.as_deref())?;
     if token.is_none() && !args.listen.ip().is_loopback() {
         bail!(
             "--listen {} is not the loopback interface, so clients need a token; give one with \
-             --token, --token-file or SIDON_TOKEN",
+             --token-file or SIDON_TOKEN",
             args.listen
         );
     }
@@ -121,6 +131,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let listener = TcpListener::bind(args.listen)
         .with_context(|| format!("cannot listen at {}", args.listen))?;
     listener.set_nonblocking(true)?;
+    socket2::SockRef::from(&listener).listen(clients::QUEUE)?;
     show::print(&format!("http://{}/  {}", listener.local_addr()?, traffic.name()))?;
 
     // Everything is open now. No thread that follows can do more than it must: of files, the
@@ -142,23 +153,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     last_words(args, &end)
 }
 
-/// The token, if there is one: it is not empty.
-fn token(args: &Args) -> anyhow::Result<Option<String>> {
-    let token = match (&args.token, &args.token_file) {
-        (Some(token), _) => Some(token.clone()),
-        (None, Some(path)) => {
-            let place = || format!("cannot read the token file {}", path.display());
-            let text = std::fs::read_to_string(path).with_context(place)?;
-            Some(text.trim().to_owned())
-        }
-        (None, None) => std::env::var("SIDON_TOKEN").ok(),
-    };
-    match token {
-        Some(token) if token.is_empty() => bail!("the token is empty; give at least one character"),
-        token => Ok(token),
-    }
-}
-
 fn traffic(args: &Args) -> anyhow::Result<Box<dyn Traffic + Send>> {
     if let Some(input) = args.source.open(args.speed)? {
         return Ok(input.into_traffic());
@@ -174,8 +168,8 @@ async fn serve(listener: TcpListener, app: web::App) -> anyhow::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    let serving =
-        clients::serve(listener, move |request| app.clone().answer(request), Limits::default());
+    let answer = move |request| app.clone().answer(request);
+    let serving = clients::serve(listener, answer, web::refusal, Limits::default());
     let interrupted = async {
         interrupt.recv().await;
     };

@@ -1,6 +1,7 @@
 //! The report of one moment, and the figures of the last five minutes.
 
 use super::{
+    metrics,
     save::{Saved, Saving},
     totals::{Past, Totals, plus},
 };
@@ -14,6 +15,7 @@ use sidon_traffic::{
 };
 use std::{
     collections::VecDeque,
+    sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
 
@@ -76,8 +78,8 @@ pub(super) struct Snapshot {
     /// The latest moment, which is also the last of `history`.
     pub(super) now: Moment,
     pub(super) history: Vec<Moment>,
-    /// The answer to `/api/v1/report`.
-    pub(super) text: String,
+    /// The answers that depend on nothing else, once they are made: all clients share them.
+    texts: [OnceLock<Arc<str>>; 4],
 }
 
 /// The state that continues from one snapshot to the next.
@@ -138,7 +140,7 @@ impl Course {
         self.number += 1;
         report.new_sources.truncate(SUBNETS);
         report.new_sources.shrink_to_fit();
-        let mut snapshot = Snapshot {
+        Snapshot {
             report,
             totals,
             earlier_alarms: past.alarms.iter().cloned().collect(),
@@ -152,14 +154,28 @@ impl Course {
             number: self.number,
             now: moment,
             history: self.history.iter().copied().collect(),
-            text: String::new(),
-        };
-        snapshot.text = snapshot.to_json().to_string();
-        snapshot
+            texts: Default::default(),
+        }
     }
 }
 
 impl Snapshot {
+    /// The answer to `/api/v1/report`.
+    pub(super) fn text(&self) -> Arc<str> {
+        Arc::clone(self.texts[0].get_or_init(|| self.to_json().to_string().into()))
+    }
+
+    /// The answer to `/api/v1/history`.
+    pub(super) fn history_text(&self) -> Arc<str> {
+        Arc::clone(self.texts[1].get_or_init(|| self.history_json().to_string().into()))
+    }
+
+    /// The answer to `/metrics`, in OpenMetrics or in the older format.
+    pub(super) fn metrics_text(&self, open: bool) -> Arc<str> {
+        let text = &self.texts[2 + usize::from(open)];
+        Arc::clone(text.get_or_init(|| metrics::encode(self, open).into()))
+    }
+
     fn to_json(&self) -> Value {
         let now = &self.now;
         let (status, detail) = match &self.status {
@@ -191,7 +207,7 @@ impl Snapshot {
     }
 
     /// The last five minutes, one array per figure.
-    pub(super) fn history_json(&self) -> Value {
+    fn history_json(&self) -> Value {
         let column = |figure: &dyn Fn(&Moment) -> Value| -> Value {
             self.history.iter().map(figure).collect()
         };

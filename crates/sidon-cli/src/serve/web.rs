@@ -2,17 +2,11 @@
 
 use super::{
     chart::{Chart, Point, Series, Theme, Unit, WIDTH},
-    clients::{Request, Response},
     feed::{Feed, NoAnswer},
     guard::{self, Guard},
+    http::{Method, Refused, Request, Response},
     metrics,
     snapshot::{Moment, Snapshot},
-};
-use http_body_util::Full;
-use hyper::{
-    Method, StatusCode,
-    body::Bytes,
-    header::{self, HeaderName, HeaderValue},
 };
 use serde_json::{Value, json};
 use sidon_traffic::{figure::Figure, monitor::connections::OUTCOMES};
@@ -34,28 +28,17 @@ pub(super) struct App {
 }
 
 impl App {
-    /// Answers a request. Requests that name another host get an error, and every response carries
-    /// the headers of [`guard::HEADERS`].
+    /// Answers a request, unless the guard refuses it.
     pub(super) async fn answer(self, request: Request) -> Response {
-        let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
-        let mut response = match host {
-            Some(host) if self.guard.is_host(host) => self.route(&request).await,
-            _ => refuse(
-                StatusCode::MISDIRECTED_REQUEST,
-                "wrong_host",
-                "name this server by its address, by localhost, or by a name given with --host",
-            ),
-        };
-        for (name, value) in guard::HEADERS {
-            let name = HeaderName::from_static(name);
-            response.headers_mut().insert(name, HeaderValue::from_static(value));
+        match self.guard.check(&request) {
+            Ok(()) => guarded(self.route(&request).await),
+            Err(why) => refusal(why),
         }
-        response
     }
 
     /// Answers by path. The page and its files hold no figures and need no token.
     async fn route(&self, request: &Request) -> Response {
-        let path = request.uri().path();
+        let path = request.path.as_str();
         let file = match path {
             "/" => Some(("text/html; charset=utf-8", include_str!("page/index.html"))),
             "/style.css" => Some(("text/css; charset=utf-8", include_str!("page/style.css"))),
@@ -69,32 +52,31 @@ impl App {
         let chart = path.strip_prefix("/api/v1/chart/");
         let data = ["/api/v1/report", "/api/v1/history", "/api/v1/query", "/metrics"];
         if file.is_none() && chart.is_none() && !data.contains(&path) {
-            return refuse(StatusCode::NOT_FOUND, "not_found", NO_PATH);
+            return refuse(404, "not_found", NO_PATH);
         }
-        let given = request.headers().get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
-        if file.is_none() && !self.guard.may_ask(given) {
+        if file.is_none() && !self.guard.may_ask(request.authorization.as_deref()) {
             let message = "a token is needed: Authorization: Bearer TOKEN";
-            let response = refuse(StatusCode::UNAUTHORIZED, "token", message);
-            return with(response, header::WWW_AUTHENTICATE, "Bearer");
+            return refuse(401, "token", message).with("www-authenticate", "Bearer");
         }
-        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        if request.method == Method::Other {
             let message = "this server answers GET and HEAD only";
-            let response = refuse(StatusCode::METHOD_NOT_ALLOWED, "method", message);
-            return with(response, header::ALLOW, "GET,HEAD");
+            return refuse(405, "method", message).with("allow", "GET,HEAD");
+        }
+        if request.body {
+            return refuse(413, "too_large", "this server takes no body; send none");
         }
         let parameter = |name: &str| {
-            let query = request.uri().query().unwrap_or_default();
-            let all = form_urlencoded::parse(query.as_bytes());
+            let all = form_urlencoded::parse(request.query.as_bytes());
             all.filter(|(known, _)| known == name).last().map(|(_, value)| value)
         };
         match (file, chart, path) {
-            (Some((kind, text)), ..) => of(kind, text),
+            (Some((kind, text)), ..) => Response::new(kind, text),
             (_, Some(name), _) => {
                 let width = parameter("width").and_then(|width| width.parse().ok());
                 self.chart(name, parameter("theme").as_deref(), width.unwrap_or(WIDTH))
             }
-            (.., "/api/v1/report") => of(JSON, self.feed.snapshot().text.clone()),
-            (.., "/api/v1/history") => of(JSON, self.feed.snapshot().history_json().to_string()),
+            (.., "/api/v1/report") => Response::new(JSON, self.feed.snapshot().text()),
+            (.., "/api/v1/history") => Response::new(JSON, self.feed.snapshot().history_text()),
             (.., "/api/v1/query") => self.query(&parameter("q").unwrap_or_default()).await,
             _ => self.metrics(request),
         }
@@ -104,21 +86,21 @@ impl App {
         let text = text.trim();
         if text.len() > LONGEST {
             let message = format!("the query has more than {LONGEST} bytes");
-            return refuse(StatusCode::BAD_REQUEST, "not_a_question", &message);
+            return refuse(400, "not_a_question", &message);
         }
         let question = match text.parse() {
             Ok(question) => question,
             Err(why) => {
                 let why: sidon_traffic::query::NotAQuestion = why;
-                return refuse(StatusCode::BAD_REQUEST, "not_a_question", &why.to_string());
+                return refuse(400, "not_a_question", &why.to_string());
             }
         };
-        let busy = |why| refuse(StatusCode::SERVICE_UNAVAILABLE, "busy", why);
+        let busy = |why| refuse(503, "busy", why).with("retry-after", AGAIN);
         match tokio::time::timeout(PATIENCE, self.feed.ask(question)).await {
             Ok(Ok(answer)) => {
                 let mut json = answer.to_json();
                 json["version"] = 1.into();
-                of(JSON, json.to_string())
+                Response::new(JSON, json.to_string())
             }
             Ok(Err(NoAnswer::Busy)) => busy("too many queries are waiting: try again"),
             Ok(Err(NoAnswer::Gone)) => busy("the server is stopping"),
@@ -129,38 +111,38 @@ impl App {
     fn chart(&self, name: &str, theme: Option<&str>, width: u32) -> Response {
         let theme = if theme == Some("dark") { Theme::Dark } else { Theme::Light };
         match chart_of(name, &self.feed.snapshot()) {
-            Some(chart) => of("image/svg+xml", chart.draw(theme, width)),
-            None => refuse(StatusCode::NOT_FOUND, "not_found", NO_CHART),
+            Some(chart) => Response::new("image/svg+xml", chart.draw(theme, width)),
+            None => refuse(404, "not_found", NO_CHART),
         }
     }
 
     fn metrics(&self, request: &Request) -> Response {
-        let accept = request.headers().get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
-        let open = accept.is_some_and(|accept| accept.contains("application/openmetrics-text"));
-        let text = metrics::encode(&self.feed.snapshot(), open);
-        of(if open { metrics::OPEN } else { metrics::PLAIN }, text)
+        let open = request.accept.contains("application/openmetrics-text");
+        let kind = if open { metrics::OPEN } else { metrics::PLAIN };
+        Response::new(kind, self.feed.snapshot().metrics_text(open))
     }
 }
 
 const JSON: &str = "application/json";
+/// Seconds after which a client may try again.
+const AGAIN: &str = "1";
 
-/// A response of this content type.
-fn of(kind: &'static str, text: impl Into<Bytes>) -> Response {
-    let response = Response::new(Full::new(text.into()));
-    with(response, header::CONTENT_TYPE, kind)
+/// The response to a refused request.
+pub(super) fn refusal(why: Refused) -> Response {
+    let response = guarded(refuse(why.status, why.code, why.message));
+    if why.status == 503 { response.with("retry-after", AGAIN) } else { response }
+}
+
+/// Adds the headers of [`guard::HEADERS`].
+fn guarded(mut response: Response) -> Response {
+    response.headers.extend(guard::HEADERS);
+    response
 }
 
 /// An error as JSON.
-fn refuse(status: StatusCode, code: &str, message: &str) -> Response {
+fn refuse(status: u16, code: &str, message: &str) -> Response {
     let error: Value = json!({ "version": 1, "error": { "code": code, "message": message } });
-    let mut response = of(JSON, error.to_string());
-    *response.status_mut() = status;
-    response
-}
-
-fn with(mut response: Response, name: HeaderName, value: &'static str) -> Response {
-    response.headers_mut().insert(name, HeaderValue::from_static(value));
-    response
+    Response { status, ..Response::new(JSON, error.to_string()) }
 }
 
 /// The chart of this name, if there is one.

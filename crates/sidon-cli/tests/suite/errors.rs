@@ -9,6 +9,7 @@ use assert_cmd::Command;
 use std::{
     fmt::Write,
     fs,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
 };
 
@@ -57,6 +58,15 @@ fn fill(folder: &Folder) {
     fs::create_dir(folder.0.join("directory")).unwrap();
     folder.write("text.txt", "hello\n");
     folder.write("empty.txt", "");
+    for (name, token) in [("token.txt", "s3cret\n"), ("no-token.txt", ""), ("spaces.txt", "a b\n")]
+    {
+        folder.write(name, token);
+        fs::set_permissions(folder.0.join(name), fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    folder.write("long-token.txt", "x".repeat(5_000));
+    fs::set_permissions(folder.0.join("text.txt"), fs::Permissions::from_mode(0o644)).unwrap();
+    fs::set_permissions(folder.0.join("long-token.txt"), fs::Permissions::from_mode(0o600))
+        .unwrap();
     folder.make(&["generate", "-w", "a.pcap", "-c", "500", "-s", "96"]);
     folder.make(&["generate", "-w", "few.pcap", "-c", "10"]);
     let capture = folder.read("a.pcap");

@@ -4,6 +4,7 @@ mod commands;
 mod documents;
 mod errors;
 mod generate;
+mod http;
 mod lab;
 mod live;
 mod machine;
