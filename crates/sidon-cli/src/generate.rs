@@ -6,17 +6,18 @@ use crate::{
         refusal,
     },
     show,
+    signals::Signals,
 };
-use anyhow::{Context, anyhow, bail, ensure};
+use anyhow::{anyhow, bail, ensure};
 use indicatif::ProgressBar;
 use sidon::Infeasible;
 use sidon_traffic::{
     Generator, Mix, Packet,
+    files::{self, Access, System},
     generate::{Flood, Shares, scenario::Scenario, write_pcap},
 };
 use std::{
-    fs::File,
-    io::{BufWriter, IsTerminal, Write},
+    io::{self, BufWriter, IsTerminal, Write},
     net::SocketAddrV4,
     path::PathBuf,
 };
@@ -172,19 +173,14 @@ fn write(
     packets: impl Iterator<Item = Packet>,
     all: Option<u64>,
 ) -> anyhow::Result<()> {
-    let output: Box<dyn Write> = if args.write.as_os_str() == "-" {
-        let stdout = std::io::stdout();
-        if stdout.is_terminal() {
-            bail!(
-                "-w - would write a capture to the terminal; type -w FILE, or send it to another \
-                 program with |"
-            );
-        }
-        Box::new(stdout.lock())
-    } else {
-        let path = args.write.display();
-        Box::new(File::create(&args.write).with_context(|| format!("cannot write {path}"))?)
-    };
+    let to_stdout = args.write.as_os_str() == "-";
+    if to_stdout && io::stdout().is_terminal() {
+        bail!(
+            "-w - would write a capture to the terminal; type -w FILE, or send it to another \
+             program with |"
+        );
+    }
+    let signals = Signals::stopping()?;
     let bar = all.map_or_else(ProgressBar::hidden, show::progress);
     let (mut bytes, mut first, mut last) = (0u64, None, 0);
     let mut unshown = 0;
@@ -198,10 +194,21 @@ fn write(
             unshown = 0;
         }
     });
-    let written = write_pcap(packets, args.snaplen, BufWriter::with_capacity(1 << 18, output));
+    let packets = packets.take_while(|_| !signals.stop());
+    let mut written = 0;
+    let write = |out: &mut dyn Write| {
+        written = write_pcap(packets, args.snaplen, BufWriter::with_capacity(1 << 18, out))?;
+        // An error removes the file, which would have only a part of the packets.
+        if signals.stop() { Err(io::Error::other("interrupted")) } else { Ok(()) }
+    };
+    let done = if to_stdout {
+        write(&mut io::stdout().lock())
+    } else {
+        files::replace(&System, &args.write, Access::Umask, write)
+    };
     bar.finish_and_clear();
-    let written = written.map_err(|why| match why.kind() {
-        std::io::ErrorKind::BrokenPipe => why.into(),
+    done.map_err(|why| match why.kind() {
+        io::ErrorKind::BrokenPipe if to_stdout => why.into(),
         _ => anyhow!("cannot write {}: {why}", args.write.display()),
     })?;
     if let Some(all) = all {

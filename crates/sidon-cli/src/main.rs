@@ -11,6 +11,7 @@ mod plan;
 mod saved;
 mod serve;
 mod show;
+mod signals;
 mod watch;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};

@@ -2,7 +2,12 @@
 
 use anyhow::Context;
 use clap_complete::Shell;
-use std::{fs, path::PathBuf};
+use clap_mangen::Man;
+use sidon_traffic::files::{self, Access, System};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
 
 /// Write the manual pages, one per command, to a directory
 #[derive(Debug, clap::Args)]
@@ -28,7 +33,19 @@ pub(crate) fn man(args: &ManArgs, command: clap::Command) -> anyhow::Result<()> 
     let place =
         || format!("cannot write manual pages to the directory {}", args.directory.display());
     fs::create_dir_all(&args.directory).with_context(place)?;
-    clap_mangen::generate_to(command, &args.directory).with_context(place)
+    let mut command = command.disable_help_subcommand(true);
+    command.build();
+    pages(command, &args.directory).with_context(place)
+}
+
+/// Writes the page of a command, after those of its subcommands.
+fn pages(command: clap::Command, directory: &Path) -> io::Result<()> {
+    for command in command.get_subcommands().filter(|one| !one.is_hide_set()) {
+        pages(command.clone(), directory)?;
+    }
+    let page = Man::new(command);
+    let path = directory.join(page.get_filename());
+    files::replace(&System, &path, Access::Umask, |mut out| page.render(&mut out))
 }
 
 pub(crate) fn completions(args: &CompletionArgs, mut command: clap::Command) -> anyhow::Result<()> {

@@ -15,6 +15,7 @@ use sidon_lab::{
     papers::{self, acsm_2006::compare},
     report, select,
 };
+use sidon_traffic::files::{self, Access, System};
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -223,7 +224,8 @@ fn write_all(
     fs::create_dir_all(&charts)
         .with_context(|| format!("cannot create the directory {}", charts.display()))?;
     let write = |path: PathBuf, bytes: &[u8]| {
-        fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))
+        files::replace(&System, &path, Access::Umask, |out| out.write_all(bytes))
+            .with_context(|| format!("cannot write {}", path.display()))
     };
     for paper in papers::ALL {
         let of_paper = |row: &&Row| row.claim.id.starts_with(paper.id);

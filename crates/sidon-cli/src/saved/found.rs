@@ -4,7 +4,7 @@
 //! normally. A note in a directory that no process has locked means that the server was killed:
 //! ```text
 //! sidon-20261116T051500Z.sidon           a period, whole
-//! .sidon-20261116T052000Z.sidon.77.new   half written: removed
+//! .sidon-5f3c0a91d2e47b68.new            half written: removed
 //! .serve                                 the note: 5m per file; all before 05:20 is in files
 //! ```
 //! The packets since its last file are lost: at most one period.
@@ -13,7 +13,11 @@ use super::{file, rotate};
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 use sidon::Seed;
-use sidon_traffic::{Snapshot, time};
+use sidon_traffic::{
+    Snapshot,
+    files::{self, System},
+    time,
+};
 use std::{
     fs::{self, File, TryLockError},
     io::ErrorKind,
@@ -39,9 +43,36 @@ fn hold(directory: &Path, alone: bool) -> anyhow::Result<File> {
     }
 }
 
-/// Locks a directory together with other runs of `sidon watch`.
+/// Locks a directory together with other runs of `sidon watch`. The first of them removes temporary
+/// files.
 pub(crate) fn share(directory: &Path) -> anyhow::Result<File> {
+    if let Ok(alone) = hold(directory, true) {
+        tidy(directory)?;
+        drop(alone);
+    }
     hold(directory, false)
+}
+
+/// Removes the temporary files of killed writers, and returns their number. The caller has locked
+/// the directory.
+fn tidy(directory: &Path) -> anyhow::Result<u64> {
+    let place = || format!("cannot read the directory {}", directory.display());
+    let mut removed = 0;
+    for entry in fs::read_dir(directory).with_context(place)? {
+        let entry = entry.with_context(place)?;
+        if !entry.file_name().to_str().is_some_and(files::is_temporary) {
+            continue;
+        }
+        match fs::remove_file(entry.path()) {
+            Ok(()) => removed += 1,
+            Err(why) if why.kind() == ErrorKind::NotFound => {}
+            Err(why) => {
+                let place = || format!("cannot remove {}", entry.path().display());
+                return Err(why).with_context(place);
+            }
+        }
+    }
+    Ok(removed)
 }
 
 /// The note of a running server.
@@ -59,7 +90,7 @@ impl Note {
     pub(crate) fn write(&self, directory: &Path) -> anyhow::Result<()> {
         let Note { period_ns, until_ns, failed } = *self;
         let json = json!({ "period_ns": period_ns, "until_ns": until_ns, "failed": failed });
-        file::replace(&directory.join(NOTE), |out| write!(out, "{json}"))
+        file::replace(&System, &directory.join(NOTE), |out| write!(out, "{json}"))
     }
 
     /// Moves `until_ns` past the period of this file. The server was killed after it wrote the file
@@ -119,20 +150,11 @@ impl Found {
     pub(crate) fn take(directory: &Path) -> anyhow::Result<Self> {
         let _held = hold(directory, true)?;
         let place = || format!("cannot read the directory {}", directory.display());
-        let (mut files, mut removed) = (Vec::new(), 0);
+        let removed = tidy(directory)?;
+        let mut files = Vec::new();
         for entry in fs::read_dir(directory).with_context(place)? {
             let entry = entry.with_context(place)?;
             let Ok(name) = entry.file_name().into_string() else { continue };
-            if is_half_written(&name) {
-                match fs::remove_file(entry.path()) {
-                    Ok(()) => removed += 1,
-                    Err(why) if why.kind() == ErrorKind::NotFound => {}
-                    Err(why) => {
-                        let place = || format!("cannot remove {}", entry.path().display());
-                        return Err(why).with_context(place);
-                    }
-                }
-            }
             files.extend(order(&name).map(|order| (order, name)));
         }
         files.sort_unstable();
@@ -223,12 +245,6 @@ fn second(time_ns: u64) -> String {
     format!("{}Z", &time::iso8601(time_ns)[..19])
 }
 
-/// Whether this is a temporary file of a writer that was killed.
-fn is_half_written(name: &str) -> bool {
-    let ours = [".sidon-", &format!(".{NOTE}.")].iter().any(|start| name.starts_with(start));
-    ours && name.ends_with(".new")
-}
-
 /// The sort key of a saved file: its period, and its number within the period.
 fn order(name: &str) -> Option<(String, u32)> {
     let stem = name.strip_prefix("sidon-")?.strip_suffix(".sidon")?;
@@ -279,7 +295,7 @@ mod tests {
     #[test]
     fn a_note_that_stayed_tells_what_is_lost() {
         let folder = Folder::new("note");
-        let half = folder.0.join(".sidon-20261116T052000Z.sidon.77.new");
+        let half = folder.0.join(".sidon-5f3c0a91d2e47b68.new");
         fs::write(&half, "half").unwrap();
         let kept = folder.0.join(".mine.new");
         fs::write(&kept, "somebody else's").unwrap();

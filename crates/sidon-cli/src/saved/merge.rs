@@ -9,6 +9,7 @@ use crate::show::whole;
 use sidon::{Malformed, Refused, bytes::Parts};
 use sidon_traffic::{
     Snapshot,
+    files::System,
     snapshot::{KIND, Merged},
 };
 use std::{
@@ -91,7 +92,7 @@ fn engines(args: &Args, first: &[u8]) -> anyhow::Result<ExitCode> {
         }
     }
     let Some(sum) = sum else { return Ok(ExitCode::FAILURE) };
-    file::replace(&args.output, |out| sum.write(out))?;
+    file::replace(&System, &args.output, |out| sum.write(out))?;
     if !args.quiet {
         let ledger = sum.report().ledger;
         eprintln!("sidon: {} files, {} packets", args.files.len(), whole(ledger.seen));
@@ -125,7 +126,7 @@ fn structures(args: &Args) -> anyhow::Result<ExitCode> {
     }
     match library::merge(&all) {
         Ok(image) => {
-            file::replace(&args.output, |out| out.write_all(&image))?;
+            file::replace(&System, &args.output, |out| out.write_all(&image))?;
             Ok(ExitCode::SUCCESS)
         }
         Err(Apart::Malformed(index, why)) => {

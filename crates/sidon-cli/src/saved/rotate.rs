@@ -6,15 +6,15 @@
 
 use super::file;
 use anyhow::Context;
-use sidon_traffic::{Report, Snapshot, time};
+use sidon_traffic::{Report, Snapshot, files::Disk, time};
 use std::path::{Path, PathBuf};
 
 /// Default length of a period.
 pub(crate) const PERIOD: &str = "5m";
 
 /// The directory of the files, and counts of the files in it.
-#[derive(Debug)]
 pub(crate) struct Rotation {
+    disk: &'static dyn Disk,
     directory: PathBuf,
     period_ns: u64,
     /// Files written.
@@ -35,10 +35,14 @@ pub(crate) struct Over {
 
 impl Rotation {
     /// Creates the directory if it does not exist.
-    pub(crate) fn new(directory: PathBuf, period_ns: u64) -> anyhow::Result<Self> {
+    pub(crate) fn new(
+        disk: &'static dyn Disk,
+        directory: PathBuf,
+        period_ns: u64,
+    ) -> anyhow::Result<Self> {
         std::fs::create_dir_all(&directory)
             .with_context(|| format!("cannot create the directory {}", directory.display()))?;
-        Ok(Rotation { directory, period_ns, files: 0, alarmed: false, seen: 0 })
+        Ok(Rotation { disk, directory, period_ns, files: 0, alarmed: false, seen: 0 })
     }
 
     pub(crate) fn directory(&self) -> &Path {
@@ -63,7 +67,7 @@ impl Rotation {
         self.alarmed |= !report.alarms.is_empty();
         self.seen += report.ledger.seen;
         let path = self.directory.join(name(start_ns));
-        let saved = file::create(&path, |out| snapshot.write(out));
+        let saved = file::create(self.disk, &path, |out| snapshot.write(out));
         self.files += u64::from(saved.is_ok());
         Over { report, saved }
     }

@@ -31,6 +31,7 @@ use save::Saving;
 use sidon_traffic::{
     Engine,
     drive::{Generated, Traffic, now_ns},
+    files,
 };
 use std::{
     net::{SocketAddr, TcpListener},
@@ -136,8 +137,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 
     // Everything is open now. No thread that follows can do more than it must: of files, the
     // process's own figures are read, and templates and saved files written.
-    let files =
-        [Some(Path::new("/proc/self")), args.source.templates.as_deref(), args.save_dir.as_deref()];
+    let templates = args.source.templates.as_deref().map(files::directory_of);
+    let files = [Some(Path::new("/proc/self")), templates.as_deref(), args.save_dir.as_deref()];
     let confined = sidon_traffic::live::give_up(files.into_iter().flatten());
     if args.source.interface.is_some() && !confined.powerless {
         eprintln!("sidon: capabilities could not be given up");

@@ -6,11 +6,10 @@ use crate::saved::{
 };
 use serde_json::{Value, json};
 use sidon::Seed;
-use sidon_traffic::{Report, Snapshot, time};
+use sidon_traffic::{Report, Snapshot, files::System, time};
 use std::path::{Path, PathBuf};
 
 /// Where the files go, and how that went so far.
-#[derive(Debug)]
 pub(super) struct Saving {
     rotation: Rotation,
     found: Found,
@@ -41,7 +40,7 @@ pub(super) struct Saved {
 impl Saving {
     /// Locks the directory, and prints which files it has.
     pub(super) fn open(directory: &Path, period_ns: u64) -> anyhow::Result<Self> {
-        let rotation = Rotation::new(directory.to_owned(), period_ns)?;
+        let rotation = Rotation::new(&System, directory.to_owned(), period_ns)?;
         let found = Found::take(directory)?;
         for line in found.words() {
             eprintln!("sidon: {line}");

@@ -4,6 +4,7 @@ use anyhow::Context;
 use sidon::count::{Bounds, Ranking};
 use sidon_traffic::{
     Figure, FlowKey, Report,
+    files::{self, Access, Disk},
     monitor::{connections::OUTCOMES, sizes, sources::Subnet},
 };
 use std::{fs, path::Path};
@@ -12,6 +13,7 @@ use std::{fs, path::Path};
 /// flows, hosts and ports have `top` rows. The report lists only some of the subnets with new
 /// sources, so `new_sources` has them all.
 pub(super) fn write(
+    disk: &dyn Disk,
     directory: &Path,
     report: &Report,
     top: usize,
@@ -19,7 +21,11 @@ pub(super) fn write(
 ) -> anyhow::Result<()> {
     let place = || format!("cannot write CSV files to the directory {}", directory.display());
     fs::create_dir_all(directory).with_context(place)?;
-    let save = |name: &str, text: String| fs::write(directory.join(name), text).with_context(place);
+    let save = |name: &str, text: String| {
+        let path = directory.join(name);
+        files::replace(disk, &path, Access::Umask, |out| out.write_all(text.as_bytes()))
+            .with_context(place)
+    };
     let flow = |key: &FlowKey| key.two_way().to_string();
     save("flows.csv", ranking(|bounds| report.amounts(bounds), &report.flows, top, flow))?;
     let host = |key: &sizes::Host| sizes::address(*key).to_string();

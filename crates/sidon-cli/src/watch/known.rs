@@ -1,51 +1,48 @@
-//! Source addresses of earlier runs: a text file with one address per line.
+//! `--known`: the file of source addresses of earlier runs.
 
-use anyhow::{Context, bail};
-use std::{
-    fs::{self, File},
-    io::{BufRead, BufReader, BufWriter, ErrorKind, Write},
-    net::IpAddr,
-    path::Path,
+use anyhow::anyhow;
+use sidon_traffic::{
+    Engine, Snapshot,
+    files::{Disk, System},
+    known::{self, KnownError, Seen},
 };
+use std::path::Path;
 
-/// The addresses in the file. A missing file is an empty list.
-pub(super) fn read(path: &Path) -> anyhow::Result<Vec<IpAddr>> {
-    let cannot =
-        |what: &'static str| move || format!("cannot {what} the known sources {}", path.display());
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(why) if why.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(why) => return Err(why).with_context(cannot("read")),
-    };
-    let mut addresses = Vec::new();
-    for (number, line) in BufReader::new(file).lines().enumerate() {
-        let line = line.with_context(cannot("read"))?;
-        let text = line.split('#').next().unwrap_or("").trim();
-        if !text.is_empty() {
-            let Ok(address) = text.parse() else {
-                let place = format!("{}:{}", path.display(), number + 1);
-                bail!("{place}: expected one IP address per line, got {text:?}");
-            };
-            addresses.push(address);
-        }
-    }
-    Ok(addresses)
+/// Adds the addresses of the file to the engine. Returns their number.
+pub(super) fn learn(engine: &mut Engine, path: &Path) -> anyhow::Result<u64> {
+    let addresses = known::read(&System, path).map_err(|why| unread(path, why))?;
+    let (mut many, mut wrong) = (0, None);
+    engine.learn(addresses.map_while(|next| {
+        many += 1;
+        next.map_err(|why| wrong = Some(why)).ok()
+    }));
+    wrong.map_or(Ok(many), |why| Err(unread(path, why)))
 }
 
-/// Replaces the file by one with these addresses, in order. An error leaves the old file.
-pub(super) fn write(path: &Path, addresses: impl Iterator<Item = IpAddr>) -> anyhow::Result<()> {
-    let mut addresses: Vec<IpAddr> = addresses.collect();
-    addresses.sort_unstable();
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".new");
-    let write = || {
-        let mut file = BufWriter::new(File::create(&beside)?);
-        writeln!(file, "# Source addresses that sidon watch has seen.")?;
-        for address in &addresses {
-            writeln!(file, "{address}")?;
+/// Reads the whole file. An error if a line is wrong.
+pub(super) fn check(path: &Path) -> anyhow::Result<()> {
+    let mut addresses = known::read(&System, path).map_err(|why| unread(path, why))?;
+    addresses.try_for_each(|next| next.map(drop)).map_err(|why| unread(path, why))
+}
+
+/// Adds the addresses of a run that the file lacks.
+pub(super) fn add(disk: &dyn Disk, path: &Path, snapshot: &Snapshot) -> anyhow::Result<u64> {
+    let shards = snapshot.shards().iter();
+    let mut seen: Seen = shards.flat_map(|shard| shard.sources.addresses()).collect();
+    known::add(disk, path, &mut seen).map_err(|why| match why {
+        KnownError::Unwritten(_) => {
+            anyhow!(why).context(format!("cannot write the known sources {}", path.display()))
         }
-        file.into_inner()?.sync_all()?;
-        fs::rename(&beside, path)
-    };
-    write().with_context(|| format!("cannot write the known sources {}", path.display()))
+        why => unread(path, why).context("no address was added"),
+    })
+}
+
+fn unread(path: &Path, why: KnownError) -> anyhow::Error {
+    let path = path.display();
+    match why {
+        KnownError::Line { line, text } => {
+            anyhow!("{path}:{line}: expected one IP address per line, got {text:?}")
+        }
+        why => anyhow!(why).context(format!("cannot read the known sources {path}")),
+    }
 }

@@ -5,7 +5,6 @@ mod exporters;
 mod interfaces;
 mod known;
 pub(crate) mod screen;
-mod signals;
 mod watcher;
 
 use crate::{
@@ -16,6 +15,7 @@ use crate::{
         rotate::{self, Rotation},
     },
     show,
+    signals::Signals,
 };
 use anyhow::Context;
 use sidon_traffic::{
@@ -23,10 +23,11 @@ use sidon_traffic::{
     drive::{Done, End, Limits, Traffic, drive},
     engine::Sink,
     event::Event,
+    files::{self, System},
     live::Confined,
     monitor::subnet::Network,
 };
-use signals::Signals;
+
 use std::{
     fs::File,
     io::{BufWriter, Write},
@@ -88,8 +89,8 @@ pub(crate) struct Args {
     /// TOML file with a state machine to run over the packets (see sidon machine; up to 4)
     #[arg(long, value_name = "FILE")]
     machine: Vec<PathBuf>,
-    /// File of known source addresses, one per line: read at the start if it exists, and written at
-    /// the end with the new addresses
+    /// File of known source addresses, one per line: read at the start if it exists. At the end, new
+    /// addresses are added; the lines of the file stay as they are
     #[arg(long, value_name = "FILE")]
     known: Option<PathBuf>,
     /// Count everything a second time in exact tables, and compare; needs memory that grows
@@ -161,7 +162,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let sink = args.events.as_ref().map(open_events).transpose()?;
     let rotation = match (&args.save_dir, args.rotate) {
-        (Some(directory), Some(period)) => Some(Rotation::new(directory.clone(), period)?),
+        (Some(directory), Some(period)) => Some(Rotation::new(&System, directory.clone(), period)?),
         _ => None,
     };
     let _shared = rotation.as_ref().map(|one| found::share(one.directory())).transpose()?;
@@ -178,7 +179,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         engine.set_sink(sink);
     }
     if let Some(path) = &args.known {
-        engine.learn(known::read(path)?);
+        known::learn(&mut engine, path)?;
     }
     engine.start();
     let limits = Limits { packets: args.count, period_ns: args.rotate, ..Limits::default() };
@@ -237,17 +238,16 @@ fn report(
     let report = snapshot.report();
     snapshot.set_top(top);
     if let Some(path) = &args.save {
-        file::replace(path, |out| snapshot.write(out))?;
+        file::replace(&System, path, |out| snapshot.write(out))?;
     }
     if let Some(rotation) = &mut rotation {
         rotation.end(period_ns, &snapshot)?;
     }
     if let Some(path) = &args.known {
-        let shards = snapshot.shards().iter();
-        known::write(path, shards.flat_map(|shard| shard.sources.addresses()))?;
+        known::add(&System, path, &snapshot)?;
     }
     if let Some(directory) = &args.csv {
-        csv::write(directory, &report, top, &snapshot.new_sources())?;
+        csv::write(&System, directory, &report, top, &snapshot.new_sources())?;
     }
     let (name, kind) = match input {
         Input::Capture(capture) => (capture.name(), format!("{:?}", capture.source().format())),
@@ -297,9 +297,11 @@ fn status(report: &Report, end: &End, alarmed: bool) -> u8 {
 
 /// Gives up all rights except to the directories of files that are read or written later.
 fn confine(args: &Args) {
-    let later = [&args.known, &args.csv, &args.source.templates, &args.save, &args.save_dir];
+    let written = [&args.known, &args.source.templates, &args.save].into_iter().flatten();
+    let mut later: Vec<_> = written.map(|path| files::directory_of(path)).collect();
+    later.extend([&args.csv, &args.save_dir].into_iter().flatten().cloned());
     let Confined { powerless, files } =
-        sidon_traffic::live::give_up(later.into_iter().flatten().map(PathBuf::as_path));
+        sidon_traffic::live::give_up(later.iter().map(PathBuf::as_path));
     if !powerless {
         eprintln!("sidon: capabilities could not be given up");
     }

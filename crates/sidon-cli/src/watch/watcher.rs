@@ -1,9 +1,10 @@
 //! Work of `watch` between packets: signals, progress, a status line, files of periods.
 
-use super::{Args, known, signals::Signals};
+use super::{Args, known};
 use crate::{
     saved::rotate::Rotation,
     show::{self, whole},
+    signals::Signals,
 };
 use indicatif::ProgressBar;
 use sidon_traffic::{
@@ -85,12 +86,9 @@ impl<'a> Watcher<'a> {
     /// Reads the known sources again. If that fails, those read before stay.
     fn reload(&mut self, engine: &mut Engine) -> anyhow::Result<()> {
         let Some(path) = &self.args.known else { return Ok(()) };
-        match known::read(path) {
-            Ok(addresses) => {
-                let many = addresses.len() as u64;
-                engine.learn(addresses);
-                self.say(&format!("read {} known sources again", whole(many)))
-            }
+        // The engine learns only from a file that is right to its end.
+        match known::check(path).and_then(|()| known::learn(engine, path)) {
+            Ok(many) => self.say(&format!("read {} known sources again", whole(many))),
             Err(why) => self.say(&format!("the known sources stay as they were: {why:#}")),
         }
     }

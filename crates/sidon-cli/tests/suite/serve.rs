@@ -640,7 +640,7 @@ fn after_a_kill_it_says_what_is_lost_and_goes_on() {
     let before = folder.saved();
     assert!(folder.names().contains(&".serve".to_owned()), "{:?}", folder.names());
     // As if it had been killed while it wrote.
-    let half = folder.0.join(".sidon-20990101T000000Z.sidon.1.new");
+    let half = folder.0.join(".sidon-0123456789abcdef.new");
     fs::write(&half, "half").unwrap();
     let halves = folder.names().iter().filter(|name| name.ends_with(".new")).count();
     let last = shown(&folder.0.join(before.last().unwrap()));

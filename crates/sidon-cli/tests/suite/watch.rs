@@ -2,7 +2,7 @@
 
 use assert_cmd::Command;
 use serde_json::Value;
-use std::{fs, path::PathBuf};
+use std::{fmt::Write, fs, path::PathBuf};
 
 /// A directory for one test, removed at its end.
 struct Folder(PathBuf);
@@ -205,6 +205,45 @@ fn what_was_seen_last_time_is_known_this_time() {
     let output = sidon(&["-r", &capture, "--known", &known]).assert().code(1);
     let message = String::from_utf8(output.get_output().stderr.clone()).unwrap();
     assert!(message.contains("known.txt:2"), "{message}");
+}
+
+/// A file of known sources that the tables cannot hold, and whatever else the user wrote.
+fn known_file_stays(name: &str, memory: &str, addresses: impl Iterator<Item = u32>) {
+    let folder = Folder::new(name);
+    let (capture, known) = (folder.capture(3_000), folder.path("known.txt"));
+    let mut user = "# the user's words\r\n\n".to_owned();
+    for address in addresses {
+        let _ = writeln!(user, "{}", std::net::Ipv4Addr::from_bits(address));
+    }
+    user += "2001:DB8::1 # a comment\n10.0.0.1\n10.0.0.1";
+    fs::write(&known, &user).unwrap();
+    let report = json(&["-r", &capture, "--known", &known, "-m", memory], 0);
+    let refused = report["ledger"]["refused"]["known_sources"].as_u64().unwrap_or(0);
+    assert!(refused > 0, "the tables hold all addresses: {}", report["ledger"]);
+    let text = fs::read_to_string(&known).unwrap();
+    assert!(text.starts_with(&user), "a line of the user is lost");
+    let added: Vec<_> = text[user.len()..].split_whitespace().collect();
+    assert!(added.iter().all(|line| line.parse::<std::net::IpAddr>().is_ok()), "{added:?}");
+    let before: std::collections::HashSet<_> = user.lines().collect();
+    assert!(!added.iter().any(|line| before.contains(line)), "an address is there twice");
+    let names: Vec<_> = fs::read_dir(&folder.0).unwrap().map(|one| one.unwrap().path()).collect();
+    assert_eq!(names.len(), 2, "{names:?}");
+    // The next run has nothing to add, and leaves the file alone.
+    json(&["-r", &capture, "--known", &known, "-m", memory], 0);
+    assert_eq!(fs::read_to_string(&known).unwrap(), text);
+}
+
+#[test]
+fn a_known_file_keeps_every_line_that_the_tables_cannot_hold() {
+    known_file_stays("known-dense", "256KiB", (0..100_000).map(|n| 0x0b00_0000 + n));
+    known_file_stays("known-sparse", "256KiB", (0..50_000).map(|n| 0x0b00_0000 + (n << 8)));
+}
+
+#[cfg(feature = "slow-tests")]
+#[test]
+fn a_known_file_keeps_two_million_lines() {
+    known_file_stays("known-2m-dense", "16MiB", (0..2_000_000).map(|n| 0x0b00_0000 + n));
+    known_file_stays("known-2m-sparse", "16MiB", (0..2_000_000).map(|n| 0x0b00_0000 + (n << 8)));
 }
 
 #[test]

@@ -4,6 +4,7 @@ use super::{clock_ns, now_ns, pace::Pace};
 use crate::{
     Frame, Packet, Source,
     export::{Collector, Limits, Listener, Record, Templates},
+    files::System,
     live::Live,
 };
 use serde_json::Value;
@@ -236,7 +237,7 @@ impl Traffic for Records {
     /// Writes the templates, if they have changed.
     fn keep_up(&mut self) -> Result<(), Failed> {
         let Some(path) = &self.templates else { return Ok(()) };
-        let written = self.collector.templates().write(path);
+        let written = self.collector.templates().write(&System, path);
         Ok(written.map_err(|why| format!("{}: {why}", path.display()))?)
     }
 

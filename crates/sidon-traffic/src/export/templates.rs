@@ -6,6 +6,7 @@
 //! A line that is not a template is an error that names the line.
 
 use super::{Origin, layout::Layout};
+use crate::files::{self, Access, Disk};
 use std::{collections::BTreeMap, fmt, fs, io, path::Path};
 
 /// The most templates of all exporters that are kept for the file.
@@ -66,18 +67,17 @@ impl Templates {
     }
 
     /// Replaces the file by all templates, if they changed since the last call.
-    pub fn write(&mut self, path: &Path) -> io::Result<()> {
+    pub fn write(&mut self, disk: &dyn Disk, path: &Path) -> io::Result<()> {
         if !self.changed {
             return Ok(());
         }
-        let mut text = "# Templates of flow records that sidon received.\n".to_owned();
-        for ((scope, number), layout) in &self.all {
-            text += &format!("{scope} {number} {layout}\n");
-        }
-        let mut beside = path.as_os_str().to_owned();
-        beside.push(".new");
-        fs::write(&beside, text)?;
-        fs::rename(&beside, path)?;
+        files::replace(disk, path, Access::Umask, |out| {
+            writeln!(out, "# Templates of flow records that sidon received.")?;
+            let mut each = self.all.iter();
+            each.try_for_each(|((scope, number), layout)| {
+                writeln!(out, "{scope} {number} {layout}")
+            })
+        })?;
         self.changed = false;
         Ok(())
     }

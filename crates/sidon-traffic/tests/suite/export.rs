@@ -174,7 +174,7 @@ fn templates_outlive_the_program() {
     let mut first = collector();
     records(&mut first, &v9(0, 3, &[template(9, 256), sampling(9, 257, 50)]));
     records(&mut first, &ipfix(0, 3, &[template(10, 300)]));
-    first.templates().write(&path).unwrap();
+    first.templates().write(&sidon_traffic::files::System, &path).unwrap();
     let read = Templates::read(&path).unwrap();
     assert_eq!(read.len(), 3);
     let mut second = Collector::new(Limits::default(), read);

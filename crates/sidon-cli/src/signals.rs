@@ -14,7 +14,7 @@ use std::{
 
 /// Signals that arrived and were not yet handled.
 #[derive(Debug, Default)]
-pub(super) struct Signals {
+pub(crate) struct Signals {
     stop: Arc<AtomicBool>,
     say: Arc<AtomicBool>,
     reload: Arc<AtomicBool>,
@@ -22,7 +22,7 @@ pub(super) struct Signals {
 
 impl Signals {
     /// Handles SIGINT and SIGTERM: the first ends the run with a report, a second one exits at once.
-    pub(super) fn stopping() -> io::Result<Self> {
+    pub(crate) fn stopping() -> io::Result<Self> {
         let signals = Signals::default();
         for signal in [SIGINT, SIGTERM] {
             flag::register_conditional_shutdown(signal, 1, Arc::clone(&signals.stop))?;
@@ -32,7 +32,7 @@ impl Signals {
     }
 
     /// Also handles SIGUSR1, which prints the counters, and SIGHUP, which reads the known sources.
-    pub(super) fn all() -> io::Result<Self> {
+    pub(crate) fn all() -> io::Result<Self> {
         let signals = Self::stopping()?;
         flag::register(SIGUSR1, Arc::clone(&signals.say))?;
         flag::register(SIGHUP, Arc::clone(&signals.reload))?;
@@ -40,17 +40,17 @@ impl Signals {
     }
 
     /// Whether SIGINT or SIGTERM arrived.
-    pub(super) fn stop(&self) -> bool {
+    pub(crate) fn stop(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
     /// Whether SIGUSR1 arrived since the last call.
-    pub(super) fn say(&self) -> bool {
+    pub(crate) fn say(&self) -> bool {
         self.say.swap(false, Ordering::Relaxed)
     }
 
     /// Whether SIGHUP arrived since the last call.
-    pub(super) fn reload(&self) -> bool {
+    pub(crate) fn reload(&self) -> bool {
         self.reload.swap(false, Ordering::Relaxed)
     }
 }

@@ -1,0 +1,193 @@
+//! The file system of this machine.
+
+use super::{About, Access, Disk, Output, Target};
+use std::{
+    ffi::OsStr,
+    fs::{self, File, Metadata, OpenOptions, TryLockError},
+    io::{self, ErrorKind, Read, Write},
+    path::Path,
+    thread,
+    time::Duration,
+};
+
+/// The most symbolic links in a row, as in the kernel.
+const LINKS: usize = 40;
+
+/// The number of tries to lock a file, and the time between two.
+const LOCK_TRIES: u32 = 100;
+const LOCK_PAUSE: Duration = Duration::from_millis(50);
+
+/// The file system of this machine.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct System;
+
+impl Disk for System {
+    fn find(&self, path: &Path) -> io::Result<Target> {
+        if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
+            return Err(ErrorKind::IsADirectory.into());
+        }
+        // The kernel refuses links that other users left in a shared directory: ask it first.
+        match fs::metadata(path) {
+            Ok(about) if about.is_dir() => return Err(ErrorKind::IsADirectory.into()),
+            Ok(about) if !about.is_file() => return Ok(Target::Stream(path.to_owned())),
+            Err(why) if why.kind() != ErrorKind::NotFound => return Err(why),
+            _ => {}
+        }
+        let mut real = path.to_owned();
+        for _ in 0..LINKS {
+            let about = match fs::symlink_metadata(&real) {
+                Ok(about) => about,
+                Err(why) if why.kind() == ErrorKind::NotFound => return Ok(Target::Missing(real)),
+                Err(why) => return Err(why),
+            };
+            if !about.is_symlink() {
+                return Ok(Target::File(real, describe(&about)));
+            }
+            let parent = super::directory(&real);
+            // A link such as /dev/stdout names an open file, which has no place for another file.
+            if fs::canonicalize(parent)?.starts_with("/proc") {
+                return Ok(Target::Stream(path.to_owned()));
+            }
+            real = parent.join(fs::read_link(&real)?);
+        }
+        Err(io::Error::other("more than 40 symbolic links in a row"))
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Box<dyn Read + Send>> {
+        Ok(Box::new(File::open(path)?))
+    }
+
+    fn create(&self, path: &Path, access: Access) -> io::Result<Box<dyn Output>> {
+        if path.file_name().is_none_or(|name| name == OsStr::new("..")) {
+            return Err(ErrorKind::InvalidInput.into());
+        }
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        if access != Access::Umask {
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        }
+        let file = options.open(path)?;
+        if let Access::Like(about) = access
+            && let Err(why) = permit(&file, &about)
+        {
+            let _ = fs::remove_file(path);
+            return Err(why);
+        }
+        Ok(Box::new(Plain(file)))
+    }
+
+    fn stream(&self, path: &Path) -> io::Result<Box<dyn Output>> {
+        let mut options = OpenOptions::new();
+        match self.find(path)? {
+            Target::Stream(_) => options.append(true),
+            Target::Missing(_) | Target::File(..) => {
+                options.write(true).create(true).truncate(true)
+            }
+        };
+        Ok(Box::new(Plain(options.open(path)?)))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn link(&self, file: &Path, name: &Path) -> io::Result<()> {
+        fs::hard_link(file, name)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn sync_directory(&self, directory: &Path) -> io::Result<()> {
+        // A directory may be writable and not readable, and some file systems cannot sync one.
+        let Ok(directory) = File::open(directory) else { return Ok(()) };
+        match directory.sync_all() {
+            Err(why) if !matches!(why.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => {
+                Err(why)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Send>> {
+        let file = File::open(path)?;
+        // Every user who may read the file may lock it for ever, so the wait has an end.
+        for _ in 0..LOCK_TRIES {
+            match file.try_lock() {
+                Err(TryLockError::WouldBlock) => thread::sleep(LOCK_PAUSE),
+                // A file system without locks: continue without one.
+                Err(TryLockError::Error(_)) | Ok(()) => break,
+            }
+        }
+        Ok(Box::new(file))
+    }
+}
+
+/// A file of the system.
+struct Plain(File);
+
+impl Write for Plain {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl Output for Plain {
+    fn sync(&mut self) -> io::Result<()> {
+        self.0.sync_all()
+    }
+
+    fn cut(&mut self, length: u64) -> io::Result<()> {
+        self.0.set_len(length)?;
+        io::Seek::seek(&mut self.0, io::SeekFrom::Start(length)).map(drop)
+    }
+}
+
+#[cfg(unix)]
+fn describe(about: &Metadata) -> About {
+    use std::os::unix::fs::MetadataExt;
+    let time = [about.mtime(), about.mtime_nsec()].map(|part| part as u64);
+    About {
+        version: [about.dev(), about.ino(), about.len(), time[0], time[1]],
+        mode: about.mode() & 0o777,
+        owner: [about.uid(), about.gid()],
+    }
+}
+
+/// Gives a file the owner and the permissions of another one. If the group cannot be set, the group
+/// gets the permissions of all others.
+#[cfg(unix)]
+fn permit(file: &File, like: &About) -> io::Result<()> {
+    use std::os::unix::fs::{PermissionsExt, fchown};
+    let now = describe(&file.metadata()?);
+    let [user, group] = like.owner;
+    let mut mode = like.mode;
+    if now.owner[1] != group && fchown(file, None, Some(group)).is_err() {
+        mode = mode & 0o707 | (mode & 7) << 3;
+    }
+    file.set_permissions(fs::Permissions::from_mode(mode))?;
+    if now.owner[0] != user {
+        // Only root may do this. For everybody else the new file belongs to its writer.
+        let _ = fchown(file, Some(user), None);
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn describe(about: &Metadata) -> About {
+    let time = about.modified().ok();
+    let time = time.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
+    let time = time.map_or(0, |time| time.as_nanos() as u64);
+    About { version: [0, 0, about.len(), time, 0], ..About::default() }
+}
+
+#[cfg(not(unix))]
+fn permit(_: &File, _: &About) -> io::Result<()> {
+    Ok(())
+}
