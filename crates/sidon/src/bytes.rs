@@ -236,14 +236,16 @@ pub(crate) fn justify(payload: &[u8], needed: u64) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// Refuses a table in which more was raised than that many keys of that many hashes can raise.
+/// Refuses a table in which more bits are set than `keys` keys of `hashes` hashes can set, or none
+/// although there are keys.
 pub(crate) fn plausible(
     name: &'static str,
-    raised: u64,
+    set: u64,
     keys: u64,
     hashes: u32,
 ) -> Result<(), Malformed> {
-    if u128::from(raised) > u128::from(keys) * u128::from(hashes) {
+    let most = u128::from(keys) * u128::from(hashes);
+    if u128::from(set) > most || (set == 0) != (keys == 0) {
         return Err(Malformed::Field { name });
     }
     Ok(())

@@ -147,9 +147,13 @@ pub trait StateMap<K: ?Sized> {
         key: &K,
         change: &mut dyn FnMut(Lookup<Self::State>) -> Next<Self::State>,
     ) -> Result<Lookup<Self::State>, Refused> {
-        let now = self.touch(key);
+        // Not by `touch`: a refused change must leave the flags as they were.
+        let now = self.lookup(key);
         match change(now) {
-            Next::Stay => Ok(()),
+            Next::Stay => {
+                let _same = self.touch(key);
+                Ok(())
+            }
             Next::Insert(state) => self.insert(key, state),
             Next::Modify(state) => self.modify(key, state),
             Next::Set(state) => self.set(key, state),

@@ -265,7 +265,8 @@ fn top(parts: &Parts<'_>) -> Result<Vec<(&'static str, Fact)>, Malformed> {
     let [_, amounts, buckets, rows, columns, ..] = parts.fields[..] else { return Ok(Vec::new()) };
     let wrong = || Malformed::Field { name: "buckets" };
     // The payload has the buckets, which start with tags, and then the filter, 32 bits per amount.
-    let filter = rows.checked_mul(columns).and_then(|cells| cells.checked_mul(amounts * 4));
+    let filter = amounts.checked_mul(4).and_then(|bytes| bytes.checked_mul(rows));
+    let filter = filter.and_then(|row| row.checked_mul(columns));
     let all = filter.and_then(|filter| (parts.payload.len() as u64).checked_sub(filter));
     let all = all.filter(|all| buckets > 0 && all.is_multiple_of(buckets)).ok_or_else(wrong)?;
     let bucket = Some(all / buckets).filter(|&bucket| bucket >= TAGS).ok_or_else(wrong)?;

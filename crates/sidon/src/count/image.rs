@@ -49,8 +49,9 @@ impl Image for Min {
         let mut sketch = Min::new(shape, seed)?;
         sketch.memory.bytes_mut()[..payload.len()].copy_from_slice(payload);
         (sketch.total, sketch.floor, sketch.rounding) = (total, floor, rounding);
+        // Every decay lowers the floor.
         let decayed = rounding > 0;
-        if floor > shape.ceiling() || (floor < shape.ceiling() && !decayed) {
+        if floor > shape.ceiling() || decayed != (floor < shape.ceiling()) {
             return Err(Malformed::Field { name: "floor" });
         }
         if !cell::by_shape(shape, Plausible(&sketch)) {

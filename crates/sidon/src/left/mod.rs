@@ -261,6 +261,14 @@ impl Table {
         self.occupied == self.form.all_cells()
     }
 
+    /// Whether doubling the buckets is a way to make room: an eighth of the cells is in use.
+    ///
+    /// Below that, a full bucket has copies of few fingerprints, or keys chosen to collide. Doubling
+    /// would separate them late or never, so a few keys could demand any amount of memory.
+    pub(crate) fn may_double(&self) -> bool {
+        self.form.growths > 0 && self.occupied >= self.form.all_cells() / 8
+    }
+
     /// The bytes of all buckets.
     pub(crate) fn payload(&self) -> &[u8] {
         &self.memory.bytes()[..self.form.bytes() as usize]

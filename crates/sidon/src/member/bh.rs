@@ -11,11 +11,18 @@
 //! What this has besides is the number of keys of a cell, and with `centred` a sum that stays near
 //! zero and so needs fewer bits. A lookup reads up to `k` cells, and a table of a few words.
 //!
+//! A removal that would leave a sum outside what the remaining keys can have added is refused. A key
+//! that was never inserted and yet passes takes one key and one increment from each of its `k`
+//! cells. Three facts survive it. The keys of all cells sum up to `k` times the keys stored, unless a
+//! cell is pinned. The sum of a cell lies between the least and the largest that its keys can have
+//! added, and has the remainder that all those sums share. And a cell of fewer keys than are examined
+//! holds a sum of as many increments.
+//!
 //! A key whose positions coincide adds there each time. Rottenstreich, Kanizo and Keslassy, "The
 //! variable-increment counting Bloom filter", INFOCOM 2012, sections II and VI: B_h-CBF.
 
 use super::{
-    code::{Code, PairShape, Pairs},
+    code::{PairShape, Pairs},
     coded::{self, Act, Coded, Plain, Store, coded_filter},
     counting::Overflow,
     increments::Increments,
@@ -214,23 +221,12 @@ impl Image for Bh {
         bytes::justify(payload, Packed::payload_bytes(cells, shape.width())?)?;
         let mut filter = Bh::new(shape, seed)?;
         filter.filter.load(payload)?;
-        let (mut met, mut added) = (0u128, 0u128);
-        for value in filter.filter.values() {
-            let (keys, sum) = (code.keys(value), code.sum(value));
-            let least = keys * u64::from(shape.increments.least());
-            let most = keys * u64::from(shape.increments.most());
-            let made = u64::try_from(sum).is_ok_and(|sum| (least..=most).contains(&sum));
-            if !made && !code.is_pinned(value) {
-                return Err(Malformed::Field { name: "payload" });
-            }
-            met += u128::from(keys);
-            added += u128::try_from(sum).unwrap_or(0);
+        if !filter.filter.values().all(|value| code.is_reachable(value)) {
+            return Err(Malformed::Field { name: "payload" });
         }
-        if shape.overflow == Overflow::Refuse {
-            // Pinned cells outlive their keys; others are the sum of what is stored.
-            coded::plausible(added, stored, shape.hashes, shape.increments)?;
-            coded::plausible(met, stored, shape.hashes, Increments::UNIT)?;
-        }
+        let met = filter.filter.values().map(|value| u128::from(code.keys(value))).sum();
+        let pinned = filter.pinned() > 0;
+        coded::plausible(pinned, met, stored, shape.hashes, Increments::UNIT)?;
         filter.filter.stored = stored;
         Ok(filter)
     }

@@ -54,6 +54,8 @@ pub(crate) struct Sums {
     most: u8,
     /// Bit `most + rest`: whether the rest, which may be negative, is a sum. Beyond, all are.
     table: Box<[u64]>,
+    /// Bit `value`: whether the value is a sum. Beyond, all are.
+    sums: Box<[u64]>,
     ceiling: u64,
     pins: bool,
 }
@@ -73,16 +75,12 @@ impl Sums {
         // A pinned counter admits all; so do those that no table tells from it.
         let end = if pins { ceiling as usize } else { reach };
         let excluded = |index: usize| index < most || !sums[index - most];
-        let bits = (0..end).rev().find(|&index| excluded(index)).map_or(0, |last| last + 1);
-        let mut table = vec![u64::MAX; bits.div_ceil(64)];
-        for index in (0..bits).filter(|&index| excluded(index)) {
-            table[index / 64] &= !(1 << (index % 64));
-        }
         let mut code = Sums {
             marks: [0; INCREMENTS_MOST],
             count: increments.count(),
             most: most as u8,
-            table: table.into(),
+            table: bits(end, |index| !excluded(index)),
+            sums: bits(ceiling as usize + 1, |value| sums[value]),
             ceiling,
             pins,
         };
@@ -91,6 +89,31 @@ impl Sums {
         }
         Ok(code)
     }
+
+    /// Whether a cell can hold this value: a sum of increments, or the ceiling if that is pinned.
+    ///
+    /// Every operation keeps this, the removal of a key that was never inserted included.
+    #[inline(always)]
+    pub(super) fn is_reachable(&self, value: u64) -> bool {
+        let is_sum = bit(&self.sums, value as usize).unwrap_or(value <= self.ceiling);
+        is_sum || self.is_pinned(value)
+    }
+}
+
+/// A bit for each number below `end`, cut off after the last one that is not set.
+fn bits(end: usize, is_set: impl Fn(usize) -> bool) -> Box<[u64]> {
+    let len = (0..end).rev().find(|&index| !is_set(index)).map_or(0, |last| last + 1);
+    let mut words = vec![u64::MAX; len.div_ceil(64)];
+    for index in (0..len).filter(|&index| !is_set(index)) {
+        words[index / 64] &= !(1 << (index % 64));
+    }
+    words.into()
+}
+
+/// The bit of a number; `None` beyond the words.
+#[inline(always)]
+fn bit(words: &[u64], index: usize) -> Option<bool> {
+    words.get(index / 64).map(|word| word >> (index % 64) & 1 == 1)
 }
 
 impl Code for Sums {
@@ -105,8 +128,7 @@ impl Code for Sums {
 
     #[inline(always)]
     fn admits(&self, value: u64, mark: u8) -> bool {
-        let index = value as usize + usize::from(mark);
-        self.table.get(index / 64).is_none_or(|word| word >> (index % 64) & 1 == 1)
+        bit(&self.table, value as usize + usize::from(mark)).unwrap_or(true)
     }
 
     fn excluded(&self) -> Option<u64> {
@@ -129,7 +151,8 @@ impl Code for Sums {
             return Some(value);
         }
         let rest = value.checked_sub((self.most - mark).into());
-        rest.filter(|_| self.admits(value, mark))
+        // With pins, `admits` is less exact: near the ceiling it admits all.
+        rest.filter(|&rest| self.is_reachable(rest))
     }
 
     fn join(&self, own: u64, other: u64) -> Option<u64> {
@@ -163,6 +186,7 @@ pub(crate) struct Pairs {
     table: Box<[u64]>,
     stride: u64,
     pins: bool,
+    increments: Increments,
 }
 
 /// What fixes a code of pairs.
@@ -187,9 +211,9 @@ impl Pairs {
         let examined = u64::from(shape.examined).min(ceiling - u64::from(pins));
         let stride = examined.saturating_sub(1) * u64::from(increments.most()) + 1;
         let mut table = vec![0; (examined * stride).div_ceil(64) as usize];
-        for keys in 0..examined {
-            for (rest, _) in (0..).zip(increments.sums_of(keys as u32)).filter(|(_, is)| *is) {
-                let bit: u64 = keys * stride + rest;
+        for (keys, sums) in (0..examined).zip(increments.levels()) {
+            for rest in sums.iter() {
+                let bit = keys * stride + rest;
                 table[(bit / 64) as usize] |= 1 << (bit % 64);
             }
         }
@@ -206,6 +230,7 @@ impl Pairs {
             table: table.into(),
             stride,
             pins,
+            increments,
         };
         let (least, most) = (i64::from(increments.least()), i64::from(increments.most()));
         let one = [least, most].iter().all(|value| code.field(value - centre).is_some());
@@ -260,6 +285,33 @@ impl Pairs {
         (1 << (self.keys_bits + self.sum_bits)) - 1
     }
 
+    /// Whether a cell can hold this value: a number of keys and a sum of as many increments, or
+    /// all ones if it is pinned.
+    ///
+    /// Every operation keeps this. If a key is removed that was never inserted, a cell of `examined`
+    /// keys or more may keep a sum that no increments have. That sum still lies between the least and
+    /// the largest sum of as many increments, and has their remainder.
+    pub(super) fn is_reachable(&self, value: u64) -> bool {
+        let keys = self.keys(value);
+        if self.is_pinned(value) {
+            return true;
+        }
+        if keys < self.examined || self.examined == self.keys_ceiling() {
+            let made = |&mark: &u8| self.admits(value, mark);
+            return if keys == 0 { value == 0 } else { self.marks().iter().any(made) };
+        }
+        let in_range = self.is_in_range(keys, self.sum(value));
+        in_range && self.increments.is_difference(self.sum(value) as u128, keys.into())
+    }
+
+    /// Whether `sum` lies between the least and the largest sum of `keys` increments.
+    #[inline(always)]
+    fn is_in_range(&self, keys: u64, sum: i64) -> bool {
+        let keys = keys as i64;
+        let [first, last] = [self.marks[0], self.marks[self.count - 1]].map(i64::from);
+        (keys * first..=keys * last).contains(&sum)
+    }
+
     #[inline(always)]
     fn pair(&self, keys: u64, kept: i64) -> Option<u64> {
         match self.field(kept) {
@@ -309,12 +361,13 @@ impl Code for Pairs {
             return Some(value);
         }
         let increment = i64::from(mark);
-        if !self.admits(value, mark) || self.sum(value) < increment {
+        // A rest that the other keys cannot have added shows that this one is not among them.
+        if !self.admits(value, mark)
+            || !self.is_in_range(self.keys(value) - 1, self.sum(value) - increment)
+        {
             return None;
         }
-        let (keys, rest) = (self.keys(value) - 1, self.kept(value) - increment + self.centre);
-        // The last key leaves nothing.
-        if keys == 0 && rest != 0 { None } else { self.pair(keys, rest) }
+        self.pair(self.keys(value) - 1, self.kept(value) - increment + self.centre)
     }
 
     fn join(&self, own: u64, other: u64) -> Option<u64> {

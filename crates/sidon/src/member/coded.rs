@@ -12,7 +12,7 @@
 
 use super::{
     batch::{self, CHUNK, NEAR},
-    code::Code,
+    code::{Code, Sums},
     counting::Overflow,
     increments::Increments,
     mapping::{InLines, Spread},
@@ -381,6 +381,23 @@ impl<C: Code> Coded<C, Plain> {
     }
 }
 
+impl<S: Store> Coded<Sums, S> {
+    /// Refuses counters that are no sums of increments, and a number of keys that cannot have left
+    /// them.
+    pub(super) fn check_sums(
+        &self,
+        stored: u64,
+        hashes: u32,
+        increments: Increments,
+    ) -> Result<(), Malformed> {
+        if !self.values().all(|value| self.code.is_reachable(value)) {
+            return Err(Malformed::Field { name: "payload" });
+        }
+        let total = self.values().map(u128::from).sum();
+        plausible(self.pinned() > 0, total, stored, hashes, increments)
+    }
+}
+
 impl<C: Clone> Coded<C, Plain> {
     pub(super) fn try_clone(&self) -> Result<Self, Infeasible> {
         let store = Plain(self.store.0.try_clone()?);
@@ -496,20 +513,24 @@ pub(super) fn increments_from(fields: [u64; 2]) -> Result<Increments, Malformed>
     Increments::from_fields(fields).ok_or(Malformed::Field { name: "increments" })
 }
 
-/// Refuses sums that so many keys cannot have added.
+/// Refuses cells and a number of keys that no sequence of operations leads to. `counted` is what
+/// each key adds to in each of its cells, and `total` the sum of that over all cells.
+///
+/// A key adds to `hashes` cells and a removed one subtracts from as many, whether it was ever
+/// inserted or not. So the total is a difference of two sums, the first of which has
+/// `hashes * stored` addends more. Nothing is known of it once a cell was pinned.
 pub(super) fn plausible(
-    sum: u128,
+    pinned: bool,
+    total: u128,
     stored: u64,
     hashes: u32,
-    increments: Increments,
+    counted: Increments,
 ) -> Result<(), Malformed> {
-    let added = u128::from(stored) * u128::from(hashes);
-    let (least, most) = (u128::from(increments.least()), u128::from(increments.most()));
-    // Written so that no product is too large.
-    if sum < added.saturating_mul(least) || sum > added.saturating_mul(most) {
-        return Err(Malformed::Field { name: "stored" });
+    let more = u128::from(stored) * u128::from(hashes);
+    if pinned || counted.is_difference(total, more) {
+        return Ok(());
     }
-    Ok(())
+    Err(Malformed::Field { name: "stored" })
 }
 
 /// What can be asked of a filter that holds a [`Coded`] as `filter`.

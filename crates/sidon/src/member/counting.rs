@@ -12,6 +12,11 @@
 //! passes as in a Bloom filter, `fill^k`. A counter can reach its ceiling; what happens then is
 //! [`Overflow`]'s to say, and never a wrap. Fan et al., SIGCOMM 1998; Rottenstreich et al.,
 //! INFOCOM 2012, equations 7 and 8.
+//!
+//! If a key is removed that was never inserted and yet passes, each counter still is what was added
+//! less what was subtracted. But the counters no longer bound the number of keys, since the positions
+//! of that key may coincide more often or less often than those of members. Only where every key has a
+//! single counter do all counters sum up to the number of keys.
 
 use super::{
     batch,
@@ -478,13 +483,12 @@ impl Image for Counting {
         bytes::justify(payload, Packed::payload_bytes(counters, shape.width)?)?;
         let mut filter = Counting::new(shape, seed)?;
         filter.counters.load(payload)?;
-        if shape.overflow == Overflow::Refuse {
-            // Pinned counters outlive their keys; others are the sum of what is stored.
-            let raised = filter.counters.cells.iter().sum();
-            bytes::plausible("stored", raised, stored, shape.hashes)?;
-            if raised < stored {
-                return Err(Malformed::Field { name: "stored" });
-            }
+        // Pinned counters outlive their keys.
+        let pinned = shape.overflow == Overflow::Pin && filter.at_ceiling() > 0;
+        let raised: u128 = filter.counters.cells.iter().map(u128::from).sum();
+        let one_each = hashes.min(counters) == 1;
+        if one_each && !pinned && raised != stored.into() {
+            return Err(Malformed::Field { name: "stored" });
         }
         filter.stored = stored;
         Ok(filter)

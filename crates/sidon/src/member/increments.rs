@@ -99,13 +99,20 @@ impl Increments {
 
     /// Whether all sums of exactly `addends` values are distinct. Then so are all sums of fewer.
     pub fn is_bh(&self, addends: u32) -> bool {
-        let ways = self.multisets(addends);
-        ways[addends as usize].iter().all(|&ways| ways <= 1)
+        self.order(addends) >= addends
     }
 
     /// The largest number of addends, up to `most`, of which all sums are distinct; at least one.
     pub fn order(&self, most: u32) -> u32 {
-        (2..=most).take_while(|&addends| self.is_bh(addends)).last().unwrap_or(1)
+        // Sums are distinct if there is one for each multiset of `addends` values.
+        let (mut multisets, count) = (1u128, self.count() as u128);
+        let levels = (1u32..=most).zip(self.levels().skip(1));
+        let distinct = levels.take_while(|(addends, sums)| {
+            let addends = u128::from(*addends);
+            multisets = multisets.saturating_mul(count + addends - 1) / addends;
+            u128::from(sums.len()) == multisets
+        });
+        distinct.count().max(1) as u32
     }
 
     /// Whether all sums of one to `addends` values are distinct, and differ from all sums of more.
@@ -123,17 +130,14 @@ impl Increments {
 
     /// All sums of exactly so many addends: whether each number is one.
     pub fn sums_of(&self, addends: u32) -> Vec<bool> {
-        let mut sums = vec![true];
-        for _ in 0..addends {
-            let mut next = vec![false; sums.len() + self.most() as usize];
-            for sum in (0..sums.len()).filter(|&sum| sums[sum]) {
-                for &value in self.values() {
-                    next[sum + usize::from(value)] = true;
-                }
-            }
-            sums = next;
-        }
-        sums
+        let sums = self.levels().nth(addends as usize).unwrap_or_default();
+        (0..=addends as usize * self.most() as usize).map(|sum| sums.contains(sum)).collect()
+    }
+
+    /// All sums of no addend, of one, of two and so on.
+    pub(super) fn levels(&self) -> impl Iterator<Item = Numbers> {
+        let set = *self;
+        std::iter::successors(Some(Numbers(vec![1])), move |sums| Some(sums.plus(set.values())))
     }
 
     /// The numbers below a bound that are no sum of any number of values.
@@ -153,6 +157,29 @@ impl Increments {
             sums[sum] |= self.values().iter().any(reached);
         }
         sums
+    }
+
+    /// The greatest common divisor of all differences between values; zero for a single value.
+    ///
+    /// Any `n` values sum up to `n * least` modulo this number, and exactly to that if it is zero.
+    fn stride(&self) -> u32 {
+        self.values().iter().fold(0, |divisor, &value| {
+            let (mut one, mut two) = (divisor, u32::from(value) - self.least());
+            while two > 0 {
+                (one, two) = (two, one % two);
+            }
+            one
+        })
+    }
+
+    /// Whether a sum of values less another sum of values can be `sum`, if the first has `more`
+    /// addends than the second. Decided by remainders: a necessary condition, not a sufficient one.
+    pub(super) fn is_difference(&self, sum: u128, more: u128) -> bool {
+        let least = more.saturating_mul(self.least().into());
+        match self.stride() {
+            0 => sum == least,
+            stride => sum % u128::from(stride) == least % u128::from(stride),
+        }
     }
 
     /// By the number of addends, up to `most`, and by sum: how many multisets there are; two stands
@@ -243,6 +270,42 @@ impl Increments {
         let len = values.iter().position(|&value| value == 0).unwrap_or(values.len());
         let set = Increments::set(&values[..len]).ok()?;
         (set.values == values).then_some(set)
+    }
+}
+
+/// A set of small numbers: a bit for each.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Numbers(Vec<u64>);
+
+impl Numbers {
+    fn contains(&self, number: usize) -> bool {
+        self.0.get(number / 64).is_some_and(|word| word >> (number % 64) & 1 == 1)
+    }
+
+    fn len(&self) -> u32 {
+        self.0.iter().map(|word| word.count_ones()).sum()
+    }
+
+    /// The numbers, in order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = u64> + '_ {
+        (0..self.0.len() * 64).filter(|&number| self.contains(number)).map(|number| number as u64)
+    }
+
+    /// Each number plus each value, a word at a time.
+    fn plus(&self, values: &[u8]) -> Self {
+        let mut sums = vec![0; self.0.len() + 256 / 64 + 1];
+        for &value in values {
+            let (words, bits) = (usize::from(value) / 64, value % 64);
+            for (i, word) in self.0.iter().enumerate() {
+                sums[i + words] |= word << bits;
+                // Not by 64, which is no shift.
+                sums[i + words + 1] |= word >> 1 >> (63 - bits);
+            }
+        }
+        while sums.last() == Some(&0) {
+            sums.pop();
+        }
+        Numbers(sums)
     }
 }
 

@@ -14,6 +14,10 @@
 //! the place in the next layer by perfect hashing, which a table that changes cannot keep, and
 //! whose memory they do not count. Here a cell of the second layer names its counter in full, by
 //! its bucket and a tag of a few bits; [`Shape::bytes`] has all of it.
+//!
+//! Both layers together keep the same facts as [`Variable`](super::Variable) when a key is removed
+//! that was never inserted. Besides, the second layer has an entry for each counter at the first
+//! ceiling, except for a pinned one, and for no other.
 
 use super::{
     code::{Code, Sums},
@@ -302,15 +306,15 @@ impl Image for Multilayer {
         if !store.second.load(two, |cell| first.get(cell) == top) {
             return Err(Malformed::Field { name: "payload" });
         }
-        if shape.overflow == Overflow::Refuse {
-            // Pinned counters outlive their keys; others are the sum of what is stored.
-            let at_top = first.iter().filter(|&value| value == top).count() as u64;
-            if at_top != store.second.used() {
-                return Err(Malformed::Field { name: "payload" });
-            }
-            let sum = layers.filter.values().map(u128::from).sum();
-            coded::plausible(sum, stored, shape.hashes, shape.increments)?;
+        // Only a pinned counter is at the first ceiling and has no second layer.
+        let at_top = first.iter().filter(|&value| value == top).count() as u64;
+        if shape.overflow == Overflow::Refuse && at_top != store.second.used() {
+            return Err(Malformed::Field { name: "payload" });
         }
+        if shape.overflow == Overflow::Pin && store.second.holds((1 << shape.rest) - 1) {
+            return Err(Malformed::Field { name: "payload" });
+        }
+        layers.filter.check_sums(stored, shape.hashes, shape.increments)?;
         layers.filter.stored = stored;
         Ok(layers)
     }

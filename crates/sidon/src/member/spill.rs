@@ -78,6 +78,12 @@ impl Spill {
         self.cell_of(position).map(|cell| self.cells.get(cell) & rest)
     }
 
+    /// Whether a position has this number.
+    pub(super) fn holds(&self, rest: u64) -> bool {
+        let mask = (1 << self.rest_bits) - 1;
+        self.cells.iter().any(|cell| cell != 0 && cell & mask == rest)
+    }
+
     /// Keeps a number under the position, or refuses and changes nothing.
     pub(super) fn set(&mut self, position: u64, rest: u64) -> Result<(), Refused> {
         let homes = self.homes(position);

@@ -12,6 +12,11 @@
 //! against 58 of a counting filter. Reading a counter takes one word in a register more: bit by bit,
 //! whether what is left of the counter is a sum of increments.
 //!
+//! A removal that would leave a counter that is no sum of increments is refused. So every counter
+//! stays such a sum, or pinned, even if a key was removed that was never inserted and yet passed. The
+//! total of all counters then no longer bounds the number of keys. It keeps its remainder modulo the
+//! differences between increments, which the number of keys implies, unless a counter is pinned.
+//!
 //! A key whose positions coincide adds there each time. What happens at a counter's ceiling is
 //! [`Overflow`]'s to say. Rottenstreich, Kanizo and Keslassy, "The variable-increment counting Bloom
 //! filter", INFOCOM 2012, section III: VI-CBF.
@@ -167,11 +172,7 @@ impl Image for Variable {
         bytes::justify(payload, Packed::payload_bytes(counters, shape.width)?)?;
         let mut variable = Variable::new(shape, seed)?;
         variable.filter.load(payload)?;
-        if shape.overflow == Overflow::Refuse {
-            // Pinned counters outlive their keys; others are the sum of what is stored.
-            let sum = variable.filter.values().map(u128::from).sum();
-            coded::plausible(sum, stored, shape.hashes, shape.increments)?;
-        }
+        variable.filter.check_sums(stored, shape.hashes, shape.increments)?;
         variable.filter.stored = stored;
         Ok(variable)
     }

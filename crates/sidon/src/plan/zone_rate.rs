@@ -10,13 +10,17 @@
 
 use super::ln_factorial;
 
+/// The most members for which the exact rate is computed: it takes a step for each.
+const MEMBERS_MOST: u64 = 1 << 16;
+
 /// The share of strangers that pass a code of all `order^digits` polynomials at `groups` points with
-/// `members` random ones in: exact. Nothing where the terms cancel to less than they can show.
+/// `members` random ones in: exact. Nothing where the terms cancel to less than they can show, and
+/// for more than 65,536 members.
 pub fn pol_rate(order: u32, digits: u32, groups: u32, members: u64) -> Option<f64> {
     let (q, k) = (f64::from(order), groups);
     let all = q.powi(digits as i32) - 1.0;
     let c = members as f64;
-    if c > all || k > 64 {
+    if c > all || k > 64 || members > MEMBERS_MOST {
         return (c > all).then_some(1.0);
     }
     let (mut sum, mut largest) = (0.0, 0.0f64);

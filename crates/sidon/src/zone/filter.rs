@@ -123,8 +123,15 @@ impl<C: Code> Filter<C> {
             return Some(Proven::Outside);
         }
         let members = code::list_found(&self.code, &found, |cell| self.is_set(cell), budget)?;
-        let members = members.len() as u64;
-        Some(if members <= zone { Proven::Inside(members) } else { Proven::Outside })
+        let (mut covered, mut rest) = (vec![false; self.bits() as usize], found.total());
+        for cell in members.iter().flat_map(|&member| self.code.positions(member)) {
+            rest -= u64::from(!std::mem::replace(&mut covered[cell as usize], true));
+        }
+        Some(match members.len() as u64 {
+            _ if rest > 0 => Proven::Impossible,
+            members if members <= zone => Proven::Inside(members),
+            _ => Proven::Outside,
+        })
     }
 }
 
@@ -134,6 +141,8 @@ enum Proven {
     /// Inside the zone, with so many members.
     Inside(u64),
     Outside,
+    /// A bit is set that belongs to none of the elements whose bits are all set.
+    Impossible,
 }
 
 impl<C: Code> Insert<u64> for Filter<C> {
@@ -191,9 +200,14 @@ impl<C: Code> Merge for Filter<C> {
         for (own, other) in self.bits.bytes_mut().iter_mut().zip(other.bits.bytes()) {
             *own |= other;
         }
+        if self.is_empty() || other.is_empty() {
+            self.columns = self.columns.max(other.columns);
+            return Ok(());
+        }
         self.columns = match self.proven(MERGE_BUDGET) {
             Some(Proven::Inside(members)) => members,
-            _ => self.columns.saturating_add(other.columns),
+            // An element of both counts twice: the sum is no number of elements.
+            _ => self.columns.saturating_add(other.columns).max(self.code.zone() + 1),
         };
         Ok(())
     }
@@ -283,6 +297,7 @@ impl<C: Code> Image for Filter<C> {
         let agrees = match filter.proven(READ_BUDGET) {
             Some(Proven::Inside(members)) => columns == members,
             Some(Proven::Outside) => !filter.is_inside(),
+            Some(Proven::Impossible) => false,
             None => true,
         };
         if !agrees || found.most() > columns || (found.fewest() > 0) != (columns > 0) {

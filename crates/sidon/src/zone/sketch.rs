@@ -14,6 +14,9 @@
 //! an estimate is `at most`; subtractions may lead back, and the sketch notices, because a key that
 //! leaves frees a counter.
 //!
+//! All groups have the same sum, since each amount is added to one counter of every group or
+//! subtracted there. This holds even if amounts were subtracted that were never added.
+//!
 //! An update touches one counter a group. Counters are as wide as asked, up to 32 bits; one that
 //! would overflow refuses, and nothing has changed. Sketches of one code are added and subtracted
 //! without looking inside.
@@ -136,8 +139,8 @@ impl<C: Code> Sketch<C> {
             }
         }
         self.known = match self.known {
-            Known::Inside(active) if amount == count => Known::Inside(active.saturating_sub(1)),
-            Known::OneMore(_) if amount == count => Known::Inside(self.code.zone()),
+            Known::Inside(active) if amount == count => self.inside(active.saturating_sub(1)),
+            Known::OneMore(_) if amount == count => self.inside(self.code.zone()),
             known => known,
         };
         if freed && self.known == Known::Beyond {
@@ -211,6 +214,18 @@ impl<C: Code> Sketch<C> {
             least = least.min(self.counter(cell) - shared);
         }
         least
+    }
+
+    /// Inside the zone with `active` keys, if that number can occupy the counters. It always can,
+    /// unless the sketch was read from bytes that claimed too few: then nothing is known.
+    fn inside(&self, active: u64) -> Known {
+        if self.can_be_of(active) { Known::Inside(active) } else { Known::Beyond }
+    }
+
+    /// Whether `active` keys can occupy as many counters of each group as are not zero.
+    fn can_be_of(&self, active: u64) -> bool {
+        let groups = || self.occupied.iter().copied().map(u64::from);
+        groups().all(|occupied| occupied <= active && (occupied > 0) == (active > 0))
     }
 
     fn same(&self, other: &Self) -> Result<(), Refused> {
@@ -377,20 +392,25 @@ impl<C: Code> Image for Sketch<C> {
         }
         sketch.count_occupied();
         let field = |name| Malformed::Field { name };
-        let most = sketch.occupied.iter().copied().max().unwrap_or(0);
-        let fewest = sketch.occupied.iter().copied().min().unwrap_or(0);
-        if (most > 0) != (fewest > 0) {
+        // Each amount was added to one counter of each group, or subtracted.
+        let sum = |group| -> u64 {
+            let cells = sketch.code.start(group)..sketch.code.start(group + 1);
+            cells.map(|cell| sketch.counter(cell)).sum()
+        };
+        let total = sum(0);
+        if (1..sketch.code.groups()).any(|group| sum(group) != total) {
             return Err(field("counters"));
         }
         let zone = sketch.code.zone();
         sketch.known = match known {
-            0 if number <= zone && u64::from(most) <= number && (most > 0) == (number > 0) => {
-                Known::Inside(number)
-            }
-            1 if number < sketch.code.universe() && sketch.minimum(number) > 0 => {
+            0 if number <= zone && sketch.can_be_of(number) => Known::Inside(number),
+            1 if number < sketch.code.universe()
+                && sketch.minimum(number) > 0
+                && sketch.can_be_of(zone.saturating_add(1)) =>
+            {
                 Known::OneMore(number)
             }
-            2 if number == 0 && most > 0 => Known::Beyond,
+            2 if number == 0 && total > 0 => Known::Beyond,
             _ => return Err(field("known")),
         };
         // What is claimed to be exact is checked where that is cheap.

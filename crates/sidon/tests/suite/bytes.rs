@@ -390,3 +390,106 @@ fn a_zone_that_is_not_there_is_not_believed() {
     seal(&mut image);
     assert!(matches!(Filter::<Any>::from_bytes(&image, SEED), Err(Malformed::Length { .. })));
 }
+
+/// The bytes with a field or a byte of the payload changed, and the checksum put right.
+fn forged(image: &[u8], change: impl FnOnce(&mut [u64], &mut [u8])) -> Vec<u8> {
+    let parts = bytes::Parts::of(image).unwrap();
+    let (mut fields, mut payload) = (parts.fields.clone(), parts.payload.to_vec());
+    change(&mut fields, &mut payload);
+    bytes::Parts { fields, payload: &payload, ..parts }.to_bytes()
+}
+
+fn why<S: Image>(image: &[u8], change: impl FnOnce(&mut [u64], &mut [u8])) -> Option<Malformed> {
+    S::from_bytes(&forged(image, change), SEED).err()
+}
+
+/// Values that no sequence of operations gives, each refused by its own check.
+#[test]
+fn cells_that_no_operations_lead_to_are_refused() {
+    let malformed = |name| Some(Malformed::Field { name });
+    let increments = Increments::of([4, 5, 6, 7]);
+    let (overflow, spread) = (Overflow::Refuse, Spread::Anywhere);
+    let shape = variable::Shape { counters: 9, hashes: 2, width: 8, increments, overflow, spread };
+
+    // Of 4, 5, 6 and 7, sums are 0, 4 to 7, and all from 8 on.
+    let variable = filled(Variable::new(shape, SEED).unwrap()).to_bytes();
+    for value in [1, 2, 3, 9] {
+        let set = |_: &mut [u64], payload: &mut [u8]| payload[0] = value;
+        let expected = malformed("payload").filter(|_| value < 4);
+        assert_eq!(why::<Variable>(&variable, set), expected, "{value}");
+    }
+    // A single increment: the number of keys follows from the counters.
+    let ones = variable::Shape { increments: Increments::of([3]), ..shape };
+    let ones = filled(Variable::new(ones, SEED).unwrap()).to_bytes();
+    assert_eq!(why::<Variable>(&ones, |fields, _| fields[7] += 1), malformed("stored"));
+
+    let shape = multilayer::Shape {
+        counters: 8,
+        hashes: 2,
+        first: 4,
+        rest: 4,
+        buckets: 1,
+        increments,
+        overflow: Overflow::Pin,
+        spread,
+    };
+    let mut layers = filled(Multilayer::new(shape, SEED).unwrap());
+    assert!(layers.spilled() > 0);
+    let image = layers.to_bytes();
+    assert_eq!(why::<Multilayer>(&image, |_, payload| payload[0] = 0x31), malformed("payload"));
+    // A pinned counter has no entry in the second layer: fifteen above the first ceiling.
+    let second = |_: &mut [u64], payload: &mut [u8]| {
+        let used = payload[4..].iter_mut().find(|byte| **byte != 0).unwrap();
+        *used |= 0x0f;
+    };
+    assert_eq!(why::<Multilayer>(&image, second), malformed("payload"));
+    layers.clear();
+    assert!(Multilayer::from_bytes(&layers.to_bytes(), SEED).is_ok());
+
+    let shape = bh::Shape {
+        cells: 9,
+        hashes: 2,
+        keys_bits: 4,
+        sum_bits: 12,
+        increments: Increments::of([1, 4, 13, 15]),
+        decode: Decode::Basic,
+        centred: false,
+        overflow,
+        spread,
+    };
+    // Sums of up to three keys are unique. A cell is its keys in the lower four bits, then the sum.
+    let empty = Bh::new(shape, SEED).unwrap().to_bytes();
+    for (keys, sum, accepted) in
+        [(2, 5, true), (2, 6, false), (3, 5, true), (3, 2, false), (9, 8, false), (0, 1, false)]
+    {
+        let cell = move |fields: &mut [u64], payload: &mut [u8]| {
+            payload[..2].copy_from_slice(&u16::to_le_bytes(sum << 4 | keys));
+            // Two cells, so that the keys are twice those stored.
+            payload[2..4].copy_from_slice(&u16::to_le_bytes(sum << 4 | keys));
+            fields[10] = keys.into();
+        };
+        let expected = malformed("payload").filter(|_| !accepted);
+        assert_eq!(why::<Bh>(&empty, cell), expected, "{keys} keys that sum up to {sum}");
+    }
+    let image = filled(Bh::new(shape, SEED).unwrap()).to_bytes();
+    assert_eq!(why::<Bh>(&image, |fields, _| fields[10] += 1), malformed("stored"));
+
+    let shape = counting::Shape { counters: 9, hashes: 1, width: 4, overflow, spread };
+    let image = filled(Counting::new(shape, SEED).unwrap()).to_bytes();
+    assert_eq!(why::<Counting>(&image, |fields, _| fields[5] -= 1), malformed("stored"));
+
+    // An amount is added in every group: no group has more than another.
+    let ols = Shape::Ols(ols::Shape { universe: 23, order: 5, groups: 4 });
+    let mut sketch = Sketch::of(&ols, 8).unwrap();
+    (0..23).for_each(|key| sketch.add(&key, 2).unwrap());
+    let image = sketch.to_bytes();
+    assert_eq!(why::<Sketch<Any>>(&image, |_, payload| payload[3] += 1), malformed("counters"));
+
+    let mut filter = Filter::of(&ols).unwrap();
+    filter.insert(&0).unwrap();
+    let bits = |fields: &mut [u64], payload: &mut [u8]| {
+        payload[0] |= 2;
+        fields[6] = 2;
+    };
+    assert_eq!(why::<Filter<Any>>(&filter.to_bytes(), bits), malformed("columns"));
+}

@@ -688,3 +688,27 @@ fn a_full_filter_refuses_without_searching() {
         assert!(filter.moved().resolved > resolved);
     }
 }
+
+/// Copies of one key fill its buckets, and no doubling separates them.
+#[test]
+fn a_few_keys_cannot_demand_any_amount_of_memory() {
+    let shape = dleft::Shape {
+        subtables: 2,
+        buckets: 1,
+        cells: 8,
+        width: 32,
+        remainder: 32,
+        counter: 0,
+        moves: Moves::Search(64),
+        growths: 28,
+        grows: true,
+    };
+    let mut filter = DLeft::new(shape, Seed(1)).unwrap();
+    let inserted = (0..40).filter(|_| filter.insert("one key").is_ok()).count();
+    assert_eq!(inserted, 16);
+    assert!(filter.shape().all_cells() <= 8 * 2 * 16, "{:?}", filter.shape());
+    // Different keys still make it grow.
+    let mut keys = Keys::seeded(1);
+    keys.by_ref().take(10_000).for_each(|key| filter.insert(&key).unwrap());
+    assert!(filter.shape().all_cells() >= 10_000);
+}

@@ -5,7 +5,10 @@ use sidon::{
     bytes::Image,
     ops::{Contains, Count, Insert, Merge},
     plan::{self, Few},
-    zone::{Adaptive, Any, Code, Filter, Hosts, Sketch, Subnets, Way, adaptive::Ladder, subnets},
+    zone::{
+        Adaptive, Any, Code, Filter, Hosts, Shape, Sketch, Subnets, Way, adaptive::Ladder, pol,
+        subnets,
+    },
 };
 use sidon_kit::Rng;
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,6 +71,28 @@ fn a_filter_is_a_set_inside_its_zone_and_never_loses_a_member() {
         }
     }
     assert!(inside > 1000 && outside > 1000, "{inside} {outside}");
+}
+
+/// A merge does not list 1,400 elements. An element of both filters must not count twice.
+#[test]
+fn a_merge_that_counts_no_elements_claims_no_number() {
+    let shape =
+        pol::Shape { universe: 3001 * 3001, order: 3001, digits: 2, groups: 3001, infinity: false };
+    let code = Any::of(&Shape::Pol(shape)).unwrap().unwrap();
+    let mut filter = Filter::new(code.clone()).unwrap();
+    let mut rng = Rng::seeded(9);
+    while filter.len() < Some(1_400) {
+        filter.insert(&rng.below(code.universe())).unwrap();
+    }
+    let copy = filter.try_clone().unwrap();
+    assert!(filter.len() == Some(1_400) && code.zone() == 3_000);
+    filter.merge(&Filter::new(code.clone()).unwrap()).unwrap();
+    assert_eq!(filter.len(), Some(1_400));
+    filter.merge(&copy).unwrap();
+    assert_eq!(filter.len(), None);
+    let mut empty = Filter::new(code).unwrap();
+    empty.merge(&copy).unwrap();
+    assert_eq!(empty.len(), Some(1_400));
 }
 
 #[test]

@@ -87,7 +87,7 @@ impl DLeft {
             self.stored += 1;
             return Ok(());
         }
-        if self.shape.grows && self.shape.growths > 0 && self.grow().is_ok() {
+        if self.shape.grows && self.table.may_double() && self.grow().is_ok() {
             return self.insert_fingerprint(fingerprint);
         }
         Err(Refused::Full { stored: self.table.occupied, cells: self.shape.all_cells() })
@@ -95,7 +95,7 @@ impl DLeft {
 
     /// The refusal of a key without a free cell, if neither a search nor growth can make room now.
     fn full(&self) -> Option<Refused> {
-        let grows = self.shape.grows && self.shape.growths > 0;
+        let grows = self.shape.grows && self.table.may_double();
         let full = Refused::Full { stored: self.table.occupied, cells: self.shape.all_cells() };
         (!grows && !self.table.may_search()).then_some(full)
     }

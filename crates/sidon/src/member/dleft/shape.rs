@@ -30,7 +30,7 @@ pub struct Shape {
     /// How many times the table may still be doubled.
     pub growths: u32,
     /// Whether a table that would refuse a key as [`Refused::Full`](crate::Refused::Full) doubles itself instead, while
-    /// `growths` lasts.
+    /// `growths` lasts and at least an eighth of its cells is in use.
     pub grows: bool,
 }
 

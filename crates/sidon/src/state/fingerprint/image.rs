@@ -88,8 +88,10 @@ impl Fingerprint {
     /// beyond a cell's parts, a value that is none, a fingerprint in two cells.
     fn recount(&mut self) -> Result<(), Malformed> {
         let malformed = Malformed::Field { name: "payload" };
-        let values = u64::from(self.shape.states) + u64::from(self.shape.shared);
         let permuted = self.shape.placing == Placing::Permuted;
+        // With independent placing, no two flows share a cell.
+        let shared = if permuted { self.shape.shared } else { 1 };
+        let values = u64::from(self.shape.states) + u64::from(shared);
         let (mut flows, mut shared, mut occupied) = (0, 0, 0);
         for subtable in 0..self.shape.subtables {
             for bucket in 0..self.shape.buckets {

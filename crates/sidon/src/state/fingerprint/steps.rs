@@ -137,7 +137,7 @@ impl Fingerprint {
             return Err(self.full());
         }
         let fingerprint = self.table.fingerprint_at(places);
-        if self.shape.grows && self.shape.growths > 0 && self.grow().is_ok() {
+        if self.shape.grows && self.table.may_double() && self.grow().is_ok() {
             return self.enter_fingerprint(fingerprint, low);
         }
         if self.stash.len() < self.shape.stash as usize {
@@ -149,7 +149,7 @@ impl Fingerprint {
 
     /// Whether a flow whose cells are all taken may still find room.
     pub(super) fn may_make_room(&self) -> bool {
-        let grows = self.shape.grows && self.shape.growths > 0;
+        let grows = self.shape.grows && self.table.may_double();
         self.table.may_search() || grows || self.stash.len() < self.shape.stash as usize
     }
 

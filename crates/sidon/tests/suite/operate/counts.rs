@@ -1,0 +1,99 @@
+//! Counts: amounts are added, subtracted where the structure allows it, decay, and are merged.
+
+use super::{Draw, MEMBERS, Operate, SEED, UNIVERSE, any_key, batch, keys, member, one_of};
+use sidon::{
+    Infeasible, Refused,
+    count::{Layout, Min, Top, Update, min, top},
+    ops::{Count, Merge},
+};
+use std::fmt::Debug;
+
+/// Small, near the ceiling of some width, or the largest there is.
+fn amount(draw: &mut Draw<'_>) -> u64 {
+    match draw(12) {
+        0 => one_of(draw, &[255, 254, 65_535, u32::MAX.into(), 1 << 62, u64::MAX / 2, u64::MAX]),
+        1 => draw(300),
+        _ => draw(8),
+    }
+}
+
+impl Operate for Min {
+    fn fresh(draw: &mut Draw<'_>) -> Result<Self, Infeasible> {
+        let width = one_of(draw, &[8, 8, 16, 32, 64]);
+        let rows = 1 + draw(4) as u32;
+        let layout = one_of(draw, &[Layout::Rows, Layout::Rows, Layout::Line]);
+        let columns = match layout {
+            Layout::Rows => 1 + draw(9),
+            Layout::Line => (1 + draw(2)) * (512 / u64::from(width) / u64::from(rows)),
+        };
+        let update = one_of(draw, &[Update::Plain, Update::Plain, Update::Conservative]);
+        Min::new(min::Shape { rows, columns, width, update, layout }, SEED)
+    }
+
+    fn operate(&mut self, other: &Self, draw: &mut Draw<'_>) -> Result<(), Refused> {
+        match draw(32) {
+            0..14 => self.add(&member(draw), amount(draw)),
+            14..20 => self.subtract(&any_key(draw), amount(draw)),
+            20..23 => {
+                let keys = keys(draw, MEMBERS);
+                let amounts: Vec<u64> = keys.iter().map(|_| amount(draw)).collect();
+                batch(|refused| self.add_batch(&keys, &amounts, refused))
+            }
+            23..26 => self.merge(other),
+            26..28 => self.unmerge(other),
+            28..31 => {
+                let denominator = 1 + draw(6) as u32;
+                let numerator = draw(u64::from(denominator) + 2) as u32;
+                let _ = self.decay(numerator, denominator);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn wipe(&mut self) {
+        self.clear();
+    }
+
+    fn answers(&self) -> impl PartialEq + Debug {
+        let estimates: Vec<_> = (0..UNIVERSE).map(|key| self.estimate(&key)).collect();
+        let unbiased: Vec<_> = (0..UNIVERSE).map(|key| self.estimate_unbiased(&key)).collect();
+        (estimates, unbiased, self.total(), self.at_ceiling(), self.fill())
+    }
+}
+
+type Heavy = Top<[u8; 4], 2>;
+
+fn heavy_key(key: u64) -> [u8; 4] {
+    [10, 0, (key / 7) as u8, key as u8]
+}
+
+impl Operate for Heavy {
+    fn fresh(draw: &mut Draw<'_>) -> Result<Self, Infeasible> {
+        let (rows, columns) = (1 + draw(3) as u32, 1 + draw(6));
+        Top::new(top::Shape { buckets: 1 + draw(2), rows, columns }, SEED)
+    }
+
+    fn operate(&mut self, other: &Self, draw: &mut Draw<'_>) -> Result<(), Refused> {
+        match draw(32) {
+            0..20 => self.add(&heavy_key(any_key(draw)), [amount(draw), amount(draw)]),
+            20..26 => {
+                let keys: Vec<_> = keys(draw, UNIVERSE).into_iter().map(heavy_key).collect();
+                let amounts: Vec<_> = keys.iter().map(|_| [amount(draw), draw(3)]).collect();
+                batch(|refused| self.add_batch(&keys, &amounts, refused))
+            }
+            26..28 => self.merge(other),
+            28..31 => self.merge_disjoint(other),
+            _ => Ok(()),
+        }
+    }
+
+    fn wipe(&mut self) {
+        self.clear();
+    }
+
+    fn answers(&self) -> impl PartialEq + Debug {
+        let bounds: Vec<_> = (0..UNIVERSE).map(|key| self.bounds(&heavy_key(key))).collect();
+        (bounds, self.heaviest(9), self.total(), self.stored())
+    }
+}
