@@ -7,7 +7,7 @@
 //! of packets with a service, by the rule that named it. Every report ends with these lines. They
 //! add up: [`Ledger::balance`], their difference, is 0.
 
-use crate::{monitor::services::RULES, packet::Undecoded};
+use crate::{Timing, monitor::services::RULES, packet::Undecoded};
 
 /// Counts of frames by result.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -37,6 +37,10 @@ pub struct Ledger {
     pub late: u64,
     /// The most nanoseconds by which a packet was older than one before it.
     pub late_ns: u64,
+    /// Packets whose time disagrees with those of the packets around them.
+    pub time_jumps: u64,
+    /// Times that the clock of a capture was set back. Later times are shifted forward.
+    pub time_steps: u64,
     /// Bytes on the wire of all frames seen.
     pub wire_bytes: u64,
     /// Counters of a source that is not a file, by name: packets that the kernel received and
@@ -48,6 +52,24 @@ impl Ledger {
     /// Counts a frame that could not be decoded.
     pub fn undecoded(&mut self, why: Undecoded) {
         note(&mut self.undecoded, why.name(), 1);
+    }
+
+    /// Counts what was odd about the time of a packet.
+    pub(crate) fn timing(&mut self, timing: Timing) {
+        let late = match timing {
+            Timing::Good => return,
+            Timing::Late(late_ns) => late_ns,
+            Timing::Jump { late_ns } => {
+                self.time_jumps = self.time_jumps.saturating_add(1);
+                late_ns
+            }
+            Timing::SetBack => {
+                self.time_steps = self.time_steps.saturating_add(1);
+                0
+            }
+        };
+        self.late = self.late.saturating_add(u64::from(late > 0));
+        self.late_ns = self.late_ns.max(late);
     }
 
     /// Counts `times` frames that could not be decoded for reason `why`.

@@ -58,6 +58,7 @@ pub mod shard;
 pub mod snapshot;
 pub mod source;
 pub mod time;
+pub mod work;
 
 pub use engine::{Engine, Settings};
 pub use event::Event;
@@ -72,3 +73,4 @@ pub use query::{Answer, Question};
 pub use report::Report;
 pub use snapshot::Snapshot;
 pub use source::{Broken, Frame, Source, SourceError};
+pub use time::Timing;

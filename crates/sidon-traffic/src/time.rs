@@ -1,4 +1,4 @@
-//! Packet times as text.
+//! Packet times: as text, and what may be odd about them.
 
 /// The time as `2026-11-16T02:11:32.000000123Z`, in the proleptic Gregorian calendar. Hinnant,
 /// "chrono-compatible low-level date algorithms".
@@ -16,6 +16,22 @@ pub fn iso8601(time_ns: u64) -> String {
     let year = era * 400 + year + turn;
     let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{nanoseconds:09}Z")
+}
+
+/// What was odd about the time of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Timing {
+    /// Nothing.
+    Good,
+    /// The packet is older than one before it, by this many nanoseconds.
+    Late(u64),
+    /// The time disagrees with those of the packets around it, so it does not count.
+    Jump {
+        /// Nanoseconds by which the packet is older than one before it; 0 if its time is ahead.
+        late_ns: u64,
+    },
+    /// The clock of the source was set back before this packet. Later times are shifted forward.
+    SetBack,
 }
 
 #[cfg(test)]

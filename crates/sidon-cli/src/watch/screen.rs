@@ -589,6 +589,21 @@ impl Screen {
             );
             self.folded(&line, 2, false);
         }
+        if ledger.time_jumps > 0 {
+            let line = format!(
+                "  {} packets have a time that no packet near them confirms: they count at the time of \
+                 the packet before",
+                whole(ledger.time_jumps)
+            );
+            self.folded(&line, 2, false);
+        }
+        if ledger.time_steps > 0 {
+            let line = format!(
+                "  the clock of the capture was set back {} times: later times are shifted forward",
+                whole(ledger.time_steps)
+            );
+            self.folded(&line, 2, false);
+        }
         if ledger.behind_tag > 0 {
             let tagged = whole(ledger.behind_tag);
             let line = format!(

@@ -8,22 +8,28 @@
 //! ```
 //! # The clock rule
 //!
-//! The clock of an engine is the time of its packets. An interface or a socket also advances the
-//! clock while nothing arrives. It advances it to the time of day less [`LATE`], so that a packet
-//! that arrives a little late is still in time. Alarms, timeouts and periods use this one clock. A
-//! packet that is older than the current period counts in the current period.
+//! The clock of an engine is the time of its packets, and never runs backwards. In a capture, a time
+//! that disagrees with those of the packets around it does not count ([`timeline`]). An interface or
+//! a socket uses the kernel's monotone clock ([`steady`]), and advances it while nothing arrives to
+//! [`LATE`] before now, so that a packet that arrives a little late is still in time. Alarms,
+//! timeouts and periods use this one clock. A packet that is older than the current period counts in
+//! the current period.
 //!
 //! When the host stops an interface or a socket, the loop reads the packets that are already
 //! waiting, for at most [`DRAIN`]. They pass through the same steps as all others.
 
 mod pace;
+mod steady;
+mod timeline;
 mod traffic;
+
+pub use steady::now_ns;
 
 pub use traffic::{Capture, Failed, Generated, Interface, Item, Records, Traffic};
 
-use crate::{Engine, Snapshot};
+use crate::{Engine, Snapshot, Timing};
 use sidon::Infeasible;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// The clock of an interface or a socket stays this far behind the time of day.
 pub const LATE: Duration = Duration::from_secs(1);
@@ -139,8 +145,11 @@ pub fn drive<H: Host>(
         }
         let (mut idle, mut slow) = (false, false);
         match traffic.next(wait) {
-            Ok(Item::Frame(frame)) => {
+            Ok(Item::Frame(frame, timing)) => {
                 periods.turn(frame.time_ns, engine, host)?;
+                if timing != Timing::Good {
+                    engine.note_timing(timing);
+                }
                 engine.frame(&frame);
                 items += 1;
                 slow = endless && items % FRAMES == 0;
@@ -248,15 +257,4 @@ impl Periods {
         host.begin(next);
         Ok(())
     }
-}
-
-/// Nanoseconds since 1970.
-pub fn now_ns() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// The clock of an interface or a socket while nothing arrives.
-fn clock_ns() -> u64 {
-    now_ns().saturating_sub(LATE.as_nanos() as u64)
 }

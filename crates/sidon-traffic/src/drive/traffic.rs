@@ -1,14 +1,20 @@
 //! Sources of traffic behind one trait: captures, interfaces, flow records, generated packets.
 
-use super::{clock_ns, now_ns, pace::Pace};
+use super::{
+    pace::Pace,
+    steady::{self, Stamps},
+    timeline::{self, Timeline},
+};
 use crate::{
-    Frame, Packet, Source,
+    Frame, LinkType, Packet, Source, Timing,
     export::{Collector, Limits, Listener, Record, Templates},
     files::System,
     live::Live,
+    source::Broken,
 };
 use serde_json::Value;
 use std::{
+    collections::VecDeque,
     error::Error,
     path::{Path, PathBuf},
     time::Duration,
@@ -19,8 +25,9 @@ pub type Failed = Box<dyn Error + Send + Sync>;
 
 /// The next item of a source.
 pub enum Item<'a> {
-    /// A frame that has not been decoded.
-    Frame(Frame<'a>),
+    /// A frame that has not been decoded, and what was odd about its time. The time is corrected: it
+    /// is not before that of the frame before.
+    Frame(Frame<'a>, Timing),
     /// A decoded packet.
     Packet(Packet),
     /// The records of one datagram.
@@ -71,7 +78,8 @@ pub trait Traffic {
     }
 }
 
-/// A capture file.
+/// A capture file. Frames whose times need a look at the frames after them are held back, see
+/// [`timeline`].
 pub struct Capture {
     source: Source,
     name: String,
@@ -79,19 +87,76 @@ pub struct Capture {
     /// The time of the last frame, which the next one waits for. A frame is borrowed from the
     /// source and cannot be kept, so it is delivered at once and the delay follows it.
     last_ns: Option<u64>,
+    timeline: Timeline,
+    /// Frames held back, at most [`timeline::AHEAD`] and one, and the one that was delivered last.
+    held: VecDeque<Held>,
+    delivered: Option<Held>,
+    /// How the file ended.
+    end: Option<Result<(), Broken>>,
+}
+
+/// A copy of a frame.
+struct Held {
+    time_ns: u64,
+    wire_len: u32,
+    link: LinkType,
+    bytes: Vec<u8>,
 }
 
 impl Capture {
     /// Reads this source. With `speed`, frames are delivered at the pace of their times, multiplied
     /// by it.
     pub fn new(source: Source, path: &Path, speed: Option<f64>) -> Self {
-        let name = path.display().to_string();
-        Capture { source, name, pace: Pace::new(speed), last_ns: None }
+        Capture {
+            source,
+            name: path.display().to_string(),
+            pace: Pace::new(speed),
+            last_ns: None,
+            timeline: Timeline::default(),
+            held: VecDeque::with_capacity(timeline::AHEAD + 1),
+            delivered: None,
+            end: None,
+        }
     }
 
     /// The source.
     pub fn source(&self) -> &Source {
         &self.source
+    }
+
+    /// Reads on until the time of the next frame is decided, and returns that time. The frame is in
+    /// `delivered` if it was held back, and else in the source. `None` at the end of the file.
+    #[inline]
+    fn advance(&mut self) -> Result<Option<(u64, Timing)>, Broken> {
+        loop {
+            if let Some(first) = self.held.front() {
+                let followers = self.held.iter().skip(1).map(|frame| frame.time_ns);
+                let decided = self.timeline.decide(first.time_ns, followers, self.end.is_some());
+                if decided.is_some() {
+                    self.delivered = self.held.pop_front();
+                    return Ok(decided);
+                }
+            }
+            if let Some(end) = &self.end {
+                return end.clone().map(|()| None);
+            }
+            if let Err(broken) = self.source.advance() {
+                self.end = Some(Err(broken));
+                continue;
+            }
+            let Some(frame) = self.source.frame() else {
+                self.end = Some(Ok(()));
+                continue;
+            };
+            let decided =
+                if self.held.is_empty() { self.timeline.near(frame.time_ns) } else { None };
+            if decided.is_some() {
+                self.delivered = None;
+                return Ok(decided);
+            }
+            let Frame { time_ns, wire_len, link, bytes } = frame;
+            self.held.push_back(Held { time_ns, wire_len, link, bytes: bytes.to_vec() });
+        }
     }
 }
 
@@ -103,9 +168,15 @@ impl Traffic for Capture {
         {
             return Ok(Item::Nothing);
         }
-        let Some(frame) = self.source.next()? else { return Ok(Item::Over) };
-        self.last_ns = Some(frame.time_ns);
-        Ok(Item::Frame(frame))
+        let Some((time_ns, timing)) = self.advance()? else { return Ok(Item::Over) };
+        self.last_ns = Some(time_ns);
+        let frame = match &self.delivered {
+            Some(Held { wire_len, link, bytes, .. }) => {
+                Some(Frame { time_ns, wire_len: *wire_len, link: *link, bytes })
+            }
+            None => self.source.frame().map(|frame| Frame { time_ns, ..frame }),
+        };
+        Ok(frame.map_or(Item::Over, |frame| Item::Frame(frame, timing)))
     }
 
     fn name(&self) -> String {
@@ -121,6 +192,7 @@ impl Traffic for Capture {
 pub struct Interface {
     live: Live,
     name: String,
+    stamps: Stamps,
     /// Whether the ring was empty at the last look.
     idle: bool,
 }
@@ -128,7 +200,7 @@ pub struct Interface {
 impl Interface {
     /// Reads this interface.
     pub fn new(live: Live, name: &str) -> Self {
-        Interface { live, name: name.to_owned(), idle: false }
+        Interface { live, name: name.to_owned(), stamps: Stamps::new(), idle: false }
     }
 
     /// The interface.
@@ -142,7 +214,9 @@ impl Traffic for Interface {
     fn next(&mut self, wait: Duration) -> Result<Item<'_>, Failed> {
         let frame = self.live.next(wait)?;
         self.idle = frame.is_none();
-        Ok(frame.map_or(Item::Nothing, Item::Frame))
+        let Some(frame) = frame else { return Ok(Item::Nothing) };
+        let time_ns = self.stamps.time(frame.time_ns, steady::clocks);
+        Ok(Item::Frame(Frame { time_ns, ..frame }, Timing::Good))
     }
 
     fn name(&self) -> String {
@@ -155,7 +229,7 @@ impl Traffic for Interface {
 
     /// While frames are waiting in the ring, only they tell the time.
     fn clock(&self) -> Option<u64> {
-        self.idle.then(clock_ns)
+        self.idle.then(steady::late_ns)
     }
 
     fn counters(&mut self) -> Vec<(&'static str, u64)> {
@@ -213,7 +287,7 @@ impl Traffic for Records {
         self.records.clear();
         let Records { collector, records, .. } = self;
         let keep = |record: &Record| records.push(*record);
-        collector.datagram(datagram.from, &datagram.bytes, now_ns(), keep);
+        collector.datagram(datagram.from, &datagram.bytes, steady::now_ns(), keep);
         Ok(Item::Records(records))
     }
 
@@ -227,7 +301,7 @@ impl Traffic for Records {
 
     /// A record has the time of its arrival, so the time of day is always known.
     fn clock(&self) -> Option<u64> {
-        Some(clock_ns())
+        Some(steady::late_ns())
     }
 
     fn counters(&mut self) -> Vec<(&'static str, u64)> {

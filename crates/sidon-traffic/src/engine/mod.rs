@@ -16,7 +16,7 @@ mod staging;
 pub use settings::Settings;
 
 use crate::{
-    Decoder, Filter, Frame, Packet,
+    Decoder, Filter, Frame, Packet, Timing,
     audit::{self, Audit},
     batch::{self, Batch},
     budget::{self, Budget, SHARDS},
@@ -35,6 +35,7 @@ use crate::{
     report::{self, Report},
     shard::Shard,
     snapshot::Snapshot,
+    work::Work,
 };
 use crew::Crew;
 use sidon::Infeasible;
@@ -179,6 +180,11 @@ impl Engine {
         }
     }
 
+    /// Counts what was odd about the time of the next packet.
+    pub fn note_timing(&mut self, timing: Timing) {
+        self.state.ledger.timing(timing);
+    }
+
     /// Adds a packet that needs no decoding.
     #[inline]
     pub fn packet(&mut self, packet: &Packet) {
@@ -275,6 +281,17 @@ impl Engine {
             let weaken = |alarm: &mut _| loss.weaken(alarm, mistaken);
             self.state.alarms.drain_events(packet, weaken, sink);
         }
+    }
+
+    /// The work that depends on time and on full tables, by kind, see [`work`](crate::work). Covers
+    /// this period and the tables of the feeding thread.
+    pub fn work(&self) -> Vec<Work> {
+        let mut all = vec![self.state.alarms.work()];
+        all.extend(self.state.connections.work());
+        all.extend(self.services.work());
+        all.extend(self.p2p.work().into_iter().flatten());
+        all.extend(self.machines.iter().flat_map(Runner::work));
+        all
     }
 
     /// The alarms so far.

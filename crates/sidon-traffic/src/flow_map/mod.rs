@@ -12,12 +12,13 @@ mod valve;
 
 pub use valve::Valve;
 
+use crate::work::Work;
 use sidon::{
     Digest, Infeasible, Lookup, Refused, Seed,
     ops::Next,
     state::{
         Fingerprint, State,
-        fingerprint::{Fate, Follow, Shape, Visited},
+        fingerprint::{self, Fate, Follow, Shape, Visited},
     },
 };
 
@@ -122,20 +123,27 @@ pub struct FlowMap {
     samples: bool,
     /// For tests: the number of packets after which the map refuses every new flow.
     full_after: Option<u64>,
+    /// Cells that the timers have read, and packets so far.
+    cells_read: u64,
+    packets: u64,
 }
 
 impl FlowMap {
-    /// An empty map with timers of these periods, in nanoseconds. Without `samples`, it refuses new
-    /// flows that do not fit.
+    /// An empty map with timers of these periods, in nanoseconds. `timers_of` has the timers of each
+    /// state, see [`Fingerprint::set_timers`]. Without `samples`, the map refuses new flows that do
+    /// not fit.
     pub fn new(
         shape: Shape,
         seed: Seed,
         periods: &[u64],
+        timers_of: Vec<u8>,
         samples: bool,
     ) -> Result<Self, Infeasible> {
         let timer = |&period: &u64| Timer { period: period.max(1), rounds: 0 };
+        let mut map = Fingerprint::new(shape, seed)?;
+        map.set_timers(timers_of);
         Ok(FlowMap {
-            map: Fingerprint::new(shape, seed)?,
+            map,
             timers: periods.iter().map(timer).collect(),
             swept: None,
             valve: Valve::default(),
@@ -143,6 +151,8 @@ impl FlowMap {
             absent: 0,
             samples,
             full_after: None,
+            cells_read: 0,
+            packets: 0,
         })
     }
 
@@ -160,6 +170,7 @@ impl FlowMap {
         time: impl Fn(usize) -> u64,
         monitor: &mut impl Monitor,
     ) {
+        self.packets += flows.len() as u64;
         let mut from = 0;
         while from < flows.len() {
             let now = time(from);
@@ -186,9 +197,13 @@ impl FlowMap {
 
     /// Runs the timers that are due, if a new [`GRAIN`] of time has begun.
     ///
-    /// A timer visits all cells at once, whenever a new period begins; periods count from 1970. The
-    /// moment when a flow expires therefore depends on the times of the packets alone. It depends
-    /// neither on the seed, which decides where its cell is, nor on the start of the capture.
+    /// A timer visits all of its cells at once, whenever a new period begins; periods count from
+    /// 1970. The moment when a flow expires therefore depends on the times of the packets alone. It
+    /// depends neither on the seed, which decides where its cell is, nor on the start of the capture.
+    ///
+    /// Each visit brings a cell of the timer closer to its end, and the map skips groups of buckets
+    /// without such cells. Therefore the work depends on the number of packets, however far apart they
+    /// are: see [`work`](Self::work).
     pub fn pass(&mut self, now: u64, monitor: &mut impl Monitor) {
         if self.swept.is_some_and(|swept| now / GRAIN <= swept / GRAIN) {
             return;
@@ -196,7 +211,7 @@ impl FlowMap {
         let is_first = self.swept.replace(now).is_none();
         self.mistaken = self.mistaken();
         self.absent = 0;
-        let FlowMap { map, timers, valve, .. } = self;
+        let FlowMap { map, timers, valve, cells_read, .. } = self;
         let level = valve.highest();
         for (number, timer) in timers.iter_mut().enumerate() {
             let due = now / timer.period;
@@ -208,7 +223,7 @@ impl FlowMap {
                 }
                 let mut visit =
                     |cell: Visited| monitor.visit(number, cell, Share { class: cell.class, level });
-                map.sweep_by(0, u64::MAX, &mut visit);
+                *cells_read += map.sweep_timer(number, &mut visit).read;
             }
         }
         let cells = self.map.shape().all_cells();
@@ -234,9 +249,31 @@ impl FlowMap {
         &self.map
     }
 
-    /// The map, mutable, so that a merge can replace it.
+    /// The map, mutable, so that a merge can add flows.
     pub(crate) fn map_mut(&mut self) -> &mut Fingerprint {
         &mut self.map
+    }
+
+    /// Replaces the map by one from a file.
+    pub(crate) fn restore(&mut self, mut map: Fingerprint) {
+        map.set_timers(self.map.timers_of().to_vec());
+        self.map = map;
+    }
+
+    /// The cells that timers have read, and the buckets that searches for room have followed.
+    ///
+    /// After its last packet, a cell is visited [`ROUNDS`] times at most, and once more if its mark is
+    /// left over. A visit reads a group of buckets.
+    pub fn work(&self, names: [&'static str; 2]) -> [Work; 2] {
+        let shape = self.map.shape();
+        let group = fingerprint::GROUP as u64 * u64::from(shape.cells);
+        let cells = (ROUNDS + 1) * group * self.packets;
+        // A flow takes a cell once and frees it once.
+        let buckets = shape.moves.work_most(2 * self.packets);
+        [
+            Work { what: names[0], done: self.cells_read, most: cells },
+            Work { what: names[1], done: self.map.moved().looked, most: buckets },
+        ]
     }
 
     /// Scales counts by the highest level that an earlier map reached.

@@ -14,6 +14,7 @@ use crate::{
     Packet, TcpFlags, Transport,
     figure::Figure,
     flow_map::{EXACT, FlowMap, Monitor, Share, Step, Taken, mistaken_most},
+    work::Work,
 };
 use serde_json::{Value, json};
 use sidon::{
@@ -285,8 +286,13 @@ impl Runner {
         lengths.dedup();
         let periods: Vec<u64> =
             lengths.iter().map(|seconds| seconds.saturating_mul(SECOND)).collect();
+        let timer = |seconds| lengths.iter().take_while(|length| *length != seconds).count();
+        // A state is stored with the opener in its lowest bit.
+        let of_state = |state: u32| definition.timeouts.get(state as usize / 2).map_or(0, timer);
+        let timers = (0..shape.states).map(of_state).chain([lengths.len().saturating_sub(1)]);
+        let timers_of = timers.map(|timer| 1 << timer.min(7)).collect();
         Ok(Runner {
-            flows: FlowMap::new(shape, seed, &periods, false)?,
+            flows: FlowMap::new(shape, seed, &periods, timers_of, false)?,
             rules: Rules { definition, counts, lengths },
         })
     }
@@ -315,6 +321,11 @@ impl Runner {
             }
         }
         counts
+    }
+
+    /// The work of its map.
+    pub(crate) fn work(&self) -> [Work; 2] {
+        self.flows.work(["machine: cells read by timers", "machine: buckets searched"])
     }
 
     /// The map.

@@ -31,6 +31,7 @@ use crate::{
     batch::{Batch, PACKETS},
     flow::protocol,
     flow_map::{FlowMap, Monitor, Share, Step, Taken},
+    work::Work,
 };
 use sidon::{
     Digest, Infeasible, Lookup, Seed,
@@ -143,7 +144,13 @@ impl Services {
     /// A monitor without flows.
     pub fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
         Ok(Services {
-            flows: FlowMap::new(shape, seed, &[SILENCE], false)?,
+            flows: FlowMap::new(
+                shape,
+                seed,
+                &[SILENCE],
+                vec![1; shape.states as usize + 1],
+                false,
+            )?,
             responders: Vec::with_capacity(PACKETS),
             datagrams: Vec::with_capacity(PACKETS),
             digests: Vec::with_capacity(PACKETS),
@@ -218,6 +225,11 @@ impl Services {
                 }
             }
         }
+    }
+
+    /// The work of its map.
+    pub(crate) fn work(&self) -> [Work; 2] {
+        self.flows.work(["services: cells read by timers", "services: buckets searched"])
     }
 
     /// Starts the counts at zero again, and keeps the first senders of flows.

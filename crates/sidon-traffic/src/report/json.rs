@@ -97,6 +97,8 @@ impl Report {
             "guessed": { "bytes": self.ledger.guessed[0], "packets": self.ledger.guessed[1] },
             "late": self.ledger.late,
             "late_seconds": self.ledger.late_ns as f64 / 1e9,
+            "time_jumps": self.ledger.time_jumps,
+            "time_steps": self.ledger.time_steps,
             "services": RULES
                 .into_iter()
                 .zip(self.ledger.services)

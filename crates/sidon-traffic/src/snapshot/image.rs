@@ -234,7 +234,8 @@ fn ledger(ledger: &Ledger) -> Vec<u8> {
     out.numbers(&[seen, filtered, behind_tag, decoded, wire_bytes]);
     out.numbers(services);
     out.numbers(guessed);
-    out.numbers(&[ledger.misnamed, ledger.late, ledger.late_ns]);
+    out.numbers(&[ledger.misnamed, ledger.late, ledger.time_jumps, ledger.time_steps]);
+    out.numbers(&[ledger.late_ns]);
     out.list(undecoded);
     out.list(refused);
     out.list(dont_know);
@@ -245,7 +246,8 @@ fn ledger(ledger: &Ledger) -> Vec<u8> {
 fn read_ledger(mut bytes: In<'_>) -> Result<Ledger, Malformed> {
     let [seen, filtered, behind_tag, decoded, wire_bytes] = bytes.counts()?;
     let services = bytes.counts()?;
-    let (guessed, [misnamed, late]) = (bytes.counts()?, bytes.counts()?);
+    let guessed = bytes.counts()?;
+    let [misnamed, late, time_jumps, time_steps] = bytes.counts()?;
     let late_ns = bytes.number()?;
     let (undecoded, refused, dont_know) = (bytes.list()?, bytes.list()?, bytes.list()?);
     let source = bytes.list()?;
@@ -260,6 +262,8 @@ fn read_ledger(mut bytes: In<'_>) -> Result<Ledger, Malformed> {
         misnamed,
         late,
         late_ns,
+        time_jumps,
+        time_steps,
         undecoded,
         refused,
         dont_know,

@@ -111,7 +111,7 @@ impl Snapshot {
 /// Adds one ledger to another.
 fn add(own: &mut Ledger, other: Ledger) {
     let Ledger { seen, filtered, behind_tag, decoded, wire_bytes, .. } = other;
-    let Ledger { services, guessed, misnamed, late, late_ns, .. } = other;
+    let Ledger { services, guessed, misnamed, late, late_ns, time_jumps, time_steps, .. } = other;
     let Ledger { undecoded, refused, dont_know, source, .. } = other;
     for (own, other) in [
         (&mut own.seen, seen),
@@ -119,6 +119,9 @@ fn add(own: &mut Ledger, other: Ledger) {
         (&mut own.behind_tag, behind_tag),
         (&mut own.decoded, decoded),
         (&mut own.wire_bytes, wire_bytes),
+        (&mut own.late, late),
+        (&mut own.time_jumps, time_jumps),
+        (&mut own.time_steps, time_steps),
     ] {
         *own = own.saturating_add(other);
     }
@@ -129,7 +132,6 @@ fn add(own: &mut Ledger, other: Ledger) {
         *own = own.saturating_add(other);
     }
     own.misnamed = own.misnamed.saturating_add(misnamed);
-    own.late = own.late.saturating_add(late);
     own.late_ns = own.late_ns.max(late_ns);
     for (name, times) in undecoded {
         own.undecoded_as(name, times);

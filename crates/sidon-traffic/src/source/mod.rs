@@ -64,6 +64,8 @@ pub struct Source {
     taken: Arc<AtomicU64>,
     size: Option<u64>,
     frames: u64,
+    /// The last record read.
+    record: Option<Record>,
     broken: Option<Broken>,
 }
 
@@ -73,6 +75,7 @@ enum Reader {
 }
 
 /// A record that lies in the window.
+#[derive(Clone, Copy)]
 struct Record {
     time_ns: u64,
     at: usize,
@@ -113,8 +116,8 @@ impl Source {
             [] => return Err(window.failure().map_or(SourceError::Empty, SourceError::Header)),
             _ => return Err(window.cut(0, 4).into()),
         };
-        let (size, frames, broken) = (None, 0, None);
-        Ok(Source { window, reader, compression, taken, size, frames, broken })
+        let (size, frames, record, broken) = (None, 0, None, None);
+        Ok(Source { window, reader, compression, taken, size, frames, record, broken })
     }
 
     /// The next frame, `None` after the last, or the position of the damage. A broken capture
@@ -122,6 +125,14 @@ impl Source {
     #[allow(clippy::should_implement_trait)] // a frame is borrowed from the source
     #[inline]
     pub fn next(&mut self) -> Result<Option<Frame<'_>>, Broken> {
+        self.advance()?;
+        Ok(self.frame())
+    }
+
+    /// Reads the next frame, which [`frame`](Self::frame) then returns. Fails as
+    /// [`next`](Self::next) does.
+    #[inline]
+    pub fn advance(&mut self) -> Result<(), Broken> {
         if let Some(broken) = &self.broken {
             return Err(broken.clone());
         }
@@ -130,21 +141,28 @@ impl Source {
             Reader::Pcapng(pcapng) => pcapng.next(&mut self.window),
         };
         match record {
-            Ok(Some(record)) => {
-                self.frames += 1;
-                Ok(Some(Frame {
-                    time_ns: record.time_ns,
-                    wire_len: record.original,
-                    link: record.link,
-                    bytes: &self.window.bytes()[record.at..record.at + record.captured],
-                }))
+            Ok(record) => {
+                self.frames += u64::from(record.is_some());
+                self.record = record;
+                Ok(())
             }
-            Ok(None) => Ok(None),
             Err(broken) => {
-                self.broken = Some(broken.clone());
+                (self.record, self.broken) = (None, Some(broken.clone()));
                 Err(broken)
             }
         }
+    }
+
+    /// The frame that was read last; `None` before the first and after the last.
+    #[inline]
+    pub fn frame(&self) -> Option<Frame<'_>> {
+        let record = self.record?;
+        Some(Frame {
+            time_ns: record.time_ns,
+            wire_len: record.original,
+            link: record.link,
+            bytes: &self.window.bytes()[record.at..record.at + record.captured],
+        })
     }
 
     /// Number of frames returned so far.

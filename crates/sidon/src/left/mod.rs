@@ -170,6 +170,9 @@ pub(crate) struct Table {
     pub(crate) budget: Budget,
     /// Room for a search, kept from one to the next.
     search: Vec<moves::Step>,
+    /// The cells that the last search moved: their new buckets, counted across subtables, and their
+    /// low bits.
+    pub(crate) landed: Vec<(usize, u64)>,
 }
 
 /// Runs a body with the layout of a table and the number of its subtables, for a few of them; all
@@ -232,6 +235,7 @@ impl Table {
             moved,
             budget,
             search,
+            landed: Vec::new(),
         })
     }
 
@@ -241,7 +245,12 @@ impl Table {
     }
 
     pub(crate) fn try_clone(&self) -> Result<Self, Infeasible> {
-        Ok(Table { memory: self.memory.try_clone()?, search: Vec::new(), ..*self })
+        Ok(Table {
+            memory: self.memory.try_clone()?,
+            search: Vec::new(),
+            landed: Vec::new(),
+            ..*self
+        })
     }
 
     /// The layout of the cells, found out at every call.

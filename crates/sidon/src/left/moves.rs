@@ -144,6 +144,7 @@ impl Table {
         places: &[Place],
     ) -> Option<Spot> {
         self.moved.needed += 1;
+        self.landed.clear();
         let tokens = self.budget.at(self.changes);
         let looked = self.moved.looked;
         let spot = match self.form.moves {
@@ -286,6 +287,7 @@ impl Table {
         let table = self.memory.bytes_mut();
         layout.write(&mut table[target..], free, value);
         layout.write(&mut table[source..], cell, 0);
+        self.landed.push((target / self.bucket_bytes, low));
         self.moved.cells += 1;
     }
 }

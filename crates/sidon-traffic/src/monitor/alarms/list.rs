@@ -3,7 +3,7 @@
 use super::{Alarm, Evidence, KINDS, evidence};
 
 /// The most alarms that are listed.
-const MOST: usize = 256;
+pub(super) const MOST: usize = 256;
 
 /// The listed alarms, and the events about them that were not reported yet.
 #[derive(Debug, Default)]

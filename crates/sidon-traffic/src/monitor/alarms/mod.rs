@@ -30,7 +30,7 @@ mod table;
 
 pub use evidence::{Evidence, label};
 
-use crate::{Event, Figure, Packet, monitor::sizes, time};
+use crate::{Event, Figure, Packet, monitor::sizes, time, work::Work};
 use distinct::Distinct;
 use forged::Forged;
 use list::List;
@@ -148,6 +148,10 @@ pub struct Alarms {
     followed: bool,
     /// Whether SYNs to the victim of a flood were left out of the evidence of scans.
     skipped: bool,
+    /// The values of `followed` for floods and for scans at the last look.
+    shown: [bool; 2],
+    /// Packets, and advances of the clock without one.
+    events: u64,
 }
 
 /// A victim, and the handshakes that were opened to it.
@@ -220,6 +224,8 @@ impl Alarms {
             ticked: 0,
             followed: true,
             skipped: false,
+            shown: [true; 2],
+            events: 0,
         })
     }
 
@@ -255,6 +261,7 @@ impl Alarms {
     ) {
         self.list.forget_news();
         self.followed = followed;
+        self.events += packets.len() as u64;
         for verdict in verdicts {
             let packet = &packets[usize::from(verdict.index)];
             self.tick(packet.time_ns);
@@ -326,6 +333,7 @@ impl Alarms {
 
     /// Advances the time to `now`, without a packet.
     pub fn pass(&mut self, now: u64) {
+        self.events += 1;
         self.list.forget_news();
         self.tick(now);
     }
@@ -348,11 +356,15 @@ impl Alarms {
 
     /// Raises, updates and closes alarms. `over`: raises them even if a condition has just begun.
     fn look(&mut self, now: u64, over: bool) {
-        let Alarms { list, floods, hosts, ports, random, forged, followed, skipped, .. } = self;
+        let Alarms { list, floods, hosts, ports, random, forged, followed, skipped, shown, .. } =
+            self;
         let (followed, all) = (*followed, *followed && !*skipped);
-        floods.entries().for_each(|flood| flood.look(now, over, followed, list));
+        // The evidence of an alarm is shown again if it has changed, or has become less certain.
+        let is_news = over || *shown != [followed, all];
+        *shown = [followed, all];
+        floods.judge(|flood, news| flood.look(now, over, news || is_news, followed, list));
         for (table, most) in [(hosts, HOSTS), (ports, PORTS), (random, HOSTS)] {
-            table.entries().for_each(|scan| scan.look(now, over, most, all, list));
+            table.judge(|scan, news| scan.look(now, over, news || is_news, (most, all), list));
         }
         forged.iter_mut().for_each(|forged| forged.look(now, over, followed, list));
     }
@@ -374,6 +386,16 @@ impl Alarms {
     /// Alarms that were ever listed, by kind in the order of [`KINDS`].
     pub fn raised(&self) -> [u64; KINDS.len()] {
         self.list.raised()
+    }
+
+    /// Subjects that were judged so far. A packet causes at most one look. It changes four subjects,
+    /// each of which is then judged until its condition has held long enough. A listed alarm is
+    /// judged until it closes.
+    pub fn work(&self) -> Work {
+        let scans = [&self.hosts, &self.ports, &self.random].map(Table::judged);
+        let done = self.floods.judged() + scans.into_iter().sum::<u64>();
+        let each = 4 * (HOLDS / SECOND + 2) + list::MOST as u64;
+        Work { what: "alarms: subjects judged", done, most: each * (self.events + 2) }
     }
 
     /// The number of alarms that were never listed, or are no longer.
@@ -425,6 +447,10 @@ impl Suspect for Flood {
     fn is_active(&self, now: u64) -> bool {
         now.saturating_sub(self.start) < SPAN
     }
+
+    fn is_open(&self) -> bool {
+        self.since.is_some() || self.alarm.is_some()
+    }
 }
 
 impl Flood {
@@ -475,9 +501,11 @@ impl Flood {
         }
     }
 
-    fn look(&mut self, now: u64, over: bool, followed: bool, list: &mut List) {
+    fn look(&mut self, now: u64, over: bool, is_news: bool, followed: bool, list: &mut List) {
         if let Some(index) = self.alarm {
-            list.show(index, self.evidence(followed));
+            if is_news {
+                list.show(index, self.evidence(followed));
+            }
             if self.pending_at(now)[0] < PENDING / 2 {
                 list.close(index, now);
                 (self.alarm, self.since) = (None, None);
@@ -504,6 +532,8 @@ impl Flood {
                      and tcp[tcpflags] & (tcp-syn|tcp-ack) == tcp-syn"
                 ),
             });
+            // An alarm that cannot be listed is counted once: the condition must begin again.
+            self.since = self.since.filter(|_| self.alarm.is_some());
         }
     }
 
@@ -559,6 +589,10 @@ impl Suspect for Scan {
 
     fn is_active(&self, now: u64) -> bool {
         now.saturating_sub(self.last) < SECOND
+    }
+
+    fn is_open(&self) -> bool {
+        self.since.is_some() || self.alarm.is_some()
     }
 }
 
@@ -628,9 +662,18 @@ impl Scan {
         }
     }
 
-    fn look(&mut self, now: u64, over: bool, most: usize, followed: bool, list: &mut List) {
+    fn look(
+        &mut self,
+        now: u64,
+        over: bool,
+        is_news: bool,
+        (most, followed): (usize, bool),
+        list: &mut List,
+    ) {
         if let Some(index) = self.alarm {
-            list.show(index, self.evidence(most, followed));
+            if is_news {
+                list.show(index, self.evidence(most, followed));
+            }
             if now.saturating_sub(self.last) >= WINDOW {
                 list.close(index, now);
                 *self = Scan::new(self.subject, now, self.is_first);
@@ -642,6 +685,8 @@ impl Scan {
             self.since = None;
         } else if over || now >= since.saturating_add(HOLDS) {
             self.alarm = list.raise(self.raised(most, since, followed));
+            // An alarm that cannot be listed is counted once: the condition must begin again.
+            self.since = self.since.filter(|_| self.alarm.is_some());
         }
     }
 

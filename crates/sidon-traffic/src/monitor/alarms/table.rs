@@ -1,4 +1,8 @@
 //! A table of suspect subjects in fixed memory: a full set evicts its least suspect entry.
+//!
+//! Once per second the monitor judges entries that have changed since, and those with an open
+//! condition or alarm. A bitmap marks them, so the work depends on the packets and not on the size of
+//! the table.
 
 use sidon::{Infeasible, Key, Seed};
 use std::ops::Range;
@@ -32,6 +36,9 @@ pub(super) trait Suspect: Clone {
 
     /// Whether evidence was added recently.
     fn is_active(&self, now: u64) -> bool;
+
+    /// Whether a condition holds or an alarm is open, so that time alone may change the entry.
+    fn is_open(&self) -> bool;
 }
 
 /// One new subject in this number may evict an active entry. A flood of forged addresses brings
@@ -44,6 +51,12 @@ const ADMITTED: u64 = 64;
 pub(super) struct Table<E> {
     seed: Seed,
     sets: Vec<Option<E>>,
+    /// One bit per entry: whether it was looked up since it was judged.
+    marks: Vec<u64>,
+    /// One bit per entry: whether it was open when it was judged.
+    open: Vec<u64>,
+    /// Entries that were judged so far.
+    judged: u64,
     /// Whether every subject so far is stored.
     is_complete: bool,
     /// New subjects that wanted the entry of an active one.
@@ -59,7 +72,8 @@ impl<E: Suspect> Table<E> {
         let mut sets = Vec::new();
         sets.try_reserve_exact(length).map_err(|_| Infeasible::Memory { bytes })?;
         sets.resize(length, None);
-        Ok(Table { seed, sets, is_complete: true, rivals: 0 })
+        let [marks, open] = [(); 2].map(|()| vec![0; length.div_ceil(64)]);
+        Ok(Table { seed, sets, marks, open, judged: 0, is_complete: true, rivals: 0 })
     }
 
     /// The indexes of the set of a subject.
@@ -72,7 +86,10 @@ impl<E: Suspect> Table<E> {
     /// The entry of a subject, if it is stored.
     pub(super) fn find(&mut self, subject: &Subject) -> Option<&mut E> {
         let set = self.set(subject);
-        self.sets[set].iter_mut().flatten().find(|entry| same(entry.subject(), subject))
+        let own = |entry: &Option<E>| entry.as_ref().is_some_and(|e| same(e.subject(), subject));
+        let at = set.start + self.sets[set].iter().position(own)?;
+        self.marks[at / 64] |= 1 << (at % 64);
+        self.sets[at].as_mut()
     }
 
     /// The entry of a subject, new if necessary; `None` if no entry of the set may be evicted, or if
@@ -103,15 +120,37 @@ impl<E: Suspect> Table<E> {
                 return None;
             }
         }
-        let entry = &mut self.sets[set.start + way];
+        let at = set.start + way;
+        self.marks[at / 64] |= 1 << (at % 64);
+        let entry = &mut self.sets[at];
         if new {
             *entry = Some(E::new(*subject, now, is_first));
         }
         entry.as_mut()
     }
 
-    /// All entries.
-    pub(super) fn entries(&mut self) -> impl Iterator<Item = &mut E> {
-        self.sets.iter_mut().flatten()
+    /// Calls `judge` for the entries that were looked up since the last call, with `true`, and for
+    /// others that were open after it, with `false`.
+    pub(super) fn judge(&mut self, mut judge: impl FnMut(&mut E, bool)) {
+        let words = self.marks.iter_mut().zip(&mut self.open);
+        for (word, (marks, open)) in words.enumerate() {
+            let marked = std::mem::take(marks);
+            let mut left = marked | *open;
+            while left != 0 {
+                let bit = left.trailing_zeros();
+                left &= left - 1;
+                self.judged += 1;
+                *open &= !(1 << bit);
+                if let Some(entry) = &mut self.sets[word * 64 + bit as usize] {
+                    judge(entry, marked >> bit & 1 == 1);
+                    *open |= u64::from(entry.is_open()) << bit;
+                }
+            }
+        }
+    }
+
+    /// Entries that were judged so far.
+    pub(super) fn judged(&self) -> u64 {
+        self.judged
     }
 }

@@ -33,7 +33,7 @@ impl Connections {
         let mut restored = Connections::new(alike, seed, false)?;
         // Sets the time of the timers while the map is empty, so that no connection expires.
         restored.pass(now);
-        *restored.flows.map_mut() = map;
+        restored.flows.restore(map);
         let peak = counts.peak_half_open;
         restored.rules.counts = counts;
         restored.recount();

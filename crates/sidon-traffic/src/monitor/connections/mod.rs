@@ -33,6 +33,7 @@ use crate::{
     FlowKey, Packet,
     batch::PACKETS,
     flow_map::{FlowMap, Monitor, Share, Step, Taken},
+    work::Work,
 };
 use life::{Ageing, Life, Lives};
 use sidon::{
@@ -73,6 +74,9 @@ impl Default for Patience {
         Patience { attempt: 5 * SECOND, short: 5 * SECOND, long: 300 * SECOND }
     }
 }
+
+/// The rule of expiry that each timer applies.
+const TIMERS: [Ageing; 3] = [Ageing::Attempt, Ageing::Short, Ageing::Long];
 
 /// An event of a handshake, and the packet that caused it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -306,10 +310,15 @@ impl Connections {
     pub fn new(shape: Shape, seed: Seed, audit: bool) -> Result<Self, Infeasible> {
         let patience = Patience::default();
         let periods = [patience.attempt / u64::from(life::AGES), patience.short, patience.long];
+        let lives = Lives::new();
+        let timer =
+            |life: &Life| 1 << TIMERS.iter().take_while(|one| **one != life.ageing()).count();
+        // Connections that cannot be distinguished expire after the longest silence.
+        let timers_of = lives.lives.iter().map(timer).chain([1 << (TIMERS.len() - 1)]).collect();
         Ok(Connections {
-            flows: FlowMap::new(shape, seed, &periods, true)?,
+            flows: FlowMap::new(shape, seed, &periods, timers_of, true)?,
             rules: Rules {
-                lives: Lives::new(),
+                lives,
                 counts: Counts::default(),
                 half_open: Held::default(),
                 open: Held::default(),
@@ -372,6 +381,11 @@ impl Connections {
         if let Some(twin) = &mut self.twin {
             twin.pass(now);
         }
+    }
+
+    /// The work of its map.
+    pub fn work(&self) -> [Work; 2] {
+        self.flows.work(["connections: cells read by timers", "connections: buckets searched"])
     }
 
     /// For tests: after `packets` TCP packets the map refuses every new connection.
@@ -583,7 +597,7 @@ impl Rules {
 
     /// The action of a timer on the cell of a connection.
     fn visit(&mut self, timer: usize, cell: Visited, share: Share) -> Fate {
-        let ageing = [Ageing::Attempt, Ageing::Short, Ageing::Long][timer];
+        let ageing = TIMERS[timer];
         let Lookup::State(state) = cell.answer else {
             // Connections that cannot be distinguished are counted already.
             return match (ageing, cell.touched) {

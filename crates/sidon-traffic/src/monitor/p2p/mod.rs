@@ -39,6 +39,7 @@ use crate::{
     batch::PACKETS,
     flow::protocol,
     flow_map::{EXACT, mistaken_most},
+    work::Work,
 };
 use pairs::{Pairs, Step};
 use sidon::{Infeasible, Key, Seed};
@@ -162,6 +163,11 @@ impl<D: Distinct> P2p<D> {
             self.learn(packets);
         }
         self.pass(last.time_ns);
+    }
+
+    /// The work of the map of pairs.
+    pub(crate) fn work(&self) -> Option<[Work; 2]> {
+        self.pairs.work()
     }
 
     /// Advances the clock to `now`: pairs that have been silent for too long expire.

@@ -15,6 +15,7 @@ use crate::batch::PACKETS;
 use crate::{
     FlowKey,
     flow_map::{FlowMap, Monitor, Share, Step as Taking, Taken},
+    work::Work,
 };
 use sidon::{
     Digest, Infeasible, Key, Lookup, Seed,
@@ -59,6 +60,11 @@ pub(super) struct Step {
 /// The protocols and the directions of a state.
 fn parts(state: State) -> (u8, u8) {
     (state as u8 / 3 + 1, state as u8 % 3 + 1)
+}
+
+/// Whether a pair expires after the shorter silence, because only one end has spoken.
+fn is_short(state: State) -> bool {
+    parts(state).1 != 3
 }
 
 fn state(protocols: u8, ways: u8) -> State {
@@ -232,7 +238,10 @@ impl Pairs {
             Keeping::Direct(shape) => Map::Direct(Direct::new(shape, seed)?),
             Keeping::Stateful(shape) => Map::Stateful(Stateful::new(shape, seed)?),
             Keeping::Fingerprint(shape) => {
-                let map = FlowMap::new(shape, seed, &[SHORT, LONG, PRESSED], false)?;
+                let states = 0..shape.states as State;
+                let timer = |state| if is_short(state) { 0b101 } else { 0b110 };
+                let timers_of = states.map(timer).chain([0b110]).collect();
+                let map = FlowMap::new(shape, seed, &[SHORT, LONG, PRESSED], timers_of, false)?;
                 Map::Fingerprint(Box::new(map), Partners::new(seed))
             }
         };
@@ -304,6 +313,12 @@ impl Pairs {
             evicted,
         };
         map.pass(now, &mut batch);
+    }
+
+    /// The work of its map, if that ages.
+    pub(super) fn work(&self) -> Option<[Work; 2]> {
+        let Map::Fingerprint(map, _) = &self.map else { return None };
+        Some(map.work(["pairs: cells read by timers", "pairs: buckets searched"]))
     }
 
     fn is_crowded(&self) -> bool {
@@ -415,11 +430,7 @@ impl<C: FnMut(usize, Step)> Monitor for Batch<'_, C> {
     }
 
     fn visit(&mut self, timer: usize, cell: Visited, _: Share) -> Fate {
-        // A pair in which only one end has spoken expires after the shorter silence.
-        let short = match cell.answer {
-            Lookup::State(state) => parts(state).1 != 3,
-            _ => false,
-        };
+        let short = matches!(cell.answer, Lookup::State(state) if is_short(state));
         let own = match timer {
             0 => short,
             1 => !short,

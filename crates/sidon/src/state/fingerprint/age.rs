@@ -1,10 +1,11 @@
-//! Ageing by the caller's rules: what becomes of a cell may depend on the state that it is in.
+//! Ageing by the caller's rules: the action on a cell may depend on its state.
 //!
-//! A hand that clears whatever was not touched knows one period for all. Flows in some states ought
-//! to go sooner than in others, and some whether they are touched or not: here the caller is shown
-//! every cell that the hand passes, and says what becomes of it.
+//! [`Sweep`](crate::state::Sweep) has one period for all flows. Here the caller sees each visited
+//! cell and chooses its action, so flows in some states can expire sooner than others. With
+//! [`set_timers`](Fingerprint::set_timers) a sweep skips the parts of the table in which a timer
+//! finds no cell of its own ([`marks`](super::marks)).
 
-use super::{Fingerprint, Layout, Lookup, State, UNTOUCHED, with_fast_layout};
+use super::{Fingerprint, Layout, Lookup, Marks, State, UNTOUCHED, marks::GROUP, with_fast_layout};
 use crate::probe::BASE;
 
 /// A cell under the hand.
@@ -34,7 +35,71 @@ pub enum Fate {
     Clear,
 }
 
+/// The work of a sweep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Swept {
+    /// Cells that were cleared.
+    pub cleared: u64,
+    /// Cells that were read, empty ones included.
+    pub read: u64,
+}
+
 impl Fingerprint {
+    /// Says which timers act on which states: one bit per timer for each state, and at the end the
+    /// bits of shared cells. [`sweep_timer`](Self::sweep_timer) then skips groups of buckets that
+    /// hold no cell for its timer. The ninth timer and later ones share the bit of the eighth. Reads
+    /// all of the table.
+    pub fn set_timers(&mut self, timers_of: Vec<u8>) {
+        let buckets = self.table.payload().len() / self.table.bucket_bytes;
+        self.marks = Marks::new(timers_of, buckets);
+        if self.marks.is_empty() {
+            return;
+        }
+        for group in 0..buckets.div_ceil(GROUP) {
+            let mut timers = 0;
+            for bucket in group * GROUP..buckets.min((group + 1) * GROUP) {
+                let bytes = &self.table.memory.bytes()[bucket * self.table.bucket_bytes..];
+                for cell in 0..self.shape.cells {
+                    let value = self.table.any().read(bytes, cell);
+                    if let Some((_, low)) = self.table.decode(value) {
+                        timers |= self.marks.timers(low >> 1);
+                    }
+                }
+            }
+            self.marks.set(group, timers);
+        }
+    }
+
+    /// The timers of each state, as [`set_timers`](Self::set_timers) was given them.
+    pub fn timers_of(&self) -> &[u8] {
+        self.marks.timers_of()
+    }
+
+    /// Visits the groups of buckets that may hold a cell of timer `timer`, and the stash. Does with
+    /// every cell in use there as `fate` says: the action on cells of other timers should be
+    /// [`Fate::Keep`]. Without [`set_timers`](Self::set_timers) it visits the stash alone.
+    pub fn sweep_timer(&mut self, timer: usize, fate: &mut dyn FnMut(Visited) -> Fate) -> Swept {
+        let buckets = self.table.payload().len() / self.table.bucket_bytes;
+        let (mut swept, mut from) = (Swept::default(), 0);
+        while let Some(group) = self.marks.next(timer, from) {
+            let mut timers = 0;
+            let range = group * GROUP..buckets.min((group + 1) * GROUP);
+            swept.read += range.len() as u64 * u64::from(self.shape.cells);
+            with_fast_layout!(self.shape, |layout, _D| {
+                for bucket in range {
+                    let (cleared, left) = self.decide_bucket(layout, bucket, fate);
+                    swept.cleared += cleared;
+                    timers |= left;
+                }
+            });
+            self.marks.set(group, timers);
+            from = group + 1;
+        }
+        swept.read += self.stash.len() as u64;
+        swept.cleared += self.decide_stash(fate);
+        swept
+    }
+
     /// Visits buckets `from..to` and, behind the last, the stash, as [`Sweep`](crate::state::Sweep)
     /// counts them, and does with every cell in use what `fate` says. Gives the number of cells
     /// cleared.
@@ -43,40 +108,49 @@ impl Fingerprint {
         let mut cleared = 0;
         with_fast_layout!(self.shape, |layout, _D| {
             for bucket in from..to.min(buckets) {
-                cleared += self.decide_bucket(layout, bucket as usize, fate);
+                let (empty, timers) = self.decide_bucket(layout, bucket as usize, fate);
+                cleared += empty;
+                self.marks.add(bucket as usize, timers);
             }
         });
         if to > buckets && from <= buckets {
-            let mut at = 0;
-            while at < self.stash.len() {
-                let (fingerprint, low) = self.stash[at];
-                match self.decided(self.class_at(fingerprint), low, fate) {
-                    Some(new) => {
-                        self.stash[at].1 = new;
-                        at += 1;
-                    }
-                    None => {
-                        self.stash.swap_remove(at);
-                        cleared += 1;
-                    }
+            cleared += self.decide_stash(fate);
+        }
+        cleared
+    }
+
+    fn decide_stash(&mut self, fate: &mut dyn FnMut(Visited) -> Fate) -> u64 {
+        let (mut at, mut cleared) = (0, 0);
+        while at < self.stash.len() {
+            let (fingerprint, low) = self.stash[at];
+            match self.decided(self.class_at(fingerprint), low, fate) {
+                Some(new) => {
+                    self.stash[at].1 = new;
+                    at += 1;
+                }
+                None => {
+                    self.stash.swap_remove(at);
+                    cleared += 1;
                 }
             }
         }
         cleared
     }
 
+    /// Acts on the cells of a bucket. Returns the number of cells cleared, and the timers of those
+    /// that remain.
     #[inline(always)]
     fn decide_bucket<L: Layout>(
         &mut self,
         layout: L,
         bucket: usize,
         fate: &mut dyn FnMut(Visited) -> Fate,
-    ) -> u64 {
+    ) -> (u64, u8) {
         let offset = bucket * self.table.bucket_bytes;
         let bytes = &self.table.memory.bytes()[offset..];
         let empty = layout.matches(BASE, bytes, 0, 0);
         let mut used = !empty & (u64::MAX >> (64 - self.shape.cells));
-        let mut cleared = 0;
+        let (mut cleared, mut timers) = (0, 0);
         while used != 0 {
             let cell = used.trailing_zeros();
             used &= used - 1;
@@ -86,7 +160,9 @@ impl Fingerprint {
             // A cell is a complement, and an empty one zero.
             let remainder = (!value & self.table.form.cell_mask()) >> self.table.form.low;
             let class = self.class_at(remainder);
-            let new = match self.decided(class, low, fate) {
+            let decided = self.decided(class, low, fate);
+            timers |= decided.map_or(0, |low| self.marks.timers(low >> 1));
+            let new = match decided {
                 Some(new) if new == low => continue,
                 Some(new) => value & !mask | !new & mask,
                 None => {
@@ -98,7 +174,7 @@ impl Fingerprint {
             };
             layout.write(&mut self.table.memory.bytes_mut()[offset..], cell, new);
         }
-        cleared
+        (cleared, timers)
     }
 
     /// The low bits of a cell after its fate, `None` if it is empty; what is counted is right then.

@@ -37,14 +37,16 @@
 mod age;
 mod image;
 mod join;
+mod marks;
 mod pairs;
 mod steps;
 mod sweep;
 mod tally;
 
 pub use crate::left::{Moved, Moves, Placing};
-pub use age::{Fate, Visited};
+pub use age::{Fate, Swept, Visited};
 pub use join::Met;
+pub use marks::GROUP;
 
 use super::{STATES_MOST, State, Sweep, check_states, known};
 use crate::{
@@ -60,6 +62,7 @@ use crate::{
     ops::{Merge, Next, StateMap},
     probe::{self, BASE, Isa},
 };
+use marks::Marks;
 use pairs::with_pairs;
 use tally::Tally;
 
@@ -194,6 +197,7 @@ pub struct Fingerprint {
     stash: Vec<(u64, u64)>,
     /// How many flows there are, and how many cells are shared.
     tally: Tally,
+    marks: Marks,
 }
 
 impl Fingerprint {
@@ -207,6 +211,7 @@ impl Fingerprint {
             table: Table::new(shape.form())?,
             stash,
             tally: Tally::new(&shape),
+            marks: Marks::default(),
         })
     }
 
@@ -215,6 +220,7 @@ impl Fingerprint {
         self.table.clear();
         self.stash.clear();
         self.tally = Tally::new(&self.shape);
+        self.marks.clear();
     }
 
     /// The integers that fix the memory, as they are now.
@@ -322,7 +328,9 @@ impl Fingerprint {
 
     /// A copy in memory of its own.
     pub fn try_clone(&self) -> Result<Self, Infeasible> {
-        Ok(Fingerprint { table: self.table.try_clone()?, stash: self.stash.clone(), ..*self })
+        let (table, stash, marks) =
+            (self.table.try_clone()?, self.stash.clone(), self.marks.clone());
+        Ok(Fingerprint { table, stash, marks, ..*self })
     }
 
     /// Doubles the buckets. No flow is lost, and no answer changes.
@@ -346,6 +354,7 @@ impl Fingerprint {
         shape.check()?;
         self.table.reshape(form)?;
         self.shape = shape;
+        self.set_timers(self.marks.timers_of().to_vec());
         Ok(())
     }
 

@@ -5,7 +5,8 @@
 //! nearly always; the rest is left to the steps that single operations take.
 
 use super::{
-    Fingerprint, Follow, Isa, Layout, Lookup, Next, Refused, State, tally::Tally, with_fast_layout,
+    Fingerprint, Follow, Isa, Layout, Lookup, Next, Refused, State, marks::Marks, tally::Tally,
+    with_fast_layout,
 };
 use crate::{
     Digest,
@@ -281,7 +282,7 @@ impl<F: Follow, L: Layout, const N: usize> Kernel for Change<'_, F, L, N> {
         loop {
             let finder = Finder::of(map);
             let full = if map.may_make_room() { None } else { Some(map.full()) };
-            let Fingerprint { table, stash, tally, .. } = &mut *map;
+            let Fingerprint { table, stash, tally, marks, .. } = &mut *map;
             let mut changing = Changing {
                 isa,
                 layout,
@@ -296,6 +297,7 @@ impl<F: Follow, L: Layout, const N: usize> Kernel for Change<'_, F, L, N> {
                 stash,
                 cut: finder.cut,
                 tally,
+                marks,
                 follow: &mut *follow,
                 next: None,
             };
@@ -343,6 +345,7 @@ struct Changing<'a, F, I, L, const N: usize> {
     stash: &'a [(u64, u64)],
     cut: Cut,
     tally: &'a mut Tally,
+    marks: &'a mut Marks,
     follow: &'a mut F,
     /// The next state of a flow that is left to the slow path, if it is known.
     next: Option<Next<State>>,
@@ -373,6 +376,7 @@ impl<F: Follow, I: Isa, L: Layout, const N: usize> Act<N> for Changing<'_, F, I,
         let done = match self.tally.change(low, next) {
             Ok(Some(low)) => {
                 self.layout.write(bucket, cell, pair.cells[place] ^ low);
+                self.marks.mark(pair.buckets[place], low >> 1);
                 Ok(())
             }
             Ok(None) => {
@@ -438,6 +442,7 @@ impl<F: Follow, I: Isa, L: Layout, const N: usize> Changing<'_, F, I, L, N> {
         let cell = empty[place].trailing_zeros();
         let value = pair.cells[place] ^ u64::from(state) << 1;
         self.layout.write(&mut self.table[pair.buckets[place]], cell, value);
+        self.marks.mark(pair.buckets[place], state.into());
         *self.occupied += 1;
         self.tally.flows += 1;
         self.changed();

@@ -48,9 +48,9 @@ impl Fingerprint {
                 Some(low) if self.shape.reinsert && low >> 1 != old >> 1 => {
                     self.table.empty(layout, places, spot);
                     let room = self.table.room(isa, layout, places).unwrap_or(spot);
-                    self.table.put(layout, places, room, low);
+                    self.put(layout, places, room, low);
                 }
-                Some(low) => self.table.write(layout, places, spot, low),
+                Some(low) => self.write(layout, places, spot, low),
             }
             return Ok(now);
         }
@@ -113,11 +113,33 @@ impl Fingerprint {
         self.tally.known(state)?;
         let low = u64::from(state) << 1;
         match self.table.room(isa, layout, places) {
-            Some(spot) => self.table.put(layout, places, spot, low),
+            Some(spot) => self.put(layout, places, spot, low),
             None => self.enter_by_moving(layout, places, low)?,
         }
         self.tally.flows += 1;
         Ok(())
+    }
+
+    /// Notes that a cell of the bucket at `offset` now has these low bits.
+    #[inline(always)]
+    fn mark(&mut self, offset: usize, low: u64) {
+        if !self.marks.is_empty() {
+            self.marks.mark(offset / self.table.bucket_bytes, low >> 1);
+        }
+    }
+
+    /// Stores a flow in an empty cell.
+    #[inline(always)]
+    fn put<L: Layout>(&mut self, layout: L, places: &[Place], spot: Spot, low: u64) {
+        self.table.put(layout, places, spot, low);
+        self.mark(places[spot.place].offset, low);
+    }
+
+    /// Changes the cell of a flow.
+    #[inline(always)]
+    fn write<L: Layout>(&mut self, layout: L, places: &[Place], spot: Spot, low: u64) {
+        self.table.write(layout, places, spot, low);
+        self.mark(places[spot.place].offset, low);
     }
 
     /// The same where all cells are taken, by moving, growing or the stash if they are allowed.
@@ -129,8 +151,12 @@ impl Fingerprint {
         places: &[Place],
         low: u64,
     ) -> Result<(), Refused> {
-        if let Some(spot) = self.table.room_by_moving(layout, places) {
-            self.table.put(layout, places, spot, low);
+        let room = self.table.room_by_moving(layout, places);
+        for &(bucket, low) in &self.table.landed {
+            self.marks.mark(bucket, low >> 1);
+        }
+        if let Some(spot) = room {
+            self.put(layout, places, spot, low);
             return Ok(());
         }
         if self.shape.placing == Placing::Independent {
@@ -163,7 +189,7 @@ impl Fingerprint {
         let places = self.table.places_of::<ANY>(fingerprint);
         match self.table.room(BASE, self.table.any(), &places) {
             Some(spot) => {
-                self.table.put(self.table.any(), &places, spot, low);
+                self.put(self.table.any(), &places, spot, low);
                 Ok(())
             }
             None => self.enter_by_moving(self.table.any(), &places, low),
@@ -221,7 +247,7 @@ impl Fingerprint {
         let both = self.tally.shared_by(flows) | (old & low & UNTOUCHED);
         match stashed {
             Some(at) => self.stash[at].1 = both,
-            None => self.table.write(layout, &places, spot, both),
+            None => self.write(layout, &places, spot, both),
         }
         Ok(())
     }
@@ -263,7 +289,7 @@ impl Fingerprint {
                 };
                 self.tally.shared +=
                     u64::from(self.tally.is_shared(low) && !self.tally.is_shared(old));
-                self.table.write(layout, places, spot, low);
+                self.write(layout, places, spot, low);
             }
         }
         Ok(())

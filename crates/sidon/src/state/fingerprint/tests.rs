@@ -602,3 +602,102 @@ fn a_flow_and_its_cell_are_of_one_class() {
         assert_rate(found[1] as usize, keys.len(), 0.25);
     }
 }
+
+/// The rules of three timers on 16 states: states below 4 move up and then leave, states up to 9 and
+/// the others leave after a silence, and so do shared cells.
+fn timers_of() -> Vec<u8> {
+    (0..16)
+        .map(|state| if state < 4 { 0b001 } else { 0b010 << (state / 10) })
+        .chain([0b100])
+        .collect()
+}
+
+fn three_timers(timer: usize, cell: Visited) -> Fate {
+    let own = match cell.answer {
+        Lookup::State(state) => timers_of()[usize::from(state)],
+        _ => 0b100,
+    };
+    match (own >> timer & 1, cell.answer, cell.touched) {
+        (0, ..) => Fate::Keep,
+        (_, Lookup::State(3), _) => Fate::Clear,
+        (_, Lookup::State(state @ 0..3), _) => Fate::Become(state + 1),
+        (_, _, true) => Fate::Untouch,
+        _ => Fate::Clear,
+    }
+}
+
+#[test]
+fn a_timer_skips_groups_without_a_cell_of_its_own_and_misses_none() {
+    for (number, layout) in WIDTHS.into_iter().enumerate() {
+        for growths in [0, 1] {
+            let shape = Shape { stash: 4, growths, ..wide(layout, 700) };
+            let shape = Shape { remainder: shape.remainder.min(20), ..shape };
+            let (mut quick, mut whole) = (map(shape), map(shape));
+            quick.set_timers(timers_of());
+            let mut rng = Rng::seeded(number as u64);
+            for round in 0..200 {
+                let keys: Vec<u64> = (0..rng.below(300)).map(|_| rng.below(20_000)).collect();
+                let mut acts = Vec::new();
+                for _ in &keys {
+                    let state = rng.below(16) as State;
+                    let acts_on = [Next::Insert(state), Next::Set(state), Next::Stay, Next::Forget];
+                    acts.push(acts_on[rng.below(4) as usize]);
+                }
+                for map in [&mut quick, &mut whole] {
+                    if round % 2 == 0 {
+                        map.apply_batch(&keys, &mut |key| acts[key], &mut |_, _| {});
+                    } else {
+                        for (key, &act) in keys.iter().zip(&acts) {
+                            let _ = map.transition_with(key, |_| act);
+                        }
+                    }
+                    if round == 100 && growths > 0 {
+                        map.grow().unwrap();
+                    }
+                }
+                let timer = rng.below(3) as usize;
+                let swept = quick.sweep_timer(timer, &mut |cell| three_timers(timer, cell));
+                let units = whole.units();
+                let cleared = whole.sweep_by(0, units, &mut |cell| three_timers(timer, cell));
+                assert_eq!(swept.cleared, cleared);
+                assert_eq!(quick.to_bytes(), whole.to_bytes(), "{layout:?} {round}");
+            }
+        }
+    }
+}
+
+#[test]
+fn sweeps_read_cells_in_proportion_to_writes_however_many_there_are() {
+    // A map of 1,000,000 cells in which few flows are stored.
+    let shape = wide((32, 16), 32_768);
+    let mut few = map(shape);
+    few.set_timers(timers_of());
+    let mut read = 0;
+    for key in 0..1_000u64 {
+        few.insert(&key, (key % 16) as State).unwrap();
+        for timer in 0..3 {
+            for _ in 0..5 {
+                read += few.sweep_timer(timer, &mut |cell| three_timers(timer, cell)).read;
+            }
+        }
+    }
+    assert_eq!(few.flows(), 0);
+    // Each flow is visited four times at most before it leaves, in a group of 256 cells.
+    assert!(read <= 1_000 * 5 * 256, "{read}");
+    // A full table of flows that belong to the last timer costs the others nothing.
+    let mut full = map(shape);
+    full.set_timers(timers_of());
+    let keys: Vec<u64> = (0..shape.all_cells() * 9 / 10).collect();
+    full.apply_batch(&keys, &mut |_| Next::Insert(12), &mut |_, _| {});
+    let mut keep = |timer, times| {
+        let mut read = 0;
+        for key in 0..times {
+            let _ = full.insert(&(1u64 << 40 | key), 0);
+            read += full.sweep_timer(timer, &mut |cell| three_timers(timer, cell)).read;
+        }
+        read
+    };
+    let read = keep(0, 1_000);
+    assert!(read <= 1_000 * 5 * 256, "{read}");
+    assert_eq!(keep(1, 1_000), 0);
+}

@@ -1,0 +1,259 @@
+//! The clock of a capture: a time for every packet that never runs backwards.
+//!
+//! The times in a file may be wrong. One packet may be dated an hour ahead, or in 2106. The clock of
+//! the capturing machine may have been set back, and a file may join several captures. So a time
+//! counts only if the packets around it agree.
+//! ```text
+//! within NEAR of the clock          the packet's time, or the clock if the packet is a little late
+//! ahead, and AHEAD followers agree  a gap: the clock goes on to that time
+//! back, and AHEAD followers agree   the file's clock was set back: later times are shifted forward,
+//!                                   so that this packet is at the time of the clock
+//! otherwise                         a time jump: the packet is at the time of the clock
+//! ```
+//! A packet agrees with a gap if its time is not before the gap's end, and with a step back if it is
+//! before the clock, too. The reader therefore holds up to `AHEAD` packets back while it decides.
+//! [`SHIFTS`] shifts are remembered: a file that alternates between the clocks of two interfaces does
+//! not advance the time at each change.
+//!
+//! The first packet has no packet before it. It is a time jump if most of its followers are earlier, or
+//! more than [`FIRST_GAP`] later. A gap at the end of the file has no followers. It counts up to
+//! [`LAST_GAP`].
+
+use crate::Timing;
+use std::collections::VecDeque;
+
+const SECOND: i128 = 1_000_000_000;
+/// Packets may be this far ahead of the clock, or behind it, without a look at their followers.
+const NEAR: i128 = 5 * SECOND;
+/// Followers that decide whether a time counts.
+pub(super) const AHEAD: usize = 8;
+/// Shifts that are remembered.
+const SHIFTS: usize = 4;
+/// The longest gap after the first packet of a capture.
+const FIRST_GAP: i128 = 86_400 * SECOND;
+/// The longest gap before the last packets of a capture, if they are too few to agree.
+const LAST_GAP: i128 = 600 * SECOND;
+
+/// The clock of a capture.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Timeline {
+    /// The time of the last packet; `None` before the first.
+    now: Option<u64>,
+    /// The nanoseconds that are added to the times of the file.
+    shift: i128,
+    /// Earlier shifts, the latest first.
+    others: VecDeque<i128>,
+}
+
+impl Timeline {
+    /// The time of a packet without a look at its followers; `None` if they must decide.
+    #[inline]
+    pub(super) fn near(&mut self, raw: u64) -> Option<(u64, Timing)> {
+        let now = i128::from(self.now?);
+        let time = i128::from(raw) + self.shift;
+        if (time - now).abs() <= NEAR { Some(self.advance(time)) } else { None }
+    }
+
+    /// The time of a packet, by the times of the packets after it. `None` if more of them are
+    /// needed; at the end of the file, there are no more.
+    pub(super) fn decide(
+        &mut self,
+        raw: u64,
+        followers: impl Iterator<Item = u64> + Clone,
+        is_end: bool,
+    ) -> Option<(u64, Timing)> {
+        if let Some(decided) = self.near(raw).or_else(|| self.other_shift(raw)) {
+            return Some(decided);
+        }
+        let followers = followers.take(AHEAD).map(i128::from);
+        let known = followers.clone().count();
+        if known < AHEAD && !is_end {
+            return None;
+        }
+        let raw = i128::from(raw);
+        let Some(now) = self.now else {
+            let start = start(raw, followers.collect());
+            let timing = if start == raw { Timing::Good } else { Timing::Jump { late_ns: 0 } };
+            return Some((self.advance(start).0, timing));
+        };
+        let (now, shift) = (i128::from(now), self.shift);
+        let time = raw + shift;
+        if time > now {
+            let lasts = followers.clone().all(|other| other + shift >= time - NEAR);
+            let decided = if known == 0 { time - now <= LAST_GAP } else { lasts };
+            if decided {
+                return Some(self.advance(time));
+            }
+        } else if known > 0 && followers.clone().all(|other| other + shift < now - NEAR) {
+            self.others.push_front(std::mem::replace(&mut self.shift, now - raw));
+            self.others.truncate(SHIFTS);
+            return Some((self.advance(now).0, Timing::SetBack));
+        }
+        let late_ns = u64::try_from((now - time).max(0)).unwrap_or(u64::MAX);
+        Some((self.now.unwrap_or(0), Timing::Jump { late_ns }))
+    }
+
+    /// The time of a packet by a remembered shift, if it is near the clock.
+    fn other_shift(&mut self, raw: u64) -> Option<(u64, Timing)> {
+        let now = i128::from(self.now?);
+        let is_near = |shift: &i128| (i128::from(raw) + shift - now).abs() <= NEAR;
+        let place = self.others.iter().position(is_near)?;
+        let shift = self.others.remove(place)?;
+        self.others.push_front(std::mem::replace(&mut self.shift, shift));
+        Some(self.advance(i128::from(raw) + shift))
+    }
+
+    /// Moves the clock to `time`, if that is later.
+    #[inline]
+    fn advance(&mut self, time: i128) -> (u64, Timing) {
+        let time = time.clamp(0, i128::from(u64::MAX)) as u64;
+        match self.now {
+            Some(now) if time < now => (now, Timing::Late(now - time)),
+            _ => {
+                self.now = Some(time);
+                (time, Timing::Good)
+            }
+        }
+    }
+}
+
+/// The time at which a capture starts: that of its first packet, unless most of its followers are
+/// earlier or more than [`FIRST_GAP`] later. Then it is the first time that agrees with their median.
+fn start(first: i128, mut followers: Vec<i128>) -> i128 {
+    let is_odd = |time: &&i128| **time < first - NEAR || **time > first + FIRST_GAP;
+    if followers.iter().filter(is_odd).count() * 2 <= followers.len() {
+        return first;
+    }
+    followers.sort_unstable();
+    let median = followers[followers.len() / 2];
+    followers.into_iter().find(|time| *time >= median - FIRST_GAP).unwrap_or(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+    /// 2026, and 2106.
+    const T: u64 = 1_790_000_000 * S;
+    const FAR: u64 = 4_294_967_295 * S;
+
+    /// The times in seconds after `T` and what was odd, of a whole file.
+    fn run(raw: &[u64]) -> Vec<(u64, Timing)> {
+        let mut timeline = Timeline::default();
+        let mut decided = Vec::new();
+        for (index, &time) in raw.iter().enumerate() {
+            let followers = raw[index + 1..].iter().copied();
+            // Fewer followers must never decide otherwise.
+            let mut few = None;
+            for known in 0..AHEAD.min(raw.len() - index - 1) {
+                let mut copy = timeline.clone();
+                few = few.or(copy.decide(time, followers.clone().take(known), false));
+            }
+            let all = timeline.decide(time, followers, true).unwrap();
+            assert!(few.is_none_or(|few| few == all), "{few:?} {all:?}");
+            decided.push(all);
+        }
+        assert!(decided.is_sorted_by_key(|(time, _)| *time), "{decided:?}");
+        decided
+    }
+
+    fn steady(start: u64, packets: u64) -> Vec<u64> {
+        (0..packets).map(|packet| start + packet * S / 2).collect()
+    }
+
+    #[test]
+    fn one_packet_ahead_is_a_jump_wherever_it_is_and_the_clock_goes_on() {
+        for bad in [T + 3_600 * S, T + 60 * S, FAR, u64::MAX] {
+            for place in [0, 1, 10, 18, 19, 20] {
+                let mut raw = steady(T, 20);
+                raw.insert(place, bad);
+                let decided = run(&raw);
+                let odd: Vec<_> = (0..21).filter(|&i| decided[i].1 != Timing::Good).collect();
+                let lone = place == 20 && bad == T + 60 * S;
+                assert_eq!(odd, if lone { vec![] } else { vec![place] }, "{bad} {decided:?}");
+                assert_eq!(decided[if place == 20 { 19 } else { 20 }].0, T + 19 * S / 2);
+            }
+        }
+    }
+
+    #[test]
+    fn a_burst_of_wrong_times_does_not_stop_the_clock() {
+        for burst in [2, 5, 8, 9, 20] {
+            let mut raw = steady(T, 50);
+            for at in 0..burst {
+                raw[10 + at] = FAR - at as u64;
+            }
+            let decided = run(&raw);
+            let [first, last] = [decided[10 + burst].0, decided[49].0];
+            assert_eq!(last - first, (39 - burst as u64) * S / 2, "{burst}");
+        }
+        // At the start of a capture, the first times that most packets agree with count.
+        let mut raw = steady(T, 20);
+        raw.splice(0..0, [FAR, FAR, 0]);
+        let decided = run(&raw);
+        assert_eq!([decided[0].0, decided[3].0, decided[22].0], [T, T, T + 19 * S / 2]);
+    }
+
+    #[test]
+    fn a_gap_counts_and_so_do_packets_that_are_far_apart() {
+        let mut raw = steady(T, 20);
+        raw.extend(steady(T + 86_400 * S, 20));
+        assert!(run(&raw).iter().zip(&raw).all(|(got, &raw)| *got == (raw, Timing::Good)));
+        let far: Vec<_> = (0..30).map(|packet| T + packet * 400 * S).collect();
+        assert!(run(&far).iter().zip(&far).all(|(got, &raw)| *got == (raw, Timing::Good)));
+        // An hour before the last packet is too much.
+        let lone = [T, T + S, T + 3_601 * S];
+        assert_eq!(run(&lone)[2], (T + S, Timing::Jump { late_ns: 0 }));
+    }
+
+    #[test]
+    fn after_a_step_back_the_clock_goes_on_at_the_same_speed() {
+        for back in [10, 3_600, 86_400 * 365] {
+            let mut raw = steady(T, 20);
+            raw.extend(steady(T - back * S, 20));
+            let decided = run(&raw);
+            assert_eq!(decided[20], (T + 19 * S / 2, Timing::SetBack));
+            assert_eq!(decided[39], (T + 19 * S, Timing::Good));
+        }
+    }
+
+    #[test]
+    fn two_clocks_in_turn_do_not_advance_the_time() {
+        for block in [1, 3, 8, 20] {
+            let mut raw = Vec::new();
+            for packet in 0..400u64 {
+                let skew = packet / block % 2 * 3_600;
+                raw.push(T + 3_600 * S + packet * S / 100 - skew * S);
+            }
+            let decided = run(&raw);
+            assert!(decided[399].0 <= T + 3_600 * S + 5 * S, "{block}: {:?}", decided[399]);
+            assert!(decided[399].0 >= T + 3_600 * S + 3 * S, "{block}: {:?}", decided[399]);
+        }
+    }
+
+    #[test]
+    fn late_packets_are_at_the_time_of_the_clock() {
+        let raw = [T, T + S, T, T + 2 * S, T - 100 * S, T + 3 * S];
+        let timings: Vec<_> = run(&raw).iter().map(|(_, timing)| *timing).collect();
+        let good = Timing::Good;
+        let jump = Timing::Jump { late_ns: 102 * S };
+        assert_eq!(timings, [good, good, Timing::Late(S), good, jump, good]);
+    }
+
+    #[test]
+    fn any_times_give_times_in_order() {
+        let mut rng = sidon_kit::Rng::seeded(3);
+        for _ in 0..300 {
+            let spread = 1 << rng.below(64);
+            let raw: Vec<_> = (0..60)
+                .map(|_| match rng.below(4) {
+                    0 => rng.next_u64(),
+                    1 => u64::MAX - rng.below(3),
+                    _ => T.saturating_add(rng.below(spread)),
+                })
+                .collect();
+            run(&raw);
+        }
+    }
+}
