@@ -18,7 +18,7 @@ pub fn iso8601(time_ns: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{nanoseconds:09}Z")
 }
 
-/// What was odd about the time of a packet.
+/// The verdict on the time of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timing {
     /// Nothing.
