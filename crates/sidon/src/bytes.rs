@@ -33,6 +33,18 @@ pub fn kind(image: &[u8]) -> Result<u16, Malformed> {
     Ok(header.kind)
 }
 
+/// The bytes of the first of `image`'s structures that the header announces, of which `image` may
+/// hold only the start.
+pub fn announced(image: &[u8]) -> Result<u64, Malformed> {
+    let header = header(image)?;
+    let front = (HEADER + CHECKSUM + usize::from(header.fields) * 8) as u64;
+    let got = image.len() as u64;
+    front.checked_add(header.payload).ok_or(Malformed::Length { expected: u64::MAX, got })
+}
+
+/// The bytes that [`announced`] needs.
+pub const START: usize = HEADER + CHECKSUM;
+
 struct Header {
     kind: u16,
     hash: u16,

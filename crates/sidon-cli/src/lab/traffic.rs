@@ -35,6 +35,9 @@ const HEAD: [&str; 6] = ["what", "verdict", "expected", "measured", "within", "c
 const SEEDS: u64 = 20;
 /// The fewest five-tuples from which a rate is measured.
 const LEAST: usize = 200;
+/// The most five-tuples, and the most directories inside each other.
+const FLOWS_MOST: usize = 1 << 21;
+const DEEPEST: usize = 16;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -56,7 +59,7 @@ struct Trace {
 
 pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let mut trace = Trace::default();
-    gather(&args.path, &mut trace)?;
+    gather(&args.path, 0, &mut trace)?;
     let Trace { captures, sources, flows } = trace;
     let path = args.path.display();
     ensure!(
@@ -91,13 +94,25 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// Reads all captures below a path.
-fn gather(path: &Path, trace: &mut Trace) -> anyhow::Result<()> {
-    let about = fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
-    if about.is_dir() {
-        let entries = fs::read_dir(path)?.map(|entry| entry.map(|entry| entry.path()));
-        let mut entries = entries.collect::<Result<Vec<_>, _>>()?;
-        entries.sort();
-        return entries.iter().try_for_each(|entry| gather(entry, trace));
+fn gather(path: &Path, depth: usize, trace: &mut Trace) -> anyhow::Result<()> {
+    let place = || format!("cannot read {}", path.display());
+    if fs::metadata(path).with_context(place)?.is_dir() {
+        let mut within = Vec::new();
+        for entry in fs::read_dir(path).with_context(place)? {
+            let entry = entry.with_context(place)?;
+            let (kind, path) = (entry.file_type().with_context(place)?, entry.path());
+            // Links to directories can form a circle, and a pipe may have no end.
+            if kind.is_dir() || path.is_file() {
+                within.push(path);
+            }
+        }
+        within.sort();
+        ensure!(
+            depth < DEEPEST,
+            "{} is more than {DEEPEST} directories deep; name a directory inside",
+            path.display()
+        );
+        return within.iter().try_for_each(|path| gather(path, depth + 1, trace));
     }
     let Ok(mut source) = Source::open(path) else { return Ok(()) };
     trace.captures += 1;
@@ -107,6 +122,11 @@ fn gather(path: &Path, trace: &mut Trace) -> anyhow::Result<()> {
         let Ok(packet) = decoder.decode(&frame) else { continue };
         let Ok(flow) = Flow::try_from(packet.flow.as_bytes()) else { continue };
         trace.flows.insert(flow);
+        ensure!(
+            trace.flows.len() <= FLOWS_MOST,
+            "more than {FLOWS_MOST} five-tuples, which are counted exactly in memory; give fewer \
+             captures"
+        );
         let [a, b, c, host, ..] = flow;
         trace.sources.entry(u32::from_be_bytes([0, a, b, c])).or_default().insert(host);
     }

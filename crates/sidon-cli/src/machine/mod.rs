@@ -30,7 +30,10 @@ use sidon::{
         machine::{Faulty, Rule},
     },
 };
-use sidon_traffic::monitor::machine::{Definition, STATES_MOST, TIMEOUT, When};
+use sidon_traffic::{
+    files::input,
+    monitor::machine::{Definition, STATES_MOST, TIMEOUT, When},
+};
 use std::{
     ops::Range,
     path::{Path, PathBuf},
@@ -94,8 +97,13 @@ pub(crate) fn definition(file: &Path) -> anyhow::Result<Arc<Definition>> {
     definition.map(Arc::new).map_err(|why| at_file(file, &text, &why))
 }
 
+/// The most bytes of a file with a machine.
+const FILE_MOST: u64 = 1 << 20;
+/// The most states, and the most events, of a machine in a file.
+const NAMES_MOST: usize = 1024;
+
 fn text_of(file: &Path) -> anyhow::Result<String> {
-    let text = std::fs::read_to_string(file);
+    let text = input::text(file, FILE_MOST);
     text.map_err(|why| anyhow::anyhow!("cannot read the machine {}: {why}", file.display()))
 }
 
@@ -219,6 +227,7 @@ pub(crate) fn read(text: &str) -> Result<Read, Wrong> {
     };
     let states_span = states.span();
     let names = strings(states)?;
+    few("states", names.len(), &states_span)?;
     let states: Vec<&str> = names.iter().map(|&(name, _)| name).collect();
     let state = |value: &Spanned<DeValue<'_>>| {
         let Some(name) = value.get_ref().as_str() else {
@@ -265,6 +274,7 @@ pub(crate) fn read(text: &str) -> Result<Read, Wrong> {
     let Some(events) = events.get_ref().as_table() else {
         return Err(Wrong::new("expected a table of events", event_span));
     };
+    few("events", events.len(), &event_span)?;
     let mut in_order: Vec<_> = events.iter().collect();
     in_order.sort_by_key(|(name, _)| name.span().start);
     let mut whens = Vec::new();
@@ -330,6 +340,16 @@ pub(crate) fn read(text: &str) -> Result<Read, Wrong> {
         Wrong::new(why.to_string(), span.unwrap_or(event_span))
     })?;
     Ok(Read { machine, events: whens, timeouts, states: states_span })
+}
+
+/// Refuses a list that is longer than [`NAMES_MOST`]. The table of transitions has one cell for each
+/// state and event.
+fn few(what: &str, got: usize, span: &Range<usize>) -> Result<(), Wrong> {
+    if got > NAMES_MOST {
+        let what = format!("{got} {what} are too many; a machine has at most {NAMES_MOST}");
+        return Err(Wrong::new(what, span.clone()));
+    }
+    Ok(())
 }
 
 /// The strings of a list, and their positions.

@@ -10,12 +10,12 @@
 //! The packets since its last file are lost: at most one period.
 
 use super::{file, rotate};
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use serde_json::{Value, json};
 use sidon::Seed;
 use sidon_traffic::{
     Snapshot,
-    files::{self, System},
+    files::{self, System, input},
     time,
 };
 use std::{
@@ -24,8 +24,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Name of the note of a running server.
+/// Name of the note of a running server, and its most bytes.
 const NOTE: &str = ".serve";
+const NOTE_MOST: u64 = 4096;
+/// The most files that are read to find the last one that is whole.
+const TRIES: usize = 64;
 
 /// Locks a directory, exclusively or shared, until the returned file is dropped.
 fn hold(directory: &Path, alone: bool) -> anyhow::Result<File> {
@@ -112,7 +115,12 @@ impl Note {
 
     /// The note of an earlier run. Missing fields get their defaults.
     fn read(directory: &Path) -> Option<Self> {
-        let text = fs::read(directory.join(NOTE)).ok()?;
+        let path = directory.join(NOTE);
+        if !path.is_file() {
+            return None;
+        }
+        // A note that cannot be read still shows that the server was killed.
+        let text = input::bytes(&path, NOTE_MOST).unwrap_or_default();
         let json: Value = serde_json::from_slice(&text).unwrap_or_default();
         let number = |name: &str| json[name].as_u64();
         Some(Note {
@@ -146,8 +154,9 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// Locks the directory exclusively, reads it, and removes temporary files.
-    pub(crate) fn take(directory: &Path) -> anyhow::Result<Self> {
+    /// Locks the directory exclusively, reads it, and removes temporary files. A saved file has at
+    /// most `most` bytes.
+    pub(crate) fn take(directory: &Path, most: u64) -> anyhow::Result<Self> {
         let _held = hold(directory, true)?;
         let place = || format!("cannot read the directory {}", directory.display());
         let removed = tidy(directory)?;
@@ -159,16 +168,14 @@ impl Found {
         }
         files.sort_unstable();
         let (mut last, mut damaged) = (None, Vec::new());
-        for (_, name) in files.into_iter().rev() {
-            let image = fs::read(directory.join(&name)).map_err(|why| why.to_string());
-            let read = |image: Vec<u8>| Snapshot::from_bytes(&image).map_err(|why| why.to_string());
-            match image.and_then(read) {
+        for (_, name) in files.into_iter().rev().take(TRIES) {
+            match snapshot(&directory.join(&name), most) {
                 Ok(snapshot) => {
                     let until_ns = snapshot.times().map_or(0, |(_, last)| last);
                     last = Some(Last { name, until_ns, seed: snapshot.settings().seed });
                     break;
                 }
-                Err(why) => damaged.push(format!("{name}: {why}")),
+                Err(why) => damaged.push(format!("{name}: {why:#}")),
             }
         }
         let mut note = Note::read(directory);
@@ -240,6 +247,12 @@ impl Found {
     }
 }
 
+/// The snapshot in a regular file. A pipe would never end.
+fn snapshot(path: &Path, most: u64) -> anyhow::Result<Snapshot> {
+    ensure!(path.is_file(), "it is not a file");
+    Ok(Snapshot::from_bytes(&file::read(path, most)?)?)
+}
+
 /// A time to the second.
 fn second(time_ns: u64) -> String {
     format!("{}Z", &time::iso8601(time_ns)[..19])
@@ -280,16 +293,16 @@ mod tests {
     #[test]
     fn an_empty_directory_is_nothing_and_has_one_holder() {
         let folder = Folder::new("empty");
-        let found = Found::take(&folder.0).unwrap();
+        let found = Found::take(&folder.0, file::MOST).unwrap();
         assert_eq!((found.words().len(), found.to_json()), (0, Value::Null));
-        let why = Found::take(&folder.0).unwrap_err().to_string();
+        let why = Found::take(&folder.0, file::MOST).unwrap_err().to_string();
         assert!(why.contains("another sidon saves its files to"), "{why}");
         assert!(share(&folder.0).is_err());
         drop(found);
         let (one, two) = (share(&folder.0).unwrap(), share(&folder.0).unwrap());
-        assert!(Found::take(&folder.0).is_err());
+        assert!(Found::take(&folder.0, file::MOST).is_err());
         drop((one, two));
-        assert!(Found::take(&folder.0).is_ok());
+        assert!(Found::take(&folder.0, file::MOST).is_ok());
     }
 
     #[test]
@@ -303,7 +316,7 @@ mod tests {
         let until_ns = Some(1_794_805_200_000_000_000);
         let note = Note { period_ns: 300_000_000_000, until_ns, failed: 0 };
         note.write(&folder.0).unwrap();
-        let found = Found::take(&folder.0).unwrap();
+        let found = Found::take(&folder.0, file::MOST).unwrap();
         let words = found.words().join("\n");
         assert!(words.contains("the run before was killed"), "{words}");
         assert!(words.contains("after 2026-11-16T05:00:00"), "{words}");
@@ -314,7 +327,7 @@ mod tests {
         assert!(!half.exists() && kept.exists());
         drop(found);
         Note::remove(&folder.0).unwrap();
-        let found = Found::take(&folder.0).unwrap();
+        let found = Found::take(&folder.0, file::MOST).unwrap();
         assert!(!found.words().join("\n").contains("was killed"), "{:?}", found.words());
     }
 

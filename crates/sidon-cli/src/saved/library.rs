@@ -325,10 +325,10 @@ impl Summary {
 
 /// Why structures cannot be merged.
 pub(super) enum Apart {
-    /// The bytes with this index are damaged.
-    Malformed(usize, Malformed),
-    /// The structure with this index cannot be merged with those before it.
-    Refused(usize, Refused),
+    /// One of them is damaged.
+    Malformed(Malformed),
+    /// The last one cannot be merged with those before it.
+    Refused(Refused),
     /// Structures of this kind can be merged only with their seed and type of keys.
     Kind(&'static str),
 }
@@ -337,24 +337,23 @@ pub(super) enum Apart {
 pub(super) fn merge(all: &[Parts<'_>]) -> Result<Vec<u8>, Apart> {
     fn one<S: Image + Merge>(all: &[Parts<'_>]) -> Result<Vec<u8>, Apart> {
         let mut sum: Option<S> = None;
-        for (index, parts) in all.iter().enumerate() {
-            let next = S::from_bytes(&without_seed(parts), Seed(0))
-                .map_err(|why| Apart::Malformed(index, why))?;
+        for parts in all {
+            let next = S::from_bytes(&without_seed(parts), Seed(0)).map_err(Apart::Malformed)?;
             match &mut sum {
                 None => sum = Some(next),
-                Some(sum) => sum.merge(&next).map_err(|why| Apart::Refused(index, why))?,
+                Some(sum) => sum.merge(&next).map_err(Apart::Refused)?,
             }
         }
         Ok(sum.map_or_else(Vec::new, |sum| sum.to_bytes()))
     }
     let Some(first) = all.first() else { return Ok(Vec::new()) };
-    for (index, other) in all.iter().enumerate() {
+    for other in all {
         let field = match () {
             () if other.kind != first.kind => "kinds",
             () if other.seed_check != first.seed_check => "seed",
             () => continue,
         };
-        return Err(Apart::Refused(index, Refused::Mismatch { field }));
+        return Err(Apart::Refused(Refused::Mismatch { field }));
     }
     let image = match first.kind {
         Bloom::KIND => one::<Bloom>(all),
@@ -379,6 +378,6 @@ pub(super) fn merge(all: &[Parts<'_>]) -> Result<Vec<u8>, Apart> {
     // The bytes have the check value of seed 0: restore the check value of the files.
     match Parts::of(&image) {
         Ok(parts) => Ok(Parts { seed_check: first.seed_check, ..parts }.to_bytes()),
-        Err(why) => Err(Apart::Malformed(0, why)),
+        Err(why) => Err(Apart::Malformed(why)),
     }
 }

@@ -5,7 +5,7 @@ use super::{
     library::{self, Apart},
     show::broken,
 };
-use crate::show::whole;
+use crate::{args::number::memory, show::whole};
 use sidon::{Malformed, Refused, bytes::Parts};
 use sidon_traffic::{
     Snapshot,
@@ -45,16 +45,19 @@ pub(crate) struct Args {
     /// File to write; an existing file is replaced
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+    /// The most bytes of each file, such as 2GiB
+    #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = memory)]
+    max_size: u64,
     /// Print no message after a successful merge
     #[arg(short, long)]
     quiet: bool,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let first = file::read(&args.files[0])?;
+    let first = file::read(&args.files[0], args.max_size)?;
     match Parts::of(&first) {
         Ok(parts) if parts.kind == KIND => engines(args, &first),
-        Ok(_) => structures(args),
+        Ok(_) => structures(args, first),
         Err(why) => Ok(broken(&args.files[0].display().to_string(), &first, &why)),
     }
 }
@@ -69,7 +72,7 @@ fn engines(args: &Args, first: &[u8]) -> anyhow::Result<ExitCode> {
         let image = if index == 0 {
             first
         } else {
-            read = file::read(path)?;
+            read = file::read(path, args.max_size)?;
             &read[..]
         };
         let next = match Snapshot::from_bytes(image) {
@@ -112,37 +115,38 @@ fn engines(args: &Args, first: &[u8]) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn structures(args: &Args) -> anyhow::Result<ExitCode> {
-    let mut images = Vec::new();
-    for path in &args.files {
-        images.push(file::read(path)?);
-    }
-    let mut all = Vec::new();
-    for (path, image) in args.files.iter().zip(&images) {
-        match Parts::of(image) {
-            Ok(parts) => all.push(parts),
-            Err(why) => return Ok(broken(&path.display().to_string(), image, &why)),
+/// Merges one structure after the other, so that only two are in memory at a time.
+fn structures(args: &Args, first: Vec<u8>) -> anyhow::Result<ExitCode> {
+    let mut sum: Option<Vec<u8>> = None;
+    let mut next = first;
+    for (index, path) in args.files.iter().enumerate() {
+        if index > 0 {
+            next = file::read(path, args.max_size)?;
+        }
+        let all = sum.iter().chain([&next]).map(|image| Parts::of(image));
+        let merged = match all.collect::<Result<Vec<_>, _>>() {
+            Ok(all) => library::merge(&all),
+            Err(why) => return Ok(broken(&path.display().to_string(), &next, &why)),
+        };
+        match merged {
+            Ok(image) => sum = Some(image),
+            Err(Apart::Malformed(why)) => {
+                return Ok(broken(&path.display().to_string(), &next, &why));
+            }
+            Err(Apart::Refused(why)) => return Ok(refused(args, path, why)),
+            Err(Apart::Kind(name)) => {
+                eprintln!(
+                    "sidon: {} is a {name}, which this command cannot merge; merge it in the \
+                     program that wrote it, which has its seed and its type of keys",
+                    args.files[0].display()
+                );
+                return Ok(ExitCode::FAILURE);
+            }
         }
     }
-    match library::merge(&all) {
-        Ok(image) => {
-            file::replace(&System, &args.output, |out| out.write_all(&image))?;
-            Ok(ExitCode::SUCCESS)
-        }
-        Err(Apart::Malformed(index, why)) => {
-            let path = args.files[index].display().to_string();
-            Ok(broken(&path, &images[index], &why))
-        }
-        Err(Apart::Refused(index, why)) => Ok(refused(args, &args.files[index], why)),
-        Err(Apart::Kind(name)) => {
-            eprintln!(
-                "sidon: {} is a {name}, which this command cannot merge; merge it in the program \
-                 that wrote it, which has its seed and its type of keys",
-                args.files[0].display()
-            );
-            Ok(ExitCode::FAILURE)
-        }
-    }
+    let Some(sum) = sum else { return Ok(ExitCode::FAILURE) };
+    file::replace(&System, &args.output, |out| out.write_all(&sum))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Prints why a file cannot be merged, and which option to change.

@@ -2,7 +2,10 @@
 
 use super::{file, library};
 use crate::{
-    args::{SeedArg, number::within},
+    args::{
+        SeedArg,
+        number::{memory, within},
+    },
     show,
     watch::screen,
 };
@@ -33,6 +36,9 @@ pub(crate) struct Args {
     /// Number of flows, of hosts and of ports to list, the heaviest first
     #[arg(long, value_name = "N", value_parser = within::<u16>(0..=65_535))]
     top: Option<u16>,
+    /// The most bytes of a saved file, such as 2GiB
+    #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = memory)]
+    max_size: u64,
     /// Print one JSON object instead of a screen
     #[arg(long)]
     json: bool,
@@ -45,7 +51,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let image = file::read(&args.file)?;
+    let image = file::read(&args.file, args.max_size)?;
     let path = args.file.display().to_string();
     let parts = match Parts::of(&image) {
         Ok(parts) => parts,
@@ -136,11 +142,9 @@ pub(super) fn broken(path: &str, image: &[u8], why: &Malformed) -> ExitCode {
             show::whole(expected - got),
             show::whole(*expected)
         ),
-        Malformed::Length { expected, got } => eprintln!(
-            "sidon: {path} has {} bytes too many after its {} bytes",
-            show::whole(got - expected),
-            show::whole(*expected)
-        ),
+        Malformed::Length { expected, .. } => {
+            eprintln!("sidon: {path} goes on after its {} bytes", show::whole(*expected));
+        }
         why => eprintln!("sidon: {path} is damaged: {why}"),
     }
     for damage in snapshot::damage(image) {

@@ -120,7 +120,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         );
     }
     let filter = args.source.filter()?;
-    let saving = args.save_dir.as_ref().map(|path| Saving::open(path, args.rotate)).transpose()?;
+    let saving = args
+        .save_dir
+        .as_ref()
+        .map(|path| Saving::open(path, args.rotate, args.engine.memory))
+        .transpose()?;
     let seed = match (args.engine.seed, saving.as_ref().and_then(Saving::seed)) {
         // New files can be merged with those of earlier runs.
         (None, Some(seed)) => seed,

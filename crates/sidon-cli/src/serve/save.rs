@@ -1,6 +1,7 @@
 //! Periods that go to files while the server runs, and what an earlier run left there.
 
 use crate::saved::{
+    file,
     found::{Found, Note},
     rotate::{Over, Rotation},
 };
@@ -39,9 +40,10 @@ pub(super) struct Saved {
 
 impl Saving {
     /// Locks the directory, and prints which files it has.
-    pub(super) fn open(directory: &Path, period_ns: u64) -> anyhow::Result<Self> {
+    pub(super) fn open(directory: &Path, period_ns: u64, memory: u64) -> anyhow::Result<Self> {
         let rotation = Rotation::new(&System, directory.to_owned(), period_ns)?;
-        let found = Found::take(directory)?;
+        // Earlier runs may have had this memory, and files are a little larger than the tables.
+        let found = Found::take(directory, memory.saturating_mul(2).max(file::MOST))?;
         for line in found.words() {
             eprintln!("sidon: {line}");
         }

@@ -2,6 +2,7 @@
 
 mod commands;
 mod documents;
+mod endless;
 mod errors;
 mod generate;
 mod http;

@@ -6,11 +6,24 @@
 //! A line that is not a template is an error that names the line.
 
 use super::{Origin, layout::Layout};
-use crate::files::{self, Access, Disk};
-use std::{collections::BTreeMap, fmt, fs, io, path::Path};
+use crate::files::{
+    self, Access, Disk,
+    input::{Lines, Unread},
+};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    fs::File,
+    io::{self, BufReader, Read},
+    path::Path,
+};
 
 /// The most templates of all exporters that are kept for the file.
 const MOST: usize = 8192;
+/// The most bytes of a line: 256 fields with an enterprise take 6 KiB.
+const LINE_MOST: usize = 8 << 10;
+/// The most bytes of a file: [`MOST`] of the longest lines.
+const FILE_MOST: u64 = (MOST * LINE_MOST) as u64;
 
 type Key = (String, u16);
 
@@ -24,10 +37,10 @@ pub struct Templates {
 /// Why a template file cannot be read.
 #[derive(Debug)]
 pub enum TemplatesError {
-    /// The system's error.
-    System(io::Error),
+    /// The system's error, or a file or a line that is too long.
+    Unread(Unread),
     /// This line is not a template.
-    Line(usize),
+    Line(u64),
     /// There are more templates than are kept.
     TooMany,
 }
@@ -35,9 +48,11 @@ pub enum TemplatesError {
 impl fmt::Display for TemplatesError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            TemplatesError::System(why) => write!(f, "{why}"),
+            TemplatesError::Unread(why) => write!(f, "{why}"),
             TemplatesError::Line(number) => write!(f, "line {number} is not a template"),
-            TemplatesError::TooMany => write!(f, "more than {MOST} templates"),
+            TemplatesError::TooMany => {
+                write!(f, "more than {MOST} templates; remove lines that no exporter needs")
+            }
         }
     }
 }
@@ -47,21 +62,33 @@ impl std::error::Error for TemplatesError {}
 impl Templates {
     /// Reads the templates of a file. A missing file is an empty list.
     pub fn read(path: &Path) -> Result<Self, TemplatesError> {
-        let text = match fs::read_to_string(path) {
-            Ok(text) => text,
+        let file = match File::open(path) {
+            Ok(file) => file,
             Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
-            Err(why) => return Err(TemplatesError::System(why)),
+            Err(why) => return Err(TemplatesError::Unread(why.into())),
         };
-        let mut all = BTreeMap::new();
-        for (number, line) in text.lines().enumerate() {
-            if line.is_empty() || line.starts_with('#') {
+        Self::read_from(BufReader::new(file.take(FILE_MOST + 1)))
+    }
+
+    /// The templates in a text.
+    fn read_from(input: impl io::BufRead) -> Result<Self, TemplatesError> {
+        let mut lines = Lines::new(input, LINE_MOST);
+        let (mut all, mut bytes) = (BTreeMap::new(), 0);
+        while let Some(line) = lines.next().map_err(TemplatesError::Unread)? {
+            bytes += line.len() as u64;
+            if bytes > FILE_MOST {
+                return Err(TemplatesError::Unread(Unread::Long { most: FILE_MOST }));
+            }
+            let line = line.trim_ascii_end();
+            if line.is_empty() || line.starts_with(b"#") {
                 continue;
             }
-            let (key, layout) = parse(line).ok_or(TemplatesError::Line(number + 1))?;
+            let read = str::from_utf8(line).ok().and_then(parse);
+            let (key, layout) = read.ok_or(TemplatesError::Line(lines.number()))?;
             all.insert(key, layout);
-        }
-        if all.len() > MOST {
-            return Err(TemplatesError::TooMany);
+            if all.len() > MOST {
+                return Err(TemplatesError::TooMany);
+            }
         }
         Ok(Templates { all, changed: false })
     }

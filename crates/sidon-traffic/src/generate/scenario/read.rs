@@ -1,9 +1,9 @@
 //! Reads a scenario from TOML text.
 
 use super::{Alarm, Choice, Flows, Must, Number, SECOND, Scenario, Step};
-use crate::{flow::protocol, packet::TcpFlags};
+use crate::{files::input, flow::protocol, packet::TcpFlags};
 use std::{
-    fmt, fs,
+    fmt,
     net::IpAddr,
     ops::Range,
     path::{Path, PathBuf},
@@ -19,6 +19,9 @@ const LONGEST: f64 = 604_800.0;
 const MOST: u64 = 1 << 32;
 /// The longest chain of files that include each other.
 const DEEPEST: usize = 4;
+/// The most files of a scenario, and the most bytes of each.
+const FILES_MOST: usize = 64;
+const FILE_MOST: u64 = 1 << 20;
 /// Nanoseconds between two packets of a flow, unless the file says otherwise.
 const GAP: u64 = 20_000;
 
@@ -62,7 +65,7 @@ impl Scenario {
             may: Vec::new(),
             stay: Vec::new(),
         };
-        add(&mut scenario, path.as_ref(), 0)?;
+        add(&mut scenario, path.as_ref(), 0, &mut 0)?;
         let error = |what| ScenarioError { path: path.as_ref().to_owned(), line: None, what };
         let names = scenario.must.iter().map(|must| &must.flows).chain(&scenario.stay);
         for name in names {
@@ -75,9 +78,18 @@ impl Scenario {
 }
 
 /// Adds the content of a file to the scenario. The outermost file gives the name.
-fn add(scenario: &mut Scenario, path: &Path, depth: usize) -> Result<(), ScenarioError> {
+fn add(
+    scenario: &mut Scenario,
+    path: &Path,
+    depth: usize,
+    files: &mut usize,
+) -> Result<(), ScenarioError> {
     let error = |line, what| ScenarioError { path: path.to_owned(), line, what };
-    let text = fs::read_to_string(path).map_err(|why| error(None, why.to_string()))?;
+    *files += 1;
+    if *files > FILES_MOST {
+        return Err(error(None, format!("more than {FILES_MOST} files are included; use fewer")));
+    }
+    let text = input::text(path, FILE_MOST).map_err(|why| error(None, why.to_string()))?;
     let included = content(scenario, &text, depth == 0).map_err(|Wrong(what, span)| {
         let before = text.get(..span.start).unwrap_or(&text);
         error(Some(1 + before.matches('\n').count()), what)
@@ -86,7 +98,7 @@ fn add(scenario: &mut Scenario, path: &Path, depth: usize) -> Result<(), Scenari
         return Err(error(None, format!("more than {DEEPEST} files include each other")));
     }
     for name in included {
-        add(scenario, &path.with_file_name(name), depth + 1)?;
+        add(scenario, &path.with_file_name(name), depth + 1, files)?;
     }
     Ok(())
 }
