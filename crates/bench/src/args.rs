@@ -14,7 +14,7 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Only this section (machine, hash, member, zone, count, refused, state; engine and top only if named), or only
+    /// Only this section (machine, hash, member, zone, count, refused, state; engine, top and hostile only if named), or only
     /// structures whose name contains this.
     /// May be given more than once.
     #[arg(long, value_name = "NAME")]
@@ -41,8 +41,8 @@ pub(crate) struct Args {
 }
 
 /// The names of the sections, in the order they run.
-const SECTIONS: [&str; 9] =
-    ["machine", "hash", "member", "zone", "count", "refused", "state", "engine", "top"];
+const SECTIONS: [&str; 10] =
+    ["machine", "hash", "member", "zone", "count", "refused", "state", "engine", "top", "hostile"];
 
 impl Args {
     /// Whether anything of this name in this section is wanted.

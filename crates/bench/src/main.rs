@@ -17,6 +17,7 @@ mod engine;
 mod filter;
 mod hash;
 mod host;
+mod hostile;
 mod limits;
 mod maps;
 mod member;
@@ -81,6 +82,9 @@ fn main() -> Result<ExitCode> {
     }
     if args.names("engine") {
         rows.extend(engine::run(args.quick, &mut notes)?);
+    }
+    if args.names("hostile") {
+        rows.extend(hostile::run(args.quick, &mut notes)?);
     }
     if args.names("top") {
         rows.extend(top::run(args.quick, &mut notes)?);

@@ -75,9 +75,9 @@ impl Fingerprint {
         self.marks.timers_of()
     }
 
-    /// Visits the groups of buckets that may hold a cell of timer `timer`, and the stash. Does with
-    /// every cell in use there as `fate` says: the action on cells of other timers should be
-    /// [`Fate::Keep`]. Without [`set_timers`](Self::set_timers) it visits the stash alone.
+    /// Visits the cells of timer `timer`, and those of the stash, and does with each as `fate` says. It
+    /// reads groups of buckets that may hold such cells. Without [`set_timers`](Self::set_timers) it
+    /// visits the stash alone.
     pub fn sweep_timer(&mut self, timer: usize, fate: &mut dyn FnMut(Visited) -> Fate) -> Swept {
         let buckets = self.table.payload().len() / self.table.bucket_bytes;
         let (mut swept, mut from) = (Swept::default(), 0);
@@ -87,7 +87,8 @@ impl Fingerprint {
             swept.read += range.len() as u64 * u64::from(self.shape.cells);
             with_fast_layout!(self.shape, |layout, _D| {
                 for bucket in range {
-                    let (cleared, left) = self.decide_bucket(layout, bucket, fate);
+                    let own = 1 << timer.min(7);
+                    let (cleared, left) = self.decide_bucket(layout, bucket, Some(own), fate);
                     swept.cleared += cleared;
                     timers |= left;
                 }
@@ -108,7 +109,7 @@ impl Fingerprint {
         let mut cleared = 0;
         with_fast_layout!(self.shape, |layout, _D| {
             for bucket in from..to.min(buckets) {
-                let (empty, timers) = self.decide_bucket(layout, bucket as usize, fate);
+                let (empty, timers) = self.decide_bucket(layout, bucket as usize, None, fate);
                 cleared += empty;
                 self.marks.add(bucket as usize, timers);
             }
@@ -137,13 +138,14 @@ impl Fingerprint {
         cleared
     }
 
-    /// Acts on the cells of a bucket. Returns the number of cells cleared, and the timers of those
-    /// that remain.
+    /// Acts on the cells of a bucket, or on those of the timers `own`. Returns the number of cells
+    /// cleared, and the timers of those that remain.
     #[inline(always)]
     fn decide_bucket<L: Layout>(
         &mut self,
         layout: L,
         bucket: usize,
+        own: Option<u8>,
         fate: &mut dyn FnMut(Visited) -> Fate,
     ) -> (u64, u8) {
         let offset = bucket * self.table.bucket_bytes;
@@ -157,6 +159,13 @@ impl Fingerprint {
             let value = layout.read(&self.table.memory.bytes()[offset..], cell);
             let mask = self.table.form.low_mask();
             let low = !value & mask;
+            if let Some(own) = own {
+                let its = self.marks.timers(low >> 1);
+                if its & own == 0 {
+                    timers |= its;
+                    continue;
+                }
+            }
             // A cell is a complement, and an empty one zero.
             let remainder = (!value & self.table.form.cell_mask()) >> self.table.form.low;
             let class = self.class_at(remainder);

@@ -5,17 +5,19 @@
 //! marked groups and skips the others, [`CHUNK`] groups at a time.
 //! ```text
 //! tops, per timer:  | 1 | 0 | ..             one bit per chunk of 64 groups
-//! groups:           | 0b01 | 0b11 | 0 | ..   one bit per timer, in one byte per group of 16 buckets
+//! groups:           | 0b01 | 0b11 | 0 | ..   one bit per timer, in one byte per group of 4 buckets
 //! ```
 //! Every write marks the group of its bucket. A sweep sets the marks of a visited group to those of
 //! the cells that remain. Therefore a mark may be left over, but never missing.
 //!
-//! Cost: one byte for 16 buckets, and one load per write. If each visit of a timer brings its own
+//! Cost: one byte for 4 buckets, and one load per write. If each visit of a timer brings its own
 //! cells closer to their end, `n` writes cause at most `n * (visits of a cell + 1)` visits of groups,
 //! however much time passes.
 
+use std::ops::Range;
+
 /// Buckets that a timer visits together.
-pub const GROUP: usize = 16;
+pub const GROUP: usize = 4;
 /// Groups of a chunk.
 const CHUNK: usize = 64;
 /// The most timers with marks of their own. Later ones share the marks of the last.
@@ -30,13 +32,17 @@ pub(super) struct Marks {
     tops: [Vec<u64>; TIMERS],
 }
 
+/// The marks of a timer in the bytes of eight groups.
+const EACH: u64 = 0x0101_0101_0101_0101;
+
 impl Marks {
     /// No marks yet, for a table of this many buckets in all its subtables.
     pub(super) fn new(timers_of: Vec<u8>, buckets: usize) -> Self {
         let groups = if timers_of.is_empty() { 0 } else { buckets.div_ceil(GROUP) };
         let top = vec![0; groups.div_ceil(CHUNK).div_ceil(64)];
         let tops = std::array::from_fn(|_| top.clone());
-        Marks { timers_of, groups: vec![0; groups], tops }
+        // Whole chunks: a search reads eight groups at a time.
+        Marks { timers_of, groups: vec![0; groups.next_multiple_of(CHUNK)], tops }
     }
 
     /// The timers of each state.
@@ -100,15 +106,13 @@ impl Marks {
             }
             let found = word * 64 + chunks.trailing_zeros() as usize;
             let start = from.max(found * CHUNK);
-            let end = self.groups.len().min((found + 1) * CHUNK);
-            let marked = |at: &usize| self.groups[*at] >> timer & 1 == 1;
-            if let Some(group) = (start..end).find(marked) {
+            from = (found + 1) * CHUNK;
+            if let Some(group) = first_marked(&self.groups, timer, start..from) {
                 return Some(group);
             }
-            if !(found * CHUNK..start).any(|at| marked(&at)) {
+            if first_marked(&self.groups, timer, found * CHUNK..start).is_none() {
                 top[word] &= !(1 << (found % 64));
             }
-            from = (found + 1) * CHUNK;
         }
     }
 
@@ -123,6 +127,22 @@ impl Marks {
         self.groups.fill(0);
         self.tops.iter_mut().for_each(|top| top.fill(0));
     }
+}
+
+/// The first group of a range with the mark of a timer. The range starts in a chunk and ends with it
+/// or before.
+fn first_marked(groups: &[u8], timer: usize, range: Range<usize>) -> Option<usize> {
+    let words = groups.as_chunks::<8>().0;
+    let mut skipped = u64::MAX << (range.start % 8 * 8);
+    for word in range.start / 8..range.end.div_ceil(8) {
+        let marked = u64::from_le_bytes(words[word]) & EACH << timer & skipped;
+        if marked != 0 {
+            let group = word * 8 + marked.trailing_zeros() as usize / 8;
+            return (group < range.end).then_some(group);
+        }
+        skipped = u64::MAX;
+    }
+    None
 }
 
 #[cfg(test)]

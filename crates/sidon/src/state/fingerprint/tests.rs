@@ -710,8 +710,8 @@ fn sweeps_read_cells_in_proportion_to_writes_however_many_there_are() {
         }
     }
     assert_eq!(few.flows(), 0);
-    // Each flow is visited four times at most before it leaves, in a group of 256 cells.
-    assert!(read <= 1_000 * 5 * 256, "{read}");
+    // Each flow is visited four times at most before it leaves, in a group of 64 cells.
+    assert!(read <= 1_000 * 5 * 64, "{read}");
     // A full table of flows that belong to the last timer costs the others nothing.
     let mut full = map(shape);
     full.set_timers(timers_of());
@@ -726,6 +726,6 @@ fn sweeps_read_cells_in_proportion_to_writes_however_many_there_are() {
         read
     };
     let read = keep(0, 1_000);
-    assert!(read <= 1_000 * 5 * 256, "{read}");
+    assert!(read <= 1_000 * 5 * 64, "{read}");
     assert_eq!(keep(1, 1_000), 0);
 }
