@@ -132,15 +132,15 @@ impl Marks {
 /// The first group of a range with the mark of a timer. The range starts in a chunk and ends with it
 /// or before.
 fn first_marked(groups: &[u8], timer: usize, range: Range<usize>) -> Option<usize> {
-    let words = groups.as_chunks::<8>().0;
-    let mut skipped = u64::MAX << (range.start % 8 * 8);
-    for word in range.start / 8..range.end.div_ceil(8) {
-        let marked = u64::from_le_bytes(words[word]) & EACH << timer & skipped;
+    let words = range.start / 8..range.end.div_ceil(8);
+    let mut wanted = u64::MAX << (range.start % 8 * 8);
+    for (word, bytes) in words.clone().zip(&groups.as_chunks::<8>().0[words]) {
+        let marked = u64::from_le_bytes(*bytes) & EACH << timer & wanted;
         if marked != 0 {
             let group = word * 8 + marked.trailing_zeros() as usize / 8;
             return (group < range.end).then_some(group);
         }
-        skipped = u64::MAX;
+        wanted = u64::MAX;
     }
     None
 }
