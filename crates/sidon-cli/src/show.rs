@@ -4,6 +4,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 
+use sidon_traffic::figure::CEILING;
 pub(crate) use sidon_traffic::figure::grouped as whole;
 
 /// A space at which tables and folded texts do not break a line. They print it as a plain space.
@@ -173,6 +174,11 @@ pub(crate) fn progress(steps: u64) -> ProgressBar {
     bar
 }
 
+/// A count in words: a lower bound if it has reached its ceiling.
+pub(crate) fn count(count: u64) -> String {
+    if count == CEILING { format!(">= {}", whole(count)) } else { whole(count) }
+}
+
 /// A number of bytes in the largest unit that keeps it at or above 1.
 pub(crate) fn bytes(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
@@ -200,6 +206,8 @@ mod tests {
         assert_eq!(whole(999), "999");
         assert_eq!(whole(1_234_567), "1,234,567");
         assert_eq!(bytes(1023), "1023 B");
+        assert_eq!(count(7), "7");
+        assert_eq!(count(u64::MAX), ">= 18,446,744,073,709,551,615");
         assert_eq!(bytes(7 << 20), "7.00 MiB");
         assert_eq!(rate(0.01), "0.010000");
         assert_eq!(rate(5e-7), "5.000e-7");

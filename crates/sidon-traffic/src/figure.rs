@@ -9,10 +9,16 @@
 //! | `?` | `unknown` | no bound is known |
 //!
 //! The screen, the page, JSON, CSV and metrics print every figure from this type.
+//!
+//! A count stops at [`CEILING`] and then means this or more. A figure whose upper end reaches the
+//! ceiling has no upper bound: every constructor returns a lower bound instead.
 
 use serde_json::{Value, json};
 use sidon::count::Bounds;
 use std::fmt;
+
+/// The largest count: 2^64 - 1. Every sum of counts stops here, and then means this or more.
+pub const CEILING: u64 = u64::MAX;
 
 /// The certainty of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,13 +70,20 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// The truth.
+    /// The truth; at the ceiling a lower bound.
     pub fn exact(value: u64) -> Self {
+        if value == CEILING {
+            return Figure::at_least(value, None);
+        }
         Figure { value, least: value, most: Some(value), kind: Kind::Exact }
     }
 
-    /// An upper bound of a truth that is not below `least`; exact if the two are equal.
+    /// An upper bound of a truth that is not below `least`; exact if the two are equal, and a lower
+    /// bound if `most` is the ceiling.
     pub fn at_most(least: u64, most: u64) -> Self {
+        if most == CEILING {
+            return Figure::at_least(least, None);
+        }
         let kind = if least == most { Kind::Exact } else { Kind::AtMost };
         Figure { value: most, least: least.min(most), most: Some(most), kind }
     }
@@ -78,14 +91,19 @@ impl Figure {
     /// A lower bound of a truth that is not above `most`, if that is known; exact if the two are
     /// equal.
     pub fn at_least(least: u64, most: Option<u64>) -> Self {
+        let most = most.filter(|most| (*most).max(least) < CEILING);
         let kind = if most == Some(least) { Kind::Exact } else { Kind::AtLeast };
         Figure { value: least, least, most: most.map(|most| most.max(least)), kind }
     }
 
-    /// An estimate with the interval of the truth, which is widened to contain the estimate.
+    /// An estimate with the interval of the truth, which is widened to contain the estimate; a lower
+    /// bound if the upper end is the ceiling.
     pub fn estimate(value: u64, least: u64, most: u64) -> Self {
-        let (least, most) = (least.min(value), Some(most.max(value)));
-        Figure { value, least, most, kind: Kind::Estimate }
+        let (least, most) = (least.min(value), most.max(value));
+        if most == CEILING {
+            return Figure::at_least(least, None);
+        }
+        Figure { value, least, most: Some(most), kind: Kind::Estimate }
     }
 
     /// A number without any bound.
@@ -184,6 +202,27 @@ mod tests {
             assert_eq!(figure.to_json()["kind"], figure.kind().name());
             assert!(figure.allows(figure.value()));
         }
+    }
+
+    #[test]
+    fn a_figure_that_reaches_the_ceiling_is_a_lower_bound() {
+        let ends = [0, 7, CEILING - 1, CEILING];
+        for (least, most) in ends.into_iter().flat_map(|a| ends.map(|b| (a, b))) {
+            for figure in [
+                Figure::exact(most),
+                Figure::at_most(least, most),
+                Figure::at_least(least, Some(most)),
+                Figure::estimate(7, least, most),
+                Figure::estimate(most, least, 9),
+                Figure::from(Bounds { least, most }),
+            ] {
+                let is_lower = figure.kind() == Kind::AtLeast && figure.value() == figure.least();
+                assert!(figure.most() < Some(CEILING), "{figure}");
+                assert_eq!(figure.most().is_none(), figure.allows(CEILING), "{figure}");
+                assert!(is_lower || figure.most().is_some(), "{figure}");
+            }
+        }
+        assert_eq!(Figure::exact(CEILING).to_string(), ">= 18,446,744,073,709,551,615");
     }
 
     #[test]

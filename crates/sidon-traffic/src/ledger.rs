@@ -6,8 +6,17 @@
 //! Counts of decoded packets that a full structure refused are listed separately, and so are those
 //! of packets with a service, by the rule that named it. Every report ends with these lines. They
 //! add up: [`Ledger::balance`], their difference, is 0.
+//!
+//! Every sum stops at [`CEILING`](crate::figure::CEILING), and so do both sides of the equation. A
+//! list has at most [`NAMES_MOST`] names: counts of further names, which only files can bring, are
+//! added to [`OTHERS`].
 
 use crate::{Timing, monitor::services::RULES, packet::Undecoded};
+
+/// The most names of a list, [`OTHERS`] included.
+pub(crate) const NAMES_MOST: usize = 64;
+/// The name of the counts that found no room in a list.
+pub(crate) const OTHERS: &str = "others";
 
 /// Counts of frames by result.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -72,16 +81,6 @@ impl Ledger {
         self.late_ns = self.late_ns.max(late);
     }
 
-    /// Counts `times` frames that could not be decoded for reason `why`.
-    pub(crate) fn undecoded_as(&mut self, why: &'static str, times: u64) {
-        note(&mut self.undecoded, why, times);
-    }
-
-    /// Adds `times` to counter `what` of the source.
-    pub(crate) fn source_as(&mut self, what: &'static str, times: u64) {
-        note(&mut self.source, what, times);
-    }
-
     /// Counts `times` refusals of structure `what`.
     pub fn refused(&mut self, what: &'static str, times: u64) {
         note(&mut self.refused, what, times);
@@ -102,15 +101,70 @@ impl Ledger {
         set(&mut self.dont_know, what, times);
     }
 
+    /// Counts a frame of `bytes` bytes that the source delivered.
+    #[inline]
+    pub(crate) fn count_seen(&mut self, bytes: u32) {
+        self.seen = self.seen.saturating_add(1);
+        self.wire_bytes = self.wire_bytes.saturating_add(bytes.into());
+    }
+
+    /// Adds the counts of another ledger.
+    pub(crate) fn add(&mut self, other: Ledger) {
+        let Ledger {
+            seen,
+            filtered,
+            behind_tag,
+            decoded,
+            services,
+            guessed,
+            misnamed,
+            undecoded,
+            refused,
+            dont_know,
+            late,
+            time_jumps,
+            time_steps,
+            late_ns,
+            wire_bytes,
+            source,
+        } = other;
+        for (own, other) in [
+            (&mut self.seen, seen),
+            (&mut self.filtered, filtered),
+            (&mut self.behind_tag, behind_tag),
+            (&mut self.decoded, decoded),
+            (&mut self.misnamed, misnamed),
+            (&mut self.late, late),
+            (&mut self.time_jumps, time_jumps),
+            (&mut self.time_steps, time_steps),
+            (&mut self.wire_bytes, wire_bytes),
+        ] {
+            *own = own.saturating_add(other);
+        }
+        let services = self.services.iter_mut().zip(services);
+        for (own, other) in services.chain(self.guessed.iter_mut().zip(guessed)) {
+            *own = own.saturating_add(other);
+        }
+        self.late_ns = self.late_ns.max(late_ns);
+        for (own, other) in [
+            (&mut self.undecoded, undecoded),
+            (&mut self.refused, refused),
+            (&mut self.dont_know, dont_know),
+            (&mut self.source, source),
+        ] {
+            other.into_iter().for_each(|(name, times)| note(own, name, times));
+        }
+    }
+
     /// How many frames could not be decoded.
     pub fn undecoded_total(&self) -> u64 {
-        self.undecoded.iter().map(|(_, times)| times).sum()
+        self.undecoded.iter().fold(0, |sum: u64, (_, times)| sum.saturating_add(*times))
     }
 
     /// Frames seen minus frames accounted for. Always 0.
     pub fn balance(&self) -> i128 {
-        let accounted = [self.filtered, self.undecoded_total(), self.decoded];
-        i128::from(self.seen) - accounted.into_iter().map(i128::from).sum::<i128>()
+        let accounted = self.filtered.saturating_add(self.undecoded_total());
+        i128::from(self.seen) - i128::from(accounted.saturating_add(self.decoded))
     }
 }
 
@@ -118,10 +172,19 @@ fn note(list: &mut Vec<(&'static str, u64)>, name: &'static str, times: u64) {
     if times == 0 {
         return;
     }
+    let has_room = list.len() < NAMES_MOST - 1 || name == OTHERS;
     match list.iter_mut().find(|(known, _)| *known == name) {
         Some((_, count)) => *count = count.saturating_add(times),
-        None => list.push((name, times)),
+        None if has_room => list.push((name, times)),
+        // The list keeps its last entry for `OTHERS`.
+        None => note(list, OTHERS, times),
     }
+}
+
+/// The count of a name. It includes that of [`OTHERS`], which may hold counts of this name.
+pub(crate) fn times(list: &[(&'static str, u64)], name: &str) -> u64 {
+    let counts = list.iter().filter(|(known, _)| [name, OTHERS].contains(known));
+    counts.fold(0, |sum: u64, (_, times)| sum.saturating_add(*times))
 }
 
 fn set(list: &mut Vec<(&'static str, u64)>, name: &'static str, times: u64) {
@@ -133,6 +196,31 @@ fn set(list: &mut Vec<(&'static str, u64)>, name: &'static str, times: u64) {
 mod tests {
     use super::*;
     use crate::packet::Layer;
+
+    #[test]
+    fn sums_stop_at_the_ceiling_and_still_add_up() {
+        let ceiling = crate::figure::CEILING;
+        let mut ledger =
+            Ledger { seen: ceiling, filtered: 7, decoded: ceiling, ..Ledger::default() };
+        ledger.undecoded(Undecoded::Network(0x0806));
+        assert_eq!(ledger.balance(), 0);
+        ledger.add(ledger.clone());
+        ledger.count_seen(u32::MAX);
+        assert_eq!((ledger.seen, ledger.filtered, ledger.balance()), (ceiling, 14, 0));
+    }
+
+    #[test]
+    fn names_without_room_are_counted_together() {
+        let mut ledger = Ledger::default();
+        let name = |number: usize| -> &'static str { Box::leak(format!("n{number}").into()) };
+        (0..100).for_each(|number| ledger.refused(name(number), 1));
+        assert_eq!(ledger.refused.len(), NAMES_MOST);
+        assert_eq!(ledger.refused.last(), Some(&(OTHERS, 37)));
+        ledger.add(ledger.clone());
+        assert_eq!(ledger.refused.iter().map(|(_, times)| times).sum::<u64>(), 200);
+        // A name that may be among the others is not called zero.
+        assert_eq!((times(&ledger.refused, "n3"), times(&ledger.refused, "n99")), (76, 74));
+    }
 
     #[test]
     fn reasons_add_up() {

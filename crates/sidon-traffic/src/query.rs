@@ -131,7 +131,6 @@ impl Answer {
             question: *question,
             amounts,
             figures: amounts.map(|bounds| match question {
-                _ if facts.overflows => Figure::at_least(bounds.least, None),
                 Question::Port(_) => {
                     state.ledger.service_amount(bounds, state.connections.mistaken())
                 }
@@ -242,14 +241,12 @@ fn amount(figure: &Figure) -> Value {
 pub(crate) struct Facts {
     amounts: Option<[Bounds; 2]>,
     is_source: Option<bool>,
-    /// Whether amounts beyond 2^64 - 1 were refused.
-    overflows: bool,
 }
 
 impl Facts {
     /// The facts of one shard.
     pub(crate) fn of(question: &Question, shard: &Shard) -> Self {
-        let mut facts = Facts { overflows: shard.sizes.refused > 0, ..Facts::default() };
+        let mut facts = Facts::default();
         match question {
             Question::Flow(key) => {
                 let both = key.undirected();
@@ -279,7 +276,6 @@ impl Facts {
         Facts {
             amounts: self.amounts.or(other.amounts),
             is_source: self.is_source.or(other.is_source),
-            overflows: self.overflows || other.overflows,
         }
     }
 }

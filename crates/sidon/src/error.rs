@@ -189,6 +189,13 @@ pub enum Malformed {
         /// The field by its name in the format.
         name: &'static str,
     },
+    /// A field of a part of the bytes has a value that no structure has.
+    Part {
+        /// The part by its name in the format.
+        part: &'static str,
+        /// The field by its name in that part.
+        field: &'static str,
+    },
     /// The shape is well formed but cannot be built here.
     Shape(Infeasible),
 }
@@ -214,6 +221,9 @@ impl fmt::Display for Malformed {
             Malformed::Seed => write!(f, "written under another seed"),
             Malformed::Checksum => write!(f, "the checksum does not match the bytes"),
             Malformed::Field { name } => write!(f, "the field {name} has an impossible value"),
+            Malformed::Part { part, field } => {
+                write!(f, "the field {field} of the part {part} has an impossible value")
+            }
             Malformed::Shape(why) => write!(f, "the shape cannot be built: {why}"),
         }
     }

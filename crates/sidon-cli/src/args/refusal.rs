@@ -43,6 +43,9 @@ pub(crate) fn engine_refusal(why: Infeasible) -> anyhow::Error {
         Infeasible::Parameter { name: "machines", got, most, .. } => {
             anyhow!("{got} state machines are too many; give --machine at most {most} times")
         }
+        Infeasible::Parameter { name: "subnets", got, most, .. } => {
+            anyhow!("{got} subnets are too many; give --subnet at most {most} times")
+        }
         Infeasible::Parameter { name: "memory", .. } => refusal(why, |_| Some("--memory")),
         why => anyhow!("--memory is too large: {why}; type a smaller --memory"),
     }

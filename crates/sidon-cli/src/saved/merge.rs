@@ -86,9 +86,13 @@ fn engines(args: &Args, first: &[u8]) -> anyhow::Result<ExitCode> {
             None => sum = Some(next),
             Some(sum) => match sum.merge(next) {
                 Ok(merged) => {
-                    sums.in_both += merged.in_both;
-                    sums.refused_connections += merged.refused_connections;
-                    sums.refused_sources += merged.refused_sources;
+                    for (sum, more) in [
+                        (&mut sums.in_both, merged.in_both),
+                        (&mut sums.refused_connections, merged.refused_connections),
+                        (&mut sums.refused_sources, merged.refused_sources),
+                    ] {
+                        *sum = sum.saturating_add(more);
+                    }
                 }
                 Err(why) => return Ok(refused(args, path, why)),
             },

@@ -65,7 +65,7 @@ impl Rotation {
     pub(crate) fn save(&mut self, start_ns: u64, snapshot: &Snapshot) -> Over {
         let report = snapshot.report();
         self.alarmed |= !report.alarms.is_empty();
-        self.seen += report.ledger.seen;
+        self.seen = self.seen.saturating_add(report.ledger.seen);
         let path = self.directory.join(name(start_ns));
         let saved = file::create(self.disk, &path, |out| snapshot.write(out));
         self.files += u64::from(saved.is_ok());

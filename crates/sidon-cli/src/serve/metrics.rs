@@ -28,8 +28,7 @@ pub(super) const OPEN: &str = "application/openmetrics-text; version=1.0.0; char
 /// Services with names, and flows with ranks.
 const TOP: usize = 10;
 /// Tables that can be full; refusals of any other table count as `other`.
-const TABLES: [&str; 12] = [
-    "sizes",
+const TABLES: [&str; 11] = [
     "sources_v4",
     "sources_v6",
     "connections",
@@ -215,7 +214,7 @@ fn by_table(list: &[(&'static str, u64)], names: &[&'static str]) -> Vec<(&'stat
     let mut times: Vec<_> = names.iter().map(|name| (*name, 0)).chain([("other", 0)]).collect();
     for (name, n) in list {
         let place = names.iter().position(|known| known == name).unwrap_or(names.len());
-        times[place].1 += n;
+        times[place].1 = u64::saturating_add(times[place].1, *n);
     }
     times
 }

@@ -66,8 +66,8 @@ impl Totals {
 
     /// Frames seen minus frames accounted for. Always 0.
     pub(super) fn balance(&self) -> i128 {
-        let accounted = [self.decoded, self.filtered, self.undecoded];
-        i128::from(self.seen) - accounted.into_iter().map(i128::from).sum::<i128>()
+        let accounted = self.decoded.saturating_add(self.filtered).saturating_add(self.undecoded);
+        i128::from(self.seen) - i128::from(accounted)
     }
 
     fn add(&mut self, more: &Totals) {

@@ -1,7 +1,7 @@
 //! `--netflow`: the counters of each exporter of flow records.
 
 use crate::show::{self, whole};
-use sidon_traffic::export::Collector;
+use sidon_traffic::{export::Collector, figure::CEILING};
 use std::fmt::Write;
 
 /// A few lines for each exporter.
@@ -19,8 +19,11 @@ pub(super) fn render(collector: &Collector) -> String {
             origin.address,
             origin.domain,
             whole(counts.counted),
-            whole(counts.packets),
-            show::bytes(counts.bytes),
+            show::count(counts.packets),
+            match counts.bytes {
+                CEILING => format!(">= {}", show::bytes(CEILING)),
+                bytes => show::bytes(bytes),
+            },
         );
         if let Some(sampling) = exporter.sampling() {
             let _ = write!(text, "; estimated x{}, from {}", whole(sampling.rate), sampling.from);

@@ -3,7 +3,7 @@
 //! Every number comes from a [`Figure`], whose mark says what the number is worth. Without `--top`,
 //! the lists of flows, hosts and ports share the lines that the rest leaves of the terminal.
 
-use crate::show::{self, whole};
+use crate::show::{self, count, whole};
 use sidon::count::{Bounds, Ranking};
 use sidon_traffic::{
     Figure, FlowKey, Report,
@@ -570,13 +570,13 @@ impl Screen {
     fn ledger(&mut self, ledger: &Ledger) {
         self.gap();
         self.line(&self.bold("LEDGER"));
-        let mut parts = vec![format!("{} decoded", whole(ledger.decoded))];
+        let mut parts = vec![format!("{} decoded", count(ledger.decoded))];
         if ledger.filtered > 0 {
-            parts.push(format!("{} filtered", whole(ledger.filtered)));
+            parts.push(format!("{} filtered", count(ledger.filtered)));
         }
         let undecoded = ledger.undecoded.iter();
-        parts.extend(undecoded.map(|(name, times)| format!("{} {name}", whole(*times))));
-        self.folded(&format!("  {} seen = {}", whole(ledger.seen), parts.join(" + ")), 2, false);
+        parts.extend(undecoded.map(|(name, times)| format!("{} {name}", count(*times))));
+        self.folded(&format!("  {} seen = {}", count(ledger.seen), parts.join(" + ")), 2, false);
         if ledger.balance() != 0 {
             self.line(&format!("  NOT ACCOUNTED FOR: {}", ledger.balance()));
         }
@@ -585,7 +585,7 @@ impl Screen {
             let line = format!(
                 "  {} packets are older than one before them, by up to {seconds:.3} s: connections \
                  age by the latest time",
-                whole(ledger.late)
+                count(ledger.late)
             );
             self.folded(&line, 2, false);
         }
@@ -605,7 +605,7 @@ impl Screen {
             self.folded(&line, 2, false);
         }
         if ledger.behind_tag > 0 {
-            let tagged = whole(ledger.behind_tag);
+            let tagged = count(ledger.behind_tag);
             let line = format!(
                 "  {tagged} filtered packets match the expression behind their VLAN tag: \
                  add \"vlan and ...\""
@@ -622,7 +622,7 @@ impl Screen {
             let is_rule = title == "service named by" && self.style.space > Space::Enough;
             if !list.is_empty() && !is_rule {
                 let list: Vec<_> =
-                    list.iter().map(|(name, times)| format!("{} {name}", whole(*times))).collect();
+                    list.iter().map(|(name, times)| format!("{} {name}", count(*times))).collect();
                 self.folded(&format!("  {title}: {}", list.join(", ")), 2, false);
             }
         }

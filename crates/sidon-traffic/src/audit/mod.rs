@@ -392,8 +392,8 @@ impl Named {
 
 fn sum<K: Hash + Eq>(twin: &mut HashMap<K, [u64; 2]>, key: K, [bytes, packets]: [u64; 2]) {
     let amounts = twin.entry(key).or_default();
-    amounts[0] += bytes;
-    amounts[1] += packets;
+    amounts[0] = amounts[0].saturating_add(bytes);
+    amounts[1] = amounts[1].saturating_add(packets);
 }
 
 /// Compares the bounds of every key with the truth. A key that the list of the heaviest leaves out

@@ -29,7 +29,7 @@ use crate::{
         machine::Runner,
         p2p::{self, All, Keeping, P2p},
         services::Services,
-        subnet::Watched,
+        subnet::{SUBNETS_MOST, Watched},
     },
     query::{Answer, Question},
     report::{self, Report},
@@ -67,6 +67,10 @@ impl Engine {
     pub fn new(settings: Settings, filter: Filter, decoder: Decoder) -> Result<Self, Infeasible> {
         let budget = Budget::with_machines(settings.memory, settings.machines.len())?;
         let Settings { seed, audit, .. } = settings;
+        if settings.subnets.len() > SUBNETS_MOST {
+            let (got, most) = (settings.subnets.len() as f64, SUBNETS_MOST as f64);
+            return Err(Infeasible::Parameter { name: "subnets", got, least: 0.0, most });
+        }
         let shards = (0..SHARDS).map(|number| Shard::new(number, &budget, seed, audit));
         let shards = shards.collect::<Result<_, _>>()?;
         let subnets = settings.subnets.iter().map(|&network| Watched::new(network));
@@ -454,6 +458,8 @@ impl Engine {
         let state = &mut self.state;
         state.machines = self.machines.iter().map(Runner::counts).collect();
         state.peers = self.p2p.suspects(p2p::LISTED);
+        let unlisted = state.peers.len().saturating_sub(p2p::SUSPECTS_MOST);
+        state.peers.truncate(p2p::SUSPECTS_MOST);
         let twin = self.p2p_twin.as_ref();
         state.peers_audit = twin.map(|twin| Audit::default().and_p2p(&state.peers, Some(twin)).p2p);
         let [mut refused, mut dont_know] = [0u64; 2];
@@ -463,6 +469,7 @@ impl Engine {
         }
         let ledger = &mut state.ledger;
         ledger.set_refused("machines", refused);
+        ledger.set_refused("p2p_unlisted", unlisted as u64);
         ledger.set_refused("p2p_pairs", self.p2p.refused());
         ledger.set_refused("p2p_pairs_evicted", self.p2p.evicted());
         ledger.set_refused("p2p_hosts", self.p2p.displaced());

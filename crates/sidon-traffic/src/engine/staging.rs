@@ -31,17 +31,16 @@ impl Staging {
     #[inline]
     pub(super) fn frame(&mut self, frame: &Frame<'_>, state: &mut Snapshot) -> bool {
         let ledger = &mut state.ledger;
-        ledger.seen += 1;
-        ledger.wire_bytes += u64::from(frame.wire_len);
+        ledger.count_seen(frame.wire_len);
         match self.filter.verdict(frame) {
             Verdict::Match => {}
             Verdict::NoMatch => {
-                ledger.filtered += 1;
+                ledger.filtered = ledger.filtered.saturating_add(1);
                 return false;
             }
             Verdict::BehindTag => {
-                ledger.filtered += 1;
-                ledger.behind_tag += 1;
+                ledger.filtered = ledger.filtered.saturating_add(1);
+                ledger.behind_tag = ledger.behind_tag.saturating_add(1);
                 return false;
             }
         }
@@ -57,14 +56,13 @@ impl Staging {
     /// Counts a packet that needs no decoding. Returns whether the batch is full.
     #[inline]
     pub(super) fn packet(&mut self, packet: &Packet, state: &mut Snapshot) -> bool {
-        state.ledger.seen += 1;
-        state.ledger.wire_bytes += u64::from(packet.wire_len);
+        state.ledger.count_seen(packet.wire_len);
         self.accept(packet, state)
     }
 
     #[inline]
     fn accept(&mut self, packet: &Packet, state: &mut Snapshot) -> bool {
-        state.ledger.decoded += 1;
+        state.ledger.decoded = state.ledger.decoded.saturating_add(1);
         state.clock(packet.time_ns);
         for watched in &mut state.subnets {
             if !watched.count(packet) {

@@ -8,7 +8,7 @@ use super::{
     sets::{self, half, word},
     waiting::Waiting,
 };
-use crate::flow::protocol;
+use crate::{Figure, flow::protocol};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -420,21 +420,23 @@ impl Exporter {
         let Origin { address, version, domain } = self.origin;
         let list = counts.list().into_iter();
         let list: Value = list.map(|(name, times)| (name.to_owned(), Value::from(times))).collect();
-        json!({
+        let figure = if counts.estimated > 0 { Figure::unknown } else { Figure::exact };
+        let mut json = json!({
             "exporter": address,
             "version": version,
             "domain": domain,
             "datagrams": counts.datagrams,
             "records": counts.records,
             "counted": counts.counted,
-            "packets": counts.packets,
-            "bytes": counts.bytes,
             "templates_sent": counts.templates,
             "sampling": self.sampling().map(|sampling| {
                 json!({ "rate": sampling.rate, "from": sampling.from, "records": counts.estimated })
             }),
             "ledger": list,
             "not_known": self.not_known(),
-        })
+        });
+        figure(counts.packets).set(&mut json, "packets");
+        figure(counts.bytes).set(&mut json, "bytes");
+        json
     }
 }

@@ -103,13 +103,15 @@ impl Fields {
 
     /// The sampling rate: how many packets one counted packet represents, if the record tells.
     pub(super) fn rate(&self) -> Option<u64> {
-        let about = |whole: u64, part: u64| (whole + part / 2).checked_div(part);
-        let spaced = self
-            .taken
-            .zip(self.left)
-            .and_then(|(taken, left)| about(left.checked_add(taken)?.min(1 << 62), taken));
+        let about = |whole: u128, part: u64| {
+            let rate = (whole + u128::from(part / 2)).checked_div(part.into())?;
+            Some(u64::try_from(rate).unwrap_or(u64::MAX))
+        };
+        let spaced = self.taken.zip(self.left);
+        let spaced =
+            spaced.and_then(|(taken, left)| about(u128::from(taken) + u128::from(left), taken));
         let chosen = self.size.zip(self.population);
-        let chosen = chosen.and_then(|(size, population)| about(population.min(1 << 62), size));
+        let chosen = chosen.and_then(|(size, population)| about(population.into(), size));
         spaced.or(chosen).or(self.interval).filter(|&rate| rate > 0)
     }
 
@@ -165,8 +167,12 @@ mod tests {
         );
         assert_eq!(
             told(|fields| (fields.taken, fields.left) = (Some(1), Some(u64::MAX))),
-            None,
-            "what cannot be added is not told"
+            Some(u64::MAX),
+            "a rate stops at the ceiling"
+        );
+        assert_eq!(
+            told(|fields| (fields.size, fields.population) = (Some(u64::MAX), Some(u64::MAX))),
+            Some(1)
         );
     }
 

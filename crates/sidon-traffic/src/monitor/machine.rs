@@ -30,6 +30,8 @@ use std::{ops::RangeInclusive, sync::Arc};
 /// The most states of a machine over packets. A cell of four bytes stores one of these and 23 bits
 /// of remainder.
 pub const STATES_MOST: usize = 120;
+/// The most events of a machine over packets.
+pub const EVENTS_MOST: usize = sidon::state::STATES_MOST as usize;
 /// The timeout of a silent flow, in seconds, for states without their own.
 pub const TIMEOUT: u64 = 300;
 /// Bits of a cell, and cells of a bucket: 64 bytes, one cache line.
@@ -317,7 +319,7 @@ impl Runner {
         counts.mistaken = self.flows.mistaken();
         for (number, cells) in self.map().census().into_iter().enumerate() {
             if let Some((_, stay)) = counts.states.get_mut(number / 2) {
-                stay.now += cells;
+                stay.now = stay.now.saturating_add(cells);
             }
         }
         counts

@@ -81,8 +81,6 @@ pub struct Sizes {
     pub hosts: Top<Host, 2>,
     /// By service.
     pub ports: Top<Port, 2>,
-    /// Amounts that were refused because a total would have exceeded 2^64 - 1.
-    pub refused: u64,
 }
 
 impl Sizes {
@@ -92,18 +90,14 @@ impl Sizes {
             flows: Top::new(budget.flows, seed)?,
             hosts: Top::new(budget.hosts, seed)?,
             ports: Top::new(budget.ports, seed)?,
-            refused: 0,
         })
     }
 
     /// Adds a shard's part of a batch.
     pub fn add(&mut self, lane: &Lane, columns: &Columns) {
         let Columns { flows, hosts, ports, amounts, .. } = columns;
-        let mut refused = 0;
-        let mut refuse = |_, _| refused += 1;
-        self.flows.add_picked_batch(&lane.flows, flows, amounts, &mut refuse);
-        self.hosts.add_picked_batch(&lane.hosts, hosts.as_flattened(), amounts, &mut refuse);
-        self.ports.add_picked_batch(&lane.ports, ports, amounts, &mut refuse);
-        self.refused += refused;
+        self.flows.add_picked_batch(&lane.flows, flows, amounts);
+        self.hosts.add_picked_batch(&lane.hosts, hosts.as_flattened(), amounts);
+        self.ports.add_picked_batch(&lane.ports, ports, amounts);
     }
 }

@@ -8,6 +8,9 @@ use std::{
     str::FromStr,
 };
 
+/// The most subnets of an engine: every packet is compared with each.
+pub const SUBNETS_MOST: usize = 64;
+
 /// A host's address, packets sent and packets received.
 pub type HostPackets = (Ipv4Addr, u64, u64);
 

@@ -5,7 +5,7 @@ use crate::{
     audit::{Audit, Services},
     figure::{Figure, Kind},
     flow_map::{EXACT, mistaken_most},
-    ledger::Ledger,
+    ledger::{Ledger, times},
     monitor::{
         alarms::Alarm,
         connections::{self, OUTCOMES},
@@ -139,10 +139,10 @@ impl Report {
 
     /// A count of frames. An exporter that samples reports estimates without a bound.
     fn counted(&self, count: u64) -> Figure {
-        match (self.ledger.loss(), count) {
-            (Loss::Sampled, _) => Figure::unknown(count),
-            (Loss::Lost, _) | (_, u64::MAX) => Figure::at_least(count, None),
-            (Loss::None, _) => Figure::exact(count),
+        match self.ledger.loss() {
+            Loss::Sampled => Figure::unknown(count),
+            Loss::Lost => Figure::at_least(count, None),
+            Loss::None => Figure::exact(count),
         }
     }
 
@@ -203,12 +203,9 @@ impl Report {
 impl Ledger {
     /// Bytes or packets of a flow, a host or a port.
     pub(crate) fn amount(&self, bounds: Bounds) -> Figure {
-        let overflows = times(&self.refused, "sizes") > 0;
         match self.loss() {
             Loss::Sampled => Figure::unknown(bounds.most),
-            // Lost packets, or amounts beyond 2^64 - 1, are missing.
             Loss::Lost => Figure::at_least(bounds.least, None),
-            Loss::None if overflows => Figure::at_least(bounds.least, None),
             Loss::None => bounds.into(),
         }
     }
@@ -265,8 +262,4 @@ impl Loss {
             alarm.weaken();
         }
     }
-}
-
-fn times(list: &[(&'static str, u64)], name: &str) -> u64 {
-    list.iter().find(|(known, _)| *known == name).map_or(0, |(_, times)| *times)
 }

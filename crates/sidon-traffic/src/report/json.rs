@@ -91,7 +91,7 @@ impl Report {
             "filtered_behind_vlan_tag": behind_tag,
             "undecoded": list(&self.ledger.undecoded),
             "decoded": decoded,
-            "balance": self.ledger.balance() as i64,
+            "balance": i64::try_from(self.ledger.balance()).unwrap_or(i64::MAX),
             "refused": list(&self.ledger.refused),
             "dont_know": list(&self.ledger.dont_know),
             "guessed": { "bytes": self.ledger.guessed[0], "packets": self.ledger.guessed[1] },

@@ -28,7 +28,7 @@ pub(crate) struct Part {
     /// The number of new addresses.
     pub(super) new_addresses: u64,
     /// Refusals of the shard's tables.
-    pub(super) refused: [(&'static str, u64); 4],
+    pub(super) refused: [(&'static str, u64); 3],
     pub(super) audit: Option<Audit>,
 }
 
@@ -56,7 +56,6 @@ impl Part {
             new_addresses: sources.new,
             refused: [
                 ("known_sources", shard.unlearnt),
-                ("sizes", sizes.refused),
                 ("sources_v4", sources.refused[0]),
                 ("sources_v6", sources.refused[1]),
             ],

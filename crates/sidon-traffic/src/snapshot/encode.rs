@@ -1,11 +1,20 @@
 //! Numbers, figures, texts and lists of names as bytes, and back.
+//!
+//! A count may be any number up to [`CEILING`], where every sum of counts stops. An expected number
+//! may be from 0 to [`EXPECTED_MOST`]. The lengths of lists have limits that the writer keeps, too.
 
-use crate::{Figure, figure::Kind, monitor::sizes, names};
+use crate::{
+    Figure,
+    figure::{CEILING, Kind},
+    ledger,
+    monitor::sizes,
+    names,
+};
 use sidon::Malformed;
 use std::net::IpAddr;
 
-/// The largest count that a file may hold, so that sums of several stay below 2^64.
-const MOST: u64 = 1 << 62;
+/// The largest expected number. A larger sum is saved as this.
+const EXPECTED_MOST: f64 = CEILING as f64;
 
 /// The kinds of figures, by their numbers.
 const KINDS: [Kind; 5] = [Kind::Exact, Kind::AtMost, Kind::AtLeast, Kind::Estimate, Kind::Unknown];
@@ -34,6 +43,12 @@ impl Out {
         self.0.extend(sizes::host(address));
     }
 
+    /// Writes an expected number, at most [`EXPECTED_MOST`].
+    pub(super) fn expected(&mut self, expected: f64) {
+        let expected = if expected > 0.0 { expected.min(EXPECTED_MOST) } else { 0.0 };
+        self.number(expected.to_bits());
+    }
+
     /// Writes the kind, the number, the lower end of the interval, whether there is an upper end,
     /// and the upper end or 0.
     pub(super) fn figure(&mut self, figure: &Figure) {
@@ -57,17 +72,25 @@ impl Out {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct In<'a> {
     pub(super) bytes: &'a [u8],
-    pub(super) name: &'static str,
+    pub(super) part: &'static str,
 }
 
 impl<'a> In<'a> {
-    pub(super) fn wrong<T>(&self) -> Result<T, Malformed> {
-        Err(Malformed::Field { name: self.name })
+    /// The error that names the part and this field.
+    pub(super) fn wrong<T>(&self, field: &'static str) -> Result<T, Malformed> {
+        Err(Malformed::Part { part: self.part, field })
+    }
+
+    /// Refuses the part, and names this field, unless `holds`.
+    pub(super) fn check(&self, field: &'static str, holds: bool) -> Result<(), Malformed> {
+        if holds { Ok(()) } else { self.wrong(field) }
     }
 
     pub(super) fn take(&mut self, length: u64) -> Result<&'a [u8], Malformed> {
         let length = usize::try_from(length).unwrap_or(usize::MAX);
-        let Some((taken, rest)) = self.bytes.split_at_checked(length) else { return self.wrong() };
+        let Some((taken, rest)) = self.bytes.split_at_checked(length) else {
+            return self.wrong("length");
+        };
         self.bytes = rest;
         Ok(taken)
     }
@@ -75,7 +98,7 @@ impl<'a> In<'a> {
     pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
         match self.take(N as u64)?.first_chunk() {
             Some(bytes) => Ok(*bytes),
-            None => self.wrong(),
+            None => self.wrong("length"),
         }
     }
 
@@ -84,61 +107,64 @@ impl<'a> In<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// A count, at most `MOST`.
-    pub(super) fn count(&mut self) -> Result<u64, Malformed> {
-        let count = self.number()?;
-        if count > MOST { self.wrong() } else { Ok(count) }
-    }
-
-    pub(super) fn counts<const N: usize>(&mut self) -> Result<[u64; N], Malformed> {
-        let mut counts = [0; N];
-        for count in &mut counts {
-            *count = self.count()?;
+    /// Any numbers.
+    pub(super) fn numbers<const N: usize>(&mut self) -> Result<[u64; N], Malformed> {
+        let mut numbers = [0; N];
+        for number in &mut numbers {
+            *number = self.number()?;
         }
-        Ok(counts)
+        Ok(numbers)
     }
 
-    /// An expected number: not negative, and at most `MOST`.
-    pub(super) fn expected(&mut self) -> Result<f64, Malformed> {
+    /// The length of a list, at most `most`.
+    pub(super) fn length(&mut self, field: &'static str, most: usize) -> Result<u64, Malformed> {
+        let length = self.number()?;
+        self.check(field, length <= most as u64)?;
+        Ok(length)
+    }
+
+    /// An expected number, from 0 to [`EXPECTED_MOST`].
+    pub(super) fn expected(&mut self, field: &'static str) -> Result<f64, Malformed> {
         let expected = f64::from_bits(self.number()?);
-        let fits = expected.is_sign_positive() && expected <= MOST as f64;
-        if fits { Ok(expected) } else { self.wrong() }
+        self.check(field, expected.is_sign_positive() && expected <= EXPECTED_MOST)?;
+        Ok(expected)
     }
 
-    pub(super) fn flag(&mut self) -> Result<bool, Malformed> {
+    pub(super) fn flag(&mut self, field: &'static str) -> Result<bool, Malformed> {
         match self.number()? {
             0 => Ok(false),
             1 => Ok(true),
-            _ => self.wrong(),
+            _ => self.wrong(field),
         }
     }
 
-    pub(super) fn text(&mut self) -> Result<&'a str, Malformed> {
+    pub(super) fn text(&mut self, field: &'static str) -> Result<&'a str, Malformed> {
         let length = self.number()?;
         match std::str::from_utf8(self.take(length)?) {
             // Refuses control characters, because the text may be printed to a terminal.
             Ok(text) if !text.chars().any(char::is_control) => Ok(text),
-            _ => self.wrong(),
+            _ => self.wrong(field),
         }
     }
 
-    pub(super) fn name(&mut self) -> Result<&'static str, Malformed> {
-        match names::lasting(self.text()?) {
+    pub(super) fn name(&mut self, field: &'static str) -> Result<&'static str, Malformed> {
+        match names::lasting(self.text(field)?) {
             Some(name) => Ok(name),
-            None => self.wrong(),
+            None => self.wrong(field),
         }
     }
 
-    pub(super) fn address(&mut self) -> Result<IpAddr, Malformed> {
+    pub(super) fn address(&mut self, field: &'static str) -> Result<IpAddr, Malformed> {
         let host = self.array()?;
         let address = sizes::address(host);
-        if sizes::host(address) != host { self.wrong() } else { Ok(address) }
+        self.check(field, sizes::host(address) == host)?;
+        Ok(address)
     }
 
     /// A figure whose interval and kind agree.
-    pub(super) fn figure(&mut self) -> Result<Figure, Malformed> {
-        let [kind, value, least] = self.counts()?;
-        let (has_most, number) = (self.flag()?, self.count()?);
+    pub(super) fn figure(&mut self, field: &'static str) -> Result<Figure, Malformed> {
+        let [kind, value, least] = self.numbers()?;
+        let (has_most, number) = (self.flag(field)?, self.number()?);
         let most = has_most.then_some(number);
         let kind = usize::try_from(kind).ok().and_then(|kind| KINDS.get(kind));
         let figure = match (kind, most) {
@@ -147,30 +173,36 @@ impl<'a> In<'a> {
             (Some(Kind::AtLeast), _) => Figure::at_least(least, most),
             (Some(Kind::Estimate), Some(most)) => Figure::estimate(value, least, most),
             (Some(Kind::Unknown), _) => Figure::unknown(value),
-            _ => return self.wrong(),
+            _ => return self.wrong(field),
         };
         // A constructor that changed a field has read an inconsistent figure.
         let same = (figure.value(), figure.least(), figure.most()) == (value, least, most);
         let is_zero = has_most || number == 0;
-        if same && is_zero && kind == Some(&figure.kind()) { Ok(figure) } else { self.wrong() }
+        self.check(field, same && is_zero && kind == Some(&figure.kind()))?;
+        Ok(figure)
     }
 
-    pub(super) fn list(&mut self) -> Result<Vec<(&'static str, u64)>, Malformed> {
-        let length = self.number()?;
+    /// Different names, each with its count, at most [`ledger::NAMES_MOST`].
+    pub(super) fn list(
+        &mut self,
+        field: &'static str,
+    ) -> Result<Vec<(&'static str, u64)>, Malformed> {
+        let length = self.length(field, ledger::NAMES_MOST)?;
         let mut list: Vec<(&'static str, u64)> = Vec::new();
         for _ in 0..length {
-            let (name, count) = (self.name()?, self.count()?);
-            if list.iter().any(|(had, _)| *had == name) {
-                return self.wrong();
-            }
+            let (name, count) = (self.name(field)?, self.number()?);
+            self.check(field, list.iter().all(|(had, _)| *had != name))?;
             list.push((name, count));
         }
+        // The last entry of a full list is `OTHERS`.
+        let named = list.iter().filter(|(name, _)| *name != ledger::OTHERS).count();
+        self.check(field, named < ledger::NAMES_MOST)?;
         Ok(list)
     }
 
     /// Refuses trailing bytes.
     pub(super) fn end(&self) -> Result<(), Malformed> {
-        if self.bytes.is_empty() { Ok(()) } else { self.wrong() }
+        self.check("length", self.bytes.is_empty())
     }
 }
 
@@ -183,8 +215,8 @@ mod tests {
         let read = |numbers: [u64; 5]| {
             let mut out = Out::default();
             out.numbers(&numbers);
-            let mut bytes = In { bytes: &out.0, name: "figure" };
-            bytes.figure().and_then(|figure| bytes.end().map(|()| figure))
+            let mut bytes = In { bytes: &out.0, part: "test" };
+            bytes.figure("figure").and_then(|figure| bytes.end().map(|()| figure))
         };
         for (numbers, figure) in [
             ([0, 7, 7, 1, 7], Figure::exact(7)),
@@ -193,6 +225,8 @@ mod tests {
             ([2, 5, 5, 0, 0], Figure::at_least(5, None)),
             ([3, 7, 5, 1, 9], Figure::estimate(7, 5, 9)),
             ([4, 7, 0, 0, 0], Figure::unknown(7)),
+            ([2, CEILING, CEILING, 0, 0], Figure::exact(CEILING)),
+            ([4, CEILING, 0, 0, 0], Figure::unknown(CEILING)),
         ] {
             assert_eq!(read(numbers), Ok(figure));
             let mut out = Out::default();
@@ -220,8 +254,36 @@ mod tests {
             [4, 7, 1, 0, 0],
             [5, 7, 7, 1, 7],
             [0, 7, 7, 2, 7],
+            [0, CEILING, CEILING, 1, CEILING],
+            [1, CEILING, 5, 1, CEILING],
+            [2, 5, 5, 1, CEILING],
+            [3, 7, 5, 1, CEILING],
         ] {
             assert!(read(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn expected_numbers_have_one_range_and_the_writer_keeps_it() {
+        let read = |bits: u64| {
+            let bytes = bits.to_le_bytes();
+            In { bytes: &bytes, part: "test" }.expected("mistaken")
+        };
+        for (written, expected) in [
+            (0.0, 0.0),
+            (1.5, 1.5),
+            (EXPECTED_MOST, EXPECTED_MOST),
+            (f64::INFINITY, EXPECTED_MOST),
+            (-1.0, 0.0),
+        ] {
+            let mut out = Out::default();
+            out.expected(written);
+            let bits = u64::from_le_bytes(out.0.try_into().unwrap());
+            assert_eq!(read(bits), Ok(expected));
+        }
+        let why = Malformed::Part { part: "test", field: "mistaken" };
+        for wrong in [-0.0, -1.0, f64::NAN, f64::INFINITY, EXPECTED_MOST * 1.001] {
+            assert_eq!(read(wrong.to_bits()), Err(why.clone()), "{wrong}");
         }
     }
 }

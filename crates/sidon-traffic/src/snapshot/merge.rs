@@ -11,14 +11,20 @@
 //!
 //! The earlier snapshot is aged to the time of the later one, so that attempts that have timed out
 //! by then are not half open.
+//!
+//! Sums stop at [`CEILING`](crate::figure::CEILING), so a merge of any two snapshots can be saved.
+//!
+//! Cost: proportional to the bytes of both snapshots, and `n log n` for `n` P2P-like hosts. The
+//! alarms of two lists are compared pair by pair, at most 2^17 pairs. Names of the ledger are looked
+//! up in lists of at most 64.
 
 use super::Snapshot;
-use crate::{
-    ledger::Ledger,
-    monitor::{machine, p2p::Suspect},
-    shard::Shard,
+use crate::monitor::{
+    machine,
+    p2p::{SUSPECTS_MOST, Suspect},
 };
 use sidon::{Refused, ops::Merge};
+use std::{cmp::Reverse, net::IpAddr};
 
 /// Counts of what a merge could not distinguish or could not store.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -39,11 +45,10 @@ impl Snapshot {
         let mut merged = Merged::default();
         for (own, other) in self.shards.iter_mut().zip(&other.shards) {
             let (sizes, more) = (&mut own.sizes, &other.sizes);
-            // `same` has compared shapes, seeds and totals.
+            // `same` has compared shapes and seeds.
             sizes.flows.merge(&more.flows)?;
             sizes.hosts.merge(&more.hosts)?;
             sizes.ports.merge(&more.ports)?;
-            sizes.refused = sizes.refused.saturating_add(more.refused);
             own.unlearnt = own.unlearnt.saturating_add(other.unlearnt);
             let [v4, v6] = own.sources.merge(&other.sources);
             self.ledger.refused("merged_sources_v4", v4);
@@ -57,14 +62,15 @@ impl Snapshot {
         let met = self.connections.merge(other.connections, [own_last, other_last], apart)?;
         (merged.in_both, merged.refused_connections) = (met.in_both, met.refused);
         self.alarms.absorb(other.alarms, [own_last, other_last]);
-        join(&mut self.peers, other.peers);
+        let unlisted = join(&mut self.peers, other.peers);
+        self.ledger.refused("p2p_unlisted", unlisted);
         for (own, other) in self.machines.iter_mut().zip(&other.machines) {
             sum(own, other);
         }
         for (own, other) in self.subnets.iter_mut().zip(&other.subnets) {
             self.ledger.refused("subnet_counts", own.merge(other));
         }
-        add(&mut self.ledger, other.ledger);
+        self.ledger.add(other.ledger);
         self.first_ns = match (self.first_ns, other.first_ns) {
             (Some(own), Some(its)) => Some(own.min(its)),
             (own, its) => own.or(its),
@@ -92,73 +98,30 @@ impl Snapshot {
         let maps = self.connections.map().shape() == other.connections.map().shape();
         same("tables", shapes && maps && self.allocated == other.allocated)?;
         same("known sources", pairs().all(|(own, other)| own.sources.knows_as(&other.sources)))?;
-        let fits = |own: [u64; 2], other: [u64; 2]| {
-            own.iter().zip(other).all(|(own, other)| own.checked_add(other).is_some())
-        };
-        let totals = |shard: &Shard| {
-            let sizes = &shard.sizes;
-            [sizes.flows.total(), sizes.hosts.total(), sizes.ports.total()]
-        };
-        for (own, other) in pairs() {
-            if totals(own).into_iter().zip(totals(other)).any(|(own, other)| !fits(own, other)) {
-                return Err(Refused::Overflow { ceiling: u64::MAX });
-            }
-        }
         Ok(())
     }
 }
 
-/// Adds one ledger to another.
-fn add(own: &mut Ledger, other: Ledger) {
-    let Ledger { seen, filtered, behind_tag, decoded, wire_bytes, .. } = other;
-    let Ledger { services, guessed, misnamed, late, late_ns, time_jumps, time_steps, .. } = other;
-    let Ledger { undecoded, refused, dont_know, source, .. } = other;
-    for (own, other) in [
-        (&mut own.seen, seen),
-        (&mut own.filtered, filtered),
-        (&mut own.behind_tag, behind_tag),
-        (&mut own.decoded, decoded),
-        (&mut own.wire_bytes, wire_bytes),
-        (&mut own.late, late),
-        (&mut own.time_jumps, time_jumps),
-        (&mut own.time_steps, time_steps),
-    ] {
-        *own = own.saturating_add(other);
-    }
-    for (own, other) in own.services.iter_mut().zip(services) {
-        *own = own.saturating_add(other);
-    }
-    for (own, other) in own.guessed.iter_mut().zip(guessed) {
-        *own = own.saturating_add(other);
-    }
-    own.misnamed = own.misnamed.saturating_add(misnamed);
-    own.late_ns = own.late_ns.max(late_ns);
-    for (name, times) in undecoded {
-        own.undecoded_as(name, times);
-    }
-    for (name, times) in refused {
-        own.refused(name, times);
-    }
-    for (name, times) in dont_know {
-        own.dont_know(name, times);
-    }
-    for (name, times) in source {
-        own.source_as(name, times);
-    }
+/// Keeps the higher score of each host, with its reasons, and the [`SUSPECTS_MOST`] highest scores.
+/// The counts are lower bounds, because the other part may have more. Returns the number of hosts
+/// that were left out.
+fn join(own: &mut Vec<Suspect>, other: Vec<Suspect>) -> u64 {
+    own.extend(other);
+    // The sort is stable: of equal scores, the first one is kept.
+    own.sort_by_key(|suspect| (host(suspect), Reverse(suspect.score.value())));
+    own.dedup_by_key(|suspect| host(suspect));
+    own.sort_by_key(Suspect::order);
+    let left_out = own.len().saturating_sub(SUSPECTS_MOST);
+    own.truncate(SUSPECTS_MOST);
+    *own = std::mem::take(own).into_iter().map(Suspect::at_least).collect();
+    left_out as u64
 }
 
-/// Keeps the higher score of each host, with its reasons. Its counts are lower bounds, because the
-/// other part may have more.
-fn join(own: &mut Vec<Suspect>, other: Vec<Suspect>) {
-    for suspect in other {
-        match own.iter_mut().find(|had| had.host == suspect.host) {
-            Some(had) if had.score.value() >= suspect.score.value() => {}
-            Some(had) => *had = suspect,
-            None => own.push(suspect),
-        }
-    }
-    *own = std::mem::take(own).into_iter().map(Suspect::at_least).collect();
-    own.sort_by_key(Suspect::order);
+/// The host of a suspect. Tests count how often a join reads one.
+fn host(suspect: &Suspect) -> IpAddr {
+    #[cfg(test)]
+    tests::READ.with(|read| read.set(read.get() + 1));
+    suspect.host
 }
 
 /// Whether two machines have the same name, states and events.
@@ -187,5 +150,62 @@ fn sum(own: &mut machine::Counts, other: &machine::Counts) {
     }
     for ((_, own), (_, other)) in own.events.iter_mut().zip(&other.events) {
         add(own, *other);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Figure, monitor::p2p::Reason};
+    use sidon_kit::Rng;
+    use std::{cell::Cell, collections::HashMap};
+
+    thread_local! {
+        pub(super) static READ: Cell<u64> = const { Cell::new(0) };
+    }
+
+    /// `count` hosts of `of`, each once, with random scores.
+    fn suspects(count: u64, of: u32, seed: u64) -> Vec<Suspect> {
+        let mut rng = Rng::seeded(seed);
+        let mut all: HashMap<IpAddr, Suspect> = HashMap::new();
+        while (all.len() as u64) < count {
+            let host = IpAddr::from((rng.below(of.into()) as u32).to_be_bytes());
+            let reasons = vec![Reason::BothProtocols { peers: Figure::exact(rng.below(9)) }];
+            let score = Figure::exact(50 + rng.below(51));
+            all.insert(host, Suspect { host, score, reasons });
+        }
+        let mut all: Vec<_> = all.into_values().collect();
+        all.sort_by_key(Suspect::order);
+        all
+    }
+
+    #[test]
+    fn each_host_keeps_its_higher_score_and_the_work_is_n_log_n() {
+        for count in [1, 100, 3_000, SUSPECTS_MOST as u64] {
+            let (one, two) = (suspects(count, 3 << 16, 1), suspects(count, 3 << 16, 2));
+            let mut best: HashMap<IpAddr, Suspect> = HashMap::new();
+            for suspect in one.iter().chain(&two) {
+                let had = best.entry(suspect.host).or_insert_with(|| suspect.clone());
+                if suspect.score.value() > had.score.value() {
+                    *had = suspect.clone();
+                }
+            }
+            READ.set(0);
+            let mut both = one;
+            let left_out = join(&mut both, two);
+            let n = 2 * count;
+            // A sort compares at most 2 n log n pairs, and removing duplicates n.
+            let most = 2 * (2 * n * u64::from(n.ilog2() + 1) + n);
+            assert!(READ.get() <= most, "{} of {most}", READ.get());
+            assert_eq!(both.len() as u64 + left_out, best.len() as u64);
+            assert_eq!(left_out > 0, count as usize == SUSPECTS_MOST);
+            assert!(both.is_sorted_by_key(Suspect::order));
+            let lowest = both.last().map(|suspect| suspect.score.value());
+            for suspect in both {
+                let best = best.remove(&suspect.host).unwrap().at_least();
+                assert_eq!(suspect, best);
+            }
+            assert!(best.values().all(|out| Some(out.score.value()) <= lowest), "the highest stay");
+        }
     }
 }

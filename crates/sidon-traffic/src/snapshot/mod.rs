@@ -19,6 +19,9 @@ mod damage;
 mod encode;
 mod image;
 mod merge;
+mod parts;
+#[cfg(test)]
+mod tests;
 
 pub use damage::{Damage, damage};
 pub use image::KIND;
@@ -84,7 +87,7 @@ impl Snapshot {
             self.last_ns = time_ns;
             return;
         }
-        self.ledger.late += 1;
+        self.ledger.late = self.ledger.late.saturating_add(1);
         self.ledger.late_ns = self.ledger.late_ns.max(self.last_ns - time_ns);
         self.first_ns = self.first_ns.map(|first| first.min(time_ns));
     }

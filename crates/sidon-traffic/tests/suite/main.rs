@@ -10,6 +10,7 @@ mod decode;
 mod drive;
 mod engine;
 mod export;
+mod extremes;
 mod figures;
 mod files;
 mod forged;

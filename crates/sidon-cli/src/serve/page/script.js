@@ -29,11 +29,12 @@ function text(node, words) {
 const MARKS = { at_most: "<=", at_least: ">=", estimate: "~", unknown: "?" };
 
 // A figure as text. `certainty` is {kind, interval: [least, most or null]} as the server sends it; a
-// number without it gets no mark. The mark = needs an interval that holds the number alone.
+// number without it gets no mark. The mark = needs an interval that holds the number alone. A script
+// rounds numbers beyond 2^53, so those are estimates here.
 function figure(value, certainty, form = whole) {
   if (!certainty) return { text: form(value), interval: "", words: "" };
   const [least, most] = certainty.interval;
-  const mark = MARKS[certainty.kind] || (least === value && most === value ? "=" : "?");
+  const mark = MARKS[certainty.kind] || (least !== value || most !== value ? "?" : Number.isSafeInteger(value) ? "=" : "~");
   const ends = most === null ? `${form(least)} or more` : least === most ? form(least) : `between ${form(least)} and ${form(most)}`;
   const likely = mark === "~" ? "probably " : "";
   return {

@@ -1,9 +1,11 @@
-//! The alarms raised so far, at most `MOST`: a new one replaces the oldest closed one.
+//! The alarms raised so far, at most [`LISTED_MOST`]: a new one replaces the oldest closed one.
 
 use super::{Alarm, Evidence, KINDS, evidence};
 
 /// The most alarms that are listed.
-pub(super) const MOST: usize = 256;
+pub(crate) const LISTED_MOST: usize = 256;
+/// The most bytes of the text and of the filter of an alarm in a file.
+pub(crate) const TEXT_MOST: usize = 4096;
 
 /// The listed alarms, and the events about them that were not reported yet.
 #[derive(Debug, Default)]
@@ -19,9 +21,9 @@ pub(super) struct List {
 }
 
 impl List {
-    /// A list of alarms from a file; `None` if there are more than `MOST`.
+    /// A list of alarms from a file; `None` if there are more than [`LISTED_MOST`].
     pub(super) fn of(alarms: Vec<Alarm>, unlisted: u64) -> Option<Self> {
-        if alarms.len() > MOST {
+        if alarms.len() > LISTED_MOST {
             return None;
         }
         let mut list = List { unlisted, ..List::default() };
@@ -74,18 +76,18 @@ impl List {
             evidence::join(&mut before.evidence, alarm.evidence);
         }
         let mut alarms: Vec<_> = joined.into_iter().map(|(_, alarm)| alarm).collect();
-        let more = alarms.len().saturating_sub(MOST) as u64;
+        let more = alarms.len().saturating_sub(LISTED_MOST) as u64;
         let unlisted = self.unlisted.saturating_add(other.unlisted).saturating_add(more);
         alarms.sort_by_key(|alarm| !alarm.is_flood());
-        alarms.truncate(MOST);
+        alarms.truncate(LISTED_MOST);
         alarms.sort_by(by_time);
         *self = List::of(alarms, unlisted).unwrap_or_default();
     }
 
     /// Raises an alarm and returns its number; `None` if no listed alarm can be replaced.
     pub(super) fn raise(&mut self, alarm: Alarm) -> Option<usize> {
-        if self.alarms.len() >= MOST {
-            self.unlisted += 1;
+        if self.alarms.len() >= LISTED_MOST {
+            self.unlisted = self.unlisted.saturating_add(1);
             // An alarm stays listed until its events are reported.
             let told = |number: &usize| !self.news.iter().any(|(news, _)| news == number);
             let mut places = self.alarms.iter().zip(&self.numbers);

@@ -28,7 +28,9 @@ mod forged;
 mod list;
 mod table;
 
+pub(crate) use evidence::EVIDENCE_MOST;
 pub use evidence::{Evidence, label};
+pub(crate) use list::{LISTED_MOST, TEXT_MOST};
 
 use crate::{Event, Figure, Packet, monitor::sizes, time, work::Work};
 use distinct::Distinct;
@@ -394,7 +396,7 @@ impl Alarms {
     pub fn work(&self) -> Work {
         let scans = [&self.hosts, &self.ports, &self.random].map(Table::judged);
         let done = self.floods.judged() + scans.into_iter().sum::<u64>();
-        let each = 4 * (HOLDS / SECOND + 2) + list::MOST as u64;
+        let each = 4 * (HOLDS / SECOND + 2) + list::LISTED_MOST as u64;
         Work { what: "alarms: subjects judged", done, most: each * (self.events + 2) }
     }
 

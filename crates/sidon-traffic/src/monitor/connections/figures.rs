@@ -18,7 +18,7 @@
 
 use super::{Counts, OUTCOMES, merge::total};
 use crate::{
-    figure::Figure,
+    figure::{CEILING, Figure},
     flow_map::{EXACT, mistaken_most},
 };
 
@@ -121,14 +121,14 @@ impl Counts {
         };
         if let Some(merged) = &self.merged {
             let (open, [least, most]) = (figures.open, merged.open);
-            let upper = open.most().unwrap_or(u64::MAX).max(most);
+            let upper = open.most().unwrap_or(CEILING).max(most);
             figures.open = Figure::estimate(open.value(), open.least().min(least), upper);
             let peak = figures.peak_half_open;
             // A connection of an earlier part can look half open in a later one.
             let certain = !sampling.is_sampled() && self.refused == 0;
             let alone = merged.peak_least.saturating_sub(merged.crossing);
             let least = if certain { peak.least().max(alone) } else { peak.least() };
-            let most = peak.most().unwrap_or(u64::MAX);
+            let most = peak.most().unwrap_or(CEILING);
             figures.peak_half_open = Figure::estimate(peak.value(), least, most);
         }
         figures

@@ -32,6 +32,7 @@ pub use twin::Twin;
 use crate::{
     FlowKey, Packet,
     batch::PACKETS,
+    figure::CEILING,
     flow_map::{FlowMap, Monitor, Share, Step, Taken},
     work::Work,
 };
@@ -203,6 +204,10 @@ impl Sampling {
     pub(crate) fn interval_at(&self, estimate: u64, variance: u64, z: f64) -> (u64, u64) {
         if !self.is_sampled() {
             return (estimate, estimate);
+        }
+        // A variance or an estimate that stopped at its ceiling gives no interval.
+        if variance == CEILING || estimate == CEILING {
+            return (0, CEILING);
         }
         let scale = f64::from(1u32 << self.highest);
         let flows = variance as f64 / (scale * (scale - 1.0));
@@ -513,6 +518,12 @@ impl Counts {
     }
 }
 
+/// Adds to a count, which stops at its ceiling.
+#[inline]
+fn raise(count: &mut u64, more: u64) {
+    *count = count.saturating_add(more);
+}
+
 impl Rules {
     fn enter(&mut self, life: &Life, share: Share) {
         if life.is_half_open() {
@@ -536,14 +547,15 @@ impl Rules {
 
     /// A connection ended.
     fn end(&mut self, life: &Life, share: Share) {
-        self.counts.by_state[life.outcome()] += share.scale();
-        self.counts.sampling.by_state[life.outcome()] += share.variance();
+        let Counts { by_state, sampling, .. } = &mut self.counts;
+        raise(&mut by_state[life.outcome()], share.scale());
+        raise(&mut sampling.by_state[life.outcome()], share.variance());
     }
 
     fn one_way(&mut self, is: bool, share: Share) {
         if is {
-            self.counts.one_way += share.scale();
-            self.counts.sampling.one_way += share.variance();
+            raise(&mut self.counts.one_way, share.scale());
+            raise(&mut self.counts.sampling.one_way, share.variance());
         }
     }
 
@@ -566,7 +578,7 @@ impl Rules {
             (Lookup::State(state), Next::Insert(_)) => {
                 let life = *self.lives.of(state);
                 self.leave(&life, share);
-                self.counts.dont_know += 2 * share.scale();
+                raise(&mut self.counts.dont_know, 2 * share.scale());
                 None
             }
             (Lookup::State(state), Next::Modify(to)) => {
@@ -579,8 +591,8 @@ impl Rules {
                 }
                 self.one_way(new.is_one_way() && !old.is_one_way(), share);
                 if new.is_open() && !old.is_open() {
-                    self.counts.came_about += share.scale();
-                    self.counts.sampling.came_about += share.variance();
+                    raise(&mut self.counts.came_about, share.scale());
+                    raise(&mut self.counts.sampling.came_about, share.variance());
                 }
                 let what = match (old.is_half_open(), new.is_half_open()) {
                     (false, true) => Deed::Opened,
@@ -656,11 +668,11 @@ impl Monitor for Batch<'_> {
         match result {
             Taken::Yes => {}
             Taken::Refused => {
-                self.rules.counts.refused += 1;
+                raise(&mut self.rules.counts.refused, 1);
                 return;
             }
             Taken::Unsampled => {
-                self.rules.counts.sampling.unsampled += 1;
+                raise(&mut self.rules.counts.sampling.unsampled, 1);
                 return;
             }
         }

@@ -68,6 +68,9 @@ impl<D: Distinct> Weigh for End<D> {
     }
 }
 
+/// The most reasons of a host: one of each kind.
+pub const REASONS_MOST: usize = 4;
+
 /// A reason to call a host P2P-like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {

@@ -30,7 +30,7 @@ pub mod ports;
 mod table;
 
 pub use distinct::{All, Distinct, Few};
-pub use evidence::{Reason, Suspect};
+pub use evidence::{REASONS_MOST, Reason, Suspect};
 pub use pairs::Keeping;
 
 use super::sizes;
@@ -49,6 +49,9 @@ use table::{Subject, Table};
 /// The lowest score at which a host is listed. The upper end of its interval decides, so no host
 /// near this score disappears because of the seed.
 pub const LISTED: u8 = 50;
+
+/// The most P2P-like hosts of a snapshot, those with the highest scores. The ledger counts the others.
+pub const SUSPECTS_MOST: usize = 1 << 16;
 
 /// The integers that fix the memory.
 #[derive(Debug, Clone, Copy)]

@@ -143,13 +143,13 @@ impl Bucket {
         bounds
     }
 
-    /// Adds to what an entry's key has. The sums are below 2^64.
+    /// Adds to what an entry's key has. A sum stops at [`CEILING`](super::CEILING).
     #[inline(always)]
     pub(super) fn add<const A: usize>(self, bytes: &mut [u8], entry: usize, amounts: [u64; A]) {
         const { assert!(A <= AMOUNTS_MOST) };
         for (amount, add) in amounts.into_iter().enumerate() {
             let at = self.most(amount, entry);
-            set_word(bytes, at, word(bytes, at) + add);
+            set_word(bytes, at, word(bytes, at).saturating_add(add));
         }
     }
 

@@ -6,7 +6,7 @@ use super::{
     filter,
 };
 use crate::{
-    Digest, Key, Refused, Seed,
+    Digest, Key, Seed,
     hash::spread,
     member::batch::{self, Steps},
     probe::{self, Isa, Kernel, LINE},
@@ -87,28 +87,16 @@ impl<K: Stored, const A: usize> Cells<'_, K, A> {
     }
 
     #[inline(always)]
-    pub(super) fn add<I: Isa>(
-        &mut self,
-        isa: I,
-        place: Place,
-        key: &K,
-        amounts: [u64; A],
-    ) -> Result<(), Refused> {
-        let mut total = *self.total;
-        for (total, amount) in total.iter_mut().zip(amounts) {
-            match total.checked_add(amount) {
-                Some(sum) => *total = sum,
-                None => return Err(Refused::Overflow { ceiling: u64::MAX }),
-            }
+    pub(super) fn add<I: Isa>(&mut self, isa: I, place: Place, key: &K, amounts: [u64; A]) {
+        // Every sum stops at the ceiling, so no count of any kind is above the total.
+        for (total, amount) in self.total.iter_mut().zip(amounts) {
+            *total = total.saturating_add(amount);
         }
-        // No count of any kind is above the total, so no sum below can pass 2^64.
-        *self.total = total;
         let bytes = &mut self.buckets[place.bucket..][..Self::BUCKET.bytes()];
         match Self::BUCKET.find(isa, bytes, bucket::tag_of(place.digest), key) {
             Some(entry) => Self::BUCKET.add(bytes, entry, amounts),
             None => self.add_new(isa, place, key, amounts),
         }
-        Ok(())
     }
 
     /// Adds the amounts of a key that has no entry.
@@ -119,7 +107,7 @@ impl<K: Stored, const A: usize> Cells<'_, K, A> {
             without_entry(Self::BUCKET, bytes, self.filter, &self.shape, place.digest);
         let mut most = missed;
         for (most, amount) in most.iter_mut().zip(amounts) {
-            *most += amount;
+            *most = most.saturating_add(amount);
         }
         let free = Self::BUCKET.tagged(isa, bytes, 0);
         let entry = if free != 0 {
@@ -166,7 +154,6 @@ pub(super) fn each<H: Key, K: Stored, const A: usize>(
     cells: Cells<'_, K, A>,
     hashed: &[H],
     additions: impl Additions<K, A>,
-    refused: &mut dyn FnMut(usize, Refused),
 ) {
     struct Loop<'a, H, S>(Seed, &'a [H], usize, S);
     impl<H: Key, S: Steps> Kernel for Loop<'_, H, S> {
@@ -177,7 +164,7 @@ pub(super) fn each<H: Key, K: Stored, const A: usize>(
         }
     }
     let bytes = cells.buckets.len() + cells.filter.len();
-    let enter = Enter { near: bytes <= NEAR, cells, additions, refused };
+    let enter = Enter { near: bytes <= NEAR, cells, additions };
     probe::dispatch(Loop(enter.cells.seed, hashed, bytes, enter));
 }
 
@@ -186,7 +173,6 @@ struct Enter<'a, K, D, const A: usize> {
     near: bool,
     cells: Cells<'a, K, A>,
     additions: D,
-    refused: &'a mut dyn FnMut(usize, Refused),
 }
 
 impl<K: Stored, D: Additions<K, A>, const A: usize> Steps for Enter<'_, K, D, A> {
@@ -227,8 +213,6 @@ impl<K: Stored, D: Additions<K, A>, const A: usize> Steps for Enter<'_, K, D, A>
     #[inline(always)]
     fn act(&mut self, number: usize, place: &Place) {
         let (key, amounts) = self.additions.of(number);
-        if let Err(why) = self.cells.add(probe::BASE, *place, key, amounts) {
-            (self.refused)(number, why);
-        }
+        self.cells.add(probe::BASE, *place, key, amounts);
     }
 }

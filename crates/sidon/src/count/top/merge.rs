@@ -39,13 +39,10 @@ impl<K: Stored, const A: usize> Top<K, A> {
         same("buckets", self.shape.buckets == other.shape.buckets)?;
         same("rows", self.shape.rows == other.shape.rows)?;
         same("columns", self.shape.columns == other.shape.columns)?;
-        let mut total = self.total;
-        for (total, other) in total.iter_mut().zip(other.total) {
-            let overflow = Refused::Overflow { ceiling: u64::MAX };
-            *total = total.checked_add(other).ok_or(overflow)?;
+        // Every sum stops at the ceiling, so no count of the merged table is above its total.
+        for (total, other) in self.total.iter_mut().zip(other.total) {
+            *total = total.saturating_add(other);
         }
-        // No count of a table is above its total, so no sum of two can pass 2^64.
-        self.total = total;
         // The filters are needed as they were until every bucket has been joined.
         let mut losers = Vec::new();
         for bucket in self.all_buckets() {
@@ -81,29 +78,30 @@ impl<K: Stored, const A: usize> Top<K, A> {
                     continue;
                 }
                 let bounds: [_; A] = Self::BUCKET.bounds(one.bucket(bucket), entry);
-                let (mut most, mut missed) =
-                    (bounds.map(|own| own.most), bounds.map(|own| own.most - own.least));
+                let (mut most, mut least) =
+                    (bounds.map(|own| own.most), bounds.map(|own| own.least));
                 let place = one.place(key.digest(one.seed));
                 let twin = two.find(&place, &key);
                 let elsewhere = match twin {
                     Some(twin) => {
                         let bounds = Self::BUCKET.bounds(two.bucket(bucket), twin);
-                        bounds.map(|own| (own.most, own.most - own.least))
+                        bounds.map(|own| (own.most, own.least))
                     }
-                    None if shared => two.without_entry(&place).map(|most| (most, most)),
+                    None if shared => two.without_entry(&place).map(|most| (most, 0)),
                     None => [(0, 0); A],
                 };
                 for amount in 0..A {
-                    most[amount] += elsewhere[amount].0;
-                    missed[amount] += elsewhere[amount].1;
+                    most[amount] = most[amount].saturating_add(elsewhere[amount].0);
+                    least[amount] = least[amount].saturating_add(elsewhere[amount].1);
                 }
+                let missed = std::array::from_fn(|amount| most[amount] - least[amount]);
                 candidates.push(Candidate { key, most, missed });
             }
         }
         let mut away: [u64; A] = Self::BUCKET.turned_away(self.bucket(bucket));
         let others: [u64; A] = Self::BUCKET.turned_away(other.bucket(bucket));
         for (away, other) in away.iter_mut().zip(others) {
-            *away = if shared { *away + other } else { (*away).max(other) };
+            *away = if shared { away.saturating_add(other) } else { (*away).max(other) };
         }
         let bytes = &mut self.buckets.bytes_mut()[bucket..][..Self::BUCKET.bytes()];
         bytes.fill(0);

@@ -37,13 +37,15 @@ pub use enter::Pick;
 pub use ranking::{Entry, Ranking};
 pub use stored::Stored;
 
-use crate::{Digest, Infeasible, Refused, Seed, cells::Memory, hash::spread, probe};
+use crate::{Digest, Infeasible, Seed, cells::Memory, hash::spread, probe};
 use bucket::Bucket;
 use enter::{Beside, Cells, Picked};
 use std::marker::PhantomData;
 
 /// The most amounts a key has.
 pub const AMOUNTS_MOST: usize = 4;
+/// The largest amount. A sum that would pass it stops here, and then means this or more.
+pub const CEILING: u64 = u64::MAX;
 /// The most rows a filter has.
 pub const ROWS_MOST: usize = 4;
 
@@ -82,14 +84,14 @@ impl Shape {
 pub struct Bounds {
     /// The truth is this or more.
     pub least: u64,
-    /// The truth is this or less.
+    /// The truth is this or less; at [`CEILING`], no upper bound is known.
     pub most: u64,
 }
 
 impl Bounds {
     /// Whether the truth is known.
     pub fn is_exact(&self) -> bool {
-        self.least == self.most
+        self.least == self.most && self.most < CEILING
     }
 }
 
@@ -113,70 +115,46 @@ impl<K: Stored, const A: usize> Top<K, A> {
         Ok(Top { shape, seed, buckets, filter, total: [0; A], key: PhantomData })
     }
 
-    /// Adds the amounts to the key's. Refused only if a total would pass 2^64.
+    /// Adds the amounts to those of the key. A sum stops at [`CEILING`].
     #[inline]
-    pub fn add(&mut self, key: &K, amounts: [u64; A]) -> Result<(), Refused> {
-        self.add_hashed(key.digest(self.seed), key, amounts)
+    pub fn add(&mut self, key: &K, amounts: [u64; A]) {
+        self.add_hashed(key.digest(self.seed), key, amounts);
     }
 
     /// Adds the amounts to those of a key whose digest under the table's seed is known.
     #[inline]
-    pub fn add_hashed(
-        &mut self,
-        digest: Digest,
-        key: &K,
-        amounts: [u64; A],
-    ) -> Result<(), Refused> {
+    pub fn add_hashed(&mut self, digest: Digest, key: &K, amounts: [u64; A]) {
         debug_assert_eq!(digest, key.digest(self.seed), "the digest is the key's own");
         let mut cells = self.cells();
         let place = cells.place(digest);
-        cells.add(probe::BASE, place, key, amounts)
+        cells.add(probe::BASE, place, key, amounts);
     }
 
-    /// Adds to each key's amounts those at the same place. `refused` is called with the index of
-    /// each key whose amounts were not added, as in [`add`](Self::add).
+    /// Adds to each key's amounts those at the same index, as [`add`](Self::add) does.
     ///
     /// # Panics
     /// If the two slices differ in length.
-    pub fn add_batch(
-        &mut self,
-        keys: &[K],
-        amounts: &[[u64; A]],
-        refused: &mut dyn FnMut(usize, Refused),
-    ) {
+    pub fn add_batch(&mut self, keys: &[K], amounts: &[[u64; A]]) {
         assert_eq!(keys.len(), amounts.len(), "one amount a key");
-        enter::each(self.cells(), keys, Beside(keys, amounts), refused);
+        enter::each(self.cells(), keys, Beside(keys, amounts));
     }
 
     /// [`add_batch`](Self::add_batch) for keys whose digests under the table's seed are known.
     ///
     /// # Panics
     /// If the slices differ in length.
-    pub fn add_hashed_batch(
-        &mut self,
-        digests: &[Digest],
-        keys: &[K],
-        amounts: &[[u64; A]],
-        refused: &mut dyn FnMut(usize, Refused),
-    ) {
+    pub fn add_hashed_batch(&mut self, digests: &[Digest], keys: &[K], amounts: &[[u64; A]]) {
         assert_eq!(keys.len(), amounts.len(), "one amount a key");
         assert_eq!(keys.len(), digests.len(), "one digest a key");
-        enter::each(self.cells(), digests, Beside(keys, amounts), refused);
+        enter::each(self.cells(), digests, Beside(keys, amounts));
     }
 
     /// [`add_batch`](Self::add_batch) for some of many keys, in the order in which they are picked.
-    /// `refused` is called with the number of the pick.
     ///
     /// # Panics
     /// If a pick is of a key or of amounts that are not there.
-    pub fn add_picked_batch(
-        &mut self,
-        picks: &[Pick],
-        keys: &[K],
-        amounts: &[[u64; A]],
-        refused: &mut dyn FnMut(usize, Refused),
-    ) {
-        enter::each(self.cells(), picks, Picked(picks, keys, amounts), refused);
+    pub fn add_picked_batch(&mut self, picks: &[Pick], keys: &[K], amounts: &[[u64; A]]) {
+        enter::each(self.cells(), picks, Picked(picks, keys, amounts));
     }
 
     /// What the key has: from its entry, or from nothing to what the filter says.
@@ -206,7 +184,7 @@ impl<K: Stored, const A: usize> Top<K, A> {
         self.shape
     }
 
-    /// All that was added, by amount.
+    /// All that was added, by amount, up to [`CEILING`].
     pub fn total(&self) -> [u64; A] {
         self.total
     }

@@ -1,6 +1,6 @@
 //! The list of the heaviest keys, and what is certain about it.
 
-use super::{Bounds, Stored, Top};
+use super::{Bounds, CEILING, Stored, Top};
 
 /// A key and what it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +27,8 @@ impl<K, const A: usize> Entry<K, A> {
 pub struct Ranking<K, const A: usize> {
     /// The list, heaviest first.
     pub entries: Vec<Entry<K, A>>,
-    /// The first amount of every key that is not in the list is this or less.
+    /// The first amount of every key that is not in the list is this or less; at
+    /// [`CEILING`], no upper bound is known.
     pub others: u64,
     /// The `complete` heaviest keys there are, up to ties, are all in the list, at any place of
     /// it.
@@ -62,7 +63,8 @@ impl<K, const A: usize> Ranking<K, A> {
     /// tables that share no key, for example. Ties stay in the order given.
     pub fn of(mut entries: Vec<Entry<K, A>>, mut others: u64, count: usize) -> Self {
         others = others.max(keep_heaviest(&mut entries, count));
-        let complete = entries.iter().filter(|entry| entry.amounts[0].least >= others).count();
+        let complete =
+            entries.iter().filter(|entry| covers(entry.amounts[0].least, others)).count();
         let leading = leading(&entries, others);
         Ranking { entries, others, complete, leading }
     }
@@ -77,6 +79,12 @@ fn keep_heaviest<K, const A: usize>(entries: &mut Vec<Entry<K, A>>, count: usize
     others
 }
 
+/// Whether an amount of at least `least` is no less than one of at most `most`. Amounts at the
+/// ceiling cannot be compared.
+fn covers(least: u64, most: u64) -> bool {
+    least >= most && most < CEILING
+}
+
 /// How many of the first have no less than any after them can have.
 fn leading<K, const A: usize>(entries: &[Entry<K, A>], others: u64) -> usize {
     let mut least = u64::MAX;
@@ -84,7 +92,7 @@ fn leading<K, const A: usize>(entries: &[Entry<K, A>], others: u64) -> usize {
     for (i, entry) in entries.iter().enumerate() {
         least = least.min(entry.amounts[0].least);
         let next = entries.get(i + 1).map_or(0, |next| next.amounts[0].most);
-        if least >= next.max(others) {
+        if covers(least, next.max(others)) {
             leading = i + 1;
         }
     }

@@ -1,7 +1,7 @@
 //! Bounds hold for every key, exact is exact, and nothing is missing that cannot be.
 
 use super::*;
-use crate::{Malformed, bytes::Image, ops::Merge};
+use crate::{Malformed, Refused, bytes::Image, ops::Merge};
 use sidon_kit::{FiveTuples, Rng, Zipf};
 use std::collections::HashMap;
 
@@ -36,7 +36,7 @@ fn truth(stream: &[(Flow, [u64; 2])]) -> Truth {
 fn filled(shape: Shape, stream: &[(Flow, [u64; 2])]) -> Table {
     let mut table = Table::new(shape, SEED).unwrap();
     for (flow, amounts) in stream {
-        table.add(flow, *amounts).unwrap();
+        table.add(flow, *amounts);
     }
     table
 }
@@ -145,11 +145,11 @@ fn batches_with_and_without_digests_leave_the_same_table() {
     for shape in [SMALL, Shape { buckets: 1 << 16, rows: 2, columns: 1 << 10 }] {
         let one_by_one = filled(shape, &stream).to_bytes();
         let mut batch = Table::new(shape, SEED).unwrap();
-        batch.add_batch(&keys, &amounts, &mut |_, why| panic!("{why}"));
+        batch.add_batch(&keys, &amounts);
         assert!(batch.to_bytes() == one_by_one);
         let digests: Vec<_> = keys.iter().map(|key| crate::Key::digest(key, SEED)).collect();
         batch.clear();
-        batch.add_hashed_batch(&digests, &keys, &amounts, &mut |_, why| panic!("{why}"));
+        batch.add_hashed_batch(&digests, &keys, &amounts);
         assert!(batch.to_bytes() == one_by_one);
     }
 }
@@ -173,7 +173,7 @@ fn merged_tables_hold_the_truth_of_both_streams() {
     assert!(ranking.complete >= 15 && exact >= 10, "{exact} {ranking:?}");
     // A merged table goes on.
     for (flow, amounts) in &whole {
-        shards.add(flow, *amounts).unwrap();
+        shards.add(flow, *amounts);
     }
     let twice = truth.iter().map(|(flow, counts)| (*flow, counts.map(|count| 2 * count)));
     let _ = check(&shards, &twice.collect(), 50);
@@ -182,19 +182,51 @@ fn merged_tables_hold_the_truth_of_both_streams() {
 }
 
 #[test]
-fn a_total_beyond_64_bits_is_refused_and_changes_nothing() {
+fn amounts_beyond_the_ceiling_are_lower_bounds_and_stop_no_other_key() {
+    let shape = Shape { buckets: 4, rows: 2, columns: 8 };
+    let mut rng = Rng::seeded(12);
+    let mut parts = [(); 3].map(|()| (Table::new(shape, SEED).unwrap(), HashMap::new()));
+    for (table, truth) in &mut parts {
+        for _ in 0..300 {
+            let key: Flow = [rng.below(60) as u8; 13];
+            let huge = [1, 1 << 32, 1 << 62, u64::MAX - 1, u64::MAX];
+            let amounts = [huge[rng.below(5) as usize], rng.below(3)];
+            table.add(&key, amounts);
+            let sum = truth.entry(key).or_insert([0u128; 2]);
+            *sum = [sum[0] + u128::from(amounts[0]), sum[1] + u128::from(amounts[1])];
+        }
+    }
+    let [(mut all, mut truth), others @ ..] = parts;
+    for (other, its) in others {
+        all.merge(&other).unwrap();
+        for (key, [bytes, packets]) in its {
+            let sum = truth.entry(key).or_insert([0; 2]);
+            *sum = [sum[0] + bytes, sum[1] + packets];
+        }
+        let image = all.to_bytes();
+        assert_eq!(Table::from_bytes(&image, SEED).map(|read| read.to_bytes()), Ok(image));
+        for (key, sum) in &truth {
+            for (bounds, &count) in all.bounds(key).iter().zip(sum) {
+                assert!(u128::from(bounds.least) <= count, "{bounds:?}, truly {count}");
+                assert!(count <= bounds.most.into() || bounds.most == CEILING, "{bounds:?}");
+                assert!(!bounds.is_exact() || count == bounds.most.into(), "{bounds:?}");
+            }
+        }
+        let ranking = all.heaviest(10);
+        assert_eq!(ranking.entries[0].amounts[0].most, CEILING);
+        // Several keys are at the ceiling: which of them is the largest is not known.
+        assert_eq!(ranking.leading, 0);
+    }
+    assert_eq!(all.total()[0], CEILING);
+    // A key of a bucket with a free entry is still counted exactly.
     let mut table = Top::<u64>::new(Shape { buckets: 1, rows: 1, columns: 1 }, SEED).unwrap();
-    table.add(&1, [u64::MAX - 5]).unwrap();
-    let before = table.to_bytes();
-    assert_eq!(table.add(&2, [6]), Err(Refused::Overflow { ceiling: u64::MAX }));
-    assert_eq!(table.to_bytes(), before);
-    let mut refused = Vec::new();
-    table.add_batch(&[2, 3, 4], &[[5], [1], [0]], &mut |key, _| refused.push(key));
-    assert_eq!(refused, [1]);
-    let mut other = Top::<u64>::new(table.shape(), SEED).unwrap();
-    other.add(&9, [1]).unwrap();
-    assert_eq!(other.merge(&table), Err(Refused::Overflow { ceiling: u64::MAX }));
-    assert_eq!(other.bounds(&9), [Bounds { least: 1, most: 1 }]);
+    for (key, amount) in [(1, u64::MAX), (1, 1), (2, 7), (2, 8)] {
+        table.add(&key, [amount]);
+    }
+    assert_eq!(table.bounds(&2), [Bounds { least: 15, most: 15 }]);
+    assert!(!table.bounds(&1)[0].is_exact());
+    let ranking = table.heaviest(2);
+    assert_eq!((ranking.leading, ranking.complete), (2, 2), "one at the ceiling is the largest");
 }
 
 #[test]
@@ -206,7 +238,7 @@ fn counters_at_their_ceiling_do_not_underrate() {
     let mut rng = Rng::seeded(8);
     for _ in 0..5_000 {
         let (key, amount) = (rng.below(40) as u32, rng.below(1 << 31));
-        table.add(&key, [amount]).unwrap();
+        table.add(&key, [amount]);
         *truth.entry(key).or_insert(0) += amount;
     }
     for (key, count) in truth {
@@ -221,7 +253,7 @@ fn an_amount_of_nothing_is_still_an_appearance() {
     let shape = Shape { buckets: 1, rows: 1, columns: 50 };
     let mut table = Top::<u32, 2>::new(shape, SEED).unwrap();
     for key in (0..20).cycle().take(200) {
-        table.add(&key, [0, 1]).unwrap();
+        table.add(&key, [0, 1]);
     }
     for key in 0..20 {
         let [_, packets] = table.bounds(&key);

@@ -76,11 +76,15 @@ impl Operate for Heavy {
 
     fn operate(&mut self, other: &Self, draw: &mut Draw<'_>) -> Result<(), Refused> {
         match draw(32) {
-            0..20 => self.add(&heavy_key(any_key(draw)), [amount(draw), amount(draw)]),
+            0..20 => {
+                self.add(&heavy_key(any_key(draw)), [amount(draw), amount(draw)]);
+                Ok(())
+            }
             20..26 => {
                 let keys: Vec<_> = keys(draw, UNIVERSE).into_iter().map(heavy_key).collect();
                 let amounts: Vec<_> = keys.iter().map(|_| [amount(draw), draw(3)]).collect();
-                batch(|refused| self.add_batch(&keys, &amounts, refused))
+                self.add_batch(&keys, &amounts);
+                Ok(())
             }
             26..28 => self.merge(other),
             28..31 => self.merge_disjoint(other),
