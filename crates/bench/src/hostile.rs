@@ -9,7 +9,7 @@ use crate::{
     report::{Row, Size},
     stats::Summary,
 };
-use anyhow::Result;
+use anyhow::{Result, bail};
 use sidon::{Infeasible, Seed};
 use sidon_kit::Rng;
 use sidon_traffic::{
@@ -22,6 +22,7 @@ use sidon_traffic::{
     source::{Frame, PcapWriter, SnapLength},
 };
 use std::{
+    cell::RefCell,
     collections::BTreeMap,
     io::Cursor,
     net::SocketAddr,
@@ -56,11 +57,18 @@ impl Host for Nobody {
 }
 
 /// The input of one row.
-enum Input {
-    /// A capture, and packets that fill the tables first.
-    Capture { file: Vec<u8>, packets: usize, fill: Vec<Packet> },
-    /// Datagrams with their senders, and the number of records, templates or datagrams in them.
-    Datagrams { all: Vec<(SocketAddr, Vec<u8>)>, units: usize },
+struct Input {
+    /// Packets, records, templates or datagrams that are timed.
+    units: usize,
+    /// Open connections that fill the table first.
+    fill: u64,
+    bytes: Bytes,
+}
+
+enum Bytes {
+    Capture(Vec<u8>),
+    /// Datagrams with their senders.
+    Datagrams(Vec<(SocketAddr, Vec<u8>)>),
 }
 
 fn segment(number: u64, flags: TcpFlags, time_ns: u64) -> Packet {
@@ -90,7 +98,7 @@ fn capture(packets: usize, mut write: impl FnMut(u64, &mut Vec<u8>) -> u64) -> R
         let wire_len = bytes.len() as u32;
         file.write(&Frame { time_ns, wire_len, link: LinkType::ETHERNET, bytes: &bytes })?;
     }
-    Ok(Input::Capture { file: file.finish()?, packets, fill: Vec::new() })
+    Ok(Input { units: packets, fill: 0, bytes: Bytes::Capture(file.finish()?) })
 }
 
 fn packets(packets: usize, make: impl Fn(u64) -> Packet) -> Result<Input> {
@@ -148,117 +156,123 @@ fn from(number: u32) -> SocketAddr {
     (number.to_be_bytes(), 2_055).into()
 }
 
-/// Every kind of input, `many` packets each.
-fn kinds(many: usize, memory: u64) -> Result<Vec<(&'static str, Input)>> {
+/// The kinds of input.
+const KINDS: [&str; 19] = [
+    "office",
+    "acks_in_order",
+    "acks_1s_apart",
+    "acks_400s_apart",
+    "syns_1s_apart",
+    "syns_to_and_fro",
+    "syns_hours_in_turn",
+    "random_times",
+    "flood",
+    "flood_full_table",
+    "syns_1s_full_table",
+    "udp_from_everywhere",
+    "tunnels_16_deep",
+    NOT_DECODED,
+    "records",
+    "records_of_unknown_templates",
+    "records_of_new_exporters",
+    "templates_65000",
+    "options_templates",
+];
+
+/// `many` packets of a kind. `memory` is that of the engine, whose tables some kinds fill first.
+fn input(kind: &str, many: usize, memory: u64) -> Result<Input> {
     let (syn, ack) = (TcpFlags::SYN, TcpFlags::ACK);
     let apart = |flags, gap: u64| packets(many, move |n| segment(n, flags, START + n * gap));
-    let office = Mix { packets: many as u64, ..Mix::default() };
-    let mut office = Generator::new(office, 4)?;
-    let random = std::cell::RefCell::new(Rng::seeded(2));
-    let cells = memory / 100 * 20 / 4;
-    let open: Vec<Packet> = (0..cells)
-        .flat_map(|n| {
-            let (time, answer) = (START + n, segment(n, syn.with(ack), START + n));
-            let answer = Packet { flow: answer.flow.reversed(), ..answer };
-            [segment(n, syn, time), answer, segment(n, ack, time)]
-        })
-        .collect();
-    let mut full = apart(syn, SECOND)?;
-    if let Input::Capture { fill, .. } = &mut full {
-        fill.extend(&open);
-    }
-    let mut dense = packets(many, |n| segment(cells + n, syn, START + SECOND + n * 1_000))?;
-    if let Input::Capture { fill, .. } = &mut dense {
-        fill.extend(&open);
-    }
-    let datagrams = |units: usize, each: usize, make: &dyn Fn(u64) -> (SocketAddr, Vec<u8>)| {
-        let all = (0..(units / each) as u64).map(make).collect();
-        Input::Datagrams { all, units }
-    };
-    let templates = |n: u64| {
-        let ids = (0..32).map(|i| template(256 + ((n * 32 + i) % 65_000) as u16));
-        (from(1), message(0, &set(2, &ids.collect::<Vec<_>>().concat())))
-    };
-    let options = |n: u64| {
-        let body = |i: u64| {
-            let id = 256 + ((n * 32 + i) % 65_000) as u16;
-            [id, 2, 1, 149, 4, 34, 4].into_iter().flat_map(u16::to_be_bytes).collect::<Vec<_>>()
-        };
-        (from(1), message(0, &set(3, &(0..32).map(body).collect::<Vec<_>>().concat())))
-    };
-    let records = |n: u64| {
-        let all = (0..32).map(|i| record(n * 32 + i)).collect::<Vec<_>>().concat();
-        (from(1), message(0, &[set(2, &template(256)), set(256, &all)].concat()))
-    };
-    let unknown = |n: u64| (from(1), message(0, &set(300 + (n % 60_000) as u16, &record(n))));
-    let strangers = |n: u64| {
-        (
-            from(n as u32),
-            message(n as u32, &[set(2, &template(256)), set(256, &record(n))].concat()),
-        )
-    };
-    Ok(vec![
-        (
-            "office",
+    let fast = |n: u64| START + n * 1_000;
+    match kind {
+        "office" => {
+            let mut office = Generator::new(Mix { packets: many as u64, ..Mix::default() }, 4)?;
             capture(many, |_, bytes| {
                 let packet = office.next().unwrap_or_else(|| segment(0, ack, START));
                 write_frame(&packet, bytes);
                 packet.time_ns
-            })?,
-        ),
-        ("acks_in_order", apart(ack, 10_000)?),
-        ("acks_1s_apart", apart(ack, SECOND)?),
-        ("acks_400s_apart", apart(ack, 400 * SECOND)?),
-        ("syns_1s_apart", apart(syn, SECOND)?),
-        (
-            "syns_to_and_fro",
-            packets(many, |n| segment(n, syn, START + n % 2 * 3_600 * SECOND + n * SECOND / 100))?,
-        ),
-        (
-            "syns_hours_in_turn",
-            packets(many, |n| {
-                segment(n, syn, START + n / 20 % 2 * 3_600 * SECOND + n * SECOND / 100)
-            })?,
-        ),
-        ("random_times", packets(many, |n| segment(n, syn, random.borrow_mut().below(1 << 61)))?),
-        ("flood", apart(syn, 1_000)?),
-        ("flood_full_table", dense),
-        ("syns_1s_full_table", full),
-        (
-            "udp_from_everywhere",
-            packets(many, |n| {
-                let packet = segment(n, ack, START + n * 1_000);
-                let flow =
-                    FlowKey::v4([10, 1, 2, 3], [192, 0, 2, 9], [53, (n % 65_000) as u16], 17);
-                let [.., a, b, c, d] = (n.wrapping_mul(0x9e37_79b9)).to_be_bytes();
-                let flow = if n % 2 == 0 {
-                    FlowKey::v4([a, b, c, d], [10, 1, 2, 3], [9, 53], 17)
-                } else {
-                    flow
-                };
-                Packet { flow, transport: Transport::Ports, ..packet }
-            })?,
-        ),
-        (
-            "tunnels_16_deep",
-            capture(many, |n, bytes| {
-                tunnelled(16, n, bytes);
-                START + n * 1_000
-            })?,
-        ),
-        (
-            NOT_DECODED,
-            capture(many, |n, bytes| {
-                bytes.extend([0xff; 60]);
-                START + n * 1_000
-            })?,
-        ),
-        ("records", datagrams(many, 32, &records)),
-        ("records_of_unknown_templates", datagrams(many, 1, &unknown)),
-        ("records_of_new_exporters", datagrams(many, 1, &strangers)),
-        ("templates_65000", datagrams(many, 32, &templates)),
-        ("options_templates", datagrams(many, 32, &options)),
-    ])
+            })
+        }
+        "acks_in_order" => apart(ack, 10_000),
+        "acks_1s_apart" => apart(ack, SECOND),
+        "acks_400s_apart" => apart(ack, 400 * SECOND),
+        "syns_1s_apart" => apart(syn, SECOND),
+        "syns_to_and_fro" => {
+            packets(many, |n| segment(n, syn, START + n % 2 * 3_600 * SECOND + n * SECOND / 100))
+        }
+        "syns_hours_in_turn" => packets(many, |n| {
+            segment(n, syn, START + n / 20 % 2 * 3_600 * SECOND + n * SECOND / 100)
+        }),
+        "random_times" => {
+            let random = RefCell::new(Rng::seeded(2));
+            packets(many, |n| segment(n, syn, random.borrow_mut().below(1 << 61)))
+        }
+        "flood" => apart(syn, 1_000),
+        "flood_full_table" | "syns_1s_full_table" => {
+            let cells = memory / 100 * 20 / 4;
+            let gap = if kind == "flood_full_table" { 1_000 } else { SECOND };
+            let input = packets(many, |n| segment(cells + n, syn, START + SECOND + n * gap))?;
+            Ok(Input { fill: cells, ..input })
+        }
+        "udp_from_everywhere" => packets(many, |n| {
+            let [.., a, b, c, d] = n.wrapping_mul(0x9e37_79b9).to_be_bytes();
+            let flow = if n % 2 == 0 {
+                FlowKey::v4([a, b, c, d], [10, 1, 2, 3], [9, 53], 17)
+            } else {
+                FlowKey::v4([10, 1, 2, 3], [192, 0, 2, 9], [53, (n % 65_000) as u16], 17)
+            };
+            Packet { flow, transport: Transport::Ports, ..segment(n, ack, fast(n)) }
+        }),
+        "tunnels_16_deep" => capture(many, |n, bytes| {
+            tunnelled(16, n, bytes);
+            fast(n)
+        }),
+        NOT_DECODED => capture(many, |n, bytes| {
+            bytes.extend([0xff; 60]);
+            fast(n)
+        }),
+        "records" => Ok(datagrams(many, 32, |n| {
+            let all = (0..32).map(|i| record(n * 32 + i)).collect::<Vec<_>>().concat();
+            (from(1), message(0, &[set(2, &template(256)), set(256, &all)].concat()))
+        })),
+        "records_of_unknown_templates" => Ok(datagrams(many, 1, |n| {
+            (from(1), message(0, &set(300 + (n % 60_000) as u16, &record(n))))
+        })),
+        "records_of_new_exporters" => Ok(datagrams(many, 1, |n| {
+            let sets = [set(2, &template(256)), set(256, &record(n))].concat();
+            (from(n as u32), message(n as u32, &sets))
+        })),
+        "templates_65000" => Ok(datagrams(many, 32, |n| {
+            let all = (0..32).map(|i| template(256 + ((n * 32 + i) % 65_000) as u16));
+            (from(1), message(0, &set(2, &all.collect::<Vec<_>>().concat())))
+        })),
+        "options_templates" => Ok(datagrams(many, 32, |n| {
+            let body = |i: u64| {
+                let id = 256 + ((n * 32 + i) % 65_000) as u16;
+                [id, 2, 1, 149, 4, 34, 4].into_iter().flat_map(u16::to_be_bytes).collect::<Vec<_>>()
+            };
+            (from(1), message(0, &set(3, &(0..32).map(body).collect::<Vec<_>>().concat())))
+        })),
+        kind => bail!("no kind {kind}"),
+    }
+}
+
+fn datagrams(units: usize, each: usize, make: impl Fn(u64) -> (SocketAddr, Vec<u8>)) -> Input {
+    let all = (0..(units / each) as u64).map(make).collect();
+    Input { units, fill: 0, bytes: Bytes::Datagrams(all) }
+}
+
+/// Fills the table of connections: `connections` of them are open.
+fn fill(engine: &mut Engine, connections: u64) {
+    let (syn, ack) = (TcpFlags::SYN, TcpFlags::ACK);
+    for number in 0..connections {
+        let time = START + number * SECOND / connections;
+        engine.packet(&segment(number, syn, time));
+        let answer = segment(number, syn.with(ack), time);
+        engine.packet(&Packet { flow: answer.flow.reversed(), ..answer });
+        engine.packet(&segment(number, ack, time));
+    }
+    engine.flush();
 }
 
 /// Nanoseconds per packet of a kind.
@@ -266,18 +280,17 @@ fn time(input: &Input, memory: u64) -> Result<f64> {
     let settings = Settings { memory, ..Settings::new(Seed(5)) };
     let decoder = Decoder { tunnels: Tunnels::Inner };
     let mut engine = Engine::new(settings, Filter::default(), decoder)?;
-    let (elapsed, units) = match input {
-        Input::Capture { file, packets, fill } => {
-            fill.iter().for_each(|packet| engine.packet(packet));
-            engine.flush();
+    fill(&mut engine, input.fill);
+    let elapsed = match &input.bytes {
+        Bytes::Capture(file) => {
             let source = Source::from_reader(Cursor::new(file.clone()))?;
             let mut capture = Capture::new(source, Path::new("hostile"), None);
             let start = Instant::now();
             drive::drive(&mut engine, &mut capture, drive::Limits::default(), &mut Nobody)?;
             engine.flush();
-            (start.elapsed(), *packets)
+            start.elapsed()
         }
-        Input::Datagrams { all, units } => {
+        Bytes::Datagrams(all) => {
             let mut collector = Collector::new(Limits::default(), Templates::default());
             let mut now = START;
             let start = Instant::now();
@@ -286,18 +299,23 @@ fn time(input: &Input, memory: u64) -> Result<f64> {
                 collector.datagram(*from, datagram, now, |record| engine.record(record));
             }
             engine.flush();
-            (start.elapsed(), *units)
+            start.elapsed()
         }
     };
-    Ok(elapsed.as_nanos() as f64 / units as f64)
+    Ok(elapsed.as_nanos() as f64 / input.units as f64)
 }
 
-pub(crate) fn run(quick: bool, notes: &mut Vec<String>) -> Result<Vec<Row>> {
+pub(crate) fn run(
+    quick: bool,
+    wants: impl Fn(&str) -> bool,
+    notes: &mut Vec<String>,
+) -> Result<Vec<Row>> {
     let many = if quick { 64_000 } else { 640_000 };
     let mut rows = Vec::new();
     for memory in MEMORIES {
         let mut decoded: Vec<(f64, &str)> = Vec::new();
-        for (name, input) in kinds(many, memory)? {
+        for name in KINDS.into_iter().filter(|name| wants(name)) {
+            let input = input(name, many, memory)?;
             let times = (0..ROUNDS).map(|_| time(&input, memory)).collect::<Result<Vec<_>>>()?;
             let ns = Summary::of(&times);
             if name != NOT_DECODED {

@@ -83,8 +83,8 @@ fn main() -> Result<ExitCode> {
     if args.names("engine") {
         rows.extend(engine::run(args.quick, &mut notes)?);
     }
-    if args.names("hostile") {
-        rows.extend(hostile::run(args.quick, &mut notes)?);
+    if !args.only.is_empty() {
+        rows.extend(hostile::run(args.quick, |name| args.wants("hostile", name), &mut notes)?);
     }
     if args.names("top") {
         rows.extend(top::run(args.quick, &mut notes)?);

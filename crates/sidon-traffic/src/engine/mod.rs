@@ -429,6 +429,7 @@ impl Engine {
 
     /// Advances the clock to the last packet: old connections and old flows of machines expire.
     fn age(&mut self) {
+        self.state.alarms.refresh();
         self.state.connections.pass(self.state.last_ns);
         for machine in &mut self.machines {
             machine.pass(self.state.last_ns);

@@ -103,7 +103,8 @@ impl Distinct {
 
 /// The probability of a rank.
 fn chance(rank: usize) -> f64 {
-    0.5f64.powi(rank.min(RANKS - 1) as i32)
+    // A power of two is its exponent: `powi` would take a tenth of the time of an estimate.
+    f64::from_bits((1_023 - rank.min(RANKS - 1) as u64) << 52)
 }
 
 /// The probability of all ranks above `rank`.

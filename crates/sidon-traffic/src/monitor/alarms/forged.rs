@@ -104,8 +104,8 @@ impl Forged {
 
     pub(super) fn look(&mut self, now: u64, over: bool, followed: bool, list: &mut List) {
         if let Some(index) = self.alarm {
-            list.show(index, self.evidence(followed));
             if now.saturating_sub(self.last) >= WINDOW {
+                list.show(self.alarm, || self.evidence(followed));
                 list.close(index, now);
                 *self = Forged::new(now);
             }
@@ -151,7 +151,12 @@ impl Forged {
         }
     }
 
-    fn evidence(&self, followed: bool) -> Evidence {
+    /// The number of its open alarm.
+    pub(super) fn alarm(&self) -> Option<usize> {
+        self.alarm
+    }
+
+    pub(super) fn evidence(&self, followed: bool) -> Evidence {
         let attempts = evidence::count(self.attempts, followed);
         vec![
             ("attempts", attempts),

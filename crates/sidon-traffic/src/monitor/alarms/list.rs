@@ -119,10 +119,10 @@ impl List {
         self.alarms.get_mut(place)
     }
 
-    /// Sets the evidence of an alarm that is still open.
-    pub(super) fn show(&mut self, number: usize, evidence: Evidence) {
-        if let Some(alarm) = self.alarm(number) {
-            alarm.evidence = evidence;
+    /// Sets the evidence of an alarm that is still open, if there is one.
+    pub(super) fn show(&mut self, number: Option<usize>, evidence: impl FnOnce() -> Evidence) {
+        if let Some(alarm) = number.and_then(|number| self.alarm(number)) {
+            alarm.evidence = evidence();
         }
     }
 
@@ -204,8 +204,8 @@ mod tests {
 
         // Numbers stay valid when positions change.
         let attempts = |number| vec![("attempts", Figure::exact(number))];
-        list.show(two, attempts(5));
-        list.show(numbers[255], attempts(6));
+        list.show(Some(two), || attempts(5));
+        list.show(Some(numbers[255]), || attempts(6));
         list.close(one, 400);
         let last = |back: usize| &list.alarms()[256 - back];
         assert_eq!(last(1).evidence, attempts(5));

@@ -150,8 +150,6 @@ pub struct Alarms {
     followed: bool,
     /// Whether SYNs to the victim of a flood were left out of the evidence of scans.
     skipped: bool,
-    /// The values of `followed` for floods and for scans at the last look.
-    shown: [bool; 2],
     /// Packets, and advances of the clock without one.
     events: u64,
 }
@@ -226,7 +224,6 @@ impl Alarms {
             ticked: 0,
             followed: true,
             skipped: false,
-            shown: [true; 2],
             events: 0,
         })
     }
@@ -354,21 +351,36 @@ impl Alarms {
     pub fn end(&mut self, now: u64) {
         self.list.forget_news();
         self.look(now, true);
+        self.refresh();
     }
 
-    /// Raises, updates and closes alarms. `over`: raises them even if a condition has just begun.
+    /// Raises and closes alarms. `over`: raises them even if a condition has just begun.
     fn look(&mut self, now: u64, over: bool) {
-        let Alarms { list, floods, hosts, ports, random, forged, followed, skipped, shown, .. } =
-            self;
+        let Alarms { list, floods, hosts, ports, random, forged, followed, skipped, .. } = self;
         let (followed, all) = (*followed, *followed && !*skipped);
-        // The evidence of an alarm is shown again if it has changed, or has become less certain.
-        let is_news = over || *shown != [followed, all];
-        *shown = [followed, all];
-        floods.judge(|flood, news| flood.look(now, over, news || is_news, followed, list));
+        floods.judge(|flood| flood.look(now, over, followed, list));
         for (table, most) in [(hosts, HOSTS), (ports, PORTS), (random, HOSTS)] {
-            table.judge(|scan, news| scan.look(now, over, news || is_news, (most, all), list));
+            table.judge(|scan| scan.look(now, over, most, all, list));
         }
         forged.iter_mut().for_each(|forged| forged.look(now, over, followed, list));
+    }
+
+    /// Updates the evidence of the open alarms. Estimates take time, so the look of each second leaves
+    /// them out.
+    pub(crate) fn refresh(&mut self) {
+        let Alarms { list, floods, hosts, ports, random, forged, followed, skipped, .. } = self;
+        let (followed, all) = (*followed, *followed && !*skipped);
+        for flood in floods.entries() {
+            list.show(flood.alarm, || flood.evidence(followed));
+        }
+        for (table, most) in [(hosts, HOSTS), (ports, PORTS), (random, HOSTS)] {
+            for scan in table.entries() {
+                list.show(scan.alarm, || scan.evidence(most, all));
+            }
+        }
+        for forged in forged {
+            list.show(forged.alarm(), || forged.evidence(followed));
+        }
     }
 
     /// The listed alarms, in the order in which they were raised: at most 256. A new alarm replaces
@@ -503,12 +515,10 @@ impl Flood {
         }
     }
 
-    fn look(&mut self, now: u64, over: bool, is_news: bool, followed: bool, list: &mut List) {
+    fn look(&mut self, now: u64, over: bool, followed: bool, list: &mut List) {
         if let Some(index) = self.alarm {
-            if is_news {
-                list.show(index, self.evidence(followed));
-            }
             if self.pending_at(now)[0] < PENDING / 2 {
+                list.show(self.alarm, || self.evidence(followed));
                 list.close(index, now);
                 (self.alarm, self.since) = (None, None);
                 (self.attempts, self.peak, self.sources) = (0, 0, Distinct::default());
@@ -664,19 +674,10 @@ impl Scan {
         }
     }
 
-    fn look(
-        &mut self,
-        now: u64,
-        over: bool,
-        is_news: bool,
-        (most, followed): (usize, bool),
-        list: &mut List,
-    ) {
+    fn look(&mut self, now: u64, over: bool, most: usize, followed: bool, list: &mut List) {
         if let Some(index) = self.alarm {
-            if is_news {
-                list.show(index, self.evidence(most, followed));
-            }
             if now.saturating_sub(self.last) >= WINDOW {
+                list.show(self.alarm, || self.evidence(most, followed));
                 list.close(index, now);
                 *self = Scan::new(self.subject, now, self.is_first);
             }

@@ -51,10 +51,8 @@ const ADMITTED: u64 = 64;
 pub(super) struct Table<E> {
     seed: Seed,
     sets: Vec<Option<E>>,
-    /// One bit per entry: whether it was looked up since it was judged.
+    /// One bit per entry: whether it was looked up since it was judged, or was open then.
     marks: Vec<u64>,
-    /// One bit per entry: whether it was open when it was judged.
-    open: Vec<u64>,
     /// Entries that were judged so far.
     judged: u64,
     /// Whether every subject so far is stored.
@@ -72,8 +70,8 @@ impl<E: Suspect> Table<E> {
         let mut sets = Vec::new();
         sets.try_reserve_exact(length).map_err(|_| Infeasible::Memory { bytes })?;
         sets.resize(length, None);
-        let [marks, open] = [(); 2].map(|()| vec![0; length.div_ceil(64)]);
-        Ok(Table { seed, sets, marks, open, judged: 0, is_complete: true, rivals: 0 })
+        let marks = vec![0; length.div_ceil(64)];
+        Ok(Table { seed, sets, marks, judged: 0, is_complete: true, rivals: 0 })
     }
 
     /// The indexes of the set of a subject.
@@ -129,24 +127,26 @@ impl<E: Suspect> Table<E> {
         entry.as_mut()
     }
 
-    /// Calls `judge` for the entries that were looked up since the last call, with `true`, and for
-    /// others that were open after it, with `false`.
-    pub(super) fn judge(&mut self, mut judge: impl FnMut(&mut E, bool)) {
-        let words = self.marks.iter_mut().zip(&mut self.open);
-        for (word, (marks, open)) in words.enumerate() {
-            let marked = std::mem::take(marks);
-            let mut left = marked | *open;
+    /// Calls `judge` for the entries that were looked up since the last call, and for those that were
+    /// open after it.
+    pub(super) fn judge(&mut self, mut judge: impl FnMut(&mut E)) {
+        for (word, marks) in self.marks.iter_mut().enumerate() {
+            let mut left = std::mem::take(marks);
             while left != 0 {
                 let bit = left.trailing_zeros();
                 left &= left - 1;
                 self.judged += 1;
-                *open &= !(1 << bit);
                 if let Some(entry) = &mut self.sets[word * 64 + bit as usize] {
-                    judge(entry, marked >> bit & 1 == 1);
-                    *open |= u64::from(entry.is_open()) << bit;
+                    judge(entry);
+                    *marks |= u64::from(entry.is_open()) << bit;
                 }
             }
         }
+    }
+
+    /// All entries.
+    pub(super) fn entries(&self) -> impl Iterator<Item = &E> {
+        self.sets.iter().flatten()
     }
 
     /// Entries that were judged so far.
