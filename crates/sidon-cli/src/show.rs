@@ -9,6 +9,8 @@ pub(crate) use sidon_traffic::figure::grouped as whole;
 
 /// A space at which tables and folded texts do not break a line. They print it as a plain space.
 pub(crate) const NO_BREAK: &str = "\u{a0}";
+/// The marks of figures.
+const MARKS: [&str; 5] = ["=", "<=", ">=", "~", "?"];
 /// Columns between two cells of a table.
 const GAP: usize = 2;
 
@@ -64,11 +66,15 @@ fn table_within(width: usize, head: &[&str], rows: &[Vec<String>]) -> String {
         .collect();
     let line = |cells: &[&str]| {
         let mut line = String::new();
-        for ((cell, &width), &right) in cells.iter().zip(&widths).zip(&right).take(kept) {
-            let padding = " ".repeat(width.saturating_sub(length(cell)));
-            let (before, after) =
-                if right { (padding, String::new()) } else { (String::new(), padding) };
-            line += &format!("{before}{cell}{after}{:GAP$}", "");
+        let places = cells.iter().zip(&widths).zip(&right).take(kept);
+        for (place, ((cell, &width), &right)) in places.enumerate() {
+            let padding = width.saturating_sub(length(cell));
+            line += &" ".repeat(if right { padding } else { 0 });
+            line += cell;
+            // A column that is too wide for the terminal is the only one: it is not filled up.
+            let is_last = place + 1 == kept;
+            line += &" ".repeat(if right || is_last { 0 } else { padding });
+            line += &" ".repeat(if is_last { 0 } else { GAP });
         }
         line.trim_end().to_owned()
     };
@@ -110,7 +116,7 @@ pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut words = text.split(' ');
     while let Some(word) = words.next() {
         let mut word = word.to_owned();
-        while ["=", "<=", ">=", "~", "?"].contains(&word.as_str())
+        while MARKS.contains(&word.as_str())
             && let Some(number) = words.next()
         {
             word = format!("{word} {number}");
@@ -125,6 +131,25 @@ pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
         }
     }
     lines
+}
+
+/// The start of a text that fits one line of `width` characters: whole words, or a part of the first
+/// word if it is longer. Reads no more of the text than that.
+pub(crate) fn first_line(text: &str, width: usize) -> &str {
+    let width = width.max(1);
+    let (mut end, mut word) = (0, 0);
+    let mut letters = text.char_indices().enumerate();
+    let cut = loop {
+        let Some((count, (at, letter))) = letters.next() else { return text };
+        // The mark of a figure stays with its number.
+        if letter == ' ' && !MARKS.contains(&&text[word..at]) {
+            (end, word) = (at, at + 1);
+        }
+        if count == width {
+            break at;
+        }
+    };
+    if end > 0 { &text[..end] } else { &text[..cut] }
 }
 
 /// A text whose lines fit the terminal: the rest of a long line is indented like its start.
@@ -253,6 +278,29 @@ dleft     12.5 %  -
             narrow.contains("\n    key:\n    [2001:db8::1]:443;\n"),
             "an address is whole: {narrow}"
         );
+    }
+
+    #[test]
+    fn a_first_line_has_whole_words_and_ends_at_the_width() {
+        for (text, width, first) in [
+            ("one two three", 7, "one two"),
+            ("one two three", 6, "one"),
+            ("one two three", 13, "one two three"),
+            ("one >= 5 two", 6, "one"),
+            ("one >= 5 two", 8, "one >= 5"),
+            ("üüüüü ü", 3, "üüü"),
+            ("one", 0, "o"),
+            ("", 5, ""),
+        ] {
+            assert_eq!(first_line(text, width), first, "{text} {width}");
+        }
+    }
+
+    #[test]
+    fn a_long_cell_does_not_fill_up_the_others() {
+        let rows: Vec<_> = ["a".to_owned(), "b".repeat(70_000)].map(|cell| vec![cell]).into();
+        let text = table_within(80, &["name"], &rows);
+        assert_eq!(text.len(), "name\na\n".len() + 70_000);
     }
 
     #[test]

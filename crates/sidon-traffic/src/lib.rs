@@ -38,6 +38,7 @@ pub mod budget;
 pub mod drive;
 pub mod engine;
 pub mod event;
+pub mod excerpt;
 pub mod export;
 pub mod figure;
 pub mod files;

@@ -31,6 +31,7 @@ use sidon::{
     },
 };
 use sidon_traffic::{
+    excerpt::{excerpt, word},
     files::input,
     monitor::machine::{Definition, STATES_MOST, TIMEOUT, When},
 };
@@ -165,11 +166,10 @@ impl Wrong {
         let line = before.matches('\n').count();
         let column = before.rsplit('\n').next().unwrap_or("").chars().count();
         let source = text.lines().nth(line).unwrap_or("");
-        let long =
-            text.get(self.span.clone()).map_or(1, |part| part.lines().next().unwrap_or("").len());
-        let marks = "^".repeat(long.clamp(1, source.len().saturating_sub(column).max(1)));
-        let what = &self.what;
-        format!("{}:{}: {what}\n  {source}\n  {:column$}{marks}", line + 1, column + 1, "")
+        let part = text.get(self.span.clone()).and_then(|part| part.lines().next());
+        let end = column + part.unwrap_or("").chars().count();
+        let excerpt = excerpt(source, column..end).replace('\n', "\n  ");
+        format!("{}:{}: {}\n  {excerpt}", line + 1, column + 1, self.what)
     }
 }
 
@@ -215,7 +215,8 @@ pub(crate) fn read(text: &str) -> Result<Read, Wrong> {
     for key in table.keys() {
         if !["states", "terminal", "timeouts", "events"].contains(&&**key.get_ref()) {
             let key_name = key.get_ref();
-            let what = format!("expected states, terminal, timeouts or events, got {key_name:?}");
+            let what =
+                format!("expected states, terminal, timeouts or events, got {:?}", word(key_name));
             return Err(Wrong::new(what, key.span()));
         }
     }
@@ -236,8 +237,8 @@ pub(crate) fn read(text: &str) -> Result<Read, Wrong> {
         match states.iter().find(|&&state| state == name) {
             Some(&name) => Ok(name),
             None => {
-                let all = states.join(", ");
-                let what = format!("there is no state {name:?}; the states are {all}");
+                let (name, all) = (word(name), states.join(", "));
+                let what = format!("there is no state {name:?}; the states are {}", word(&all));
                 Err(Wrong::new(what, value.span()))
             }
         }
@@ -258,7 +259,7 @@ pub(crate) fn read(text: &str) -> Result<Read, Wrong> {
         };
         for (name, value) in list {
             let Some(number) = states.iter().position(|&state| state == &**name.get_ref()) else {
-                let what = format!("there is no state {:?}", name.get_ref());
+                let what = format!("there is no state {:?}", word(name.get_ref()));
                 return Err(Wrong::new(what, name.span()));
             };
             timeouts[number] = match when::number(value) {
@@ -309,13 +310,14 @@ pub(crate) fn read(text: &str) -> Result<Read, Wrong> {
                     for (from, to) in pairs {
                         let known = states.iter().find(|&&state| state == &**from.get_ref());
                         let Some(from) = known else {
-                            let what = format!("there is no state {:?}", from.get_ref());
+                            let what = format!("there is no state {:?}", word(from.get_ref()));
                             return Err(Wrong::new(what, from.span()));
                         };
                         own.push(Rule::If(from, state(to)?));
                     }
                 }
                 other => {
+                    let other = word(other);
                     let what =
                         format!("expected when, open, open_new, go, if or add, got {other:?}");
                     return Err(Wrong::new(what, form.span()));
@@ -458,6 +460,27 @@ rst = { go = "closed" }
         }
         let why = read(TCP).unwrap().definition(String::new()).unwrap_err().at(TCP);
         assert!(why.starts_with("6:1: this event has no packets"), "{why}");
+    }
+
+    #[test]
+    fn a_mistake_in_a_line_of_any_length_is_shown_in_a_short_message() {
+        for length in [10, 99, 65_535, 65_536, 200_000] {
+            for letter in ["x", "ü"] {
+                let long = letter.repeat(length);
+                for text in [
+                    format!("states = [\"{long}\"]\nterminal = [\"{long}\", 5]"),
+                    format!("states = [\"a\"] # {long}\nevents = {{ \"{long}\" = 5 }}"),
+                    format!("states = [\"a\", \"{long}\"]\n[events]\n{long} = {{ go = 1 }}"),
+                    format!("states = [\"a\"]\n[events]\nb = {{ go = \"{long}\" }}"),
+                    format!("states = [\"a\"]\n[events]\nb = {{ when = {{ \"{long}\" = 1 }} }}"),
+                    format!("{}x", " ".repeat(length)),
+                ] {
+                    let why = read(&text).unwrap_err().at(&text);
+                    assert!(why.lines().count() == 3 && why.contains('^'), "{why}");
+                    assert!(why.chars().count() < 500, "{length}: {why}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@
 
 use super::Wrong;
 use sidon_traffic::{
-    TcpFlags,
+    TcpFlags, excerpt,
     flow::protocol,
     monitor::machine::{Direction, When},
 };
@@ -64,6 +64,7 @@ pub(super) fn read(value: &Value<'_>) -> Result<When, Wrong> {
                 when.payload = *range.start() as u32..=*range.end() as u32;
             }
             other => {
+                let other = excerpt::word(other);
                 let what = format!("expected one of {}, got {other:?}", WORDS.join(", "));
                 return Err(Wrong::new(what, word.span()));
             }
@@ -80,7 +81,10 @@ pub(super) fn number(value: &Value<'_>) -> Option<u64> {
 
 fn protocol_of(value: &Value<'_>) -> Result<u8, Wrong> {
     if let Some(name) = value.get_ref().as_str() {
-        let what = || format!("there is no protocol {name:?}; use a name such as tcp, or a number");
+        let what = || {
+            let name = excerpt::word(name);
+            format!("there is no protocol {name:?}; use a name such as tcp, or a number")
+        };
         let none = || Wrong::new(what(), value.span());
         return protocol::number(name).ok_or_else(none);
     }

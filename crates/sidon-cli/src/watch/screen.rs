@@ -213,22 +213,16 @@ impl Screen {
 
     /// A text in as many lines as it needs. Lines after the first have `indent` more spaces.
     fn folded(&mut self, text: &str, indent: usize, bold: bool) {
-        let words = text.trim_start();
-        let start = text.len() - words.len();
-        let mut width = self.style.width - start;
-        let mut rest = words.to_owned();
+        let mut rest = text.trim_start();
+        // A path may start with many spaces.
+        let start = (text.len() - rest.len()).min(self.style.width / 4);
         let mut spaces = start;
         while !rest.is_empty() {
-            let mut first = show::wrapped(&rest, width).swap_remove(0);
-            // A path can be longer than a line.
-            if let Some((end, _)) = first.char_indices().nth(width) {
-                first.truncate(end);
-            }
-            rest = rest[first.len()..].trim_start().to_owned();
-            let line = if bold { self.bold(&first) } else { first };
+            let first = show::first_line(rest, self.style.width.saturating_sub(spaces));
+            rest = rest[first.len()..].trim_start();
+            let line = if bold { self.bold(first) } else { first.to_owned() };
             self.line(&format!("{:spaces$}{line}", ""));
             spaces = start + indent;
-            width = self.style.width - spaces;
         }
     }
 

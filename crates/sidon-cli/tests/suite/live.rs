@@ -62,6 +62,60 @@ fn flow_records_are_counted_until_there_are_enough() {
     assert_eq!(report["top_flows"][0]["certainty"], "exact");
 }
 
+/// IPFIX, a template and one record of it: this number of packets and of bytes.
+fn wide(amount: u64) -> Vec<u8> {
+    let layout: [u16; 16] = [8, 4, 12, 4, 7, 2, 11, 2, 4, 1, 6, 1, 2, 8, 1, 8];
+    let template: Vec<u16> = [2, 40, 256, 8].into_iter().chain(layout).collect();
+    let mut sets: Vec<u8> = template.iter().flat_map(|half| half.to_be_bytes()).collect();
+    sets.extend([1, 0, 0, 34, 10, 0, 0, 1, 10, 0, 0, 80, 0x9c, 0x40, 1, 0xbb, 6, 0x1b]);
+    sets.extend([amount, amount].map(u64::to_be_bytes).as_flattened());
+    let mut bytes = vec![0, 10];
+    bytes.extend((16 + sets.len() as u16).to_be_bytes());
+    bytes.extend([1_700_000_000, 1, 7].map(u32::to_be_bytes).as_flattened());
+    bytes.extend(sets);
+    bytes
+}
+
+#[test]
+fn a_record_of_any_amount_is_saved_shown_and_merged() {
+    let folder = std::env::temp_dir().join(format!("sidon-wide-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = |name: &str| folder.join(name).display().to_string();
+    let (one, two, three) = (path("one.sidon"), path("two.sidon"), path("three.sidon"));
+    for amount in [3 << 60, (1 << 62) + 1, u64::MAX] {
+        let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+        let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("sidon"))
+            .args(["watch", "--netflow", &address, "-c", "1", "--duration", "60s", "-q"])
+            .args(["--memory", "256KiB", "--save", &one])
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        while child.try_wait().unwrap().is_none() {
+            let _ = sender.send_to(&wide(amount), &address);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert!(child.wait().unwrap().success());
+        let run = |arguments: &[&str]| {
+            let output = Command::cargo_bin("sidon").unwrap().args(arguments).output().unwrap();
+            assert!(output.status.success(), "{arguments:?}: {output:?}");
+            output.stdout
+        };
+        run(&["merge", &one, &one, "-o", &two]);
+        run(&["merge", &two, &one, "-o", &three]);
+        for (file, times) in [(&one, 1), (&two, 2), (&three, 3)] {
+            let report: Value = serde_json::from_slice(&run(&["show", "--json", file])).unwrap();
+            // A second datagram may have arrived before the command ended.
+            let least = u128::from(amount) * times;
+            let at_ceiling = report["packets"] == u64::MAX;
+            assert_eq!(at_ceiling, report["packets_figure"]["kind"] == "at_least", "{report}");
+            assert!(at_ceiling || u128::from(report["packets"].as_u64().unwrap()) >= least);
+            assert!(!run(&["show", file]).is_empty());
+        }
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
 #[test]
 fn two_sources_at_a_time_are_one_too_many() {
     for arguments in [

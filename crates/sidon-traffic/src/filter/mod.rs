@@ -33,6 +33,7 @@ mod words;
 
 use crate::{
     LinkType,
+    excerpt::excerpt,
     packet::{be16, is_vlan},
     source::Frame,
 };
@@ -131,14 +132,10 @@ impl NotAFilter {
     }
 }
 
-/// The message, the expression, and carets under the part at fault.
+/// The message, the part of the expression around the fault, and carets under the fault.
 impl fmt::Display for NotAFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Control characters become spaces, so that the carets stay below the right characters.
-        let line: String =
-            self.text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        let carets = "^".repeat(self.columns.len().max(1));
-        write!(f, "{}\n{line}\n{:indent$}{carets}", self.message, "", indent = self.columns.start)
+        write!(f, "{}\n{}", self.message, excerpt(&self.text, self.columns.clone()))
     }
 }
 

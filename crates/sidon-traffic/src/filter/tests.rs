@@ -217,6 +217,27 @@ fn errors_point_at_the_word_at_fault() {
 }
 
 #[test]
+fn an_error_at_any_column_is_shown_in_a_short_message() {
+    for length in [0, 1, 60, 99, 100, 101, 65_534, 65_535, 65_536, 300_000] {
+        for text in [
+            format!("{}prot 80", " ".repeat(length)),
+            format!("host {} prot", "a".repeat(length.max(1))),
+            format!("{}ä", " ".repeat(length)),
+            format!("port 9{}", "9".repeat(length.max(5))),
+            format!("tcp {}", "ü".repeat(length.max(1))),
+        ] {
+            let why = text.parse::<Filter>().unwrap_err();
+            let shown = why.to_string();
+            let (excerpt, carets) = shown.rsplit_once('\n').unwrap();
+            assert!(carets.trim_start().starts_with('^'), "{shown}");
+            assert!(shown.chars().count() < 400, "{length}: {shown}");
+            let line = excerpt.lines().last().unwrap();
+            assert!(carets.len() <= line.chars().count() + 1, "{shown}");
+        }
+    }
+}
+
+#[test]
 fn any_string_of_words_is_a_filter_or_an_error_and_never_a_panic() {
     let words = [
         "tcp",

@@ -1,7 +1,7 @@
 //! Reads a scenario from TOML text.
 
 use super::{Alarm, Choice, Flows, Must, Number, SECOND, Scenario, Step};
-use crate::{files::input, flow::protocol, packet::TcpFlags};
+use crate::{excerpt::word, files::input, flow::protocol, packet::TcpFlags};
 use std::{
     fmt,
     net::IpAddr,
@@ -70,7 +70,7 @@ impl Scenario {
         let names = scenario.must.iter().map(|must| &must.flows).chain(&scenario.stay);
         for name in names {
             if scenario.flows(name).next().is_none() {
-                return Err(error(format!("there are no flows with the name {name:?}")));
+                return Err(error(format!("there are no flows with the name {:?}", word(name))));
             }
         }
         Ok(scenario)
@@ -248,7 +248,7 @@ impl<'a> Fields<'a> {
         let known = |name: &str| names.contains(&name);
         match self.table.keys().find(|name| !known(name.get_ref())) {
             Some(name) => {
-                let what = format!("{:?} is not one of {}", name.get_ref(), names.join(", "));
+                let what = format!("{:?} is not one of {}", word(name.get_ref()), names.join(", "));
                 wrong(what, name.span())
             }
             None => Ok(()),
