@@ -5,6 +5,7 @@ use crate::{
         number::{decimal, socket_v4, whole, within},
         refusal,
     },
+    sandbox::{self, Needs},
     show,
     signals::Signals,
 };
@@ -120,6 +121,9 @@ fn shares(text: &str) -> Result<Shares, String> {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(path) = &args.scenario {
+        // A scenario may include files of the same directory.
+        let included = sidon_traffic::files::directory_of(path);
+        sandbox::confine(&Needs::nothing().reads([&included]).outputs([&args.write]))?;
         let scenario =
             Scenario::read(path).map_err(|why| anyhow!("cannot read the scenario {why}"))?;
         return write(args, scenario.packets(args.unit, args.seed), None);

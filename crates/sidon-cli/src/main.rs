@@ -3,11 +3,13 @@
 mod args;
 mod audit;
 mod demo;
+mod doctor;
 mod generate;
 mod lab;
 mod machine;
 mod manual;
 mod plan;
+mod sandbox;
 mod saved;
 mod serve;
 mod show;
@@ -29,6 +31,7 @@ struct Cli {
 enum Command {
     Completions(manual::CompletionArgs),
     Demo(demo::Args),
+    Doctor(doctor::Args),
     Generate(generate::Args),
     Lab(lab::Args),
     Machine(machine::Args),
@@ -45,6 +48,7 @@ fn main() -> ExitCode {
     let done = match parse().command {
         Command::Completions(args) => manual::completions(&args, Cli::command()).map(success),
         Command::Demo(args) => demo::run(&args).map(success),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Generate(args) => generate::run(&args).map(success),
         Command::Lab(args) => lab::run(&args).map(success),
         Command::Machine(args) => machine::run(&args).map(success),

@@ -10,6 +10,7 @@ use sidon_traffic::{
     source::SourceError,
 };
 use std::{
+    fs::File,
     io::ErrorKind,
     path::{Path, PathBuf},
 };
@@ -42,7 +43,15 @@ pub(crate) struct SourceArgs {
     pub(crate) expression: Vec<String>,
 }
 
-/// An open source.
+/// A source that is open, and of which nothing was read.
+pub(crate) enum Opened {
+    /// The capture in this file, or without one in standard input.
+    Capture(Option<File>),
+    Interface(Live),
+    Sockets(Listener),
+}
+
+/// A source that is being read.
 pub(crate) enum Input {
     Capture(Box<Capture>),
     Interface(Interface),
@@ -50,12 +59,15 @@ pub(crate) enum Input {
 }
 
 impl SourceArgs {
-    /// Opens the source, if one is named. A capture is delivered at the pace of its times,
-    /// multiplied by `speed`, or without delays.
-    pub(crate) fn open(&self, speed: Option<f64>) -> anyhow::Result<Option<Input>> {
+    /// Opens the source, if one is named. The program may confine itself before it reads the first
+    /// byte by [`SourceArgs::start`].
+    pub(crate) fn open(&self) -> anyhow::Result<Option<Opened>> {
         if let Some(path) = &self.read {
-            let source = Source::open(path).map_err(|why| not_a_capture(path, why))?;
-            return Ok(Some(Input::Capture(Box::new(Capture::new(source, path, speed)))));
+            let file = match path.as_os_str() == "-" {
+                true => None,
+                false => Some(File::open(path).map_err(|why| unread(path, why))?),
+            };
+            return Ok(Some(Opened::Capture(file)));
         }
         if let Some(name) = &self.interface {
             let options = Options { ring: self.buffer, ..Options::default() };
@@ -66,7 +78,7 @@ impl SourceArgs {
                 }
                 why => why.into(),
             })?;
-            return Ok(Some(Input::Interface(Interface::new(live, name))));
+            return Ok(Some(Opened::Interface(live)));
         }
         if self.netflow.is_empty() {
             return Ok(None);
@@ -83,9 +95,31 @@ impl SourceArgs {
                 ),
             }
         })?;
-        let records = Records::new(listener, self.templates.clone());
-        let records = records.map_err(|why| anyhow!("cannot read the templates {why}"))?;
-        Ok(Some(Input::Records(Box::new(records))))
+        Ok(Some(Opened::Sockets(listener)))
+    }
+
+    /// Starts to read an open source. A capture is delivered at the pace of its times, multiplied by
+    /// `speed`, or without delays.
+    pub(crate) fn start(&self, opened: Opened, speed: Option<f64>) -> anyhow::Result<Input> {
+        Ok(match opened {
+            Opened::Capture(file) => {
+                let path = self.read.as_deref().unwrap_or(Path::new("-"));
+                let source = match file {
+                    Some(file) => Source::from_file(file, path),
+                    None => Source::from_reader(std::io::stdin()),
+                };
+                let source = source.map_err(|why| not_a_capture(path, why))?;
+                Input::Capture(Box::new(Capture::new(source, path, speed)))
+            }
+            Opened::Interface(live) => {
+                Input::Interface(Interface::new(live, self.interface.as_deref().unwrap_or("?")))
+            }
+            Opened::Sockets(listener) => {
+                let records = Records::new(listener, self.templates.clone());
+                let records = records.map_err(|why| anyhow!("cannot read the templates {why}"))?;
+                Input::Records(Box::new(records))
+            }
+        })
     }
 
     /// The filter that the expression names.
@@ -130,11 +164,16 @@ impl Input {
     }
 }
 
-/// A capture that cannot be opened: what is wrong, and with which file.
-fn not_a_capture(path: &Path, why: SourceError) -> anyhow::Error {
-    let path = path.display();
+/// A file that cannot be opened.
+fn unread(path: &Path, why: std::io::Error) -> anyhow::Error {
+    anyhow!("cannot read the capture {}: {why}", path.display())
+}
+
+/// A file that is not a capture.
+fn not_a_capture(file: &Path, why: SourceError) -> anyhow::Error {
+    let path = file.display();
     match why {
-        SourceError::Open { why, .. } => anyhow!("cannot read the capture {path}: {why}"),
+        SourceError::Open { why, .. } => unread(file, why),
         SourceError::NotACapture { magic } if magic == *b"SIDN" => {
             anyhow!("{path} is not a capture but a saved file; type: sidon show {path}")
         }

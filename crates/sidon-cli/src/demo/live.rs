@@ -5,8 +5,10 @@ use crate::show::{self, whole};
 use sidon_traffic::{Mix, Report};
 use std::{
     fmt::Write as _,
-    io::{IsTerminal, Write as _},
+    fs::File,
+    io::{IsTerminal, Read, Seek, SeekFrom, Write as _},
     net::SocketAddrV4,
+    sync::{Mutex, OnceLock},
     time::Duration,
 };
 
@@ -198,10 +200,16 @@ fn strip(chart: &[u64]) -> String {
     chart.iter().map(|&value| BARS[(value * 7).div_ceil(most) as usize]).collect()
 }
 
-/// Resident memory of the process, on systems with `/proc`.
+/// Resident memory of the process, on systems with `/proc`. The first call opens a file, which a
+/// confined process cannot do any more.
 pub(crate) fn resident() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    static STATUS: OnceLock<Option<Mutex<File>>> = OnceLock::new();
+    let status = STATUS.get_or_init(|| File::open("/proc/self/status").ok().map(Mutex::new));
+    let mut status = status.as_ref()?.lock().ok()?;
+    let mut text = String::new();
+    status.seek(SeekFrom::Start(0)).ok()?;
+    status.read_to_string(&mut text).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kibibytes * 1024)
 }

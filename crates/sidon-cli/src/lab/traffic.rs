@@ -4,7 +4,10 @@
 //! them exactly. Rottenstreich, Kanizo and Keslassy, figure 5: the five schemes at 30 and 50 bits per
 //! key. The keys are the five-tuples of the trace, half of them members.
 
-use crate::show;
+use crate::{
+    sandbox::{self, Needs},
+    show,
+};
 use anyhow::{Context, bail, ensure};
 use serde_json::{Value, json};
 use sidon::{
@@ -58,6 +61,7 @@ struct Trace {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<()> {
+    sandbox::confine(&Needs::nothing().reads([&args.path]))?;
     let mut trace = Trace::default();
     gather(&args.path, 0, &mut trace)?;
     let Trace { captures, sources, flows } = trace;

@@ -20,7 +20,10 @@
 mod dot;
 mod when;
 
-use crate::show;
+use crate::{
+    sandbox::{self, Needs},
+    show,
+};
 use serde_json::json;
 use sidon::{
     Lookup,
@@ -84,18 +87,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         (Some(Command::Check(table)), _) | (None, Some(table)) => show_table(table),
         (Some(Command::Dot { file }), _) => {
             let text = text_of(file)?;
+            sandbox::confine(&Needs::nothing())?;
             show::print(&dot::draw(&read(&text).map_err(|why| at_file(file, &text, &why))?))
         }
         (None, None) => anyhow::bail!("no file; type: sidon machine FILE"),
     }
 }
 
-/// The machine over packets in a file. Its name is the file's name without the extension.
-pub(crate) fn definition(file: &Path) -> anyhow::Result<Arc<Definition>> {
-    let text = text_of(file)?;
+/// The machine over packets in the text of a file. Its name is the file's name without the extension.
+pub(crate) fn definition(file: &Path, text: &str) -> anyhow::Result<Arc<Definition>> {
     let name = file.file_stem().unwrap_or(file.as_os_str()).to_string_lossy().into_owned();
-    let definition = read(&text).and_then(|read| read.definition(name));
-    definition.map(Arc::new).map_err(|why| at_file(file, &text, &why))
+    let definition = read(text).and_then(|read| read.definition(name));
+    definition.map(Arc::new).map_err(|why| at_file(file, text, &why))
 }
 
 /// The most bytes of a file with a machine.
@@ -103,7 +106,8 @@ const FILE_MOST: u64 = 1 << 20;
 /// The most states, and the most events, of a machine in a file.
 const NAMES_MOST: usize = 1024;
 
-fn text_of(file: &Path) -> anyhow::Result<String> {
+/// The text of a file with a machine.
+pub(crate) fn text_of(file: &Path) -> anyhow::Result<String> {
     let text = input::text(file, FILE_MOST);
     text.map_err(|why| anyhow::anyhow!("cannot read the machine {}: {why}", file.display()))
 }
@@ -114,6 +118,7 @@ fn at_file(file: &Path, text: &str, why: &Wrong) -> anyhow::Error {
 
 fn show_table(args: &Table) -> anyhow::Result<()> {
     let text = text_of(&args.file)?;
+    sandbox::confine(&Needs::nothing())?;
     let machine = read(&text).map_err(|why| at_file(&args.file, &text, &why))?.machine;
     let mut columns: Vec<(String, Lookup<State>)> = (0..)
         .zip(machine.states())

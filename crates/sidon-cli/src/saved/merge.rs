@@ -5,7 +5,11 @@ use super::{
     library::{self, Apart},
     show::broken,
 };
-use crate::{args::number::memory, show::whole};
+use crate::{
+    args::number::memory,
+    sandbox::{self, Needs},
+    show::whole,
+};
 use sidon::{Malformed, Refused, bytes::Parts};
 use sidon_traffic::{
     Snapshot,
@@ -54,6 +58,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let needs = Needs::nothing().reads(&args.files).outputs([&args.output]);
+    sandbox::confine(&needs.quiet(args.quiet))?;
     let first = file::read(&args.files[0], args.max_size)?;
     match Parts::of(&first) {
         Ok(parts) if parts.kind == KIND => engines(args, &first),

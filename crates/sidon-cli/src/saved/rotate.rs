@@ -33,6 +33,12 @@ pub(crate) struct Over {
     pub(crate) saved: anyhow::Result<PathBuf>,
 }
 
+/// Creates a directory for files of periods, if it does not exist.
+pub(crate) fn make(directory: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(directory)
+        .with_context(|| format!("cannot create the directory {}", directory.display()))
+}
+
 impl Rotation {
     /// Creates the directory if it does not exist.
     pub(crate) fn new(
@@ -40,8 +46,7 @@ impl Rotation {
         directory: PathBuf,
         period_ns: u64,
     ) -> anyhow::Result<Self> {
-        std::fs::create_dir_all(&directory)
-            .with_context(|| format!("cannot create the directory {}", directory.display()))?;
+        make(&directory)?;
         Ok(Rotation { disk, directory, period_ns, files: 0, alarmed: false, seen: 0 })
     }
 

@@ -6,6 +6,7 @@ use crate::{
         SeedArg,
         number::{memory, within},
     },
+    sandbox::{self, Needs},
     show,
     watch::screen,
 };
@@ -52,6 +53,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let image = file::read(&args.file, args.max_size)?;
+    sandbox::confine(&Needs::nothing().quiet(args.quiet))?;
     let path = args.file.display().to_string();
     let parts = match Parts::of(&image) {
         Ok(parts) => parts,

@@ -16,9 +16,10 @@ mod web;
 
 use crate::{
     args::{
-        EngineArgs, SeedArg, SourceArgs, engine_refusal,
+        EngineArgs, Opened, SeedArg, SourceArgs, engine_refusal,
         number::{socket, within},
     },
+    sandbox::{self, Needs, Sockets},
     saved::rotate,
     show,
 };
@@ -31,11 +32,10 @@ use save::Saving;
 use sidon_traffic::{
     Engine,
     drive::{Generated, Traffic, now_ns},
-    files,
 };
 use std::{
     net::{SocketAddr, TcpListener},
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 use token::Token;
 
@@ -120,6 +120,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         );
     }
     let filter = args.source.filter()?;
+    let opened = args.source.open()?;
+    let listener = TcpListener::bind(args.listen)
+        .with_context(|| format!("cannot listen at {}", args.listen))?;
+    listener.set_nonblocking(true)?;
+    socket2::SockRef::from(&listener).listen(clients::QUEUE)?;
+    let limits = Limits::default();
+    confine(args, token.is_some())?;
+
     let saving = args
         .save_dir
         .as_ref()
@@ -130,37 +138,40 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         (None, Some(seed)) => seed,
         (seed, _) => seed.unwrap_or(SeedArg::Random).seed()?,
     };
-    let traffic = traffic(args)?;
+    let traffic = traffic(args, opened)?;
     let engine = Engine::new(args.engine.settings(seed), filter, args.source.decoder());
     let engine = engine.map_err(engine_refusal)?;
-    let listener = TcpListener::bind(args.listen)
-        .with_context(|| format!("cannot listen at {}", args.listen))?;
-    listener.set_nonblocking(true)?;
-    socket2::SockRef::from(&listener).listen(clients::QUEUE)?;
     show::print(&format!("http://{}/  {}", listener.local_addr()?, traffic.name()))?;
-
-    // Everything is open now. No thread that follows can do more than it must: of files, the
-    // process's own figures are read, and templates and saved files written.
-    let templates = args.source.templates.as_deref().map(files::directory_of);
-    let files = [Some(Path::new("/proc/self")), templates.as_deref(), args.save_dir.as_deref()];
-    let confined = sidon_traffic::live::give_up(files.into_iter().flatten());
-    if args.source.interface.is_some() && !confined.powerless {
-        eprintln!("sidon: capabilities could not be given up");
-    }
     let (feed, feeding) = feed::start(engine, saving, traffic);
     let app = web::App { feed, guard: Guard::new(token, &args.host) };
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let served = runtime.block_on(serve(listener, app));
+    let served = runtime.block_on(serve(listener, app, limits));
     runtime.shutdown_background();
     let end = feeding.stop()?;
     served?;
     last_words(args, &end)
 }
 
-fn traffic(args: &Args) -> anyhow::Result<Box<dyn Traffic + Send>> {
-    if let Some(input) = args.source.open(args.speed)? {
-        return Ok(input.into_traffic());
+/// Gives up all rights except to the directories of templates and saved files, and to the sockets.
+/// No byte was read of the input or of a client.
+fn confine(args: &Args, secret: bool) -> anyhow::Result<()> {
+    if let Some(directory) = &args.save_dir {
+        rotate::make(directory)?;
+    }
+    // The file with the process's own figures, which stays open.
+    crate::demo::live::resident();
+    let needs = Needs::nothing()
+        .outputs(&args.source.templates)
+        .directories(&args.save_dir)
+        .sockets(Sockets::Serve)
+        .secret(secret);
+    sandbox::confine(&needs).map(drop)
+}
+
+fn traffic(args: &Args, opened: Option<Opened>) -> anyhow::Result<Box<dyn Traffic + Send>> {
+    if let Some(opened) = opened {
+        return Ok(args.source.start(opened, args.speed)?.into_traffic());
     }
     let office = Office::new(args.engine.seed.map_or(Ok(1), SeedArg::number)?, now_ns())?;
     let speed = args.speed.or(Some(1.0));
@@ -168,13 +179,13 @@ fn traffic(args: &Args) -> anyhow::Result<Box<dyn Traffic + Send>> {
 }
 
 /// Serves until a signal comes.
-async fn serve(listener: TcpListener, app: web::App) -> anyhow::Result<()> {
+async fn serve(listener: TcpListener, app: web::App, limits: Limits) -> anyhow::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let answer = move |request| app.clone().answer(request);
-    let serving = clients::serve(listener, answer, web::refusal, Limits::default());
+    let serving = clients::serve(listener, answer, web::refusal, limits);
     let interrupted = async {
         interrupt.recv().await;
     };

@@ -10,6 +10,7 @@ mod watcher;
 use crate::{
     args::{EngineArgs, Input, SeedArg, SourceArgs, engine_refusal, number::whole},
     machine,
+    sandbox::{self, Needs, Sockets},
     saved::{
         file, found,
         rotate::{self, Rotation},
@@ -23,13 +24,12 @@ use sidon_traffic::{
     drive::{Done, End, Limits, Traffic, drive},
     engine::Sink,
     event::Event,
-    files::{self, System},
-    live::Confined,
+    files::System,
     monitor::subnet::Network,
 };
 
 use std::{
-    fs::File,
+    fs::{self, File},
     io::{BufWriter, Write},
     path::PathBuf,
     process::ExitCode,
@@ -146,7 +146,23 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Ok(filter) => filter,
         Err(why) => return wrong(why),
     };
-    let machines = args.machine.iter().map(|file| machine::definition(file));
+    let texts = args.machine.iter().map(|file| machine::text_of(file));
+    let texts = match texts.collect::<anyhow::Result<Vec<_>>>() {
+        Ok(texts) => texts,
+        Err(why) => return wrong(why),
+    };
+    let Some(opened) = args.source.open()? else {
+        return wrong(anyhow::anyhow!("no source; type -r FILE, -i NAME or --netflow ADDR:PORT"));
+    };
+    let rotation = match (&args.save_dir, args.rotate) {
+        (Some(directory), Some(period)) => Some(Rotation::new(&System, directory.clone(), period)?),
+        _ => None,
+    };
+    let _shared = rotation.as_ref().map(|one| found::share(one.directory())).transpose()?;
+    // Everything is open now, and no byte was read of the input: the program needs no more rights.
+    confine(args)?;
+    let machines = args.machine.iter().zip(&texts);
+    let machines = machines.map(|(file, text)| machine::definition(file, text));
     let machines = match machines.collect::<anyhow::Result<Vec<_>>>() {
         Ok(machines) => machines,
         Err(why) => return wrong(why),
@@ -157,22 +173,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         machines,
         ..args.engine.settings(seed(args).seed()?)
     };
-    let Some(mut input) = args.source.open(None)? else {
-        return wrong(anyhow::anyhow!("no source; type -r FILE, -i NAME or --netflow ADDR:PORT"));
-    };
+    let mut input = args.source.start(opened, None)?;
     let sink = args.events.as_ref().map(open_events).transpose()?;
-    let rotation = match (&args.save_dir, args.rotate) {
-        (Some(directory), Some(period)) => Some(Rotation::new(&System, directory.clone(), period)?),
-        _ => None,
-    };
-    let _shared = rotation.as_ref().map(|one| found::share(one.directory())).transpose()?;
-    let signals = if input.traffic().is_endless() {
-        // Everything is open now: the program needs no more rights.
-        confine(args);
-        Signals::all()?
-    } else {
-        Signals::stopping()?
-    };
+    let endless = input.traffic().is_endless();
+    let signals = if endless { Signals::all()? } else { Signals::stopping()? };
     let engine = Engine::new(settings, filter, args.source.decoder());
     let mut engine = engine.map_err(engine_refusal)?;
     if let Some(sink) = sink {
@@ -296,23 +300,27 @@ fn status(report: &Report, end: &End, alarmed: bool) -> u8 {
 }
 
 /// Gives up all rights except to the directories of files that are read or written later.
-fn confine(args: &Args) {
-    let written = [&args.known, &args.source.templates, &args.save].into_iter().flatten();
-    let mut later: Vec<_> = written.map(|path| files::directory_of(path)).collect();
-    later.extend([&args.csv, &args.save_dir].into_iter().flatten().cloned());
-    let Confined { powerless, files } =
-        sidon_traffic::live::give_up(later.iter().map(PathBuf::as_path));
-    if !powerless {
-        eprintln!("sidon: capabilities could not be given up");
+fn confine(args: &Args) -> anyhow::Result<()> {
+    if let Some(directory) = &args.csv {
+        let place = || format!("cannot write CSV files to the directory {}", directory.display());
+        fs::create_dir_all(directory).with_context(place)?;
     }
+    let sockets = match args.source.read {
+        Some(_) => Sockets::None,
+        None => Sockets::Receive,
+    };
+    let needs = Needs::nothing()
+        .outputs(
+            [&args.known, &args.source.templates, &args.save, &args.events].into_iter().flatten(),
+        )
+        .directories([&args.csv, &args.save_dir].into_iter().flatten())
+        .sockets(sockets)
+        .quiet(args.quiet);
+    let confined = sandbox::confine(&needs)?;
     if args.verbose {
-        let files = match files {
-            Some(true) => "confined by Landlock",
-            Some(false) => "confined by Landlock, as far as this kernel supports it",
-            None => "not confined: this kernel has no Landlock",
-        };
-        eprintln!("sidon: no capabilities left; files {files}");
+        eprintln!("sidon: {}", sandbox::words(&confined));
     }
+    Ok(())
 }
 
 /// `90`, `90s`, `5m`, `2h`.

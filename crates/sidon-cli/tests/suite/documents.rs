@@ -119,6 +119,7 @@ fn session(name: &str, commands: &[String]) -> Vec<(i32, String)> {
         .env("HOME", &work)
         .env("COLUMNS", "80")
         .env("LC_ALL", "C")
+        .env("SIDON_SANDBOX", "quiet")
         .env_remove("SIDON_TOKEN")
         .stdin(Stdio::null())
         .process_group(0)

@@ -28,7 +28,11 @@ impl Folder {
 
     fn run(&self, arguments: &[&str]) -> (i32, String) {
         let mut command = Command::cargo_bin("sidon").unwrap();
-        command.current_dir(&self.0).env_remove("SIDON_TOKEN").env_remove("COLUMNS");
+        command
+            .current_dir(&self.0)
+            .env("SIDON_SANDBOX", "quiet")
+            .env_remove("SIDON_TOKEN")
+            .env_remove("COLUMNS");
         let output = command.args(arguments).output().unwrap();
         let text = String::from_utf8(output.stderr).unwrap();
         (output.status.code().unwrap_or(-1), text)

@@ -95,9 +95,10 @@ fn what_is_wrong_with_a_machine_is_shown_where_it_is() {
     let text = fs::read_to_string(shipped("udp-without-reply")).unwrap();
     fs::write(&path, text.replace("\"responder\"", "\"server\"")).unwrap();
     let file = path.to_str().unwrap();
-    for (arguments, code) in
-        [(&["machine", "check", file][..], 1), (&["watch", "-r", "none", "--machine", file], 2)]
-    {
+    for (arguments, code) in [
+        (&["machine", "check", file][..], 1),
+        (&["watch", "-r", "/dev/null", "--machine", file], 2),
+    ] {
         let output = sidon(arguments).assert().code(code).get_output().stderr.clone();
         let message = String::from_utf8(output).unwrap();
         assert!(message.contains("wrong.toml:16:"), "{message}");

@@ -9,6 +9,7 @@ mod http;
 mod lab;
 mod live;
 mod machine;
+mod sandbox;
 mod saved;
 mod serve;
 mod watch;

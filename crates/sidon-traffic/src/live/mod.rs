@@ -11,7 +11,7 @@
 //! Shards own keys, not flows, so every thread needs keys from every packet. With several rings,
 //! the order of the packets of one host would differ from run to run, and so would the answers.
 //!
-//! Opening needs only `CAP_NET_RAW`; [`give_up`] drops this and all other capabilities.
+//! Opening needs only `CAP_NET_RAW`, reading needs no capability.
 
 #[cfg(target_os = "linux")]
 mod ring;
@@ -20,10 +20,8 @@ mod ring;
 mod ring;
 
 mod error;
-mod privilege;
 
 pub use error::LiveError;
-pub use privilege::{Confined, give_up};
 
 use crate::{Frame, LinkType};
 use ring::Ring;

@@ -92,7 +92,12 @@ impl Source {
             return Self::from_reader(io::stdin());
         }
         let refuse = |why| SourceError::Open { path: path.display().to_string(), why };
-        let file = File::open(path).map_err(refuse)?;
+        Self::from_file(File::open(path).map_err(refuse)?, path)
+    }
+
+    /// The capture in an open file. `path` is its name in errors.
+    pub fn from_file(file: File, path: &Path) -> Result<Self, SourceError> {
+        let refuse = |why| SourceError::Open { path: path.display().to_string(), why };
         let about = file.metadata().map_err(refuse)?;
         if about.is_dir() {
             return Err(refuse(io::ErrorKind::IsADirectory.into()));

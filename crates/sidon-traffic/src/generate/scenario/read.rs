@@ -98,6 +98,12 @@ fn add(
         return Err(error(None, format!("more than {DEEPEST} files include each other")));
     }
     for name in included {
+        // A file from elsewhere must not choose which files are read.
+        if Path::new(&name).file_name() != Some(name.as_ref()) {
+            let what =
+                format!("cannot include {name:?}: type the name of a file in the same folder");
+            return Err(error(None, what));
+        }
         add(scenario, &path.with_file_name(name), depth + 1, files)?;
     }
     Ok(())

@@ -124,6 +124,8 @@ fn errors_name_the_file_the_line_and_the_fault() {
         ("repeat = 2", "repeat = 4294967295", "a.toml:3: a flow lasts longer than a week"),
         ("name = \"a\"", "name = \"a\"\ninclude = [\"a.toml\"]", "files include each other"),
         ("name = \"a\"", "name = \"a\"\ninclude = [\"none.toml\"]", "none.toml: No such file"),
+        ("name = \"a\"", "name = \"a\"\ninclude = [\"../b.toml\"]", "in the same folder"),
+        ("name = \"a\"", "name = \"a\"\ninclude = [\"/etc/passwd\"]", "in the same folder"),
         (
             "name = \"a\"",
             "name = \"a\"\nstay = [{ flows = \"x\" }]",
