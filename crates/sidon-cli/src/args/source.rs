@@ -1,13 +1,13 @@
 //! Arguments that name the source of the traffic.
 
-use super::number::{memory, memory_text};
+use super::number::{memory, memory_text, within};
 use anyhow::anyhow;
 use sidon_traffic::{
     Decoder, Filter, Source, Tunnels,
     drive::{Capture, Interface, Records, Traffic},
     export::Listener,
     live::{Live, LiveError, Options},
-    source::SourceError,
+    source::{Limits, SourceError},
 };
 use std::{
     fs::File,
@@ -21,6 +21,15 @@ pub(crate) struct SourceArgs {
     /// Capture to read: pcap or pcapng, plain or in gzip, zstd or lz4; - is standard input
     #[arg(short, long, value_name = "FILE", group = "source")]
     pub(crate) read: Option<PathBuf>,
+    /// The most bytes of a compressed capture after decompression
+    #[arg(long, value_name = "BYTES", default_value = "64GiB", value_parser = memory, requires = "read", conflicts_with_all = ["interface", "netflow"], hide_short_help = true)]
+    pub(crate) input_most: u64,
+    /// The most bytes after decompression per byte of the file, from 256 MiB on
+    #[arg(long, value_name = "N", default_value = "250", value_parser = within::<u64>(1..=1 << 40), requires = "read", conflicts_with_all = ["interface", "netflow"], hide_short_help = true)]
+    pub(crate) ratio_most: u64,
+    /// The most bytes of pcapng blocks between two packets
+    #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = memory, requires = "read", conflicts_with_all = ["interface", "netflow"], hide_short_help = true)]
+    pub(crate) skip_most: u64,
     /// Network interface to read until Ctrl-C; needs root or CAP_NET_RAW
     #[arg(short, long, value_name = "NAME", group = "source")]
     pub(crate) interface: Option<String>,
@@ -108,7 +117,13 @@ impl SourceArgs {
                     Some(file) => Source::from_file(file, path),
                     None => Source::from_reader(std::io::stdin()),
                 };
-                let source = source.map_err(|why| not_a_capture(path, why))?;
+                let mut source = source.map_err(|why| not_a_capture(path, why))?;
+                source.set_limits(Limits {
+                    bytes: self.input_most,
+                    ratio: self.ratio_most,
+                    skipped: self.skip_most,
+                    ..Limits::default()
+                });
                 Input::Capture(Box::new(Capture::new(source, path, speed)))
             }
             Opened::Interface(live) => {

@@ -330,3 +330,25 @@ fn new_sources_are_a_bound_once_the_table_is_full() {
         assert!(!line.contains("exact"), "{line}");
     }
 }
+
+#[test]
+fn a_compressed_capture_beyond_a_limit_names_the_flag_that_raises_it() {
+    let folder = Folder::new("bomb");
+    let file = folder.0.join("zeros.pcap.gz");
+    let words = [0xa1b2_c3d4u32, 2 | 4 << 16, 0, 0, 65_535, 1];
+    let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    bytes.resize(4 << 20, 0);
+    // A gzip member with stored blocks.
+    let mut gzip = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
+    for chunk in bytes.chunks(65_535) {
+        gzip.push(0);
+        gzip.extend((chunk.len() as u16).to_le_bytes());
+        gzip.extend((!(chunk.len() as u16)).to_le_bytes());
+        gzip.extend(chunk);
+    }
+    std::fs::write(&file, gzip).unwrap();
+    let file = file.to_str().unwrap();
+    let assert = sidon(&["--input-most", "1MiB", "-r", file]).assert().code(3);
+    let said = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
+    assert!(said.contains("--input-most raises this limit"), "{said}");
+}

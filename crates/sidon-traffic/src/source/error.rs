@@ -1,5 +1,6 @@
 //! Errors of captures: one cannot be opened ([`SourceError`]), or it breaks off ([`Broken`]).
 
+use super::limits::Limit;
 use std::{fmt, io};
 
 /// Why a capture cannot be opened.
@@ -120,6 +121,8 @@ pub enum Why {
         /// The bytes found.
         magic: [u8; 4],
     },
+    /// The capture is much larger than its file.
+    Limit(Limit),
     /// More interfaces in one section than are kept.
     TooManyInterfaces,
     /// The compressed stream is damaged or cut short.
@@ -160,6 +163,7 @@ impl fmt::Display for Broken {
             Why::ByteOrder { magic: [a, b, c, d] } => {
                 write!(f, "no byte-order magic but {a:02x} {b:02x} {c:02x} {d:02x}")
             }
+            Why::Limit(limit) => write!(f, "{limit}"),
             Why::TooManyInterfaces => write!(f, "more interfaces than are kept"),
             Why::Compressed { message } => write!(f, "the compressed data end here: {message}"),
             Why::Read { message } => write!(f, "cannot read on: {message}"),

@@ -11,6 +11,7 @@
 
 mod error;
 mod input;
+mod limits;
 mod pcap;
 mod pcapng;
 mod window;
@@ -18,6 +19,7 @@ mod write;
 
 pub use error::{Broken, SourceError, Why};
 pub use input::Compression;
+pub use limits::{Limit, Limits};
 pub use write::{PcapWriter, SnapLength};
 
 use crate::LinkType;
@@ -113,7 +115,8 @@ impl Source {
             let message = why.to_string();
             SourceError::Header(Broken { offset: 0, why: Why::Read { message } })
         })?;
-        let mut window = Window::new(bytes, compression != Compression::Plain);
+        let compressed = compression != Compression::Plain;
+        let mut window = Window::new(bytes, compressed, Arc::clone(&taken));
         let reader = match *window.peek(4) {
             [a, b, c, d] if Pcap::is([a, b, c, d]) => Reader::Pcap(Pcap::open(&mut window)?),
             [a, b, c, d] if Pcapng::is([a, b, c, d]) => Reader::Pcapng(Pcapng::open(&mut window)?),
@@ -123,6 +126,12 @@ impl Source {
         };
         let (size, frames, record, broken) = (None, 0, None, None);
         Ok(Source { window, reader, compression, taken, size, frames, record, broken })
+    }
+
+    /// Sets the limits on a capture that is much larger than its file. Without this call, they are
+    /// [`Limits::default`].
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.window.limits = limits;
     }
 
     /// The next frame, `None` after the last, or the position of the damage. A broken capture

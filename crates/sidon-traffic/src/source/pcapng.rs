@@ -13,6 +13,7 @@
 use super::{
     Endian, Record,
     error::{Broken, Why},
+    limits::Limit,
     pcap::LONGEST,
     window::{WINDOW, Window},
 };
@@ -33,6 +34,8 @@ pub(super) struct Pcapng {
     endian: Endian,
     interfaces: Vec<Interface>,
     last_ns: u64,
+    /// Bytes of blocks since the last packet.
+    skipped: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -105,7 +108,8 @@ impl Pcapng {
 
     /// A reader that has entered the first section.
     pub(super) fn open(window: &mut Window) -> Result<Self, Broken> {
-        let mut reader = Pcapng { endian: Endian::Little, interfaces: Vec::new(), last_ns: 0 };
+        let (endian, interfaces) = (Endian::Little, Vec::new());
+        let mut reader = Pcapng { endian, interfaces, last_ns: 0, skipped: 0 };
         let length = reader.start_section(window)?;
         reader.pass(window, length)?;
         Ok(reader)
@@ -126,6 +130,7 @@ impl Pcapng {
             if kind == SECTION {
                 // The new section, including its length, may have the other byte order.
                 let length = self.start_section(window)?;
+                self.without_packet(window, length)?;
                 self.pass(window, length)?;
                 continue;
             }
@@ -134,8 +139,12 @@ impl Pcapng {
             }
             match kind {
                 ENHANCED_PACKET | OBSOLETE_PACKET | SIMPLE_PACKET => {
+                    self.skipped = 0;
                     return self.packet(window, kind, length).map(Some);
                 }
+                _ => self.without_packet(window, length)?,
+            }
+            match kind {
                 INTERFACE => self.interface(window, length)?,
                 _ => self.pass(window, length)?,
             }
@@ -168,6 +177,17 @@ impl Pcapng {
         self.endian = endian;
         self.interfaces.clear();
         Ok(length)
+    }
+
+    /// Counts a block without a packet, and refuses one that exceeds the limit.
+    fn without_packet(&mut self, window: &Window, length: u32) -> Result<(), Broken> {
+        self.skipped += u64::from(length);
+        let most = window.limits.skipped;
+        if self.skipped > most {
+            let why = Why::Limit(Limit::Skipped(most));
+            return Err(Broken { offset: window.offset(), why });
+        }
+        Ok(())
     }
 
     /// Skips a block, and checks the length after it.

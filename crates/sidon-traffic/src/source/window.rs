@@ -9,8 +9,15 @@
 use super::{
     error::{Broken, Why},
     input::Bytes,
+    limits::Limits,
 };
-use std::io::{self, Read};
+use std::{
+    io::{self, Read},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 /// The longest slice that `peek` can return, in bytes.
 pub(super) const WINDOW: usize = 512 << 10;
@@ -22,6 +29,9 @@ const READ: usize = 128 << 10;
 pub(super) struct Window {
     input: Bytes,
     compressed: bool,
+    /// Bytes of the file that were read, before decompression.
+    taken: Arc<AtomicU64>,
+    pub(super) limits: Limits,
     bytes: Box<[u8]>,
     start: usize,
     end: usize,
@@ -32,9 +42,19 @@ pub(super) struct Window {
 }
 
 impl Window {
-    pub(super) fn new(input: Bytes, compressed: bool) -> Self {
-        let bytes = vec![0; WINDOW].into_boxed_slice();
-        Window { input, compressed, bytes, start: 0, end: 0, base: 0, ended: false, failed: None }
+    pub(super) fn new(input: Bytes, compressed: bool, taken: Arc<AtomicU64>) -> Self {
+        Window {
+            input,
+            compressed,
+            taken,
+            limits: Limits::default(),
+            bytes: vec![0; WINDOW].into_boxed_slice(),
+            start: 0,
+            end: 0,
+            base: 0,
+            ended: false,
+            failed: None,
+        }
     }
 
     /// The position of the next byte in the stream.
@@ -116,7 +136,17 @@ impl Window {
             let to = WINDOW.min(self.end + READ);
             match self.input.read(&mut self.bytes[self.end..to]) {
                 Ok(0) => self.ended = true,
-                Ok(got) => self.end += got,
+                Ok(got) => {
+                    self.end += got;
+                    let bytes = self.base + self.end as u64;
+                    let taken = self.taken.load(Ordering::Relaxed);
+                    if self.compressed
+                        && let Some(limit) = self.limits.exceeded(bytes, taken)
+                    {
+                        self.ended = true;
+                        self.failed = Some(Why::Limit(limit));
+                    }
+                }
                 Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
                 Err(why) => {
                     self.ended = true;

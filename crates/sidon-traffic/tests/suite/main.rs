@@ -2,6 +2,7 @@
 //! binary would add seconds to every build.
 
 mod alarms;
+mod bombs;
 mod clock;
 mod connections;
 mod corpus;
