@@ -154,7 +154,7 @@ fn interfaces() -> Check {
         name: "read interfaces (-i)",
         ok: opened.is_ok(),
         found: opened.map_or_else(|why| why.to_string(), |()| "permitted".to_owned()),
-        advice: format!("type: sudo setcap cap_net_raw=ep {}", path.display()),
+        advice: format!("type: sudo setcap cap_net_raw=ep {}", show::path(path)),
     }
 }
 

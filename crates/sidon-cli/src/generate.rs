@@ -212,17 +212,17 @@ fn write(
     };
     bar.finish_and_clear();
     done.map_err(|why| match why.kind() {
-        io::ErrorKind::BrokenPipe if to_stdout => why.into(),
-        _ => anyhow!("cannot write {}: {why}", args.write.display()),
+        _ if to_stdout => show::unwritten(why),
+        _ => anyhow!("cannot write {}: {why}", show::path(&args.write)),
     })?;
     if let Some(all) = all {
         ensure!(written == all, "only {written} of {all} packets were written");
     }
     let seconds = (last - first.unwrap_or(last)) as f64 / 1e9;
-    eprintln!(
+    show::note(&format!(
         "{} packets, {} on the wire, {seconds:.3} s of traffic",
         show::whole(written),
         show::bytes(bytes)
-    );
+    ));
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! `sidon`: compact memory for network flows, on the command line. One file per subcommand.
 
+#![warn(clippy::print_stdout, clippy::print_stderr)] // `show` prints, and checks what it prints
+
 mod args;
 mod audit;
 mod demo;
@@ -17,7 +19,11 @@ mod signals;
 mod watch;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use std::process::ExitCode;
+use std::{
+    ffi::OsString,
+    io::IsTerminal,
+    process::{ExitCode, exit},
+};
 
 /// Compact memory for network flows, with answers that carry their certainty.
 #[derive(Debug, Parser)]
@@ -61,9 +67,9 @@ fn main() -> ExitCode {
     };
     match done {
         Ok(code) => code,
-        Err(why) if is_closed_pipe(&why) => ExitCode::SUCCESS,
+        Err(why) if why.is::<show::Closed>() => ExitCode::SUCCESS,
         Err(why) => {
-            eprintln!("{}", show::for_terminal(&format!("sidon: {why:#}")));
+            show::say(&format!("{why:#}"));
             ExitCode::FAILURE
         }
     }
@@ -80,11 +86,28 @@ fn parse() -> Cli {
         command.mut_subcommands(negative)
     }
     let command = negative(Cli::command()).term_width(show::width().min(100));
-    Cli::from_arg_matches_mut(&mut command.get_matches()).unwrap_or_else(|why| why.exit())
+    let read = |words: Vec<OsString>| {
+        let mut matches = command.clone().try_get_matches_from(words)?;
+        Cli::from_arg_matches_mut(&mut matches)
+    };
+    let words: Vec<_> = std::env::args_os().collect();
+    read(words.clone()).unwrap_or_else(|why| {
+        // The error quotes the words. It is made again from words that a terminal may show.
+        let safe = words.iter().map(|word| show::path(word).into()).collect();
+        end(if words == safe { why } else { read(safe).err().unwrap_or(why) })
+    })
 }
 
-/// Whether the reader of standard output closed it, as `head` does. That is not an error.
-fn is_closed_pipe(why: &anyhow::Error) -> bool {
-    why.downcast_ref::<std::io::Error>()
-        .is_some_and(|why| why.kind() == std::io::ErrorKind::BrokenPipe)
+/// Ends with an error of the command line, or with the help.
+fn end(why: clap::Error) -> ! {
+    if why.use_stderr() || std::io::stdout().is_terminal() {
+        why.exit();
+    }
+    match show::print(why.render().to_string().trim_end()) {
+        Err(why) if !why.is::<show::Closed>() => {
+            show::say(&format!("{why:#}"));
+            exit(1)
+        }
+        _ => exit(0),
+    }
 }

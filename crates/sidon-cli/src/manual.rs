@@ -1,5 +1,6 @@
 //! `sidon man` and `sidon completions`: manual pages and shell completions of this command.
 
+use crate::show;
 use anyhow::Context;
 use clap_complete::Shell;
 use clap_mangen::Man;
@@ -31,7 +32,7 @@ pub(crate) struct CompletionArgs {
 
 pub(crate) fn man(args: &ManArgs, command: clap::Command) -> anyhow::Result<()> {
     let place =
-        || format!("cannot write manual pages to the directory {}", args.directory.display());
+        || format!("cannot write manual pages to the directory {}", show::path(&args.directory));
     fs::create_dir_all(&args.directory).with_context(place)?;
     let mut command = command.disable_help_subcommand(true);
     command.build();
@@ -51,6 +52,5 @@ fn pages(command: clap::Command, directory: &Path) -> io::Result<()> {
 pub(crate) fn completions(args: &CompletionArgs, mut command: clap::Command) -> anyhow::Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command, "sidon", &mut script);
-    std::io::Write::write_all(&mut std::io::stdout().lock(), &script)?;
-    Ok(())
+    show::print(String::from_utf8_lossy(&script).trim_end())
 }

@@ -1,11 +1,22 @@
 //! Numbers, tables, texts and JSON, printed alike by every command.
+//!
+//! Everything that a command prints passes through [`print`], [`print_json`], [`say`] or [`note`]. They
+//! escape characters that a terminal would act on. Names of files and other texts of users
+//! pass through [`path`] or [`printable`] before that, which also escape line feeds.
 
+use anyhow::anyhow;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
-use std::io::{self, Write};
+use sidon_traffic::{figure::CEILING, text};
+use std::{
+    fmt,
+    io::{self, ErrorKind, IsTerminal, Write},
+};
 
-use sidon_traffic::figure::CEILING;
-pub(crate) use sidon_traffic::figure::grouped as whole;
+pub(crate) use sidon_traffic::{
+    figure::grouped as whole,
+    text::{path, printable},
+};
 
 /// A space at which tables and folded texts do not break a line. They print it as a plain space.
 pub(crate) const NO_BREAK: &str = "\u{a0}";
@@ -168,23 +179,73 @@ fn folded_within(width: usize, text: &str) -> String {
     text.split('\n').map(fold).collect::<Vec<_>>().join("\n").replace(NO_BREAK, " ")
 }
 
-/// A message for standard error. On a terminal, its lines fit the width.
-pub(crate) fn for_terminal(message: &str) -> String {
-    match terminal_size::terminal_size_of(io::stderr()) {
-        Some((columns, _)) => folded_within(usize::from(columns.0).max(40), message),
-        None => message.to_owned(),
-    }
+/// Writes a message of this program to standard error.
+pub(crate) fn say(message: &str) {
+    note(&format!("sidon: {message}"));
+}
+
+/// Writes lines to standard error. On a terminal, they fit the width. An error is ignored: there is
+/// no other place to report it.
+pub(crate) fn note(lines: &str) {
+    let lines = text::lines(lines);
+    let _ = match terminal_size::terminal_size_of(io::stderr()) {
+        Some((columns, _)) => {
+            let folded = folded_within(usize::from(columns.0).max(40), &lines);
+            writeln!(io::stderr().lock(), "{folded}")
+        }
+        None => writeln!(io::stderr().lock(), "{lines}"),
+    };
 }
 
 /// Writes `{"rows": [...]}` to standard output.
 pub(crate) fn json_rows(rows: Vec<Value>) -> anyhow::Result<()> {
-    print(&serde_json::to_string_pretty(&json!({ "rows": rows }))?)
+    print_json(&json!({ "rows": rows }))
 }
 
-/// Writes a text and a line feed to standard output.
+/// Writes a value as JSON and a line feed to standard output.
+pub(crate) fn print_json(value: &Value) -> anyhow::Result<()> {
+    write(&format!("{}\n", text::json(&serde_json::to_string_pretty(value)?)))
+}
+
+/// Writes a text and a line feed to standard output. On a terminal, it may have the styles of
+/// [`STYLES`].
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
-    writeln!(io::stdout().lock(), "{text}")?;
-    Ok(())
+    let mut safe = text::lines(text).into_owned();
+    if io::stdout().is_terminal() {
+        for style in STYLES {
+            safe = safe.replace(&*printable(style), style);
+        }
+    }
+    safe.push('\n');
+    write(&safe)
+}
+
+/// Bold, dim, and the end of both.
+pub(crate) const STYLES: [&str; 3] = ["\x1b[1m", "\x1b[2m", "\x1b[0m"];
+
+fn write(text: &str) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(unwritten)
+}
+
+/// The reader of standard output closed it, as `head` does. The command ends without an error.
+#[derive(Debug)]
+pub(crate) struct Closed;
+
+impl fmt::Display for Closed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "standard output was closed")
+    }
+}
+
+impl std::error::Error for Closed {}
+
+/// An error of standard output.
+pub(crate) fn unwritten(why: io::Error) -> anyhow::Error {
+    match why.kind() {
+        ErrorKind::BrokenPipe => Closed.into(),
+        _ => anyhow!("cannot write to standard output: {why}"),
+    }
 }
 
 /// A progress bar on standard error, with the time left. It is hidden if standard error is not a

@@ -58,6 +58,7 @@ pub mod report;
 pub mod shard;
 pub mod snapshot;
 pub mod source;
+pub mod text;
 pub mod time;
 pub mod work;
 

@@ -1,6 +1,7 @@
 //! Arguments that name the source of the traffic.
 
 use super::number::{memory, memory_text, within};
+use crate::show;
 use anyhow::anyhow;
 use sidon_traffic::{
     Decoder, Filter, Source, Tunnels,
@@ -94,6 +95,7 @@ impl SourceArgs {
         }
         let listener = Listener::bind(&self.netflow).map_err(|why| {
             let all = self.netflow.join(", ");
+            let all = show::printable(&all);
             match why.kind() {
                 ErrorKind::InvalidInput => {
                     anyhow!("--netflow {all}: expected an address and a port, such as 0.0.0.0:2055")
@@ -145,11 +147,11 @@ impl SourceArgs {
                 word.starts_with('-')
                     && word[1..].starts_with(|c: char| c == '-' || c.is_alphabetic())
             };
-            match self.expression.iter().find(option) {
+            match self.expression.iter().find(option).map(|option| show::printable(option)) {
                 Some(option) => anyhow!(
                     "the option {option} comes after the filter expression; options go before it: \
                      type {option} before `{}`",
-                    self.expression[0]
+                    show::printable(&self.expression[0])
                 ),
                 None => anyhow!("the filter expression is wrong: {why}"),
             }
@@ -181,12 +183,12 @@ impl Input {
 
 /// A file that cannot be opened.
 fn unread(path: &Path, why: std::io::Error) -> anyhow::Error {
-    anyhow!("cannot read the capture {}: {why}", path.display())
+    anyhow!("cannot read the capture {}: {why}", show::path(path))
 }
 
 /// A file that is not a capture.
 fn not_a_capture(file: &Path, why: SourceError) -> anyhow::Error {
-    let path = file.display();
+    let path = show::path(file);
     match why {
         SourceError::Open { why, .. } => unread(file, why),
         SourceError::NotACapture { magic } if magic == *b"SIDN" => {

@@ -106,8 +106,7 @@ impl Live {
         let _ = writeln!(text, "{}", strip(&self.chart));
         let mut out = std::io::stdout().lock();
         let up = if drawn > 0 { format!("\x1b[{drawn}A\x1b[J") } else { String::new() };
-        write!(out, "{up}{text}")?;
-        out.flush()?;
+        write!(out, "{up}{text}").and_then(|()| out.flush()).map_err(show::unwritten)?;
         self.drawn = Some(text.lines().count());
         Ok(())
     }

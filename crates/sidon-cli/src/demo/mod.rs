@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let recount = recount::recount(mix, traffic_seed, seed, &report, &shards)?;
     if args.json {
         let json = to_json(args, &report, &live, took, victim, &recount);
-        return show::print(&serde_json::to_string_pretty(&json)?);
+        return show::print_json(&json);
     }
     live.end(&report, took, &recount)
 }
@@ -108,7 +108,7 @@ impl Host for Stage {
     }
 
     fn warn(&mut self, why: &str) {
-        eprintln!("sidon: {why}");
+        show::say(why);
     }
 }
 

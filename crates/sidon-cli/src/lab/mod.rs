@@ -186,7 +186,7 @@ fn check(args: &RunArgs) -> anyhow::Result<()> {
     let progress = |millis| bar.inc(millis);
     let (seed, quick, trials) = (args.seed, args.quick, args.trials);
     let run = Run { seed, quick, trials, threads, flows: args.flows, progress: &progress };
-    eprintln!("{}", show::folded(&format!("sidon: {}", estimate(&chosen, &run))));
+    show::note(&show::folded(&format!("sidon: {}", estimate(&chosen, &run))));
     bar.set_length(chosen.millis(&run));
     let rows = chosen.run(&run);
     bar.finish_and_clear();
@@ -222,10 +222,10 @@ fn write_all(
     let papers = dir.join("papers");
     let charts = papers.join("charts");
     fs::create_dir_all(&charts)
-        .with_context(|| format!("cannot create the directory {}", charts.display()))?;
+        .with_context(|| format!("cannot create the directory {}", show::path(&charts)))?;
     let write = |path: PathBuf, bytes: &[u8]| {
         files::replace(&System, &path, Access::Umask, |out| out.write_all(bytes))
-            .with_context(|| format!("cannot write {}", path.display()))
+            .with_context(|| format!("cannot write {}", show::path(path)))
     };
     for paper in papers::ALL {
         let of_paper = |row: &&Row| row.claim.id.starts_with(paper.id);

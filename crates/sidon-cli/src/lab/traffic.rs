@@ -65,7 +65,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let mut trace = Trace::default();
     gather(&args.path, 0, &mut trace)?;
     let Trace { captures, sources, flows } = trace;
-    let path = args.path.display();
+    let path = show::path(&args.path);
     ensure!(
         captures > 0,
         "{path} has no capture; give a pcap or pcapng file, or a directory of them"
@@ -99,7 +99,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
 
 /// Reads all captures below a path.
 fn gather(path: &Path, depth: usize, trace: &mut Trace) -> anyhow::Result<()> {
-    let place = || format!("cannot read {}", path.display());
+    let place = || format!("cannot read {}", show::path(path));
     if fs::metadata(path).with_context(place)?.is_dir() {
         let mut within = Vec::new();
         for entry in fs::read_dir(path).with_context(place)? {
@@ -114,7 +114,7 @@ fn gather(path: &Path, depth: usize, trace: &mut Trace) -> anyhow::Result<()> {
         ensure!(
             depth < DEEPEST,
             "{} is more than {DEEPEST} directories deep; name a directory inside",
-            path.display()
+            show::path(path)
         );
         return within.iter().try_for_each(|path| gather(path, depth + 1, trace));
     }

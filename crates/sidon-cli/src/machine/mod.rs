@@ -37,6 +37,7 @@ use sidon_traffic::{
     excerpt::{excerpt, word},
     files::input,
     monitor::machine::{Definition, STATES_MOST, TIMEOUT, When},
+    text,
 };
 use std::{
     ops::Range,
@@ -96,7 +97,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 
 /// The machine over packets in the text of a file. Its name is the file's name without the extension.
 pub(crate) fn definition(file: &Path, text: &str) -> anyhow::Result<Arc<Definition>> {
-    let name = file.file_stem().unwrap_or(file.as_os_str()).to_string_lossy().into_owned();
+    let name = show::path(file.file_stem().unwrap_or(file.as_os_str()));
     let definition = read(text).and_then(|read| read.definition(name));
     definition.map(Arc::new).map_err(|why| at_file(file, text, &why))
 }
@@ -109,11 +110,11 @@ const NAMES_MOST: usize = 1024;
 /// The text of a file with a machine.
 pub(crate) fn text_of(file: &Path) -> anyhow::Result<String> {
     let text = input::text(file, FILE_MOST);
-    text.map_err(|why| anyhow::anyhow!("cannot read the machine {}: {why}", file.display()))
+    text.map_err(|why| anyhow::anyhow!("cannot read the machine {}: {why}", show::path(file)))
 }
 
 fn at_file(file: &Path, text: &str, why: &Wrong) -> anyhow::Error {
-    anyhow::anyhow!("{}:{}", file.display(), why.at(text))
+    anyhow::anyhow!("{}:{}", show::path(file), why.at(text))
 }
 
 fn show_table(args: &Table) -> anyhow::Result<()> {
@@ -286,6 +287,7 @@ pub(crate) fn read(text: &str) -> Result<Read, Wrong> {
     let mut whens = Vec::new();
     let mut rules: Vec<(&str, Vec<Rule<'_>>, Range<usize>)> = Vec::new();
     for (name, value) in in_order {
+        visible(name.get_ref(), name.span())?;
         let Some(forms) = value.get_ref().as_table() else {
             let what = "expected the action of the event, such as { go = \"state\" }";
             return Err(Wrong::new(what, value.span()));
@@ -359,13 +361,21 @@ fn few(what: &str, got: usize, span: &Range<usize>) -> Result<(), Wrong> {
     Ok(())
 }
 
+/// Refuses a name with characters that a terminal would not show.
+fn visible(name: &str, span: Range<usize>) -> Result<(), Wrong> {
+    match name.contains(text::is_hidden) {
+        true => Err(Wrong::new("a name has a control character; use visible characters", span)),
+        false => Ok(()),
+    }
+}
+
 /// The strings of a list, and their positions.
 fn strings<'a>(list: &'a Spanned<DeValue<'_>>) -> Result<Vec<(&'a str, Range<usize>)>, Wrong> {
     let Some(values) = list.get_ref().as_array() else {
         return Err(Wrong::new("expected a list of names", list.span()));
     };
     let name = |value: &'a Spanned<DeValue<'_>>| match value.get_ref().as_str() {
-        Some(name) => Ok((name, value.span())),
+        Some(name) => visible(name, value.span()).map(|()| (name, value.span())),
         None => Err(Wrong::new("expected a name", value.span())),
     };
     values.iter().map(name).collect()

@@ -5,6 +5,7 @@
 //! prints one line for each to standard output, and exits. `SIDON_SANDBOX_PATH` names the file for
 //! attempts that need one. An attempt that ends the process prints nothing.
 #![allow(unsafe_code)]
+#![allow(clippy::print_stdout)] // tests read this output
 
 use std::{
     fs::{self, File, OpenOptions},

@@ -24,6 +24,7 @@ mod linux;
 #[path = "none.rs"]
 mod linux;
 
+use crate::show;
 use anyhow::bail;
 use std::path::{Path, PathBuf};
 
@@ -123,7 +124,7 @@ pub(crate) fn confine(needs: &Needs) -> anyhow::Result<Confined> {
     let quiet = needs.quiet || setting == "quiet";
     if setting == "off" {
         if !quiet {
-            eprintln!("sidon: not confined, because SIDON_SANDBOX is off");
+            show::say("not confined, because SIDON_SANDBOX is off");
         }
         return Ok(Vec::new());
     }
@@ -134,7 +135,10 @@ pub(crate) fn confine(needs: &Needs) -> anyhow::Result<Confined> {
     });
     let missing: Vec<_> = missing.collect();
     if !missing.is_empty() && !quiet {
-        eprintln!("sidon: confined less than possible ({}); see sidon doctor", missing.join("; "));
+        show::say(&format!(
+            "confined less than possible ({}); see sidon doctor",
+            missing.join("; ")
+        ));
     }
     #[cfg(all(target_os = "linux", debug_assertions))]
     attempts::run();
@@ -142,7 +146,7 @@ pub(crate) fn confine(needs: &Needs) -> anyhow::Result<Confined> {
         bail!(
             "cannot write to {}: permission denied (sidon gives up root's power over files); run it \
              as the owner, or name another directory",
-            path.display()
+            show::path(path)
         );
     }
     Ok(confined)

@@ -1,6 +1,7 @@
 //! Saved files: read as far as their header announces, written atomically. Only the owner may read a
 //! new one, because they contain addresses and a seed.
 
+use crate::show;
 use anyhow::{Context, ensure};
 use sidon::bytes;
 use sidon_traffic::files::{self, Access, Disk};
@@ -18,7 +19,7 @@ pub(crate) fn read(path: &Path, most: u64) -> anyhow::Result<Vec<u8>> {
     if path.as_os_str() == "-" {
         return take(&mut io::stdin().lock(), most).context("cannot read standard input");
     }
-    let place = || format!("cannot read {}", path.display());
+    let place = || format!("cannot read {}", show::path(path));
     take(&mut File::open(path).with_context(place)?, most).with_context(place)
 }
 
@@ -46,7 +47,7 @@ pub(crate) fn replace(
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> anyhow::Result<()> {
     let written = files::replace(disk, path, Access::Owner, write);
-    written.with_context(|| format!("cannot write {}", path.display()))
+    written.with_context(|| format!("cannot write {}", show::path(path)))
 }
 
 /// Writes a new file and returns its path: this one, or with a number if a file has that name.
@@ -56,7 +57,7 @@ pub(crate) fn create(
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> anyhow::Result<PathBuf> {
     let written = files::create(disk, path, Access::Owner, write);
-    written.with_context(|| format!("cannot write {}", path.display()))
+    written.with_context(|| format!("cannot write {}", show::path(path)))
 }
 
 #[cfg(test)]

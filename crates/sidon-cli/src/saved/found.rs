@@ -10,6 +10,7 @@
 //! The packets since its last file are lost: at most one period.
 
 use super::{file, rotate};
+use crate::show;
 use anyhow::{Context, bail, ensure};
 use serde_json::{Value, json};
 use sidon::Seed;
@@ -32,13 +33,13 @@ const TRIES: usize = 64;
 
 /// Locks a directory, exclusively or shared, until the returned file is dropped.
 fn hold(directory: &Path, alone: bool) -> anyhow::Result<File> {
-    let place = || format!("cannot open the directory {}", directory.display());
+    let place = || format!("cannot open the directory {}", show::path(directory));
     let file = File::open(directory).with_context(place)?;
     match if alone { file.try_lock() } else { file.try_lock_shared() } {
         Err(TryLockError::WouldBlock) => {
             bail!(
                 "another sidon saves its files to {}; stop it, or give another --save-dir",
-                directory.display()
+                show::path(directory)
             )
         }
         // A file system without locks: continue without one.
@@ -59,7 +60,7 @@ pub(crate) fn share(directory: &Path) -> anyhow::Result<File> {
 /// Removes the temporary files of killed writers, and returns their number. The caller has locked
 /// the directory.
 fn tidy(directory: &Path) -> anyhow::Result<u64> {
-    let place = || format!("cannot read the directory {}", directory.display());
+    let place = || format!("cannot read the directory {}", show::path(directory));
     let mut removed = 0;
     for entry in fs::read_dir(directory).with_context(place)? {
         let entry = entry.with_context(place)?;
@@ -70,7 +71,7 @@ fn tidy(directory: &Path) -> anyhow::Result<u64> {
             Ok(()) => removed += 1,
             Err(why) if why.kind() == ErrorKind::NotFound => {}
             Err(why) => {
-                let place = || format!("cannot remove {}", entry.path().display());
+                let place = || format!("cannot remove {}", show::path(entry.path()));
                 return Err(why).with_context(place);
             }
         }
@@ -110,7 +111,7 @@ impl Note {
     /// Removes the note when the server ends normally.
     pub(crate) fn remove(directory: &Path) -> anyhow::Result<()> {
         let path = directory.join(NOTE);
-        fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))
+        fs::remove_file(&path).with_context(|| format!("cannot remove {}", show::path(path)))
     }
 
     /// The note of an earlier run. Missing fields get their defaults.
@@ -158,7 +159,7 @@ impl Found {
     /// most `most` bytes.
     pub(crate) fn take(directory: &Path, most: u64) -> anyhow::Result<Self> {
         let _held = hold(directory, true)?;
-        let place = || format!("cannot read the directory {}", directory.display());
+        let place = || format!("cannot read the directory {}", show::path(directory));
         let removed = tidy(directory)?;
         let mut files = Vec::new();
         for entry in fs::read_dir(directory).with_context(place)? {
@@ -175,7 +176,7 @@ impl Found {
                     last = Some(Last { name, until_ns, seed: snapshot.settings().seed });
                     break;
                 }
-                Err(why) => damaged.push(format!("{name}: {why:#}")),
+                Err(why) => damaged.push(format!("{}: {why:#}", show::printable(&name))),
             }
         }
         let mut note = Note::read(directory);
@@ -194,10 +195,13 @@ impl Found {
     /// The contents as lines of text; empty for an empty directory.
     pub(crate) fn words(&self) -> Vec<String> {
         let mut words = Vec::new();
-        let last = self
-            .last
-            .as_ref()
-            .map(|last| format!("the last file is {}, up to {}", last.name, second(last.until_ns)));
+        let last = self.last.as_ref().map(|last| {
+            format!(
+                "the last file is {}, up to {}",
+                show::printable(&last.name),
+                second(last.until_ns)
+            )
+        });
         match (&self.note, last) {
             (Some(note), last) => {
                 let mut lost = "the run before was killed".to_owned();
@@ -224,7 +228,7 @@ impl Found {
             1 => words.push("removed 1 half-written file".to_owned()),
             many => words.push(format!("removed {many} half-written files")),
         }
-        let place = self.directory.display();
+        let place = show::path(&self.directory);
         words.into_iter().map(|line| format!("{place}: {line}")).collect()
     }
 

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     args::number::memory,
     sandbox::{self, Needs},
-    show::whole,
+    show::{self, whole},
 };
 use sidon::{Malformed, Refused, bytes::Parts};
 use sidon_traffic::{
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match Parts::of(&first) {
         Ok(parts) if parts.kind == KIND => engines(args, &first),
         Ok(_) => structures(args, first),
-        Err(why) => Ok(broken(&args.files[0].display().to_string(), &first, &why)),
+        Err(why) => Ok(broken(&show::path(&args.files[0]), &first, &why)),
     }
 }
 
@@ -73,7 +73,7 @@ fn engines(args: &Args, first: &[u8]) -> anyhow::Result<ExitCode> {
     let mut sum: Option<Snapshot> = None;
     let mut sums = Merged::default();
     for (index, path) in args.files.iter().enumerate() {
-        let name = path.display().to_string();
+        let name = show::path(path);
         let read;
         let image = if index == 0 {
             first
@@ -108,7 +108,7 @@ fn engines(args: &Args, first: &[u8]) -> anyhow::Result<ExitCode> {
     file::replace(&System, &args.output, |out| sum.write(out))?;
     if !args.quiet {
         let ledger = sum.report().ledger;
-        eprintln!("sidon: {} files, {} packets", args.files.len(), whole(ledger.seen));
+        show::say(&format!("{} files, {} packets", args.files.len(), whole(ledger.seen)));
         for (count, what) in [
             (sums.in_both, "connections are in more than one file and count in each"),
             (sums.refused_connections, "connections did not fit into the table and are not kept"),
@@ -118,7 +118,7 @@ fn engines(args: &Args, first: &[u8]) -> anyhow::Result<ExitCode> {
             ),
         ] {
             if count > 0 {
-                eprintln!("  {} {what}", whole(count));
+                show::note(&format!("  {} {what}", whole(count)));
             }
         }
     }
@@ -136,20 +136,20 @@ fn structures(args: &Args, first: Vec<u8>) -> anyhow::Result<ExitCode> {
         let all = sum.iter().chain([&next]).map(|image| Parts::of(image));
         let merged = match all.collect::<Result<Vec<_>, _>>() {
             Ok(all) => library::merge(&all),
-            Err(why) => return Ok(broken(&path.display().to_string(), &next, &why)),
+            Err(why) => return Ok(broken(&show::path(path), &next, &why)),
         };
         match merged {
             Ok(image) => sum = Some(image),
             Err(Apart::Malformed(why)) => {
-                return Ok(broken(&path.display().to_string(), &next, &why));
+                return Ok(broken(&show::path(path), &next, &why));
             }
             Err(Apart::Refused(why)) => return Ok(refused(args, path, why)),
             Err(Apart::Kind(name)) => {
-                eprintln!(
-                    "sidon: {} is a {name}, which this command cannot merge; merge it in the \
+                show::say(&format!(
+                    "{} is a {name}, which this command cannot merge; merge it in the \
                      program that wrote it, which has its seed and its type of keys",
-                    args.files[0].display()
-                );
+                    show::path(&args.files[0])
+                ));
                 return Ok(ExitCode::FAILURE);
             }
         }
@@ -161,10 +161,12 @@ fn structures(args: &Args, first: Vec<u8>) -> anyhow::Result<ExitCode> {
 
 /// Prints why a file cannot be merged, and which option to change.
 fn refused(args: &Args, path: &Path, why: Refused) -> ExitCode {
-    let (first, path) = (args.files[0].display(), path.display());
+    let (first, path) = (show::path(&args.files[0]), show::path(path));
     match why {
         Refused::Mismatch { field } => {
-            eprintln!("sidon: {path} cannot be merged with {first}: they differ in their {field}");
+            show::say(&format!(
+                "{path} cannot be merged with {first}: they differ in their {field}"
+            ));
             let option = match field {
                 "seed" => "--seed",
                 "memory" | "tables" => "--memory",
@@ -174,13 +176,13 @@ fn refused(args: &Args, path: &Path, why: Refused) -> ExitCode {
                 "filter expression" => "filter expression",
                 "treatment of tunnels" => "use of --inner",
                 _ => {
-                    eprintln!("  merge only structures of one kind, shape and seed");
+                    show::note("  merge only structures of one kind, shape and seed");
                     return ExitCode::FAILURE;
                 }
             };
-            eprintln!("  run sidon watch --save with the same {option} for all files");
+            show::note(&format!("  run sidon watch --save with the same {option} for all files"));
         }
-        why => eprintln!("sidon: {path} cannot be merged with {first}: {why}"),
+        why => show::say(&format!("{path} cannot be merged with {first}: {why}")),
     }
     ExitCode::FAILURE
 }

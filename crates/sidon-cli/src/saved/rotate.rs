@@ -5,7 +5,8 @@
 //! run can be merged in any selection. A period without a packet has no file.
 
 use super::file;
-use anyhow::Context;
+use crate::show;
+use anyhow::{Context, anyhow};
 use sidon_traffic::{Report, Snapshot, files::Disk, time};
 use std::path::{Path, PathBuf};
 
@@ -17,8 +18,9 @@ pub(crate) struct Rotation {
     disk: &'static dyn Disk,
     directory: PathBuf,
     period_ns: u64,
-    /// Files written.
+    /// Files written, and periods that could not be written.
     pub(crate) files: u64,
+    pub(crate) failed: u64,
     /// Whether an alarm was raised in one of the periods.
     pub(crate) alarmed: bool,
     /// Packets in the periods that have ended.
@@ -36,7 +38,7 @@ pub(crate) struct Over {
 /// Creates a directory for files of periods, if it does not exist.
 pub(crate) fn make(directory: &Path) -> anyhow::Result<()> {
     std::fs::create_dir_all(directory)
-        .with_context(|| format!("cannot create the directory {}", directory.display()))
+        .with_context(|| format!("cannot create the directory {}", show::path(directory)))
 }
 
 impl Rotation {
@@ -47,7 +49,7 @@ impl Rotation {
         period_ns: u64,
     ) -> anyhow::Result<Self> {
         make(&directory)?;
-        Ok(Rotation { disk, directory, period_ns, files: 0, alarmed: false, seen: 0 })
+        Ok(Rotation { disk, directory, period_ns, files: 0, failed: 0, alarmed: false, seen: 0 })
     }
 
     pub(crate) fn directory(&self) -> &Path {
@@ -66,6 +68,18 @@ impl Rotation {
         Ok(())
     }
 
+    /// An error with the number of periods that could not be written, if there are any.
+    pub(crate) fn lost(&self) -> Option<anyhow::Error> {
+        let directory = show::path(&self.directory);
+        match self.failed {
+            0 => None,
+            1 => Some(anyhow!("1 period is lost: it could not be written to {directory}")),
+            many => {
+                Some(anyhow!("{many} periods are lost: they could not be written to {directory}"))
+            }
+        }
+    }
+
     /// Writes the state of a period that has ended to a separate file.
     pub(crate) fn save(&mut self, start_ns: u64, snapshot: &Snapshot) -> Over {
         let report = snapshot.report();
@@ -74,6 +88,7 @@ impl Rotation {
         let path = self.directory.join(name(start_ns));
         let saved = file::create(self.disk, &path, |out| snapshot.write(out));
         self.files += u64::from(saved.is_ok());
+        self.failed += u64::from(saved.is_err());
         Over { report, saved }
     }
 }

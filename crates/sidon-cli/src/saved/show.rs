@@ -54,7 +54,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let image = file::read(&args.file, args.max_size)?;
     sandbox::confine(&Needs::nothing().quiet(args.quiet))?;
-    let path = args.file.display().to_string();
+    let path = show::path(&args.file);
     let parts = match Parts::of(&image) {
         Ok(parts) => parts,
         Err(why) => return Ok(broken(&path, &image, &why)),
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     match library::summary(&parts, image.len()) {
         Ok(summary) if args.json => {
-            show::print(&serde_json::to_string_pretty(&summary.json())?)?;
+            show::print_json(&summary.json())?;
             Ok(ExitCode::SUCCESS)
         }
         Ok(summary) => {
@@ -102,7 +102,7 @@ fn engine(
             "seed_check": format!("{seed_check:016x}"),
             "bytes": bytes,
         });
-        show::print(&serde_json::to_string_pretty(&json)?)?;
+        show::print_json(&json)?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut title = format!("{path} (saved, {} seed", seed_name(&snapshot));
@@ -113,7 +113,7 @@ fn engine(
         title += ", of a capture that broke off";
     }
     if !snapshot.expression().is_empty() {
-        title += &format!(", filter: {}", snapshot.expression());
+        title += &format!(", filter: {}", show::printable(snapshot.expression()));
     }
     title.push(')');
     show::print(&screen::render(&title, &report, style))?;
@@ -131,26 +131,26 @@ fn seed_name(snapshot: &Snapshot) -> &'static str {
 /// Prints what is wrong with a file, and where.
 pub(super) fn broken(path: &str, image: &[u8], why: &Malformed) -> ExitCode {
     match why {
-        _ if image.is_empty() => eprintln!("sidon: {path} is empty, and not a saved file"),
+        _ if image.is_empty() => show::say(&format!("{path} is empty, and not a saved file")),
         Malformed::Magic => {
-            eprintln!(
-                "sidon: {path} is not a saved file; sidon watch --save makes one, and sidon watch -r \
+            show::say(&format!(
+                "{path} is not a saved file; sidon watch --save makes one, and sidon watch -r \
                  reads a capture"
-            );
+            ));
             return ExitCode::FAILURE;
         }
-        Malformed::Length { expected, got } if got < expected => eprintln!(
-            "sidon: {path} is cut: {} of {} bytes are missing",
+        Malformed::Length { expected, got } if got < expected => show::say(&format!(
+            "{path} is cut: {} of {} bytes are missing",
             show::whole(expected - got),
             show::whole(*expected)
-        ),
+        )),
         Malformed::Length { expected, .. } => {
-            eprintln!("sidon: {path} goes on after its {} bytes", show::whole(*expected));
+            show::say(&format!("{path} goes on after its {} bytes", show::whole(*expected)));
         }
-        why => eprintln!("sidon: {path} is damaged: {why}"),
+        why => show::say(&format!("{path} is damaged: {why}")),
     }
     for damage in snapshot::damage(image) {
-        eprintln!("  damaged: {damage}");
+        show::note(&format!("  damaged: {damage}"));
     }
     ExitCode::from(3)
 }

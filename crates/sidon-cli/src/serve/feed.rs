@@ -13,6 +13,7 @@ use super::{
     snapshot::{Course, Snapshot, Status},
     totals::{Past, Totals},
 };
+use crate::{saved::rotate::Rotation, show};
 use sidon_traffic::{
     Answer, Engine, Question,
     drive::{self, Done, Go, Host, Limits, Moment, Traffic},
@@ -56,8 +57,8 @@ pub(super) struct Feeding {
 pub(super) struct End {
     pub(super) totals: Totals,
     pub(super) allocated: u64,
-    /// Files written, if any are.
-    pub(super) files: Option<u64>,
+    /// The periods that were written, and those that could not be.
+    pub(super) rotation: Option<Rotation>,
 }
 
 /// Why there is no answer.
@@ -151,8 +152,9 @@ impl Feeder {
             snapshot.set_partial();
         }
         let report = snapshot.report();
-        let files = self.saving.map(|saving| saving.end(done.period_ns, &snapshot)).transpose()?;
-        Ok(End { totals: self.past.with(&report), allocated: report.allocated, files })
+        let rotation =
+            self.saving.map(|saving| saving.end(done.period_ns, &snapshot)).transpose()?;
+        Ok(End { totals: self.past.with(&report), allocated: report.allocated, rotation })
     }
 }
 
@@ -185,7 +187,7 @@ impl Host for Feeder {
     }
 
     fn warn(&mut self, why: &str) {
-        eprintln!("sidon: {why}");
+        show::say(why);
     }
 }
 

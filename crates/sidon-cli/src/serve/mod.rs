@@ -20,7 +20,7 @@ use crate::{
         number::{socket, within},
     },
     sandbox::{self, Needs, Sockets},
-    saved::rotate,
+    saved::rotate::{self, Rotation},
     show,
 };
 use anyhow::{Context, bail};
@@ -197,7 +197,7 @@ async fn serve(listener: TcpListener, app: web::App, limits: Limits) -> anyhow::
 }
 
 fn last_words(args: &Args, end: &End) -> anyhow::Result<()> {
-    let End { totals, allocated, files } = end;
+    let End { totals, allocated, rotation } = end;
     let mut words = format!(
         "{} packets seen, {} not accounted for; {} alarms; tables {}",
         show::whole(totals.seen),
@@ -205,8 +205,9 @@ fn last_words(args: &Args, end: &End) -> anyhow::Result<()> {
         show::whole(totals.alarms.iter().sum()),
         show::bytes(*allocated)
     );
-    if let (Some(files), Some(directory)) = (files, &args.save_dir) {
-        words += &format!("; {} files in {}", show::whole(*files), directory.display());
+    if let (Some(rotation), Some(directory)) = (rotation, &args.save_dir) {
+        words += &format!("; {} files in {}", show::whole(rotation.files), show::path(directory));
     }
-    show::print(&words)
+    show::print(&words)?;
+    rotation.as_ref().and_then(Rotation::lost).map_or(Ok(()), Err)
 }

@@ -5,6 +5,7 @@ use crate::saved::{
     found::{Found, Note},
     rotate::{Over, Rotation},
 };
+use crate::show;
 use serde_json::{Value, json};
 use sidon::Seed;
 use sidon_traffic::{Report, Snapshot, files::System, time};
@@ -15,7 +16,9 @@ pub(super) struct Saving {
     rotation: Rotation,
     found: Found,
     note: Note,
-    /// Why the last one could not be written, if it could not.
+    /// Whether the last note could be written.
+    noted: bool,
+    /// Why the last file could not be written, if it could not.
     error: Option<String>,
     /// The last file of this run, and the time of its last packet.
     last: Option<Last>,
@@ -45,11 +48,11 @@ impl Saving {
         // Earlier runs may have had this memory, and files are a little larger than the tables.
         let found = Found::take(directory, memory.saturating_mul(2).max(file::MOST))?;
         for line in found.words() {
-            eprintln!("sidon: {line}");
+            show::say(&line);
         }
         let note = Note { period_ns, ..Note::default() };
         note.write(directory)?;
-        Ok(Saving { rotation, found, note, error: None, last: None })
+        Ok(Saving { rotation, found, note, noted: true, error: None, last: None })
     }
 
     /// The seed of the files found.
@@ -73,9 +76,13 @@ impl Saving {
     /// Notes the start of a period.
     pub(super) fn begin(&mut self, start_ns: u64) {
         self.note.until_ns = Some(start_ns);
-        if let Err(why) = self.note.write(self.rotation.directory()) {
-            eprintln!("sidon: {why:#}");
+        let written = self.note.write(self.rotation.directory());
+        if let Err(why) = &written
+            && self.noted
+        {
+            show::say(&format!("{why:#}"));
         }
+        self.noted = written.is_ok();
     }
 
     fn wrote(&mut self, saved: anyhow::Result<PathBuf>, report: &Report) {
@@ -90,24 +97,31 @@ impl Saving {
         }
     }
 
+    /// Counts a failure, and prints the first of a row.
     fn failed(&mut self, why: &str) {
-        eprintln!("sidon: {why}");
+        if self.error.is_none() {
+            show::say(why);
+        }
         self.note.failed += 1;
         self.error = Some(why.to_owned());
     }
 
     /// Writes the last period. If that fails, the next run says that it was lost.
-    pub(super) fn end(mut self, start_ns: Option<u64>, snapshot: &Snapshot) -> anyhow::Result<u64> {
+    pub(super) fn end(
+        mut self,
+        start_ns: Option<u64>,
+        snapshot: &Snapshot,
+    ) -> anyhow::Result<Rotation> {
         self.rotation.end(start_ns, snapshot)?;
         Note::remove(self.rotation.directory())?;
-        Ok(self.rotation.files)
+        Ok(self.rotation)
     }
 
     /// The counts so far.
     pub(super) fn figures(&self) -> Saved {
         let last = self.last.as_ref();
         let json = json!({
-            "directory": self.rotation.directory().display().to_string(),
+            "directory": show::path(self.rotation.directory()),
             "period_seconds": self.rotation.period_ns() / 1_000_000_000,
             "period_start": self.note.until_ns.map(time::iso8601),
             "files": self.rotation.files,

@@ -1,5 +1,6 @@
 //! The tables of the report as files for a spreadsheet.
 
+use crate::show;
 use anyhow::Context;
 use sidon::count::{Bounds, Ranking};
 use sidon_traffic::{
@@ -19,7 +20,7 @@ pub(super) fn write(
     top: usize,
     new_sources: &[(Subnet, u32)],
 ) -> anyhow::Result<()> {
-    let place = || format!("cannot write CSV files to the directory {}", directory.display());
+    let place = || format!("cannot write CSV files to the directory {}", show::path(directory));
     fs::create_dir_all(directory).with_context(place)?;
     let save = |name: &str, text: String| {
         let path = directory.join(name);

@@ -10,7 +10,12 @@ pub(super) fn list() -> anyhow::Result<()> {
     for interface in live::interfaces()? {
         let link = interface.link.map_or("not supported".to_owned(), |link| link.to_string());
         let state = if interface.up { "up" } else { "down" };
-        let _ = writeln!(text, "{}.{} {state}, {link}", interface.index, interface.name);
+        let _ = writeln!(
+            text,
+            "{}.{} {state}, {link}",
+            interface.index,
+            show::printable(&interface.name)
+        );
     }
     show::print(text.trim_end())
 }

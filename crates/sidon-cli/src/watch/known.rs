@@ -1,5 +1,6 @@
 //! `--known`: the file of source addresses of earlier runs.
 
+use crate::show;
 use anyhow::anyhow;
 use sidon_traffic::{
     Engine, Snapshot,
@@ -31,14 +32,14 @@ pub(super) fn add(disk: &dyn Disk, path: &Path, snapshot: &Snapshot) -> anyhow::
     let mut seen: Seen = shards.flat_map(|shard| shard.sources.addresses()).collect();
     known::add(disk, path, &mut seen).map_err(|why| match why {
         KnownError::Unwritten(_) => {
-            anyhow!(why).context(format!("cannot write the known sources {}", path.display()))
+            anyhow!(why).context(format!("cannot write the known sources {}", show::path(path)))
         }
         why => unread(path, why).context("no address was added"),
     })
 }
 
 fn unread(path: &Path, why: KnownError) -> anyhow::Error {
-    let path = path.display();
+    let path = show::path(path);
     match why {
         KnownError::Line { line, text } => {
             anyhow!("{path}:{line}: expected one IP address per line, got {text:?}")

@@ -1,6 +1,7 @@
 //! `sidon watch`: reads traffic and prints a report, in fixed memory.
 
 mod csv;
+mod events;
 mod exporters;
 mod interfaces;
 mod known;
@@ -19,22 +20,14 @@ use crate::{
     signals::Signals,
 };
 use anyhow::Context;
+use events::Events;
 use sidon_traffic::{
     Engine, Report, Settings, Snapshot,
     drive::{Done, End, Limits, Traffic, drive},
-    engine::Sink,
-    event::Event,
     files::System,
     monitor::subnet::Network,
 };
-
-use std::{
-    fs::{self, File},
-    io::{BufWriter, Write},
-    path::PathBuf,
-    process::ExitCode,
-    time::Duration,
-};
+use std::{fs, path::PathBuf, process::ExitCode, time::Duration};
 use watcher::Watcher;
 
 /// Report on a capture, an interface or flow records, in memory that a flood cannot change
@@ -139,7 +132,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let wrong = |why: anyhow::Error| {
-        eprintln!("sidon: {why:#}");
+        show::say(&format!("{why:#}"));
         Ok(ExitCode::from(2))
     };
     let filter = match args.source.filter() {
@@ -174,30 +167,33 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         ..args.engine.settings(seed(args).seed()?)
     };
     let mut input = args.source.start(opened, None)?;
-    let sink = args.events.as_ref().map(open_events).transpose()?;
+    let events = args.events.as_deref().map(|path| Events::open(&System, path)).transpose()?;
     let endless = input.traffic().is_endless();
     let signals = if endless { Signals::all()? } else { Signals::stopping()? };
     let engine = Engine::new(settings, filter, args.source.decoder());
     let mut engine = engine.map_err(engine_refusal)?;
-    if let Some(sink) = sink {
-        engine.set_sink(sink);
+    if let Some(events) = &events {
+        engine.set_sink(events.sink());
     }
     if let Some(path) = &args.known {
         known::learn(&mut engine, path)?;
     }
     engine.start();
     let limits = Limits { packets: args.count, period_ns: args.rotate, ..Limits::default() };
-    let mut watcher = Watcher::new(args, signals, rotation);
+    let mut watcher = Watcher::new(args, signals, rotation, events.clone());
     let done = drive(&mut engine, input.traffic(), limits, &mut watcher);
-    watcher.clear()?;
+    watcher.clear();
     let Done { end, period_ns, unsaved } = done?;
     let Watcher { rotation, interrupted, .. } = watcher;
-    let ending = Ending { end, interrupted, period_ns, rotation };
-    let code = report(args, &input, ending, engine.snapshot())?;
-    match unsaved {
-        Some(why) => Err(anyhow::Error::from_boxed(why)),
-        None => Ok(code),
+    let snapshot = engine.snapshot();
+    let mut failed: Vec<_> = unsaved.map(anyhow::Error::from_boxed).into_iter().collect();
+    match events.as_ref().map(|events| (events.finish(), events.is_only_closed())) {
+        Some((Err(why), true)) => show::say(&format!("{why:#}")),
+        Some((Err(why), false)) => failed.push(why),
+        _ => {}
     }
+    let ending = Ending { end, interrupted, period_ns, rotation, failed };
+    report(args, &input, ending, snapshot)
 }
 
 /// The choice of the seed: fixed for a capture, random for everything else, unless given.
@@ -221,16 +217,18 @@ struct Ending {
     interrupted: bool,
     period_ns: Option<u64>,
     rotation: Option<Rotation>,
+    /// Why outputs could not be written.
+    failed: Vec<anyhow::Error>,
 }
 
-/// Writes all files and the report.
+/// Writes all files and the report. An output that cannot be written does not keep others back.
 fn report(
     args: &Args,
     input: &Input,
     ending: Ending,
     mut snapshot: Snapshot,
 ) -> anyhow::Result<ExitCode> {
-    let Ending { end, interrupted, period_ns, mut rotation } = ending;
+    let Ending { end, interrupted, period_ns, mut rotation, mut failed } = ending;
     if matches!(end, End::Broken(_)) {
         snapshot.set_partial();
     }
@@ -242,16 +240,18 @@ fn report(
     let report = snapshot.report();
     snapshot.set_top(top);
     if let Some(path) = &args.save {
-        file::replace(&System, path, |out| snapshot.write(out))?;
+        failed.extend(file::replace(&System, path, |out| snapshot.write(out)).err());
     }
     if let Some(rotation) = &mut rotation {
-        rotation.end(period_ns, &snapshot)?;
+        failed.extend(rotation.end(period_ns, &snapshot).err());
+        failed.extend(rotation.lost());
     }
     if let Some(path) = &args.known {
-        known::add(&System, path, &snapshot)?;
+        failed.extend(known::add(&System, path, &snapshot).err());
     }
     if let Some(directory) = &args.csv {
-        csv::write(&System, directory, &report, top, &snapshot.new_sources())?;
+        let written = csv::write(&System, directory, &report, top, &snapshot.new_sources());
+        failed.extend(written.err());
     }
     let (name, kind) = match input {
         Input::Capture(capture) => (capture.name(), format!("{:?}", capture.source().format())),
@@ -266,19 +266,23 @@ fn report(
         (End::Broken(_), _) => ", went down",
     };
     let title = format!("{name} ({kind}, {} seed{ended})", seed_name(args));
-    show_report(args, &title, &report, style, &end, input)?;
+    let shown = show_report(args, &title, &report, style, &end, input);
+    failed.extend(shown.err().filter(|why| !why.is::<show::Closed>()));
     if let (Some(rotation), false) = (&rotation, args.quiet) {
         let (packets, files) = (show::whole(rotation.seen), rotation.files);
-        eprintln!("sidon: {packets} packets in {files} files; the report is of the last one");
+        show::say(&format!("{packets} packets in {files} files; the report is of the last one"));
     }
     let alarmed = !report.alarms.is_empty() || rotation.is_some_and(|one| one.alarmed);
-    let status = status(&report, &end, args.exit_on_alarm && alarmed);
+    for why in &failed {
+        show::say(&format!("{why:#}"));
+    }
+    let status = status(&report, &end, args.exit_on_alarm && alarmed, !failed.is_empty());
     match end {
         _ if status == VIOLATED => {
-            eprintln!("sidon: {name}: the audit found figures that exclude the truth");
+            show::say(&format!("{name}: the audit found figures that exclude the truth"));
         }
         End::Broken(why) => {
-            eprintln!("sidon: {name}: {why}; the report covers the packets before that");
+            show::say(&format!("{name}: {why}; the report covers the packets before that"));
         }
         _ => {}
     }
@@ -288,11 +292,13 @@ fn report(
 /// The exit status if the audit found a violation.
 const VIOLATED: u8 = 5;
 
-/// The exit status of a run. A violation of the audit takes precedence.
-fn status(report: &Report, end: &End, alarmed: bool) -> u8 {
+/// The exit status of a run. A violation of the audit takes precedence, then an output that could
+/// not be written.
+fn status(report: &Report, end: &End, alarmed: bool, failed: bool) -> u8 {
     let violations = report.audit.as_ref().map_or(0, |audit| audit.violations());
     match end {
         _ if violations > 0 => VIOLATED,
+        _ if failed => 1,
         End::Broken(_) => 3,
         _ if alarmed => 4,
         _ => 0,
@@ -302,7 +308,7 @@ fn status(report: &Report, end: &End, alarmed: bool) -> u8 {
 /// Gives up all rights except to the directories of files that are read or written later.
 fn confine(args: &Args) -> anyhow::Result<()> {
     if let Some(directory) = &args.csv {
-        let place = || format!("cannot write CSV files to the directory {}", directory.display());
+        let place = || format!("cannot write CSV files to the directory {}", show::path(directory));
         fs::create_dir_all(directory).with_context(place)?;
     }
     let sockets = match args.source.read {
@@ -318,7 +324,7 @@ fn confine(args: &Args) -> anyhow::Result<()> {
         .quiet(args.quiet);
     let confined = sandbox::confine(&needs)?;
     if args.verbose {
-        eprintln!("sidon: {}", sandbox::words(&confined));
+        show::say(&sandbox::words(&confined));
     }
     Ok(())
 }
@@ -345,23 +351,6 @@ fn subnet(text: &str) -> Result<Network, String> {
         .map_err(|_| "expected an IPv4 subnet from /16 to /32, such as 192.168.1.0/24".to_owned())
 }
 
-fn open_events(path: &PathBuf) -> anyhow::Result<Sink> {
-    let mut output: Box<dyn Write + Send> = if path.as_os_str() == "-" {
-        Box::new(std::io::stdout())
-    } else {
-        let place = || format!("cannot write the events {}", path.display());
-        let file = File::create(path).with_context(place)?;
-        Box::new(BufWriter::new(file))
-    };
-    Ok(Box::new(move |event: Event| {
-        if let Err(why) = writeln!(output, "{}", event.to_json())
-            && why.kind() != std::io::ErrorKind::BrokenPipe
-        {
-            eprintln!("sidon: cannot write an event: {why}");
-        }
-    }))
-}
-
 fn show_report(
     args: &Args,
     title: &str,
@@ -380,7 +369,7 @@ fn show_report(
         if let Input::Records(records) = input {
             json["exporters"] = records.collector().to_json();
         }
-        return show::print(&serde_json::to_string_pretty(&json)?);
+        return show::print_json(&json);
     }
     let mut screen = screen::render(title, report, style);
     if let Input::Records(records) = input {
@@ -404,14 +393,15 @@ mod tests {
         Generator::new(mix, 1).unwrap().for_each(|packet| engine.packet(&packet));
         let mut report = engine.finish().0;
         let broken = || End::Broken("cut".into());
-        assert_eq!(status(&report, &End::Over, false), 0);
-        assert_eq!(status(&report, &End::Over, true), 4);
-        assert_eq!(status(&report, &broken(), true), 3);
+        assert_eq!(status(&report, &End::Over, false, false), 0);
+        assert_eq!(status(&report, &End::Over, true, false), 4);
+        assert_eq!(status(&report, &broken(), true, false), 3);
+        assert_eq!(status(&report, &broken(), true, true), 1);
         let mut audit = Audit::default();
         audit.hosts.violations = 1;
         report.audit = Some(audit);
         for (end, alarmed) in [(End::Over, false), (End::Over, true), (broken(), false)] {
-            assert_eq!(status(&report, &end, alarmed), 5);
+            assert_eq!(status(&report, &end, alarmed, true), 5);
         }
     }
 }

@@ -227,15 +227,24 @@ impl Screen {
     }
 
     fn bold(&self, word: &str) -> String {
-        if self.style.colour { format!("\x1b[1m{word}\x1b[0m") } else { word.to_owned() }
+        self.styled(0, word)
     }
 
     fn dim(&self, word: &str) -> String {
-        if self.style.colour { format!("\x1b[2m{word}\x1b[0m") } else { word.to_owned() }
+        self.styled(1, word)
+    }
+
+    /// A word in one of the [`show::STYLES`].
+    fn styled(&self, style: usize, word: &str) -> String {
+        let [.., plain] = show::STYLES;
+        match self.style.colour {
+            true => format!("{}{word}{plain}", show::STYLES[style]),
+            false => word.to_owned(),
+        }
     }
 
     fn head(&mut self, title: &str, report: &Report) {
-        self.folded(title, 2, true);
+        self.folded(&show::printable(title), 2, true);
         let mut line = format!("{} packets, {} bytes", report.packets(), report.bytes());
         if let Some((first, last)) = report.times {
             let seconds = (last - first.min(last)) as f64 / 1e9;
@@ -257,14 +266,14 @@ impl Screen {
     fn alarms(&mut self, report: &Report) {
         let shown = self.most(ALARMS);
         for alarm in report.alarms.iter().take(shown) {
-            self.folded(&format!("ALARM  {}", alarm.text), 7, true);
+            self.folded(&format!("ALARM  {}", show::printable(&alarm.text)), 7, true);
             if self.style.space == Space::Least {
                 continue;
             }
             let line = format!("       {}; {}", duration(alarm), alarm.evidence_text().join("; "));
             self.folded(&line, 0, false);
             if self.style.detail == Detail::Much {
-                self.folded(&format!("       {}", alarm.filter), 0, false);
+                self.folded(&format!("       {}", show::printable(&alarm.filter)), 0, false);
             }
         }
         let more = report.alarms.len().saturating_sub(shown) as u64;
@@ -446,11 +455,15 @@ impl Screen {
                 refused => format!(", {} packets refused", whole(refused)),
             };
             let flows = counts.figure(counts.flows);
-            self.folded(&format!("MACHINE {}  {flows:#} flows{refused}", counts.name), 8, true);
+            self.folded(
+                &format!("MACHINE {}  {flows:#} flows{refused}", show::printable(&counts.name)),
+                8,
+                true,
+            );
             let states = counts.states.iter().map(|(name, stay)| {
                 let (now, expired) =
                     (counts.now_figure(stay.now), counts.event_figure(stay.expired));
-                format!("{name} {now} now, {expired} expired")
+                format!("{} {now} now, {expired} expired", show::printable(name))
             });
             self.wrapped(&states.collect::<Vec<_>>());
         }

@@ -1,6 +1,6 @@
 //! Work of `watch` between packets: signals, progress, a status line, files of periods.
 
-use super::{Args, known};
+use super::{Args, events::Events, known};
 use crate::{
     saved::rotate::Rotation,
     show::{self, whole},
@@ -36,10 +36,16 @@ pub(super) struct Watcher<'a> {
     last: (Instant, u64),
     drawn: bool,
     alarms: u64,
+    events: Option<Events>,
 }
 
 impl<'a> Watcher<'a> {
-    pub(super) fn new(args: &'a Args, signals: Signals, rotation: Option<Rotation>) -> Self {
+    pub(super) fn new(
+        args: &'a Args,
+        signals: Signals,
+        rotation: Option<Rotation>,
+        events: Option<Events>,
+    ) -> Self {
         let now = Instant::now();
         Watcher {
             args,
@@ -52,25 +58,27 @@ impl<'a> Watcher<'a> {
             last: (now, 0),
             drawn: false,
             alarms: 0,
+            events,
         }
     }
 
     /// Removes the progress bar and the status line.
-    pub(super) fn clear(&mut self) -> anyhow::Result<()> {
+    pub(super) fn clear(&mut self) {
         self.bar.finish_and_clear();
+        self.erase();
+    }
+
+    /// Removes the status line. A closed standard error does not end the run.
+    fn erase(&mut self) {
         if std::mem::take(&mut self.drawn) {
-            write!(std::io::stderr(), "\r\x1b[K")?;
+            let _ = write!(std::io::stderr(), "\r\x1b[K");
         }
-        Ok(())
     }
 
     /// Prints a line to standard error.
-    fn say(&mut self, line: &str) -> anyhow::Result<()> {
-        if std::mem::take(&mut self.drawn) {
-            write!(std::io::stderr(), "\r\x1b[K")?;
-        }
-        writeln!(std::io::stderr(), "sidon: {line}")?;
-        Ok(())
+    fn say(&mut self, line: &str) {
+        self.erase();
+        show::say(line);
     }
 
     /// Shows how much of a file has been read.
@@ -84,8 +92,8 @@ impl<'a> Watcher<'a> {
     }
 
     /// Reads the known sources again. If that fails, those read before stay.
-    fn reload(&mut self, engine: &mut Engine) -> anyhow::Result<()> {
-        let Some(path) = &self.args.known else { return Ok(()) };
+    fn reload(&mut self, engine: &mut Engine) {
+        let Some(path) = &self.args.known else { return };
         // The engine learns only from a file that is right to its end.
         match known::check(path).and_then(|()| known::learn(engine, path)) {
             Ok(many) => self.say(&format!("read {} known sources again", whole(many))),
@@ -93,7 +101,7 @@ impl<'a> Watcher<'a> {
         }
     }
 
-    fn counters(&mut self, engine: &Engine) -> anyhow::Result<()> {
+    fn counters(&mut self, engine: &Engine) {
         let ledger = engine.ledger();
         let counts = |list: &[(&str, u64)]| -> String {
             let each = list.iter().filter(|(_, times)| *times > 0);
@@ -107,36 +115,35 @@ impl<'a> Watcher<'a> {
             counts(&ledger.undecoded),
             counts(&ledger.source),
         );
-        self.say(&line)
+        self.say(&line);
     }
 
-    fn status(&mut self, engine: &Engine, seen: u64, took: Duration) -> anyhow::Result<()> {
+    fn status(&mut self, engine: &Engine, seen: u64, took: Duration) {
         if self.args.quiet || !std::io::stderr().is_terminal() {
-            return Ok(());
+            return;
         }
         let (alarms, raised) = (engine.alarms().alarms(), engine.alarms().raised().iter().sum());
         // After a period, the engine counts its alarms from zero.
         let new = u64::checked_sub(raised, self.alarms).unwrap_or(raised);
         let old = alarms.len().saturating_sub(usize::try_from(new).unwrap_or(usize::MAX));
         for alarm in &alarms[old..] {
-            self.say(&format!("ALARM  {}", alarm.text))?;
+            self.say(&format!("ALARM  {}", show::printable(&alarm.text)));
         }
         self.alarms = raised;
         let rate = seen.saturating_sub(self.last.1) as f64 / took.as_secs_f64().max(1e-9);
         let lost = engine.ledger().source.iter().find(|(name, _)| *name == "kernel_dropped");
         let lost = lost.map_or(String::new(), |(_, times)| format!(", {} dropped", whole(*times)));
         let mut error = std::io::stderr().lock();
-        write!(
+        let _ = write!(
             error,
             "\r\x1b[K{} packets, {} a second{lost}, {} half open, {} alarms",
             whole(seen),
             whole(rate as u64),
             whole(engine.connections().half_open()),
             whole(raised),
-        )?;
-        error.flush()?;
+        );
+        let _ = error.flush();
         self.drawn = true;
-        Ok(())
     }
 }
 
@@ -155,29 +162,34 @@ impl Host for Watcher<'_> {
         if let Some(progress) = moment.traffic.progress().filter(|_| !self.args.quiet) {
             self.progress(progress, moment.seen);
         }
+        if let Some(why) = self.events.as_ref().and_then(Events::flush) {
+            self.say(&why);
+        }
         if self.signals.reload() {
-            self.reload(engine)?;
+            self.reload(engine);
         }
         if self.signals.say() {
-            self.counters(engine)?;
+            self.counters(engine);
         }
         let took = now - self.last.0;
         if moment.traffic.is_endless() && took >= SECOND {
-            self.status(engine, moment.seen, took)?;
+            self.status(engine, moment.seen, took);
             self.last = (now, moment.seen);
         }
         Ok(Go::On(WAIT))
     }
 
     fn period(&mut self, start_ns: u64, snapshot: Snapshot) -> anyhow::Result<()> {
-        if let Some(rotation) = &mut self.rotation {
-            rotation.save(start_ns, &snapshot).saved?;
+        if let Some(rotation) = &mut self.rotation
+            && let Err(why) = rotation.save(start_ns, &snapshot).saved
+            && rotation.failed == 1
+        {
+            self.say(&format!("a period is lost: {why:#}; the run goes on"));
         }
         Ok(())
     }
 
     fn warn(&mut self, why: &str) {
-        // Nothing is left to do if standard error is closed.
-        let _ = self.say(why);
+        self.say(why);
     }
 }

@@ -1,14 +1,18 @@
 //! The `sidon` command as its users run it. One binary: every test binary that is linked costs seconds of each build.
 
+#![allow(clippy::disallowed_methods)] // names of files in the messages of tests
+
 mod commands;
 mod documents;
 mod endless;
 mod errors;
+mod escapes;
 mod generate;
 mod http;
 mod lab;
 mod live;
 mod machine;
+mod outputs;
 mod sandbox;
 mod saved;
 mod serve;

@@ -11,6 +11,7 @@ use crate::{
     files::System,
     live::Live,
     source::Broken,
+    text,
 };
 use serde_json::Value;
 use std::{
@@ -109,7 +110,7 @@ impl Capture {
     pub fn new(source: Source, path: &Path, speed: Option<f64>) -> Self {
         Capture {
             source,
-            name: path.display().to_string(),
+            name: text::path(path),
             pace: Pace::new(speed),
             last_ns: None,
             timeline: Timeline::default(),
@@ -200,7 +201,12 @@ pub struct Interface {
 impl Interface {
     /// Reads this interface.
     pub fn new(live: Live, name: &str) -> Self {
-        Interface { live, name: name.to_owned(), stamps: Stamps::new(), idle: false }
+        Interface {
+            live,
+            name: text::printable(name).into_owned(),
+            stamps: Stamps::new(),
+            idle: false,
+        }
     }
 
     /// The interface.
@@ -255,7 +261,7 @@ impl Records {
     pub fn new(listener: Listener, templates: Option<PathBuf>) -> Result<Self, Failed> {
         let known = match &templates {
             Some(path) => {
-                Templates::read(path).map_err(|why| format!("{}: {why}", path.display()))?
+                Templates::read(path).map_err(|why| format!("{}: {why}", text::path(path)))?
             }
             None => Templates::default(),
         };
@@ -312,7 +318,7 @@ impl Traffic for Records {
     fn keep_up(&mut self) -> Result<(), Failed> {
         let Some(path) = &self.templates else { return Ok(()) };
         let written = self.collector.templates().write(&System, path);
-        Ok(written.map_err(|why| format!("{}: {why}", path.display()))?)
+        Ok(written.map_err(|why| format!("{}: {why}", text::path(path)))?)
     }
 
     fn exporters(&self) -> Option<Value> {

@@ -1,5 +1,6 @@
 //! Errors of reading an interface, and what to do about them.
 
+use crate::text;
 use std::{fmt, io};
 
 /// Why an interface cannot be read.
@@ -42,7 +43,7 @@ impl fmt::Display for LiveError {
             LiveError::Unsupported => write!(f, "interfaces can be read on Linux only"),
             LiveError::NotPermitted => {
                 let program = std::env::current_exe();
-                let program = program.map_or("sidon".to_owned(), |path| path.display().to_string());
+                let program = program.map_or("sidon".to_owned(), text::path);
                 write!(
                     f,
                     "not permitted to read interfaces; either run as root, or once:\n  \
@@ -53,7 +54,11 @@ impl fmt::Display for LiveError {
                 write!(f, "no interface {name:?}; sidon watch -D lists them")
             }
             LiveError::Link { name, hardware } => {
-                write!(f, "{name}: frames of hardware type {hardware} are not decoded")
+                write!(
+                    f,
+                    "{}: frames of hardware type {hardware} are not decoded",
+                    text::printable(name)
+                )
             }
             LiveError::Ring { bytes } => {
                 write!(f, "a ring of {bytes} bytes: it takes 512 KiB to 4 GiB")

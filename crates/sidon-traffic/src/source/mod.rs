@@ -22,7 +22,7 @@ pub use input::Compression;
 pub use limits::{Limit, Limits};
 pub use write::{PcapWriter, SnapLength};
 
-use crate::LinkType;
+use crate::{LinkType, text};
 use pcap::Pcap;
 use pcapng::Pcapng;
 use std::{
@@ -93,13 +93,13 @@ impl Source {
         if path == Path::new("-") {
             return Self::from_reader(io::stdin());
         }
-        let refuse = |why| SourceError::Open { path: path.display().to_string(), why };
+        let refuse = |why| SourceError::Open { path: text::path(path), why };
         Self::from_file(File::open(path).map_err(refuse)?, path)
     }
 
     /// The capture in an open file. `path` is its name in errors.
     pub fn from_file(file: File, path: &Path) -> Result<Self, SourceError> {
-        let refuse = |why| SourceError::Open { path: path.display().to_string(), why };
+        let refuse = |why| SourceError::Open { path: text::path(path), why };
         let about = file.metadata().map_err(refuse)?;
         if about.is_dir() {
             return Err(refuse(io::ErrorKind::IsADirectory.into()));

@@ -1,6 +1,8 @@
 //! Captures, records and monitors, from packets to reports. One binary: linking each further test
 //! binary would add seconds to every build.
 
+#![allow(clippy::disallowed_methods)] // names of files in the messages of tests
+
 mod alarms;
 mod bombs;
 mod clock;

@@ -1,7 +1,7 @@
 //! Reads a scenario from TOML text.
 
 use super::{Alarm, Choice, Flows, Must, Number, SECOND, Scenario, Step};
-use crate::{excerpt::word, files::input, flow::protocol, packet::TcpFlags};
+use crate::{excerpt::word, files::input, flow::protocol, packet::TcpFlags, text};
 use std::{
     fmt,
     net::IpAddr,
@@ -38,7 +38,7 @@ pub struct ScenarioError {
 
 impl fmt::Display for ScenarioError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.path.display())?;
+        write!(f, "{}", text::path(&self.path))?;
         if let Some(line) = self.line {
             write!(f, ":{line}")?;
         }

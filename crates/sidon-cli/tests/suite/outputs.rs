@@ -1,0 +1,202 @@
+//! Outputs that cannot be written: a full disk, a closed pipe, a directory that is read-only or not
+//! there. The status and the message tell it, and no other output suffers.
+
+#![cfg(target_os = "linux")] // /dev/full
+
+use serde_json::Value;
+use std::{
+    fs,
+    path::PathBuf,
+    process::{Command, Output, Stdio},
+};
+
+/// A directory for one test, removed at its end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path =
+            std::env::temp_dir().join(format!("sidon-outputs-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        let folder = Folder(path);
+        let made = folder.run("generate -w a.pcap -c 20000 --rate 4000 --clients 5000 -s 96");
+        assert!(made.status.success(), "{made:?}");
+        folder
+    }
+
+    /// Runs a line of a shell, in which `sidon` is the first word.
+    fn run(&self, line: &str) -> Output {
+        let script = format!("set -o pipefail; {} {line}", env!("CARGO_BIN_EXE_sidon"));
+        let mut shell = Command::new("bash");
+        shell.args(["-c", &script]).current_dir(&self.0).stdin(Stdio::null());
+        shell.output().unwrap()
+    }
+
+    /// The standard error of a line that ends with this status.
+    fn fails(&self, line: &str, code: i32) -> String {
+        let output = self.run(line);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{line}: {said}");
+        assert!(!said.contains("panicked"), "{line}: {said}");
+        assert!(self.temporary().is_empty(), "{line}: {:?}", self.temporary());
+        said
+    }
+
+    fn temporary(&self) -> Vec<String> {
+        let each = fs::read_dir(&self.0).unwrap();
+        let names = each.map(|one| one.unwrap().file_name().into_string().unwrap());
+        names.filter(|name| name.ends_with(".new")).collect()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+const FULL: &str = "No space left on device (os error 28)";
+
+#[test]
+fn events_on_a_full_disk_are_counted_and_told_twice() {
+    let folder = Folder::new("events");
+    let report = folder.run("watch -q --json -r a.pcap --known k");
+    let report: Value = serde_json::from_slice(&report.stdout).unwrap();
+    let events = report["new_sources_total"].as_u64().unwrap();
+    assert!(events > 1_000, "{events}");
+    let said = folder.fails("watch -q -r a.pcap --events /dev/full > screen", 1);
+    let expected = format!(
+        "sidon: cannot write the events /dev/full: {FULL}; the run goes on\n\
+         sidon: cannot write the events /dev/full: {FULL}; "
+    );
+    assert!(said.starts_with(&expected), "{said}");
+    let lost = said.lines().last().unwrap().rsplit("; ").next().unwrap();
+    let lost: u64 = lost.split(' ').next().unwrap().replace(',', "").parse().unwrap();
+    assert!(lost >= events, "{lost} of {events}");
+    assert_eq!(said.lines().count(), 2, "{said}");
+    // The report is whole all the same.
+    assert!(fs::read_to_string(folder.0.join("screen")).unwrap().contains("LEDGER"), "no report");
+
+    // A file that may have 50,000 bytes has whole lines only.
+    let said = folder.fails("watch -q -r a.pcap --events e.json > screen", 0);
+    assert_eq!(said, "");
+    let whole = fs::read(folder.0.join("e.json")).unwrap();
+    assert!(whole.len() > 100_000);
+    let limited = "watch -q -r a.pcap --events e.json";
+    let script = format!("ulimit -f 48; trap '' XFSZ; {} {limited}", env!("CARGO_BIN_EXE_sidon"));
+    let mut shell = Command::new("bash");
+    let output = shell.args(["-c", &script]).current_dir(&folder.0).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let part = fs::read(folder.0.join("e.json")).unwrap();
+    assert!(!part.is_empty() && part.len() <= 48 << 10, "{}", part.len());
+    assert!(part.ends_with(b"}\n"), "the last line is whole");
+    for line in part.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+        serde_json::from_slice::<Value>(line).unwrap();
+    }
+}
+
+#[test]
+fn every_output_on_a_full_disk_ends_with_status_one() {
+    let folder = Folder::new("full");
+    assert_eq!(folder.fails("watch -q -r a.pcap -m 256KiB --save a.sidon > screen", 0), "");
+    let stdout = format!("sidon: cannot write to standard output: {FULL}\n");
+    for line in [
+        "watch -q -r a.pcap",
+        "watch -q -r a.pcap --json",
+        "watch -D",
+        "show a.sidon",
+        "show a.sidon --json",
+        "plan member --keys 1000 --fpr 0.01",
+        "plan member --keys 1000 --fpr 0.01 --json",
+        "lab list",
+        "completions bash",
+        "demo --sources 1000 --json",
+        "--help",
+        "watch --help",
+        "--version",
+    ] {
+        assert_eq!(folder.fails(&format!("{line} > /dev/full"), 1), stdout, "{line}");
+    }
+    let file = format!("sidon: cannot write /dev/full: {FULL}\n");
+    for line in [
+        "watch -q -r a.pcap --save /dev/full > screen",
+        "merge a.sidon -o /dev/full",
+        "generate -w /dev/full -c 20000",
+    ] {
+        assert_eq!(folder.fails(line, 1), file, "{line}");
+    }
+    let said = folder.fails("generate -w - -c 20000 > /dev/full", 1);
+    assert_eq!(said, stdout);
+    // One output that fails does not keep the others back.
+    let all = "watch -q -r a.pcap --save /dev/full --csv csv --known k --events e.json > screen";
+    fs::create_dir_all(folder.0.join("csv/flows.csv")).unwrap();
+    let said = folder.fails(all, 1);
+    assert!(
+        said.contains("cannot write /dev/full") && said.contains("to the directory csv"),
+        "{said}"
+    );
+    assert_eq!(said.lines().count(), 2, "{said}");
+    for name in ["k", "e.json", "screen"] {
+        assert!(fs::metadata(folder.0.join(name)).unwrap().len() > 100, "{name}");
+    }
+    // A full or closed standard error ends nothing.
+    for error in ["2> /dev/full", "2>&-"] {
+        folder.fails(&format!("generate -w b.pcap -c 1000 {error}"), 0);
+        folder.fails(&format!("watch -v -r a.pcap --events /dev/full {error} > screen"), 1);
+        folder.fails(&format!("show none {error}"), 1);
+        folder.fails(&format!("merge a.sidon -o c.sidon {error}"), 0);
+    }
+}
+
+#[test]
+fn a_reader_that_closes_the_pipe_is_no_error() {
+    let folder = Folder::new("pipe");
+    assert_eq!(folder.fails("watch -q -r a.pcap -m 256KiB --save a.sidon > screen", 0), "");
+    for line in [
+        "watch -r a.pcap --json",
+        "show a.sidon --json",
+        "lab list",
+        "generate -w - -c 200000",
+        "plan member --keys 1000 --fpr 0.01",
+        "completions bash",
+    ] {
+        assert_eq!(folder.fails(&format!("{line} | true"), 0), "", "{line}");
+        folder.fails(&format!("{line} >&-"), 0);
+    }
+    let said = folder.fails("watch -q -r a.pcap --events - | true", 0);
+    let start = "sidon: cannot write events to standard output: Broken pipe (os error 32)";
+    assert!(said.lines().all(|line| line.starts_with(start)), "{said}");
+    assert!(said.lines().last().unwrap().ends_with("events are lost"), "{said}");
+    assert!(said.lines().count() <= 2, "{said}");
+    // A named pipe is a file of the user: status 1.
+    let line = "watch -q -r a.pcap --save pipe > screen";
+    let script =
+        format!("mkfifo pipe; (exec 3< pipe; exec 3<&-) & {} {line}", env!("CARGO_BIN_EXE_sidon"));
+    let mut shell = Command::new("bash");
+    let output = shell.args(["-c", &script]).current_dir(&folder.0).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+}
+
+#[test]
+fn periods_on_a_full_disk_are_lost_and_the_run_goes_on() {
+    let folder = Folder::new("periods");
+    // A file may have 100 KiB, and a saved period has more.
+    let run = |script: &str| {
+        let mut shell = Command::new("bash");
+        shell.args(["-c", &script.replace("sidon", env!("CARGO_BIN_EXE_sidon"))]);
+        shell.current_dir(&folder.0).output().unwrap()
+    };
+    let watch = "sidon watch -q -r a.pcap -m 256KiB --rotate 1s --save-dir days";
+    let output = run(&format!("ulimit -f 100; trap '' XFSZ; {watch}"));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.starts_with("sidon: a period is lost: cannot write days/"), "{said}");
+    assert!(said.contains("periods are lost: they could not be written to days"), "{said}");
+    assert!(said.lines().count() <= 4, "{said}");
+    assert_eq!(fs::read_dir(folder.0.join("days")).unwrap().count(), 0, "nothing is left");
+    let output = run(watch);
+    assert!(output.status.success());
+    let names: Vec<_> = fs::read_dir(folder.0.join("days")).unwrap().collect();
+    assert!(names.len() > 1, "{names:?}");
+}
