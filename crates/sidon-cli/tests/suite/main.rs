@@ -16,4 +16,5 @@ mod outputs;
 mod sandbox;
 mod saved;
 mod serve;
+mod unsafety;
 mod watch;
