@@ -18,7 +18,7 @@ use sidon::state::{
     State,
     machine::{Machine, Rule},
 };
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::LazyLock};
 
 /// Outcomes, in the order in which they are counted.
 pub const OUTCOMES: [&str; 13] =
@@ -335,9 +335,16 @@ pub struct Lives {
     pub older: Vec<Option<State>>,
 }
 
+/// Computed once: engines, snapshots and plans need it many times.
+static ALL: LazyLock<Lives> = LazyLock::new(Lives::compute);
+
 impl Lives {
-    /// Numbers all states that packets and the timer can reach from the absent state.
+    /// All states that packets and the timer can reach from the absent state, with their numbers.
     pub fn new() -> Self {
+        ALL.clone()
+    }
+
+    fn compute() -> Self {
         let mut numbers: HashMap<Life, State> = HashMap::new();
         let mut lives: Vec<Life> = Vec::new();
         let mut number = |life: Life, lives: &mut Vec<Life>| {
