@@ -107,12 +107,12 @@ impl Shape {
 /// The numbers of the states: the first of a Sidon set, each the least that keeps all differences
 /// apart. Mian and Chowla, 1944, from zero on.
 pub fn marks(states: u32) -> Vec<u64> {
-    let (mut marks, mut differences) = (Vec::new(), std::collections::HashSet::new());
+    let (mut marks, mut differences) = (Vec::new(), Vec::new());
     let mut next = 0;
     while marks.len() < states as usize {
-        let apart = |&mark: &u64| next - mark;
-        if marks.iter().map(apart).all(|difference| !differences.contains(&difference)) {
-            differences.extend(marks.iter().map(apart));
+        differences.resize(next as usize + 1, false);
+        if marks.iter().all(|&mark| !differences[(next - mark) as usize]) {
+            marks.iter().for_each(|&mark| differences[(next - mark) as usize] = true);
             marks.push(next);
         }
         next += 1;
