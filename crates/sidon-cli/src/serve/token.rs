@@ -36,7 +36,7 @@ impl Token {
     }
 
     /// The token in these bytes, without the white space around it.
-    fn of(bytes: &[u8]) -> anyhow::Result<Self> {
+    pub(super) fn of(bytes: &[u8]) -> anyhow::Result<Self> {
         let bytes = bytes.trim_ascii();
         ensure!(!bytes.is_empty(), "the token is empty; give at least one character");
         ensure!(
