@@ -15,7 +15,7 @@ const SECOND: u64 = 1_000_000_000;
 fuzz_target!(init: sidon_fuzz::plant(seeds), |bytes: &[u8]| {
     let limits = Limits { exporters: 3, templates: 4, fields: 16, waiting: 512 };
     let mut collector = Collector::new(limits, Templates::default());
-    let mut engine = sidon_fuzz::is_rare(bytes, 64).then(sidon_fuzz::engine);
+    let mut engine = sidon_fuzz::is_rare(bytes, 128).then(sidon_fuzz::engine);
     let (mut rest, mut now, mut sent) = (bytes, 1_700_000_000 * SECOND, 0);
     while let Some(([low, high, choice], after)) = rest.split_first_chunk::<3>() {
         let length = usize::from(u16::from_le_bytes([*low, *high])).min(after.len());
