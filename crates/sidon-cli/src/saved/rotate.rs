@@ -15,7 +15,7 @@ pub(crate) const PERIOD: &str = "5m";
 
 /// The directory of the files, and counts of the files in it.
 pub(crate) struct Rotation {
-    disk: &'static dyn Disk,
+    disk: Box<dyn Disk>,
     directory: PathBuf,
     period_ns: u64,
     /// Files written, and periods that could not be written.
@@ -36,19 +36,19 @@ pub(crate) struct Over {
 }
 
 /// Creates a directory for files of periods, if it does not exist.
-pub(crate) fn make(directory: &Path) -> anyhow::Result<()> {
-    std::fs::create_dir_all(directory)
+pub(crate) fn make(disk: &dyn Disk, directory: &Path) -> anyhow::Result<()> {
+    disk.create_directory(directory)
         .with_context(|| format!("cannot create the directory {}", show::path(directory)))
 }
 
 impl Rotation {
     /// Creates the directory if it does not exist.
     pub(crate) fn new(
-        disk: &'static dyn Disk,
+        disk: Box<dyn Disk>,
         directory: PathBuf,
         period_ns: u64,
     ) -> anyhow::Result<Self> {
-        make(&directory)?;
+        make(&*disk, &directory)?;
         Ok(Rotation { disk, directory, period_ns, files: 0, failed: 0, alarmed: false, seen: 0 })
     }
 
@@ -86,7 +86,7 @@ impl Rotation {
         self.alarmed |= !report.alarms.is_empty();
         self.seen = self.seen.saturating_add(report.ledger.seen);
         let path = self.directory.join(name(start_ns));
-        let saved = file::create(self.disk, &path, |out| snapshot.write(out));
+        let saved = file::create(&*self.disk, &path, |out| snapshot.write(out));
         self.files += u64::from(saved.is_ok());
         self.failed += u64::from(saved.is_err());
         Over { report, saved }

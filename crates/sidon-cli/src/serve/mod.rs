@@ -32,6 +32,7 @@ use save::Saving;
 use sidon_traffic::{
     Engine,
     drive::{Generated, Traffic, now_ns},
+    files::System,
 };
 use std::{
     net::{SocketAddr, TcpListener},
@@ -142,6 +143,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let engine = Engine::new(args.engine.settings(seed), filter, args.source.decoder());
     let engine = engine.map_err(engine_refusal)?;
     show::print(&format!("http://{}/  {}", listener.local_addr()?, traffic.name()))?;
+    saving.as_ref().map_or(Ok(()), Saving::start)?;
     let (feed, feeding) = feed::start(engine, saving, traffic);
     let app = web::App { feed, guard: Guard::new(token, &args.host) };
     let runtime =
@@ -157,7 +159,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 /// No byte was read of the input or of a client.
 fn confine(args: &Args, secret: bool) -> anyhow::Result<()> {
     if let Some(directory) = &args.save_dir {
-        rotate::make(directory)?;
+        rotate::make(&System, directory)?;
     }
     // The file with the process's own figures, which stays open.
     crate::demo::live::resident();

@@ -44,15 +44,19 @@ pub(super) struct Saved {
 impl Saving {
     /// Locks the directory, and prints which files it has.
     pub(super) fn open(directory: &Path, period_ns: u64, memory: u64) -> anyhow::Result<Self> {
-        let rotation = Rotation::new(&System, directory.to_owned(), period_ns)?;
+        let rotation = Rotation::new(Box::new(System), directory.to_owned(), period_ns)?;
         // Earlier runs may have had this memory, and files are a little larger than the tables.
         let found = Found::take(directory, memory.saturating_mul(2).max(file::MOST))?;
         for line in found.words() {
             show::say(&line);
         }
         let note = Note { period_ns, ..Note::default() };
-        note.write(directory)?;
         Ok(Saving { rotation, found, note, noted: true, error: None, last: None })
+    }
+
+    /// Writes the note of a running server: nothing can refuse to start any more.
+    pub(super) fn start(&self) -> anyhow::Result<()> {
+        self.note.write(self.rotation.directory())
     }
 
     /// The seed of the files found.

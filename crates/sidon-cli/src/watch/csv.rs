@@ -8,7 +8,7 @@ use sidon_traffic::{
     files::{self, Access, Disk},
     monitor::{connections::OUTCOMES, sizes, sources::Subnet},
 };
-use std::{fs, path::Path};
+use std::path::Path;
 
 /// Writes one file per table to the directory, and creates the directory if necessary. The lists of
 /// flows, hosts and ports have `top` rows. The report lists only some of the subnets with new
@@ -21,7 +21,7 @@ pub(super) fn write(
     new_sources: &[(Subnet, u32)],
 ) -> anyhow::Result<()> {
     let place = || format!("cannot write CSV files to the directory {}", show::path(directory));
-    fs::create_dir_all(directory).with_context(place)?;
+    disk.create_directory(directory).with_context(place)?;
     let save = |name: &str, text: String| {
         let path = directory.join(name);
         files::replace(disk, &path, Access::Umask, |out| out.write_all(text.as_bytes()))

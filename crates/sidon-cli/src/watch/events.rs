@@ -91,6 +91,12 @@ impl Events {
         }
     }
 
+    /// The number of lost events.
+    #[cfg(test)]
+    pub(super) fn lost(&self) -> u64 {
+        self.lines().lost
+    }
+
     /// Whether nothing failed, except that the reader of standard output closed it.
     pub(super) fn is_only_closed(&self) -> bool {
         let lines = self.lines();

@@ -3,6 +3,8 @@
 mod csv;
 mod events;
 mod exporters;
+#[cfg(test)]
+mod faults;
 mod interfaces;
 mod known;
 pub(crate) mod screen;
@@ -148,7 +150,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return wrong(anyhow::anyhow!("no source; type -r FILE, -i NAME or --netflow ADDR:PORT"));
     };
     let rotation = match (&args.save_dir, args.rotate) {
-        (Some(directory), Some(period)) => Some(Rotation::new(&System, directory.clone(), period)?),
+        (Some(directory), Some(period)) => {
+            Some(Rotation::new(Box::new(System), directory.clone(), period)?)
+        }
         _ => None,
     };
     let _shared = rotation.as_ref().map(|one| found::share(one.directory())).transpose()?;

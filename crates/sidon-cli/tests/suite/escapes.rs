@@ -125,7 +125,7 @@ fn hostile_names_are_printed_with_escapes() {
         "machine dot @text",
         "machine check @folder",
         "lab run @x",
-        "lab run --quick 002.table1.poisson.ge7 --out @text",
+        "lab run --quick 002.bf.base --out @text",
         "lab traffic @none",
         "lab traffic @folder",
         "man @text",

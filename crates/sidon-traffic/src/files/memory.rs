@@ -5,6 +5,7 @@
 //! part, as a seed chooses.
 
 use super::{About, Access, Disk, Output, Target};
+use sidon_kit::Rng;
 use std::{
     collections::BTreeMap,
     io::{self, ErrorKind, Read, Write},
@@ -140,13 +141,11 @@ fn name(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// A number below `most`, which is above 0, by a step of SplitMix64.
-fn below(state: &mut u64, most: usize) -> usize {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut mixed = *state;
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    ((mixed ^ (mixed >> 31)) % most as u64) as usize
+/// A number below `most`, which is above 0. The seed moves on.
+fn below(seed: &mut u64, most: usize) -> usize {
+    let mut random = Rng::seeded(*seed);
+    *seed = random.next_u64();
+    random.below(most as u64) as usize
 }
 
 impl State {
@@ -259,6 +258,10 @@ impl Disk for Memory {
         state.number(path)?;
         state.set(path, None);
         Ok(())
+    }
+
+    fn create_directory(&self, _: &Path) -> io::Result<()> {
+        self.state().step()
     }
 
     fn sync_directory(&self, _: &Path) -> io::Result<()> {

@@ -30,7 +30,7 @@ const BUFFER: usize = 1 << 16;
 const NUMBERS: u32 = 10_000;
 
 /// A file system, as far as output needs it.
-pub trait Disk: Sync {
+pub trait Disk: Send + Sync {
     /// What a path names. Symbolic links are followed, so that a link stays and its file is written.
     fn find(&self, path: &Path) -> io::Result<Target>;
     /// Opens a file for reading.
@@ -45,6 +45,8 @@ pub trait Disk: Sync {
     fn link(&self, file: &Path, name: &Path) -> io::Result<()>;
     /// Removes a file.
     fn remove(&self, path: &Path) -> io::Result<()>;
+    /// Creates a directory and those above it, unless they exist.
+    fn create_directory(&self, directory: &Path) -> io::Result<()>;
     /// Makes new names in a directory durable.
     fn sync_directory(&self, directory: &Path) -> io::Result<()>;
     /// Waits while another process has locked this file, for a few seconds at most. The lock ends

@@ -100,6 +100,10 @@ impl Disk for System {
         fs::remove_file(path)
     }
 
+    fn create_directory(&self, directory: &Path) -> io::Result<()> {
+        fs::create_dir_all(directory)
+    }
+
     fn sync_directory(&self, directory: &Path) -> io::Result<()> {
         // A directory may be writable and not readable, and some file systems cannot sync one.
         let Ok(directory) = File::open(directory) else { return Ok(()) };

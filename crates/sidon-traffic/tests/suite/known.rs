@@ -136,6 +136,9 @@ impl Disk for Busy {
     fn remove(&self, path: &Path) -> std::io::Result<()> {
         self.disk.remove(path)
     }
+    fn create_directory(&self, directory: &Path) -> std::io::Result<()> {
+        self.disk.create_directory(directory)
+    }
     fn sync_directory(&self, directory: &Path) -> std::io::Result<()> {
         self.disk.sync_directory(directory)
     }
