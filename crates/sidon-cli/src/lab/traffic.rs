@@ -122,7 +122,15 @@ fn gather(path: &Path, depth: usize, trace: &mut Trace) -> anyhow::Result<()> {
     trace.captures += 1;
     let decoder = Decoder::default();
     // A capture that breaks off counts up to the break.
-    while let Ok(Some(frame)) = source.next() {
+    loop {
+        let frame = match source.next() {
+            Ok(Some(frame)) => frame,
+            Ok(None) => break,
+            Err(why) => {
+                eprintln!("sidon: {}: {why}; its packets before that count", path.display());
+                break;
+            }
+        };
         let Ok(packet) = decoder.decode(&frame) else { continue };
         let Ok(flow) = Flow::try_from(packet.flow.as_bytes()) else { continue };
         trace.flows.insert(flow);

@@ -172,7 +172,8 @@ impl Host for Watcher<'_> {
             self.counters(engine);
         }
         let took = now - self.last.0;
-        if moment.traffic.is_endless() && took >= SECOND {
+        // Standard input has no size, so it has a line of counts instead of a bar.
+        if moment.traffic.progress().is_none() && took >= SECOND {
             self.status(engine, moment.seen, took);
             self.last = (now, moment.seen);
         }

@@ -96,6 +96,16 @@ pub struct Capture {
     end: Option<Result<(), Broken>>,
 }
 
+/// The result of a step through a capture.
+enum Step {
+    /// A frame at this time.
+    Frame(u64, Timing),
+    /// The source has skipped blocks without a frame, and goes on at the next call.
+    Later,
+    /// The end of the file.
+    Over,
+}
+
 /// A copy of a frame.
 struct Held {
     time_ns: u64,
@@ -126,24 +136,28 @@ impl Capture {
     }
 
     /// Reads on until the time of the next frame is decided, and returns that time. The frame is in
-    /// `delivered` if it was held back, and else in the source. `None` at the end of the file.
+    /// `delivered` if it was held back, and else in the source.
     #[inline]
-    fn advance(&mut self) -> Result<Option<(u64, Timing)>, Broken> {
+    fn advance(&mut self) -> Result<Step, Broken> {
         loop {
             if let Some(first) = self.held.front() {
                 let followers = self.held.iter().skip(1).map(|frame| frame.time_ns);
                 let decided = self.timeline.decide(first.time_ns, followers, self.end.is_some());
-                if decided.is_some() {
+                if let Some((time_ns, timing)) = decided {
                     self.delivered = self.held.pop_front();
-                    return Ok(decided);
+                    return Ok(Step::Frame(time_ns, timing));
                 }
             }
             if let Some(end) = &self.end {
-                return end.clone().map(|()| None);
+                return end.clone().map(|()| Step::Over);
             }
-            if let Err(broken) = self.source.advance() {
-                self.end = Some(Err(broken));
-                continue;
+            match self.source.advance_some() {
+                Ok(true) => {}
+                Ok(false) => return Ok(Step::Later),
+                Err(broken) => {
+                    self.end = Some(Err(broken));
+                    continue;
+                }
             }
             let Some(frame) = self.source.frame() else {
                 self.end = Some(Ok(()));
@@ -151,9 +165,9 @@ impl Capture {
             };
             let decided =
                 if self.held.is_empty() { self.timeline.near(frame.time_ns) } else { None };
-            if decided.is_some() {
+            if let Some((time_ns, timing)) = decided {
                 self.delivered = None;
-                return Ok(decided);
+                return Ok(Step::Frame(time_ns, timing));
             }
             let Frame { time_ns, wire_len, link, bytes } = frame;
             self.held.push_back(Held { time_ns, wire_len, link, bytes: bytes.to_vec() });
@@ -169,7 +183,11 @@ impl Traffic for Capture {
         {
             return Ok(Item::Nothing);
         }
-        let Some((time_ns, timing)) = self.advance()? else { return Ok(Item::Over) };
+        let (time_ns, timing) = match self.advance()? {
+            Step::Frame(time_ns, timing) => (time_ns, timing),
+            Step::Later => return Ok(Item::Nothing),
+            Step::Over => return Ok(Item::Over),
+        };
         self.last_ns = Some(time_ns);
         let frame = match &self.delivered {
             Some(Held { wire_len, link, bytes, .. }) => {

@@ -30,6 +30,8 @@ pub enum Compression {
     Lz4,
 }
 
+/// The most bytes of a Zstandard window: the limit of the command `zstd`.
+const ZSTD_WINDOW_MOST: u64 = 128 << 20;
 /// Bytes read from a compressed file at a time.
 const CHUNK: usize = 64 << 10;
 
@@ -108,7 +110,9 @@ struct Zstd<R> {
 
 impl<R: Read> Zstd<R> {
     fn new(input: R) -> Self {
-        Zstd { input, frame: ZstdFrame::new(), inside: false }
+        let mut frame = ZstdFrame::new();
+        frame.set_max_window_size(ZSTD_WINDOW_MOST);
+        Zstd { input, frame, inside: false }
     }
 
     /// Enters the next frame. `false` at the end of the input.

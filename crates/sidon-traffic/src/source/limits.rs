@@ -2,8 +2,7 @@
 //! terabytes, and a pcapng file can consist of blocks without packets.
 //!
 //! A reader stops at a limit with an error that names it, after all frames before. A plain capture is
-//! as large as its file, and has no limit except on blocks without packets: the loop that reads a
-//! capture can be interrupted between packets only.
+//! as large as its file, and has no limit except on blocks without packets.
 
 use std::fmt;
 

@@ -86,6 +86,14 @@ struct Record {
     link: LinkType,
 }
 
+/// The result of a call of a reader.
+enum Next {
+    Record(Record),
+    /// The reader has skipped blocks and returns before the next record.
+    Later,
+    Over,
+}
+
 impl Source {
     /// The capture in this file; `-` is standard input.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, SourceError> {
@@ -147,6 +155,14 @@ impl Source {
     /// [`next`](Self::next) does.
     #[inline]
     pub fn advance(&mut self) -> Result<(), Broken> {
+        while !self.advance_some()? {}
+        Ok(())
+    }
+
+    /// [`advance`](Self::advance), but reads at most a few MiB of blocks without a frame. `false` if it
+    /// stopped there: call it again.
+    #[inline]
+    pub fn advance_some(&mut self) -> Result<bool, Broken> {
         if let Some(broken) = &self.broken {
             return Err(broken.clone());
         }
@@ -155,10 +171,18 @@ impl Source {
             Reader::Pcapng(pcapng) => pcapng.next(&mut self.window),
         };
         match record {
-            Ok(record) => {
-                self.frames += u64::from(record.is_some());
-                self.record = record;
-                Ok(())
+            Ok(Next::Record(record)) => {
+                self.frames += 1;
+                self.record = Some(record);
+                Ok(true)
+            }
+            Ok(Next::Later) => {
+                self.record = None;
+                Ok(false)
+            }
+            Ok(Next::Over) => {
+                self.record = None;
+                Ok(true)
             }
             Err(broken) => {
                 (self.record, self.broken) = (None, Some(broken.clone()));

@@ -8,7 +8,7 @@
 //! kernels wrote.
 
 use super::{
-    Endian, Record,
+    Endian, Next, Record,
     error::{Broken, Why},
     window::Window,
 };
@@ -65,7 +65,7 @@ impl Pcap {
     }
 
     #[inline]
-    pub(super) fn next(&mut self, window: &mut Window) -> Result<Option<Record>, Broken> {
+    pub(super) fn next(&mut self, window: &mut Window) -> Result<Next, Broken> {
         // Fast path: most records are complete in the window.
         let held = window.held();
         if let Some(header) = held.first_chunk::<16>() {
@@ -73,7 +73,7 @@ impl Pcap {
             let whole = self.record_header + record.captured;
             if record.captured <= LONGEST as usize && whole <= held.len() {
                 let at = window.take(whole) + self.record_header;
-                return Ok(Some(Record { at, ..record }));
+                return Ok(Next::Record(Record { at, ..record }));
             }
         }
         self.refill(window)
@@ -81,12 +81,12 @@ impl Pcap {
 
     /// The next record if more bytes must be read first, or the end.
     #[cold]
-    fn refill(&mut self, window: &mut Window) -> Result<Option<Record>, Broken> {
+    fn refill(&mut self, window: &mut Window) -> Result<Next, Broken> {
         let offset = window.offset();
         let header = window.peek(self.record_header);
         let fields = match header.first_chunk::<16>() {
             Some(fields) if header.len() == self.record_header => fields,
-            _ if header.is_empty() => return window.failure().map_or(Ok(None), Err),
+            _ if header.is_empty() => return window.failure().map_or(Ok(Next::Over), Err),
             _ => return Err(window.cut(offset, self.record_header as u64)),
         };
         let record = self.record(fields, 0);
@@ -99,7 +99,7 @@ impl Pcap {
             return Err(window.cut(offset, whole as u64));
         }
         let at = window.take(whole) + self.record_header;
-        Ok(Some(Record { at, ..record }))
+        Ok(Next::Record(Record { at, ..record }))
     }
 
     /// The record with this header, whose captured bytes start at `at`.

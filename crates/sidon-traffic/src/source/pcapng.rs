@@ -8,10 +8,11 @@
 //! packet     2         interface 2, drops 2, time 4 4, captured 4, original 4, bytes   (obsolete)
 //! packet     3         original 4, bytes             (no time: it has that of the packet before)
 //! ```
-//! Blocks of other types are skipped, whatever their length. Draft `draft-ietf-opsawg-pcapng`.
+//! Blocks of other types are skipped, whatever their length: at most [`STRIDE`] bytes per call, so
+//! that a caller can show its progress and stop. Draft `draft-ietf-opsawg-pcapng`.
 
 use super::{
-    Endian, Record,
+    Endian, Next, Record,
     error::{Broken, Why},
     limits::Limit,
     pcap::LONGEST,
@@ -27,6 +28,8 @@ const ENHANCED_PACKET: u32 = 6;
 
 /// The type and length before the body, and the length after it.
 const AROUND: u32 = 12;
+/// Bytes that are skipped before a call returns.
+const STRIDE: u64 = 16 << 20;
 /// Most interfaces stored per section.
 const INTERFACES_MOST: usize = 1 << 16;
 
@@ -36,6 +39,17 @@ pub(super) struct Pcapng {
     last_ns: u64,
     /// Bytes of blocks since the last packet.
     skipped: u64,
+    skipping: Option<Skipping>,
+}
+
+/// A block that is being skipped.
+#[derive(Debug, Clone, Copy)]
+struct Skipping {
+    /// Its first byte and its length.
+    offset: u64,
+    length: u32,
+    /// Bytes before the length at its end.
+    left: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -109,19 +123,29 @@ impl Pcapng {
     /// A reader that has entered the first section.
     pub(super) fn open(window: &mut Window) -> Result<Self, Broken> {
         let (endian, interfaces) = (Endian::Little, Vec::new());
-        let mut reader = Pcapng { endian, interfaces, last_ns: 0, skipped: 0 };
+        let mut reader = Pcapng { endian, interfaces, last_ns: 0, skipped: 0, skipping: None };
         let length = reader.start_section(window)?;
-        reader.pass(window, length)?;
+        reader.skipped = length.into();
+        reader.pass(window, length);
+        // A longer section is skipped by `next`, under the limits of the caller.
+        if u64::from(length) <= STRIDE {
+            reader.skip(window, &mut { STRIDE })?;
+        }
         Ok(reader)
     }
 
-    pub(super) fn next(&mut self, window: &mut Window) -> Result<Option<Record>, Broken> {
+    pub(super) fn next(&mut self, window: &mut Window) -> Result<Next, Broken> {
+        let mut budget = STRIDE;
         loop {
+            self.skip(window, &mut budget)?;
+            if budget == 0 {
+                return Ok(Next::Later);
+            }
             let offset = window.offset();
             let header = window.peek(8);
             if header.len() < 8 {
                 if header.is_empty() {
-                    return window.failure().map_or(Ok(None), Err);
+                    return window.failure().map_or(Ok(Next::Over), Err);
                 }
                 return Err(window.cut(offset, AROUND.into()));
             }
@@ -131,7 +155,7 @@ impl Pcapng {
                 // The new section, including its length, may have the other byte order.
                 let length = self.start_section(window)?;
                 self.without_packet(window, length)?;
-                self.pass(window, length)?;
+                self.pass(window, length);
                 continue;
             }
             if length < AROUND || !length.is_multiple_of(4) {
@@ -140,13 +164,16 @@ impl Pcapng {
             match kind {
                 ENHANCED_PACKET | OBSOLETE_PACKET | SIMPLE_PACKET => {
                     self.skipped = 0;
-                    return self.packet(window, kind, length).map(Some);
+                    return self.packet(window, kind, length).map(Next::Record);
                 }
                 _ => self.without_packet(window, length)?,
             }
             match kind {
-                INTERFACE => self.interface(window, length)?,
-                _ => self.pass(window, length)?,
+                INTERFACE => {
+                    self.interface(window, length)?;
+                    budget = budget.saturating_sub(length.into());
+                }
+                _ => self.pass(window, length),
             }
         }
     }
@@ -182,20 +209,51 @@ impl Pcapng {
     /// Counts a block without a packet, and refuses one that exceeds the limit.
     fn without_packet(&mut self, window: &Window, length: u32) -> Result<(), Broken> {
         self.skipped += u64::from(length);
+        self.check_skipped(window, window.offset())
+    }
+
+    fn check_skipped(&self, window: &Window, offset: u64) -> Result<(), Broken> {
         let most = window.limits.skipped;
         if self.skipped > most {
-            let why = Why::Limit(Limit::Skipped(most));
-            return Err(Broken { offset: window.offset(), why });
+            return Err(Broken { offset, why: Why::Limit(Limit::Skipped(most)) });
         }
         Ok(())
     }
 
-    /// Skips a block, and checks the length after it.
-    fn pass(&mut self, window: &mut Window, length: u32) -> Result<(), Broken> {
-        let offset = window.offset();
-        if !window.skip(u64::from(length) - 4) {
+    /// Begins to skip a block.
+    fn pass(&mut self, window: &Window, length: u32) {
+        let left = u64::from(length) - 4;
+        self.skipping = Some(Skipping { offset: window.offset(), length, left });
+    }
+
+    /// Skips on within a block, at most `budget` bytes, and checks the length after it.
+    #[inline]
+    fn skip(&mut self, window: &mut Window, budget: &mut u64) -> Result<(), Broken> {
+        match self.skipping {
+            Some(skipping) => self.skip_block(window, skipping, budget),
+            None => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn skip_block(
+        &mut self,
+        window: &mut Window,
+        Skipping { offset, length, left }: Skipping,
+        budget: &mut u64,
+    ) -> Result<(), Broken> {
+        self.check_skipped(window, offset)?;
+        let step = left.min(*budget);
+        if !window.skip(step) {
             return Err(window.cut(offset, length.into()));
         }
+        // The length after the block counts, too.
+        *budget = budget.saturating_sub(step + 4);
+        if step < left {
+            self.skipping = Some(Skipping { offset, length, left: left - step });
+            return Ok(());
+        }
+        self.skipping = None;
         let after = window.peek(4);
         if after.len() < 4 {
             return Err(window.cut(offset, length.into()));

@@ -1,10 +1,15 @@
 //! Captures that are much larger than their files.
 
 use sidon_traffic::{
-    Source,
+    Source, SourceError,
+    drive::{Capture, Item, Traffic},
     source::{Broken, Limit, Limits, Why},
 };
-use std::io::Cursor;
+use std::{
+    io::{self, Cursor, Read},
+    path::Path,
+    time::Duration,
+};
 
 /// A pcap header. Zeros after it are packets without a byte, 16 zeros each.
 fn pcap() -> Vec<u8> {
@@ -115,4 +120,77 @@ fn blocks_without_packets_have_a_limit_between_two_packets() {
         );
         assert_eq!(frames, 1);
     }
+}
+
+#[test]
+fn a_window_of_zstd_beyond_the_limit_is_refused() {
+    // Windows of 8, 128 and 256 MiB and of 2 TiB: the exponent is in the upper five bits.
+    for (exponent, fits) in [(13, true), (17, true), (18, false), (31, false)] {
+        let mut file = zstd(&pcap(), 1);
+        file[5] = exponent << 3;
+        match Source::from_reader(Cursor::new(file)) {
+            Ok(_) => assert!(fits, "{exponent}"),
+            Err(SourceError::Header(Broken { why: Why::Compressed { message }, .. })) => {
+                assert!(!fits, "{exponent}: {message}");
+            }
+            Err(why) => panic!("{exponent}: {why}"),
+        }
+    }
+}
+
+#[test]
+fn a_capture_inside_two_compressions_is_no_capture() {
+    let nested = zstd(&gzip(&pcap(), 0), 0);
+    let refused = Source::from_reader(Cursor::new(nested)).err();
+    assert!(matches!(refused, Some(SourceError::NotACapture { .. })), "{refused:?}");
+}
+
+/// Zeros without an end, after a start.
+struct Endless(Cursor<Vec<u8>>);
+
+impl Read for Endless {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.0.read(buffer)? {
+            0 => {
+                buffer.fill(0);
+                Ok(buffer.len())
+            }
+            got => Ok(got),
+        }
+    }
+}
+
+/// The head of a section of `length` bytes.
+fn section_head(length: u32) -> Vec<u8> {
+    let words = [0x0a0d_0d0a, length, 0x1a2b_3c4d, 1, u32::MAX, u32::MAX];
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+#[test]
+fn a_reader_that_skips_returns_so_that_the_loop_can_stop() {
+    let whole = [section_head(28), 28u32.to_le_bytes().to_vec()].concat();
+    let long = [4u32, 900 << 20].map(u32::to_le_bytes).concat();
+    let names = block(4, &[0; 20_000]).repeat(3_000);
+    for (name, start) in [
+        ("one block of 900 MiB", [&whole[..], &long].concat()),
+        ("a section of 900 MiB", section_head(900 << 20)),
+        ("3,000 blocks of names", [&whole[..], &names].concat()),
+    ] {
+        let source = Source::from_reader(Endless(Cursor::new(start))).unwrap();
+        let mut capture = Capture::new(source, Path::new("endless"), None);
+        for _ in 0..3 {
+            assert!(matches!(capture.next(Duration::ZERO), Ok(Item::Nothing)), "{name}");
+        }
+        // Each call reads at most 16 MiB and a window.
+        assert!(capture.source().taken() <= 3 * 17 << 20, "{name}: {}", capture.source().taken());
+    }
+}
+
+#[test]
+fn the_first_section_is_under_the_limits_of_the_caller() {
+    let start = section_head(900 << 20);
+    let mut source = Source::from_reader(Endless(Cursor::new(start))).unwrap();
+    source.set_limits(Limits { skipped: 1 << 20, ..Limits::default() });
+    assert_eq!(source.next().unwrap_err().why, Why::Limit(Limit::Skipped(1 << 20)));
+    assert!(source.taken() < 1 << 20, "{}", source.taken());
 }
