@@ -1,6 +1,6 @@
 //! Numbers, tables, texts and JSON, printed alike by every command.
 //!
-//! Everything that a command prints passes through [`print`], [`print_json`], [`say`] or [`note`]. They
+//! Everything that a command prints passes through [`print()`], [`print_json`], [`say`] or [`note`]. They
 //! escape characters that a terminal would act on. Names of files and other texts of users
 //! pass through [`path`] or [`printable`] before that, which also escape line feeds.
 

@@ -8,8 +8,8 @@
 //! add up: [`Ledger::balance`], their difference, is 0.
 //!
 //! Every sum stops at [`CEILING`](crate::figure::CEILING), and so do both sides of the equation. A
-//! list has at most [`NAMES_MOST`] names: counts of further names, which only files can bring, are
-//! added to [`OTHERS`].
+//! list has at most `NAMES_MOST` names: counts of further names, which only files can bring, are
+//! added to `OTHERS`.
 
 use crate::{Timing, monitor::services::RULES, packet::Undecoded};
 

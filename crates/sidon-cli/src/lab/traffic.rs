@@ -19,7 +19,7 @@ use sidon::{
     plan,
     zone::{Adaptive, Way, adaptive::Ladder},
 };
-use sidon_traffic::{Decoder, Source};
+use sidon_traffic::{Decoder, Source, text};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
@@ -127,7 +127,8 @@ fn gather(path: &Path, depth: usize, trace: &mut Trace) -> anyhow::Result<()> {
             Ok(Some(frame)) => frame,
             Ok(None) => break,
             Err(why) => {
-                eprintln!("sidon: {}: {why}; its packets before that count", path.display());
+                let name = text::path(path);
+                show::say(&format!("{name}: {why}; the packets before that count"));
                 break;
             }
         };

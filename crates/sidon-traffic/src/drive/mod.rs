@@ -9,8 +9,8 @@
 //! # The clock rule
 //!
 //! The clock of an engine is the time of its packets, and never runs backwards. In a capture, a time
-//! that disagrees with those of the packets around it does not count ([`timeline`]). An interface or
-//! a socket uses the kernel's monotone clock ([`steady`]). While nothing arrives, it advances the
+//! that disagrees with those of the packets around it does not count (`timeline`). An interface or
+//! a socket uses the kernel's monotone clock (`steady`). While nothing arrives, it advances the
 //! clock to [`LATE`] before now, so that a packet that arrives a little late is still in time. Alarms,
 //! timeouts and periods use this one clock. A packet that is older than the current period counts in
 //! the current period.

@@ -80,7 +80,7 @@ pub trait Traffic {
 }
 
 /// A capture file. Frames whose times need a look at the frames after them are held back, see
-/// [`timeline`].
+/// `timeline`.
 pub struct Capture {
     source: Source,
     name: String,

@@ -262,7 +262,7 @@ impl FlowMap {
 
     /// The cells that timers have read, and the buckets that searches for room have followed.
     ///
-    /// After its last packet, a cell is visited [`ROUNDS`] times at most, and once more if its mark is
+    /// After its last packet, a cell is visited `ROUNDS` times at most, and once more if its mark is
     /// left over. A visit reads a group of buckets.
     pub fn work(&self, names: [&'static str; 2]) -> [Work; 2] {
         let shape = self.map.shape();

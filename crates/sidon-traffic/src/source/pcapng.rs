@@ -125,7 +125,6 @@ impl Pcapng {
         let (endian, interfaces) = (Endian::Little, Vec::new());
         let mut reader = Pcapng { endian, interfaces, last_ns: 0, skipped: 0, skipping: None };
         let length = reader.start_section(window)?;
-        reader.skipped = length.into();
         reader.pass(window, length);
         // A longer section is skipped by `next`, under the limits of the caller.
         if u64::from(length) <= STRIDE {
@@ -154,7 +153,6 @@ impl Pcapng {
             if kind == SECTION {
                 // The new section, including its length, may have the other byte order.
                 let length = self.start_section(window)?;
-                self.without_packet(window, length)?;
                 self.pass(window, length);
                 continue;
             }
@@ -166,10 +164,9 @@ impl Pcapng {
                     self.skipped = 0;
                     return self.packet(window, kind, length).map(Next::Record);
                 }
-                _ => self.without_packet(window, length)?,
-            }
-            match kind {
                 INTERFACE => {
+                    self.skipped += u64::from(length);
+                    self.check_skipped(window, offset)?;
                     self.interface(window, length)?;
                     budget = budget.saturating_sub(length.into());
                 }
@@ -206,12 +203,7 @@ impl Pcapng {
         Ok(length)
     }
 
-    /// Counts a block without a packet, and refuses one that exceeds the limit.
-    fn without_packet(&mut self, window: &Window, length: u32) -> Result<(), Broken> {
-        self.skipped += u64::from(length);
-        self.check_skipped(window, window.offset())
-    }
-
+    /// Refuses to read on if the blocks since the last packet are longer than the limit.
     fn check_skipped(&self, window: &Window, offset: u64) -> Result<(), Broken> {
         let most = window.limits.skipped;
         if self.skipped > most {
@@ -242,11 +234,14 @@ impl Pcapng {
         Skipping { offset, length, left }: Skipping,
         budget: &mut u64,
     ) -> Result<(), Broken> {
-        self.check_skipped(window, offset)?;
-        let step = left.min(*budget);
+        // One byte beyond the limit exceeds it. A block that is cut before that is damaged.
+        let allowed = window.limits.skipped.saturating_sub(self.skipped).saturating_add(1);
+        let step = left.min(*budget).min(allowed);
         if !window.skip(step) {
             return Err(window.cut(offset, length.into()));
         }
+        self.skipped += step;
+        self.check_skipped(window, offset)?;
         // The length after the block counts, too.
         *budget = budget.saturating_sub(step + 4);
         if step < left {

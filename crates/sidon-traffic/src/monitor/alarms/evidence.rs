@@ -6,7 +6,7 @@ use serde_json::Value;
 /// The most figures of an alarm. This version has seven names; a file may bring others.
 pub(crate) const EVIDENCE_MOST: usize = 16;
 
-/// Figures by name, at most [`EVIDENCE_MOST`].
+/// Figures by name, at most `EVIDENCE_MOST`.
 pub type Evidence = Vec<(&'static str, Figure)>;
 
 /// A plain label for a name of evidence, to print after the figure.
