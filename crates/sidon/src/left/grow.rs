@@ -7,7 +7,7 @@
 //! A bucket's cells go to its two halves by the upper bit of their remainders, so no half can
 //! overflow. Shrinking joins two neighbours, where their cells fit into one bucket.
 
-use super::{Form, Table};
+use super::{Form, Place, Table};
 use crate::{Infeasible, cells::bucket::Layout};
 
 impl Form {
@@ -27,6 +27,24 @@ impl Form {
 }
 
 impl Table {
+    /// Whether growing makes room for a key all of whose cells are taken, before less than an eighth of
+    /// the cells is in use ([`may_double`](Self::may_double)). A cell leaves the bucket of the key after
+    /// as many doublings as their remainders need to differ in an upper bit.
+    pub(crate) fn doubling_makes_room(&self, places: &[Place]) -> bool {
+        let layout = self.any();
+        let needed = places.iter().take(self.form.subtables as usize).filter_map(|place| {
+            let bytes = &self.memory.bytes()[place.offset..];
+            let cells =
+                (0..self.form.cells).filter_map(|cell| self.decode(layout.read(bytes, cell)));
+            let differ =
+                cells.filter_map(|(remainder, _)| (remainder ^ place.remainder).checked_ilog2());
+            differ.map(|bit| self.form.remainder - bit).min()
+        });
+        let Some(needed) = needed.min() else { return false };
+        let cells = u128::from(self.form.all_cells()) << (needed - 1);
+        needed <= self.form.growths && u128::from(self.occupied) >= cells / 8
+    }
+
     /// Takes on another split of the same fingerprints into bucket and remainder: a form that
     /// [`Form::grown`] or [`Form::shrunk`] gave. On `Err`, nothing has changed.
     pub(crate) fn reshape(&mut self, form: Form) -> Result<(), Infeasible> {

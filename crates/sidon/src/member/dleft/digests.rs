@@ -87,7 +87,8 @@ impl DLeft {
             self.stored += 1;
             return Ok(());
         }
-        if self.shape.grows && self.table.may_double() && self.grow().is_ok() {
+        let grows = self.shape.grows && self.table.doubling_makes_room(&places);
+        if grows && self.grow().is_ok() {
             return self.insert_fingerprint(fingerprint);
         }
         Err(Refused::Full { stored: self.table.occupied, cells: self.shape.all_cells() })

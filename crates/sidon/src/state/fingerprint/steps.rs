@@ -163,7 +163,8 @@ impl Fingerprint {
             return Err(self.full());
         }
         let fingerprint = self.table.fingerprint_at(places);
-        if self.shape.grows && self.table.may_double() && self.grow().is_ok() {
+        let grows = self.shape.grows && self.table.doubling_makes_room(places);
+        if grows && self.grow().is_ok() {
             return self.enter_fingerprint(fingerprint, low);
         }
         if self.stash.len() < self.shape.stash as usize {
