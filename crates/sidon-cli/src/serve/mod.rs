@@ -142,8 +142,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let traffic = traffic(args, opened)?;
     let engine = Engine::new(args.engine.settings(seed), filter, args.source.decoder());
     let engine = engine.map_err(engine_refusal)?;
-    show::print(&format!("http://{}/  {}", listener.local_addr()?, traffic.name()))?;
     saving.as_ref().map_or(Ok(()), Saving::start)?;
+    show::print(&format!("http://{}/  {}", listener.local_addr()?, traffic.name()))?;
     let (feed, feeding) = feed::start(engine, saving, traffic);
     let app = web::App { feed, guard: Guard::new(token, &args.host) };
     let runtime =
