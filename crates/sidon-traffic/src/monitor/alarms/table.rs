@@ -1,8 +1,8 @@
 //! A table of suspect subjects in fixed memory: a full set evicts its least suspect entry.
 //!
 //! Once per second the monitor judges entries that have changed since, and those with an open
-//! condition or alarm. A bitmap marks them, so the work depends on the packets and not on the size of
-//! the table.
+//! condition or alarm. A bitmap of two levels marks them: a bit of the upper level stands for 64
+//! entries. The work therefore depends on the packets and hardly on the size of the table.
 
 use sidon::{Infeasible, Key, Seed};
 use std::ops::Range;
@@ -53,6 +53,8 @@ pub(super) struct Table<E> {
     sets: Vec<Option<E>>,
     /// One bit per entry: whether it was looked up since it was judged, or was open then.
     marks: Vec<u64>,
+    /// One bit per word of `marks`: whether the word may have a bit set.
+    marked_words: Vec<u64>,
     /// Entries that were judged so far.
     judged: u64,
     /// Whether every subject so far is stored.
@@ -71,7 +73,15 @@ impl<E: Suspect> Table<E> {
         sets.try_reserve_exact(length).map_err(|_| Infeasible::Memory { bytes })?;
         sets.resize(length, None);
         let marks = vec![0; length.div_ceil(64)];
-        Ok(Table { seed, sets, marks, judged: 0, is_complete: true, rivals: 0 })
+        let marked_words = vec![0; marks.len().div_ceil(64)];
+        Ok(Table { seed, sets, marks, marked_words, judged: 0, is_complete: true, rivals: 0 })
+    }
+
+    /// Marks an entry for the next call of [`Self::judge`].
+    fn mark(&mut self, at: usize) {
+        let word = at / 64;
+        self.marks[word] |= 1 << (at % 64);
+        self.marked_words[word / 64] |= 1 << (word % 64);
     }
 
     /// The indexes of the set of a subject.
@@ -86,7 +96,7 @@ impl<E: Suspect> Table<E> {
         let set = self.set(subject);
         let own = |entry: &Option<E>| entry.as_ref().is_some_and(|e| same(e.subject(), subject));
         let at = set.start + self.sets[set].iter().position(own)?;
-        self.marks[at / 64] |= 1 << (at % 64);
+        self.mark(at);
         self.sets[at].as_mut()
     }
 
@@ -119,7 +129,7 @@ impl<E: Suspect> Table<E> {
             }
         }
         let at = set.start + way;
-        self.marks[at / 64] |= 1 << (at % 64);
+        self.mark(at);
         let entry = &mut self.sets[at];
         if new {
             *entry = Some(E::new(*subject, now, is_first));
@@ -130,16 +140,18 @@ impl<E: Suspect> Table<E> {
     /// Calls `judge` for the entries that were looked up since the last call, and for those that were
     /// open after it.
     pub(super) fn judge(&mut self, mut judge: impl FnMut(&mut E)) {
-        for (word, marks) in self.marks.iter_mut().enumerate() {
-            let mut left = std::mem::take(marks);
-            while left != 0 {
-                let bit = left.trailing_zeros();
-                left &= left - 1;
-                self.judged += 1;
-                if let Some(entry) = &mut self.sets[word * 64 + bit as usize] {
-                    judge(entry);
-                    *marks |= u64::from(entry.is_open()) << bit;
+        for (group, marked) in self.marked_words.iter_mut().enumerate() {
+            for word in ones(std::mem::take(marked)) {
+                let marks = &mut self.marks[group * 64 + word];
+                for bit in ones(std::mem::take(marks)) {
+                    self.judged += 1;
+                    let at = (group * 64 + word) * 64 + bit;
+                    if let Some(entry) = &mut self.sets[at] {
+                        judge(entry);
+                        *marks |= u64::from(entry.is_open()) << bit;
+                    }
                 }
+                *marked |= u64::from(*marks != 0) << word;
             }
         }
     }
@@ -153,4 +165,13 @@ impl<E: Suspect> Table<E> {
     pub(super) fn judged(&self) -> u64 {
         self.judged
     }
+}
+
+/// The positions of the bits that are one.
+fn ones(mut bits: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lowest = (bits != 0).then(|| bits.trailing_zeros() as usize)?;
+        bits &= bits - 1;
+        Some(lowest)
+    })
 }
