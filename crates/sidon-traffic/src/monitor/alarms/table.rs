@@ -167,11 +167,75 @@ impl<E: Suspect> Table<E> {
     }
 }
 
-/// The positions of the bits that are one.
+/// The positions of the set bits, from the lowest.
 fn ones(mut bits: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let lowest = (bits != 0).then(|| bits.trailing_zeros() as usize)?;
         bits &= bits - 1;
         Some(lowest)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[derive(Clone)]
+    struct Entry(Subject, bool);
+
+    impl Suspect for Entry {
+        fn new(subject: Subject, _: u64, _: bool) -> Self {
+            Entry(subject, false)
+        }
+
+        fn subject(&self) -> &Subject {
+            &self.0
+        }
+
+        fn weight(&self, _: u64) -> Option<f64> {
+            Some(0.0)
+        }
+
+        fn is_active(&self, _: u64) -> bool {
+            false
+        }
+
+        fn is_open(&self) -> bool {
+            self.1
+        }
+    }
+
+    fn subject(number: u32) -> Subject {
+        std::array::from_fn(|i| number.to_le_bytes().get(i).copied().unwrap_or(0))
+    }
+
+    /// Judges the table, and returns the judged subjects.
+    fn judged(table: &mut Table<Entry>) -> BTreeSet<Subject> {
+        let (mut seen, before) = (BTreeSet::new(), table.judged());
+        table.judge(|entry| assert!(seen.insert(entry.0), "judged twice"));
+        assert_eq!(table.judged() - before, seen.len() as u64);
+        seen
+    }
+
+    #[test]
+    fn changed_and_open_entries_are_judged_once_and_no_others() {
+        let mut table = Table::<Entry>::new(40_000, Seed(3)).unwrap();
+        let all: BTreeSet<Subject> = (0..5_000).map(subject).collect();
+        for subject in &all {
+            table.enter(subject, 0).unwrap().1 = subject[0] == 7;
+        }
+        assert_eq!(judged(&mut table), all);
+        let open: BTreeSet<Subject> = all.iter().filter(|one| one[0] == 7).copied().collect();
+        assert_eq!(judged(&mut table), open);
+        // An entry that was looked up is judged once more.
+        table.find(&subject(5)).unwrap();
+        let more: BTreeSet<Subject> = open.iter().copied().chain([subject(5)]).collect();
+        assert_eq!(judged(&mut table), more);
+        for subject in &open {
+            table.find(subject).unwrap().1 = false;
+        }
+        assert_eq!(judged(&mut table), open);
+        assert_eq!(judged(&mut table), BTreeSet::new());
+    }
 }
