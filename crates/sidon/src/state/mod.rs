@@ -26,7 +26,7 @@ mod spots;
 pub mod stateful;
 
 pub use audit::Audit;
-pub use clock::{Clock, Period, Sweep};
+pub use clock::{Clock, Sweep};
 pub use direct::Direct;
 pub use fingerprint::Fingerprint;
 pub use machine::{Event, Machine};
