@@ -19,7 +19,7 @@ use sidon::{
     Lookup,
     ops::Next,
     plan::{self, States},
-    state::{Clock, Fingerprint, Period, State},
+    state::{Clock, Fingerprint, State, Sweep},
 };
 use std::{collections::BTreeMap, hint::black_box};
 
@@ -75,6 +75,20 @@ fn build(name: &str, keys: usize) -> Result<Box<dyn Map>> {
 struct Ours {
     map: Fingerprint,
     answers: Vec<Lookup<State>>,
+}
+
+impl Sweep for Ours {
+    fn units(&self) -> u64 {
+        self.map.units()
+    }
+
+    fn hand(&self) -> u64 {
+        self.map.hand()
+    }
+
+    fn sweep(&mut self, to: u64) -> u64 {
+        self.map.sweep(to)
+    }
 }
 
 impl Map for Ours {
@@ -286,26 +300,24 @@ pub(crate) fn longest_sweep(keys: usize) -> Result<String> {
     for (i, chunk) in work.members.chunks(CHUNK).enumerate() {
         filled.insert(chunk, i * CHUNK);
     }
-    let (mut once, mut phases) = (0.0, 0);
+    let mut once = 0.0;
     let mut times = vec![f64::INFINITY; work.probes.len().div_ceil(CHUNK)];
     for _ in 0..SWEEPS {
-        let mut map = Ours { map: filled.map.try_clone()?, answers: Vec::new() };
-        let mut clock = Clock::new(Period::Operations(work.probes.len() as u64));
+        let map = Ours { map: filled.map.try_clone()?, answers: Vec::new() };
+        let mut clock = Clock::new(map, work.probes.len() as u64);
         once = 0.0;
         for (chunk, time) in work.probes.chunks(CHUNK).zip(&mut times) {
             let took = ns_each(chunk.len(), || {
-                map.transition(chunk);
-                clock.tick(&mut map.map, chunk.len() as u64);
+                clock.tick(chunk.len() as u64).transition(chunk);
             });
             once = f64::max(once, took);
             *time = time.min(took);
         }
-        phases = clock.phases();
     }
     times.sort_by(f64::total_cmp);
     let (median, longest) = (times[times.len() / 2], times[times.len() - 1]);
     Ok(format!(
-        "sweep of {keys} flows, {phases} phases, the least of {SWEEPS} times for each batch: a \
+        "sweep of {keys} flows in one period, the least of {SWEEPS} times for each batch: a \
          transition takes {median:.1} ns in the middle batch and {longest:.1} in the longest, {:.1} \
          times as long; {once:.1} in the longest of the last time alone",
         longest / median

@@ -5,7 +5,7 @@
 //! positive) or a "don't know"; a member that gets none (false negative), a wrong one (false return
 //! state) or a "don't know". Bonomi et al., SIGCOMM 2006, section 3.
 
-use super::{Event, Machine, State};
+use super::{Event, Machine, State, Sweep};
 use crate::{Refused, answer::Lookup, ops::Next, ops::StateMap};
 use std::{collections::HashMap, hash::Hash};
 
@@ -89,7 +89,8 @@ impl Tally {
     }
 }
 
-/// A state map and its exact twin.
+/// A state map and its exact twin. The map may age under a [`Clock`](super::Clock), the twin does not:
+/// flows that expire become false negatives.
 #[derive(Debug)]
 pub struct Audit<M, K> {
     map: M,
@@ -106,11 +107,6 @@ impl<K: Copy + Eq + Hash, M: StateMap<K, State = State>> Audit<M, K> {
     /// The map.
     pub fn map(&self) -> &M {
         &self.map
-    }
-
-    /// The map, for ageing. Flows that it forgets become false negatives.
-    pub fn map_mut(&mut self) -> &mut M {
-        &mut self.map
     }
 
     /// What the map erred in so far.
@@ -203,6 +199,20 @@ impl<K: Copy + Eq + Hash, M: StateMap<K, State = State>> Audit<M, K> {
     }
 }
 
+impl<M: Sweep, K> Sweep for Audit<M, K> {
+    fn units(&self) -> u64 {
+        self.map.units()
+    }
+
+    fn hand(&self) -> u64 {
+        self.map.hand()
+    }
+
+    fn sweep(&mut self, to: u64) -> u64 {
+        self.map.sweep(to)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -235,7 +245,7 @@ mod tests {
         let mut audit = Audit::new(Liar(Lookup::Absent));
         audit.apply(&1, Next::Insert(3)).unwrap();
         for answer in [Lookup::State(3), Lookup::State(4), Lookup::Absent, Lookup::DontKnow] {
-            audit.map_mut().0 = answer;
+            audit.map.0 = answer;
             let _answers = [audit.ask(&1), audit.ask(&2)];
         }
         assert_eq!(audit.apply(&1, Next::Modify(5)), Err(Refused::NotStored));
@@ -257,7 +267,7 @@ mod tests {
         assert_eq!(audit.truth(&1), Some(1));
         assert_eq!(audit.tally().false_negatives, Share { hits: 1, of: 1 });
         // The map believes in state a, and its change is refused.
-        audit.map_mut().0 = Lookup::State(0);
+        audit.map.0 = Lookup::State(0);
         assert_eq!(audit.step(&1, &machine, 1), Err(Refused::NotStored));
         assert_eq!(audit.tally().false_states, Share { hits: 1, of: 2 });
     }

@@ -1,148 +1,161 @@
-//! Ageing: a cell that is not touched for a whole phase is cleared, a few cells at a time.
+//! Ageing: a flow that nothing touches for two periods expires.
 //!
-//! Every cell has a flag, which is set when the cell is looked up, inserted or modified, and not
-//! when it is deleted. The paper ends a phase by visiting all cells at once: those without a flag
-//! are cleared, all flags go down. Here a hand goes round instead, once a phase, and does the same
-//! to the cells it passes:
+//! Every cell has a flag. Looking a flow up with `touch`, inserting it or modifying it sets the
+//! flag; deleting does not. Once a period, a clock hand visits every cell. A cell without a flag is
+//! cleared, and a cell with a flag is kept and loses the flag:
 //! ```text
 //!   cells    | 3 . 7 . . 1 | 3 . 7 . . 1 |        | no flag: cleared
-//!   flags    | 0 0 1 0 0 1 | 1 0 0 0 0 1 |  ->    | flag: kept, and the flag goes down
-//!                    hand ^ -- a few cells an operation -->
+//!   flags    | 0 0 1 0 0 1 | 1 0 0 0 0 1 |  ->    | flag: kept, flag cleared
+//!                    hand ^ -- in proportion to time -->
 //! ```
-//! The rule is the same, each cell having a phase of its own, from one visit to the next; no
-//! operation waits for a whole table. A flow that nothing touches is gone after two visits at the
-//! most, hence within two phases. Bonomi et al., SIGCOMM 2006, section 3.2.
+//! The paper visits all cells at the end of a period. The clock hand spreads the same work over the
+//! period, so that no operation has to wait for a whole table. Bonomi et al., SIGCOMM 2006, section
+//! 3.2.
+//!
+//! A [`Clock`] owns its map, and gives access to it only with the time of the access. It moves the
+//! clock hand first. Therefore every touch has a time, and these bounds hold however rare calls
+//! are:
+//!
+//! - A flow that was touched at time `t` is stored at every call up to `t + period`.
+//! - A flow that was last touched at `t` is gone at every call from `t + 2 * period` on.
+//!
+//! A cell that moves, because a search makes room or a merge copies it, counts as touched at that
+//! time. Growing and shrinking keep the flags. They change the number of hand steps per period, and
+//! each growth or shrinking can delay the end of a flow by up to three of the longer steps (`period
+//! / units`). Saved bytes include the position of the clock hand, so that a loaded map ages on from
+//! there.
+//!
+//! Cost: a call visits `elapsed / period` of the map, and no more than all of it twice. Two visits
+//! clear every flow that was not touched in between.
 
-/// What a hand can go round on.
+/// A map whose cells have flags for ageing, and a clock hand that visits them.
 pub trait Sweep {
-    /// How many units there are to visit: buckets, or words of cells.
+    /// The number of units in a round of the clock hand: buckets, or blocks of cells.
     fn units(&self) -> u64;
 
-    /// Visits units `from..to`, both at most [`units`](Self::units): clears the cells whose flag is
-    /// down and puts all flags down. Gives the number of cells cleared.
-    fn sweep(&mut self, from: u64, to: u64) -> u64;
+    /// The position of the clock hand: the number of units visited in this round, less than
+    /// [`units`](Self::units).
+    fn hand(&self) -> u64;
+
+    /// Visits the units from the clock hand to `to`, at most to the last: clears the cells without
+    /// a flag, and clears all flags. The clock hand is at `to` afterwards, or at 0 after the last
+    /// unit. Returns the number of cells cleared.
+    fn sweep(&mut self, to: u64) -> u64;
 }
 
-/// How long a phase lasts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Period {
-    /// So many operations.
-    Operations(u64),
-    /// So many nanoseconds, by the clock of the packets.
-    Nanos(u64),
-}
-
-/// The hand. One goes with one structure, and is told of operations or of time.
+/// A map that ages. See the [module](self).
+///
+/// Time is in any unit: nanoseconds of a packet clock with [`at`](Self::at), or operations with
+/// [`tick`](Self::tick).
+/// ```
+/// use sidon::{Lookup, Seed, ops::StateMap, plan::{self, States}, state::{Clock, Fingerprint}};
+/// const SECOND: u64 = 1_000_000_000;
+/// let shape = plan::fingerprint_fast(States { flows: 1_000, states: 4, error: 1e-6 })?;
+/// let mut flows = Clock::new(Fingerprint::new(shape, Seed(1))?, 5 * SECOND);
+/// flows.at(60 * SECOND).insert("a flow", 3)?;
+/// assert_eq!(flows.at(65 * SECOND).lookup("a flow"), Lookup::State(3));
+/// assert_eq!(flows.at(70 * SECOND).lookup("a flow"), Lookup::Absent);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
-pub struct Clock {
-    period: Period,
-    /// The most units visited for one operation.
-    most: u64,
-    /// Units of the structure when the hand last moved; it may have grown since.
+pub struct Clock<M> {
+    map: M,
+    period: u64,
+    /// Units and hand of the map after the last call. They differ if the caller has grown, shrunk
+    /// or replaced the map since.
     units: u64,
-    /// Where the hand is: units visited in this phase.
     hand: u64,
-    /// Operations or nanoseconds of this phase that have passed.
+    /// Time since the round began.
     passed: u64,
-    /// The latest time, once there was one.
+    /// Time that the clock hand still waits after a growth.
+    wait: u64,
+    /// The latest time given to [`at`](Self::at).
     now: Option<u64>,
-    phases: u64,
     cleared: u64,
 }
 
-/// Units that an operation may visit at the most, unless told otherwise: some cache lines, which
-/// follow each other in memory.
-const MOST: u64 = 8;
-
-impl Clock {
-    /// A hand at the start of a phase. A period of zero is taken for one.
-    pub fn new(period: Period) -> Self {
-        let (units, hand, passed, now, phases, cleared) = (0, 0, 0, None, 0, 0);
-        Clock { period, most: MOST, units, hand, passed, now, phases, cleared }
+impl<M: Sweep> Clock<M> {
+    /// Ages a map from now on, with the clock hand where the map has it. A period of 0 means 1.
+    pub fn new(map: M, period: u64) -> Self {
+        let (units, hand, passed, wait, now, cleared) = (0, 0, 0, 0, None, 0);
+        Clock { map, period: period.max(1), units, hand, passed, wait, now, cleared }
     }
 
-    /// The same with another bound on the units visited for one operation, of 1 or more.
-    #[must_use]
-    pub fn at_most(self, units: u64) -> Self {
-        Clock { most: units.max(1), ..self }
+    /// The map at time `now`, with the clock hand moved there. The first call starts the clock. A
+    /// time before that of an earlier call counts as the time of the earlier call.
+    #[inline]
+    pub fn at(&mut self, now: u64) -> &mut M {
+        let before = self.now.unwrap_or(now);
+        self.now = Some(now.max(before));
+        self.tick(now.saturating_sub(before))
     }
 
-    /// How long a phase lasts.
-    pub fn period(&self) -> Period {
+    /// The map after `elapsed` operations, or any other unit of time, since the last call.
+    #[inline]
+    pub fn tick(&mut self, elapsed: u64) -> &mut M {
+        if (self.map.units(), self.map.hand()) != (self.units, self.hand) {
+            self.follow();
+        }
+        if elapsed / 2 >= self.period {
+            // Everything expires, and an empty map may have its clock hand anywhere.
+            self.visit(self.units.saturating_mul(2));
+            return &mut self.map;
+        }
+        let waited = self.wait.min(elapsed);
+        self.wait -= waited;
+        self.passed = self.passed.saturating_add(elapsed - waited);
+        let product = u128::from(self.passed) * u128::from(self.units);
+        if product >= u128::from(self.hand + 1) * u128::from(self.period) {
+            let due = product / u128::from(self.period);
+            self.passed %= self.period;
+            self.visit(u64::try_from(due).unwrap_or(u64::MAX).saturating_sub(self.hand));
+        }
+        &mut self.map
+    }
+
+    /// The map as of the last call: flows that have expired since then are still stored.
+    pub fn map(&self) -> &M {
+        &self.map
+    }
+
+    /// The map, which no longer ages.
+    pub fn into_map(self) -> M {
+        self.map
+    }
+
+    /// The period.
+    pub fn period(&self) -> u64 {
         self.period
     }
 
-    /// Phases that have ended.
-    pub fn phases(&self) -> u64 {
-        self.phases
-    }
-
-    /// Cells cleared so far.
+    /// The number of cells cleared so far.
     pub fn cleared(&self) -> u64 {
         self.cleared
     }
 
-    /// How many units the hand is behind where it should be: zero, or the bound on the work of an
-    /// operation is too low for the period, and phases last longer.
-    pub fn behind(&self) -> u64 {
-        self.wanted(self.units).saturating_sub(self.hand)
-    }
-
-    /// So many operations were done: moves the hand, if it goes by operations.
-    #[inline]
-    pub fn tick<S: Sweep>(&mut self, map: &mut S, operations: u64) {
-        if let Period::Operations(_) = self.period {
-            self.passed = self.passed.saturating_add(operations);
-            self.advance(map, operations.max(1));
+    /// Sets the time of the round by the clock hand, after the map has changed.
+    #[cold]
+    fn follow(&mut self) {
+        let units = self.map.units();
+        if units > self.units && self.units > 0 {
+            // The lower half of a bucket comes before its end in the new round, by less than a step
+            // of the old one. The wait makes up for it.
+            self.wait = self.wait.saturating_add(self.period.div_ceil(self.units));
         }
+        self.units = units;
+        self.hand = self.map.hand().min(units.saturating_sub(1));
+        let passed = u128::from(self.hand) * u128::from(self.period) / u128::from(units.max(1));
+        // Less than the period, because the clock hand is less than the units.
+        self.passed = passed as u64;
     }
 
-    /// So many operations were done, and it is `nanos` now: moves the hand, if it goes by time.
-    /// Time that goes back is no time.
-    #[inline]
-    pub fn at<S: Sweep>(&mut self, map: &mut S, operations: u64, nanos: u64) {
-        if let Period::Nanos(period) = self.period {
-            let before = self.now.unwrap_or(nanos);
-            let passed = self.passed.saturating_add(nanos.saturating_sub(before));
-            self.now = Some(nanos.max(before));
-            // Two rounds clear all that was not touched: more would clear nothing.
-            self.passed = passed.min(period.max(1).saturating_mul(3));
-            self.advance(map, operations.max(1));
-        }
-    }
-
-    fn length(&self) -> u64 {
-        let (Period::Operations(length) | Period::Nanos(length)) = self.period;
-        length.max(1)
-    }
-
-    /// Where the hand should be, counted on beyond the end of the phase.
-    fn wanted(&self, units: u64) -> u64 {
-        let wanted = u128::from(self.passed) * u128::from(units) / u128::from(self.length());
-        u64::try_from(wanted).unwrap_or(u64::MAX)
-    }
-
-    fn advance<S: Sweep>(&mut self, map: &mut S, operations: u64) {
-        let units = map.units();
-        if units != self.units {
-            // The structure grew, every unit into two neighbours, or shrank: the hand keeps its
-            // place.
-            let hand = u128::from(self.hand) * u128::from(units) / u128::from(self.units.max(1));
-            self.hand = if self.units == 0 { 0 } else { hand as u64 };
-            self.units = units;
-        }
-        let mut left = self.wanted(units).saturating_sub(self.hand);
-        left = left.min(self.most.saturating_mul(operations));
-        while left > 0 {
-            let to = units.min(self.hand + left);
-            self.cleared += map.sweep(self.hand, to);
-            left -= to - self.hand;
-            self.hand = to;
-            if to == units {
-                self.hand = 0;
-                self.passed -= self.length();
-                self.phases += 1;
-            }
+    /// Moves the clock hand on by this number of units.
+    fn visit(&mut self, mut units: u64) {
+        while units > 0 {
+            let to = self.units.min(self.hand.saturating_add(units));
+            self.cleared += self.map.sweep(to);
+            units -= to - self.hand;
+            self.hand = if to == self.units { 0 } else { to };
         }
     }
 }

@@ -257,13 +257,17 @@ impl Sweep for Direct {
         self.array.units()
     }
 
-    fn sweep(&mut self, from: u64, to: u64) -> u64 {
-        self.array.sweep(from, to)
+    fn hand(&self) -> u64 {
+        self.array.hand
+    }
+
+    fn sweep(&mut self, to: u64) -> u64 {
+        self.array.sweep(to)
     }
 }
 
 impl Merge for Direct {
-    /// Takes over all pairs of the other, whose flows must not be in this one.
+    /// Takes over all pairs of the other, whose flows must not be in this one. They count as touched.
     fn merge(&mut self, other: &Self) -> Result<(), Refused> {
         member::same("seed", self.seed == other.seed)?;
         member::same("shape", self.shape == other.shape)?;
@@ -274,7 +278,7 @@ impl Merge for Direct {
         }
         for cell in 0..self.shape.cells {
             let sum = self.array.value(cell) + other.array.value(cell);
-            let touched = self.shape.timed && other.array.cells.get(cell) & 1 == 1;
+            let touched = self.array.merge_touches(&other.array, cell);
             self.array.write(cell, sum.min(ceiling), touched);
         }
         Ok(())
@@ -286,13 +290,14 @@ impl Image for Direct {
 
     fn to_bytes(&self) -> Vec<u8> {
         let Shape { cells, hashes, states, counter, timed } = self.shape;
-        let fields = [cells, hashes.into(), states.into(), counter.into(), timed.into()];
+        let hand = self.array.hand;
+        let fields = [cells, hashes.into(), states.into(), counter.into(), timed.into(), hand];
         bytes::write(Self::KIND, self.seed, &fields, self.array.cells.payload())
     }
 
     fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
-        let (fields, payload) = bytes::read::<5>(image, Self::KIND, seed)?;
-        let [cells, hashes, states, counter, timed] = fields;
+        let (fields, payload) = bytes::read::<6>(image, Self::KIND, seed)?;
+        let [cells, hashes, states, counter, timed, hand] = fields;
         let shape = Shape {
             cells,
             hashes: bytes::narrow("hashes", hashes)?,
@@ -303,7 +308,7 @@ impl Image for Direct {
         Infeasible::unless_within("counter", counter, 1, COUNTER_MOST.into())?;
         bytes::justify(payload, Packed::payload_bytes(cells, shape.width())?)?;
         let mut map = Direct::new(shape, seed)?;
-        map.array.load(payload, |_| true)?;
+        map.array.load(hand, payload, |_| true)?;
         Ok(map)
     }
 }
@@ -336,7 +341,7 @@ mod tests {
         for (cell, (flag, value)) in (0..).zip(before) {
             map.array.write(cell, value, flag == 1);
         }
-        assert_eq!(map.sweep(0, map.units()), 2);
+        assert_eq!(map.sweep(map.units()), 2);
         let after: Vec<u64> = map.array.cells.iter().collect();
         assert_eq!(after, [2, 0, 0, 0, 2, 3, 0, 1].map(|value| value << 1));
     }

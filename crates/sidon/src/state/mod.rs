@@ -9,7 +9,7 @@
 //! All three are [`StateMap`](crate::ops::StateMap)s: `insert` a new flow, `modify` and `forget` one
 //! that is in. A stream in which that is always true is well-behaved, and then no member is ever
 //! answered a wrong state. Streams from a network are not: flows end without a word, packets come
-//! for flows that never began. [`Clock`] clears what was not touched for a whole phase, and
+//! for flows that never began. [`Clock`] clears flows that nothing touched for two periods, and
 //! [`Machine`] defines what every event means in every state, and for a flow that is not there. With one
 //! state they are sets that age: [`Recent`].
 //!
@@ -26,7 +26,7 @@ mod spots;
 pub mod stateful;
 
 pub use audit::Audit;
-pub use clock::{Clock, Period, Sweep};
+pub use clock::{Clock, Sweep};
 pub use direct::Direct;
 pub use fingerprint::Fingerprint;
 pub use machine::{Event, Machine};

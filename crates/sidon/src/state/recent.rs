@@ -4,15 +4,13 @@
 //! counting Bloom filter here, or a Bloom filter with counters of one bit, and a [`Fingerprint`] is
 //! a d-left filter:
 //! ```
-//! use sidon::{Seed, ops::Insert, plan::{self, States}, state::{Clock, Fingerprint, Period, Recent}};
+//! use sidon::{Seed, ops::Insert, plan::{self, States}, state::{Clock, Fingerprint, Recent}};
 //! let shape = plan::fingerprint_fast(States { flows: 10_000, states: 1, error: 1e-4 })?;
-//! let mut seen = Recent::new(Fingerprint::new(shape, Seed(1))?);
-//! let mut clock = Clock::new(Period::Operations(1_000));
-//! seen.insert("a client")?;
-//! for _ in 0..2_000 {
-//!     clock.tick(&mut seen, 1);
-//! }
-//! assert!(!seen.touch("a client"));
+//! let map = Fingerprint::new(shape, Seed(1))?;
+//! let mut seen = Clock::new(Recent::new(map), 1_000);
+//! seen.tick(1).insert("a client")?;
+//! assert!(seen.tick(1_000).touch("a client"));
+//! assert!(!seen.tick(2_000).touch("a client"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //! Beside the flags it costs what the filters cost, and is as often wrong about strangers.
@@ -114,8 +112,12 @@ impl<M: Sweep> Sweep for Recent<M> {
         self.map.units()
     }
 
-    fn sweep(&mut self, from: u64, to: u64) -> u64 {
-        self.map.sweep(from, to)
+    fn hand(&self) -> u64 {
+        self.map.hand()
+    }
+
+    fn sweep(&mut self, to: u64) -> u64 {
+        self.map.sweep(to)
     }
 }
 
@@ -131,29 +133,28 @@ mod tests {
     use crate::{
         Seed,
         plan::{self, States},
-        state::{Clock, Period, direct},
+        state::{Clock, direct},
     };
 
     /// Keys that are seen in every phase stay, and all others go within two.
-    fn forgets<M>(mut set: Recent<M>)
+    fn forgets<M>(set: Recent<M>)
     where
         M: StateMap<u64, State = State> + Sweep,
         Recent<M>: Contains<u64>,
     {
-        let mut clock = Clock::new(Period::Operations(1_000));
+        let mut clock = Clock::new(set, 1_000);
         for key in 0..2_000u64 {
-            set.insert(&key).unwrap();
+            clock.tick(0).insert(&key).unwrap();
         }
         let mut left = vec![];
         for _ in 0..4 {
             for busy in 0..500u64 {
-                assert_eq!(set.see(&busy), Ok(true));
-                clock.tick(&mut set, 2);
+                assert_eq!(clock.tick(2).see(&busy), Ok(true));
             }
-            left.push((500..2_000u64).filter(|key| set.contains(key)).count());
+            left.push((500..2_000u64).filter(|key| clock.map().contains(key)).count());
         }
-        assert_eq!((clock.phases(), clock.behind()), (4, 0));
-        // The first visit puts flags down, the second clears: all but what strangers share.
+        let mut set = clock.into_map();
+        // The first visit clears flags, the second clears cells, except those shared with busy keys.
         assert_eq!(left[0], 1_500);
         assert!(left[1] < 20 && left[3] < 20, "{left:?}");
         assert!((0..500u64).all(|busy| set.contains(&busy)));

@@ -45,6 +45,8 @@ pub(super) struct Array {
     timed: bool,
     /// Cells that are not empty.
     pub(super) occupied: u64,
+    /// The position of the clock hand, in units.
+    pub(super) hand: u64,
 }
 
 /// Cells visited as one unit of a sweep: some lines.
@@ -62,7 +64,7 @@ impl Array {
         let width = width + u32::from(timed);
         Infeasible::unless_within("width", width.into(), 1, WIDTH_MOST.into())?;
         let cells = Packed::zeroed(cells, width)?;
-        Ok(Array { cells, hashes, timed, occupied: 0 })
+        Ok(Array { cells, hashes, timed, occupied: 0, hand: 0 })
     }
 
     pub(super) fn spots(&self, digest: Digest) -> Spots {
@@ -75,8 +77,8 @@ impl Array {
         self.cells.get(cell) >> u32::from(self.timed)
     }
 
-    /// Makes a cell hold a value that its width allows; `touch` sets its flag, and an empty cell has
-    /// none.
+    /// Makes a cell hold a value that its width allows; `touch` sets its flag, and an empty cell
+    /// has none.
     #[inline]
     pub(super) fn write(&mut self, cell: u64, value: u64, touch: bool) {
         let old = self.cells.get(cell);
@@ -104,13 +106,15 @@ impl Array {
         self.cells.cells().div_ceil(UNIT)
     }
 
-    /// Clears the cells of units `from..to` whose flags are down, and puts the others' down. Without
-    /// flags nothing happens.
-    pub(super) fn sweep(&mut self, from: u64, to: u64) -> u64 {
+    /// Moves the clock hand to unit `to`, as [`Sweep`](super::Sweep) says. Without flags no cell
+    /// changes.
+    pub(super) fn sweep(&mut self, to: u64) -> u64 {
+        let to = to.clamp(self.hand, self.units());
+        let (first, last) = (self.hand * UNIT, to.saturating_mul(UNIT).min(self.cells.cells()));
+        self.hand = to % self.units();
         if !self.timed {
             return 0;
         }
-        let (first, last) = (from * UNIT, (to.saturating_mul(UNIT)).min(self.cells.cells()));
         let width = self.cells.width();
         let mut cleared = 0;
         for cell in first..last {
@@ -136,19 +140,31 @@ impl Array {
 
     pub(super) fn clear(&mut self) {
         self.cells.clear();
-        self.occupied = 0;
+        (self.occupied, self.hand) = (0, 0);
     }
 
     pub(super) fn try_clone(&self) -> Result<Self, Infeasible> {
         Ok(Array { cells: self.cells.try_clone()?, ..*self })
     }
 
-    /// Takes over a payload in which `sound` holds for every value; a flag without a value is none.
+    /// Whether a merge with `other` touches this cell: if it adds a value. The flag in `other`
+    /// depends on the clock hand of `other`, which may be at another position.
+    pub(super) fn merge_touches(&self, other: &Self, cell: u64) -> bool {
+        self.timed && other.value(cell) != 0
+    }
+
+    /// Loads the position of the clock hand and a payload. `sound` must hold for every value. A
+    /// flag needs a value.
     pub(super) fn load(
         &mut self,
+        hand: u64,
         payload: &[u8],
         sound: impl Fn(u64) -> bool,
     ) -> Result<(), Malformed> {
+        if hand >= self.units() {
+            return Err(Malformed::Field { name: "hand" });
+        }
+        self.hand = hand;
         let malformed = Malformed::Field { name: "payload" };
         if !self.cells.load(payload) {
             return Err(malformed);

@@ -388,13 +388,17 @@ impl Sweep for Stateful {
         self.array.units()
     }
 
-    fn sweep(&mut self, from: u64, to: u64) -> u64 {
-        self.array.sweep(from, to)
+    fn hand(&self) -> u64 {
+        self.array.hand
+    }
+
+    fn sweep(&mut self, to: u64) -> u64 {
+        self.array.sweep(to)
     }
 }
 
 impl Merge for Stateful {
-    /// Takes over all flows of the other, which must not be in this one.
+    /// Takes over all flows of the other, which must not be in this one. They count as touched.
     fn merge(&mut self, other: &Self) -> Result<(), Refused> {
         member::same("seed", self.seed == other.seed)?;
         member::same("shape", self.shape == other.shape)?;
@@ -406,8 +410,7 @@ impl Merge for Stateful {
         let lost = self.lost();
         for cell in 0..self.shape.cells {
             let ((flows, value), (more, its)) = (self.parts(cell), other.parts(cell));
-            let touched =
-                self.shape.keeping == Keeping::Timed && other.array.cells.get(cell) & 1 == 1;
+            let touched = self.array.merge_touches(&other.array, cell);
             let value = match self.shape.keeping {
                 _ if more == 0 => value,
                 _ if flows == 0 => its,
@@ -432,13 +435,14 @@ impl Image for Stateful {
             Keeping::Timed => (1, 0),
             Keeping::Summed(counter) => (2, counter),
         };
-        let fields = [cells, hashes.into(), states.into(), kind, counter.into()];
+        let hand = self.array.hand;
+        let fields = [cells, hashes.into(), states.into(), kind, counter.into(), hand];
         bytes::write(Self::KIND, self.seed, &fields, self.array.cells.payload())
     }
 
     fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
-        let (fields, payload) = bytes::read::<5>(image, Self::KIND, seed)?;
-        let [cells, hashes, states, kind, counter] = fields;
+        let (fields, payload) = bytes::read::<6>(image, Self::KIND, seed)?;
+        let [cells, hashes, states, kind, counter, hand] = fields;
         let shape = Shape {
             cells,
             hashes: bytes::narrow("hashes", hashes)?,
@@ -455,7 +459,7 @@ impl Image for Stateful {
         let mut map = Stateful::new(shape, seed)?;
         let (bits, lost) = (map.bits, map.lost());
         let largest = map.marks.last().copied().unwrap_or(0);
-        map.array.load(payload, |value| match shape.keeping {
+        map.array.load(hand, payload, |value| match shape.keeping {
             Keeping::Timed => value <= lost,
             Keeping::Counted(_) => {
                 value >> bits > 0 && value & ((1 << bits) - 1) <= u64::from(states as u32)

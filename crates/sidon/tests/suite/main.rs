@@ -6,6 +6,7 @@ pub(crate) fn size(full: u64, short: u64) -> u64 {
 }
 
 mod abuse;
+mod ageing;
 mod backyard_plan;
 mod bytes;
 mod count_bytes;

@@ -14,7 +14,7 @@ use sidon::{
     ops::StateMap,
     plan,
     state::{
-        Audit, Clock, Direct, Event, Fingerprint, Machine, Period, State, Stateful, Sweep,
+        Audit, Clock, Direct, Event, Fingerprint, Machine, State, Stateful, Sweep,
         audit::Tally,
         direct,
         fingerprint::{self, Moves, Placing},
@@ -130,9 +130,8 @@ fn run<M: StateMap<u64, State = State> + Sweep>(
     seed: u64,
 ) -> Tally {
     let mut rng = Rng::seeded(seed);
-    let mut audit = Audit::new(map);
-    // Well-behaved flows need no ageing. A phase is long enough for every flow to be touched.
-    let mut clock = Clock::new(Period::Operations(40 * flows)).at_most(64);
+    // Well-behaved flows need no ageing. A period is long enough for every flow to be touched.
+    let mut clock = Clock::new(Audit::new(map), 40 * flows);
     let mut members: Vec<u64> = Vec::new();
     let mut next = 0;
     let begin = |audit: &mut Audit<M, u64>, members: &mut Vec<u64>, next: &mut u64| {
@@ -141,9 +140,10 @@ fn run<M: StateMap<u64, State = State> + Sweep>(
         *next += 1;
     };
     while (members.len() as u64) < flows {
-        begin(&mut audit, &mut members, &mut next);
+        begin(clock.tick(0), &mut members, &mut next);
     }
     for _ in 0..8 * flows {
+        let audit = clock.tick(1);
         let at = rng.below(flows) as usize;
         let to = rng.below(STATES.into()) as State;
         if rng.chance(behaviour.spurious) {
@@ -154,7 +154,6 @@ fn run<M: StateMap<u64, State = State> + Sweep>(
             let from = audit.truth(&key).unwrap_or(0);
             let _ = audit.step(&key, machine, step(from, to));
         }
-        clock.tick(audit.map_mut(), 1);
         if rng.below(4) == 0 {
             let at = rng.below(flows) as usize;
             let key = members.swap_remove(at);
@@ -164,11 +163,11 @@ fn run<M: StateMap<u64, State = State> + Sweep>(
             } else {
                 let _ = audit.step(&key, machine, END);
             }
-            begin(&mut audit, &mut members, &mut next);
+            begin(audit, &mut members, &mut next);
         }
     }
     // Only what is asked now is counted: a fresh tally of the same map.
-    let mut audit = audit.settled();
+    let mut audit = clock.into_map().settled();
     for key in &members {
         let _ = audit.ask(key);
     }

@@ -101,7 +101,7 @@ fn figure_2() -> Result<Vec<f64>, Infeasible> {
     }
     // The end of an earlier phase, after which some cells are touched and some are not.
     let units = map.units();
-    map.sweep(0, units);
+    map.sweep(units);
     for key in touched {
         // Only the cell in question: what other states seem to hold is not asked.
         let kept = map.insert(&key, 0).and_then(|()| map.forget_from(&key, 0));
@@ -109,7 +109,7 @@ fn figure_2() -> Result<Vec<f64>, Infeasible> {
             return Ok(Vec::new());
         }
     }
-    map.sweep(0, units);
+    map.sweep(units);
     Ok(numbers(cells(&map).into_iter().map(|cell| cell >> 1)))
 }
 

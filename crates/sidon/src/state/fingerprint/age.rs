@@ -101,9 +101,9 @@ impl Fingerprint {
         swept
     }
 
-    /// Visits buckets `from..to` and, behind the last, the stash, as [`Sweep`](crate::state::Sweep)
-    /// counts them, and does with every cell in use what `fate` says. Gives the number of cells
-    /// cleared.
+    /// Visits buckets `from..to`, counted through all subtables, and the stash with the last one. Does
+    /// with every cell in use what `fate` says. Returns the number of cells cleared. The clock hand
+    /// stays where it is.
     pub fn sweep_by(&mut self, from: u64, to: u64, fate: &mut dyn FnMut(Visited) -> Fate) -> u64 {
         let buckets = u64::from(self.shape.subtables) * self.shape.buckets;
         let mut cleared = 0;
@@ -114,7 +114,7 @@ impl Fingerprint {
                 self.marks.add(bucket as usize, timers);
             }
         });
-        if to > buckets && from <= buckets {
+        if from < buckets && to >= buckets {
             cleared += self.decide_stash(fate);
         }
         cleared

@@ -1,6 +1,6 @@
 //! The byte image of a fingerprint map: its buckets, then 16 bytes for each stashed flow.
 
-use super::{Fingerprint, Layout, Moves, Placing, STASH_BYTES, Shape};
+use super::{Fingerprint, Layout, Moves, Placing, STASH_BYTES, Shape, Sweep};
 use crate::{
     Malformed, Seed,
     bytes::{self, Image},
@@ -27,6 +27,7 @@ impl Image for Fingerprint {
             shape.stash.into(),
             shape.growths.into(),
             shape.grows.into(),
+            self.hand,
         ];
         let mut payload = self.table.payload().to_vec();
         for (fingerprint, low) in &self.stash {
@@ -37,10 +38,10 @@ impl Image for Fingerprint {
     }
 
     fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
-        let (fields, payload) = bytes::read::<14>(image, Self::KIND, seed)?;
+        let (fields, payload) = bytes::read::<15>(image, Self::KIND, seed)?;
         let [subtables, buckets, cells, width, remainder, states, shared, placing, rest @ ..] =
             fields;
-        let [policy, limit, reinsert, stash, growths, grows] = rest;
+        let [policy, limit, reinsert, stash, growths, grows, hand] = rest;
         let shape = Shape {
             subtables: bytes::narrow("subtables", subtables)?,
             buckets,
@@ -73,6 +74,10 @@ impl Image for Fingerprint {
             return Err(length);
         }
         let mut map = Fingerprint::new(shape, seed)?;
+        if hand >= map.units() {
+            return Err(Malformed::Field { name: "hand" });
+        }
+        map.hand = hand;
         map.table.memory.bytes_mut()[..cells.len()].copy_from_slice(cells);
         for entry in stash.as_chunks::<16>().0 {
             let entry = u128::from_le_bytes(*entry);

@@ -157,7 +157,7 @@ impl Shape {
     fn form(&self) -> Form {
         let Shape { subtables, buckets, cells, width, remainder, moves, growths, .. } = *self;
         let (placing, low) = (self.placing, self.low_bits());
-        // A cell that moves may pass the hand of the clock: it counts as touched.
+        // A cell that moves may pass the clock hand of the clock: it counts as touched.
         let lost_by_moving = UNTOUCHED;
         Form {
             subtables,
@@ -198,6 +198,8 @@ pub struct Fingerprint {
     /// How many flows there are, and how many cells are shared.
     tally: Tally,
     marks: Marks,
+    /// The position of the clock hand: a bucket, counted through all subtables.
+    hand: u64,
 }
 
 impl Fingerprint {
@@ -212,6 +214,7 @@ impl Fingerprint {
             stash,
             tally: Tally::new(&shape),
             marks: Marks::default(),
+            hand: 0,
         })
     }
 
@@ -221,6 +224,7 @@ impl Fingerprint {
         self.stash.clear();
         self.tally = Tally::new(&self.shape);
         self.marks.clear();
+        self.hand = 0;
     }
 
     /// The integers that fix the memory, as they are now.
@@ -333,7 +337,8 @@ impl Fingerprint {
         Ok(Fingerprint { table, stash, marks, ..*self })
     }
 
-    /// Doubles the buckets. No flow is lost, and no answer changes.
+    /// Doubles the buckets. No flow is lost, and no answer changes. The clock hand moves along with the
+    /// buckets.
     ///
     /// `Infeasible`, with nothing changed, if the shape allows no more growth or there is no memory.
     pub fn grow(&mut self) -> Result<(), Infeasible> {
@@ -352,7 +357,12 @@ impl Fingerprint {
         let Form { buckets, remainder, growths, .. } = form;
         let shape = Shape { buckets, remainder, growths, ..self.shape };
         shape.check()?;
-        self.table.reshape(form)?;
+        if form.buckets > self.shape.buckets {
+            self.table.reshape(form)?;
+            self.hand *= 2;
+        } else {
+            self.shrink_table(form)?;
+        }
         self.shape = shape;
         self.set_timers(self.marks.timers_of().to_vec());
         Ok(())
@@ -510,7 +520,7 @@ impl<K: Key + ?Sized> StateMap<K> for Fingerprint {
 impl Merge for Fingerprint {
     /// Takes over every flow of the other, which must be flows that are not in this one: a
     /// fingerprint that is in both becomes a shared cell. The two may have grown apart; all else must
-    /// be equal, and placing permuted.
+    /// be equal, and placing permuted. For ageing, flows that were taken over count as touched.
     fn merge(&mut self, other: &Self) -> Result<(), Refused> {
         self.same(other)?;
         // What is refused half-way is undone by going back to a copy.
@@ -528,13 +538,17 @@ impl Merge for Fingerprint {
 }
 
 impl Sweep for Fingerprint {
-    /// Its buckets, and the stash.
+    /// The buckets of all subtables. The clock hand visits the stash together with the last bucket.
     fn units(&self) -> u64 {
-        u64::from(self.shape.subtables) * self.shape.buckets + 1
+        u64::from(self.shape.subtables) * self.shape.buckets
     }
 
-    fn sweep(&mut self, from: u64, to: u64) -> u64 {
-        self.sweep_each(from, to, &mut |_| {})
+    fn hand(&self) -> u64 {
+        self.hand
+    }
+
+    fn sweep(&mut self, to: u64) -> u64 {
+        self.sweep_to(to)
     }
 }
 

@@ -216,8 +216,10 @@ impl Fingerprint {
         }
     }
 
-    /// Takes over the flows of another map's cell.
+    /// Takes over the flows of another map's cell. A cell under the flags of a clock counts as
+    /// touched: the hands of the two maps differ. Timers visit all cells at once and keep the flag.
     pub(super) fn join(&mut self, fingerprint: u64, low: u64) -> Result<(), Refused> {
+        let low = if self.marks.is_empty() { low & !UNTOUCHED } else { low };
         let places = self.table.places_of::<ANY>(fingerprint);
         let layout = self.table.any();
         let (spot, found) = self.table.find(BASE, layout, &places);

@@ -1,33 +1,65 @@
-//! The hand passes: cells that were not touched are cleared, and all flags go down.
+//! The clock hand: clears the cells that were not touched, and the flags of the others.
 
-use super::{Fingerprint, Isa, Layout, Lookup, State, Tally, UNTOUCHED, with_fast_layout};
-use crate::probe::{self, Kernel};
+use super::{Fingerprint, Form, Isa, Layout, Sweep, Tally, UNTOUCHED, with_fast_layout};
+use crate::{
+    Infeasible,
+    probe::{self, Kernel},
+};
 use std::ops::Range;
 
 impl Fingerprint {
-    /// Visits buckets `from..to` and, behind the last, the stash, as [`Sweep`](super::Sweep) has it.
-    /// `expired` is told what the cleared cells would have answered.
-    pub fn sweep_each(
-        &mut self,
-        from: u64,
-        to: u64,
-        expired: &mut dyn FnMut(Lookup<State>),
-    ) -> u64 {
-        let all = u64::from(self.shape.subtables) * self.shape.buckets;
-        let buckets = from as usize..to.min(all) as usize;
-        let mut cleared = 0;
-        if !buckets.is_empty() {
-            cleared = with_fast_layout!(self.shape, |layout, _D| {
-                probe::dispatch(Pass { layout, map: self, buckets, expired })
-            });
-        }
-        if to > all && from <= all {
-            cleared += self.sweep_stash(expired);
+    /// Moves the clock hand to bucket `to`, and visits the stash with the last one: see
+    /// [`Sweep::sweep`].
+    pub(super) fn sweep_to(&mut self, to: u64) -> u64 {
+        let to = to.clamp(self.hand, self.units());
+        let buckets = self.hand as usize..to as usize;
+        let mut cleared = with_fast_layout!(self.shape, |layout, _D| {
+            probe::dispatch(Pass { layout, map: self, buckets })
+        });
+        self.hand = to;
+        if to == self.units() {
+            self.hand = 0;
+            cleared += self.sweep_stash();
         }
         cleared
     }
 
-    fn sweep_stash(&mut self, expired: &mut dyn FnMut(Lookup<State>)) -> u64 {
+    /// Halves the buckets of the table, and the position of the clock hand with them.
+    ///
+    /// At an odd position, the last bucket that the clock hand has visited joins the next one, and
+    /// the clock hand visits both together. The cells of the first count as touched, so that a
+    /// second visit in this round does not clear them.
+    pub(super) fn shrink_table(&mut self, form: Form) -> Result<(), Infeasible> {
+        if self.hand.is_multiple_of(2) {
+            self.table.reshape(form)?;
+        } else {
+            let size = self.table.bucket_bytes;
+            let start = (self.hand - 1) as usize * size;
+            let before = self.table.memory.bytes()[start..start + size].to_vec();
+            self.touch_bucket(start);
+            if let Err(why) = self.table.reshape(form) {
+                self.table.memory.bytes_mut()[start..start + size].copy_from_slice(&before);
+                return Err(why);
+            }
+        }
+        self.hand /= 2;
+        Ok(())
+    }
+
+    /// Touches the cells in use of the bucket at `offset`.
+    fn touch_bucket(&mut self, offset: usize) {
+        let layout = self.table.any();
+        let bucket = &mut self.table.memory.bytes_mut()[offset..];
+        for cell in 0..self.shape.cells {
+            let value = layout.read(bucket, cell);
+            if value != 0 {
+                // A cell is a complement.
+                layout.write(bucket, cell, value | UNTOUCHED);
+            }
+        }
+    }
+
+    fn sweep_stash(&mut self) -> u64 {
         let (mut at, mut cleared) = (0, 0);
         while at < self.stash.len() {
             let low = self.stash[at].1;
@@ -37,7 +69,7 @@ impl Fingerprint {
                 continue;
             }
             self.stash.swap_remove(at);
-            expire(&mut self.tally, low, expired);
+            expire(&mut self.tally, low);
             cleared += 1;
         }
         cleared
@@ -45,10 +77,9 @@ impl Fingerprint {
 }
 
 /// Counts out a cell that was cleared.
-fn expire(tally: &mut Tally, low: u64, expired: &mut dyn FnMut(Lookup<State>)) {
+fn expire(tally: &mut Tally, low: u64) {
     tally.flows -= tally.flows_of(low);
     tally.shared -= u64::from(tally.is_shared(low));
-    expired(tally.read(low));
 }
 
 /// Passes some buckets, and gives the number of cells cleared.
@@ -56,7 +87,6 @@ struct Pass<'a, L> {
     layout: L,
     map: &'a mut Fingerprint,
     buckets: Range<usize>,
-    expired: &'a mut dyn FnMut(Lookup<State>),
 }
 
 impl<L: Layout> Kernel for Pass<'_, L> {
@@ -64,7 +94,7 @@ impl<L: Layout> Kernel for Pass<'_, L> {
 
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) -> u64 {
-        let Pass { layout, map, buckets, expired } = self;
+        let Pass { layout, map, buckets } = self;
         let Fingerprint { shape, table, tally, .. } = map;
         let all = u64::MAX >> (64 - shape.cells);
         let low_mask = table.form.low_mask();
@@ -85,7 +115,7 @@ impl<L: Layout> Kernel for Pass<'_, L> {
                 table.occupied -= 1;
                 table.changes += 1;
                 cleared += 1;
-                expire(tally, !value & low_mask, expired);
+                expire(tally, !value & low_mask);
             }
             if touched != 0 {
                 layout.clear_lowest(bucket, shape.cells);

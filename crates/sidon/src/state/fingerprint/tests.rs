@@ -1,6 +1,6 @@
 //! The promises of the module, exhausted where the table is small.
 
-use super::{super::Clock, super::Period, *};
+use super::{super::Clock, *};
 use crate::{Digest, bytes::Image};
 use sidon_kit::{Keys, Rng, assert_rate, trials};
 use std::collections::HashMap;
@@ -251,9 +251,9 @@ fn a_batch_leaves_the_bytes_that_single_operations_leave() {
                     *reasons.entry(std::mem::discriminant(&why)).or_insert(0) += 1;
                 }
                 if rng.below(20) == 0 {
-                    let (from, to) = (rng.below(3), 3 + rng.below(20));
-                    let cleared = one.sweep(from, to.min(one.units()));
-                    assert_eq!(batch.sweep(from, to.min(batch.units())), cleared);
+                    let to = one.hand() + rng.below(20);
+                    let cleared = one.sweep(to);
+                    assert_eq!((batch.sweep(to), batch.hand()), (cleared, one.hand()));
                 }
             }
             // Not stored, not a state, and counted as far as a cell counts; full, unless it grows.
@@ -375,26 +375,25 @@ fn what_is_not_touched_for_a_phase_is_gone_and_all_else_stays() {
     for width in WIDTHS {
         let mut map = map(Shape { stash: 4, ..wide(width, 40) });
         let cells = map.shape().all_cells();
-        let mut clock = Clock::new(Period::Operations(1000));
         let keys: Vec<u64> = Keys::seeded(9).take(cells as usize * 9 / 10).collect();
         let (busy, idle) = keys.split_at(100);
         for key in &keys {
             map.insert(key, 7).unwrap();
         }
+        let mut clock = Clock::new(map, 1_000);
         let mut rng = Rng::seeded(10);
         for round in 0..40 {
             // Each busy flow is touched once in every hundred operations.
             for key in busy {
-                assert_ne!(map.touch(key), Lookup::Absent, "{width:?} round {round}");
-                clock.tick(&mut map, 1);
+                assert_ne!(clock.tick(1).touch(key), Lookup::Absent, "{width:?} round {round}");
             }
             // Newcomers make cells move while the hand goes round.
             for _ in 0..5 {
-                let _ = map.insert(&rng.next_u64(), 1);
+                let _ = clock.tick(0).insert(&rng.next_u64(), 1);
             }
         }
-        assert_eq!((clock.phases(), clock.behind()), (4, 0));
-        assert!(clock.cleared() >= idle.len() as u64 - map.stranger_rate() as u64);
+        assert!(clock.cleared() >= idle.len() as u64 - clock.map().stranger_rate() as u64);
+        let map = clock.into_map();
         let gone = idle.iter().filter(|key| map.lookup(*key) == Lookup::Absent).count();
         let passing = (map.stranger_rate() * idle.len() as f64 * 3.0) as usize + 3;
         assert!(gone + passing >= idle.len(), "{width:?}: {gone} of {}", idle.len());

@@ -44,8 +44,7 @@ where
         }
         24..28 => map.transition(&any_key(draw), &mut |_| next(draw, states)).map(|_| ()),
         28..30 => {
-            let to = draw(map.units() + 1);
-            map.sweep(draw(to + 1), to);
+            map.sweep(draw(map.units() + 1));
             Ok(())
         }
         _ => map.merge(other),
