@@ -4,11 +4,13 @@ pub mod saved;
 
 use sidon::Seed;
 use sidon_traffic::{
-    Decoder, Engine, Filter, Settings, Snapshot, budget, monitor::subnet::Network,
+    Decoder, Engine, Filter, Settings, Snapshot, budget,
+    monitor::{machine::Definition, subnet::Network},
 };
 use std::{
     env, fs,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 /// The seed of every engine.
@@ -52,8 +54,13 @@ pub fn corpus() -> Option<PathBuf> {
 
 /// An engine of the least memory, with a watched subnet.
 pub fn engine() -> Engine {
+    engine_with(Vec::new())
+}
+
+/// An engine of the least memory, with a watched subnet and machines.
+pub fn engine_with(machines: Vec<Arc<Definition>>) -> Engine {
     let subnets: Vec<Network> = vec!["10.0.0.0/28".parse().expect("a subnet")];
-    let settings = Settings { memory: budget::LEAST, subnets, ..Settings::new(SEED) };
+    let settings = Settings { memory: budget::LEAST, subnets, machines, ..Settings::new(SEED) };
     Engine::new(settings, Filter::default(), Decoder::default()).expect("the least memory suffices")
 }
 

@@ -14,14 +14,17 @@ use sidon::{
         top::{self, Stored},
     },
     state::{Fingerprint, Machine, fingerprint, machine::Rule},
+    zone::{Subnets, subnets},
 };
 use sidon_traffic::{
     Decoder, Engine, Filter, FlowKey, Generator, Mix, Settings, Snapshot, budget,
     generate::{Flood, Shares},
     monitor::{
+        addresses::Addresses,
         machine::{Definition, When},
         sizes::{Host, Port},
     },
+    snapshot::{Damage, damage},
 };
 use std::sync::{Arc, LazyLock};
 
@@ -29,9 +32,13 @@ fuzz_target!(init: sidon_fuzz::plant(seeds), |bytes: &[u8]| {
     let Some((&base, edits)) = bytes.split_first() else { return };
     let base = BASES.choose(base);
     let changed = base.changed(edits);
-    let Ok(mut snapshot) = Snapshot::from_bytes(&changed) else { return };
+    let Ok(mut snapshot) = Snapshot::from_bytes(&changed) else {
+        // The search for the damaged part ends, and names parts inside the file.
+        let end = |damage: &Damage| damage.bytes.start <= changed.len() as u64;
+        return assert!(damage(&changed).iter().all(end));
+    };
     assert!(snapshot.to_bytes() == changed, "accepted, but written otherwise");
-    if sidon_fuzz::is_rare(bytes, 4) {
+    if sidon_fuzz::is_rare(bytes, 8) {
         let _ = snapshot.report().to_json();
     }
     if !sidon_fuzz::is_rare(bytes, 16) {
@@ -70,8 +77,8 @@ impl Base {
         Base { seed_check, fields, parts, whole }
     }
 
-    /// A copy with small tables of flows, hosts and ports, which keep the heaviest keys, and with a
-    /// small, empty map of connections.
+    /// A copy with small tables. Flows, hosts and ports keep the heaviest keys, source addresses
+    /// the first of the table. The map of connections is empty.
     fn small(&self) -> Self {
         let seed = Seed(u128::from(self.fields[1]) << 64 | u128::from(self.fields[0]));
         let mut small = Base {
@@ -80,8 +87,13 @@ impl Base {
             whole: Vec::new(),
             seed_check: self.seed_check,
         };
-        for (head, part) in &mut small.parts {
+        let mut numbers = Vec::new();
+        for (at, (head, part)) in small.parts.iter_mut().enumerate() {
             *part = match u16::from_le_bytes([head[0], head[1]]) {
+                4 => {
+                    numbers.push(at);
+                    continue;
+                }
                 5 => lighter::<FlowKey>(part, seed),
                 6 => lighter::<Host>(part, seed),
                 7 => lighter::<Port>(part, seed),
@@ -92,6 +104,13 @@ impl Base {
                 }
                 _ => continue,
             };
+        }
+        // Counts, flows, hosts, ports, sources: the parts of a shard follow one another.
+        for at in numbers {
+            let [(_, counts), _, _, _, (_, v4), (_, v6)] = &mut small.parts[at..at + 6] else {
+                panic!("a shard has six parts");
+            };
+            fewer_sources(counts, v4, v6, seed);
         }
         small.whole = small.changed(&[]);
         small
@@ -163,6 +182,33 @@ fn lighter<K: Stored + std::fmt::Debug>(table: &[u8], seed: Seed) -> Vec<u8> {
     small.to_bytes()
 }
 
+/// Replaces the sources of a shard by a few of them. One address counts as known before.
+fn fewer_sources(counts: &mut Vec<u8>, v4: &mut Vec<u8>, v6: &mut Vec<u8>, seed: Seed) {
+    let old = Subnets::from_bytes(v4, seed).expect("subnets");
+    let shape = subnets::Shape { slots: 12, bitmaps: 1, ..old.shape() };
+    let mut few = Subnets::new(shape, seed).expect("a small table");
+    for (subnet, _) in old.iter() {
+        for host in old.list(subnet) {
+            // Refused when the table is full.
+            let _ = few.observe(subnet, host);
+        }
+    }
+    let old = Addresses::from_bytes(v6, seed).expect("addresses");
+    let mut six = Addresses::new(8, seed).expect("a small table");
+    for address in old.iter() {
+        let _ = six.observe(address);
+    }
+    let known = few.iter().next();
+    let stored = few.iter().map(|(_, hosts)| u64::from(hosts)).sum::<u64>() + six.stored();
+    // The numbers of refused addresses stay.
+    let number = |at: usize| u64::from_le_bytes(counts[8 * at..][..8].try_into().expect("8 bytes"));
+    let is_known = u64::from(known.is_some());
+    let mut new = vec![number(0), stored - is_known, number(2), number(3), number(4), is_known];
+    new.extend(known.iter().flat_map(|&(subnet, _)| [4, subnet, 1]));
+    *counts = new.iter().flat_map(|number| number.to_le_bytes()).collect();
+    (*v4, *v6) = (few.to_bytes(), six.to_bytes());
+}
+
 /// Puts the checksum of a table right.
 fn repair(bytes: &mut [u8]) {
     if bytes.starts_with(b"SIDN")
@@ -181,7 +227,7 @@ struct Bases {
 impl Bases {
     /// Small ones for most choices.
     fn choose(&self, choice: u8) -> &Base {
-        let list = if choice < 240 { &self.small } else { &self.whole };
+        let list = if choice < 252 { &self.small } else { &self.whole };
         &list[usize::from(choice) % list.len()]
     }
 }

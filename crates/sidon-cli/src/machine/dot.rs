@@ -1,6 +1,6 @@
 //! A machine as a drawing for Graphviz: one node per state, one arrow per transition.
 
-use super::Read;
+use super::read::Read;
 use sidon::{Lookup, ops::Next, state::State};
 use std::fmt::Write;
 

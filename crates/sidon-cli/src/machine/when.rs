@@ -8,7 +8,7 @@
 //! `A` or `.` for ACK: those of `flags` must be set, those of `without` must not. `size` is the payload
 //! in bytes.
 
-use super::Wrong;
+use super::read::Wrong;
 use sidon_traffic::{
     TcpFlags, excerpt,
     flow::protocol,

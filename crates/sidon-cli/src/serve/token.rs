@@ -1,8 +1,8 @@
 //! The token that clients must send: from a file or from the environment, never from the command
 //! line, which every user of the machine can read.
 
-use crate::show;
 use anyhow::{Context, bail, ensure};
+use sidon_traffic::text;
 use std::{fs::File, io::Read, path::Path};
 
 /// The most bytes of a token.
@@ -27,12 +27,12 @@ impl Token {
 
     /// The token of a file that only its owner, and perhaps its group, may read.
     fn read(path: &Path) -> anyhow::Result<Self> {
-        let place = || format!("cannot read the token file {}", show::path(path));
+        let place = || format!("cannot read the token file {}", text::path(path));
         let file = File::open(path).with_context(place)?;
         private(&file, path)?;
         let mut bytes = Vec::new();
         file.take(LONGEST as u64 + 1).read_to_end(&mut bytes).with_context(place)?;
-        Self::of(&bytes).with_context(|| format!("{} cannot be used", show::path(path)))
+        Self::of(&bytes).with_context(|| format!("{} cannot be used", text::path(path)))
     }
 
     /// The token in these bytes, without the white space around it.
@@ -65,10 +65,10 @@ impl Token {
 #[cfg(unix)]
 fn private(file: &File, path: &Path) -> anyhow::Result<()> {
     use std::os::unix::fs::PermissionsExt;
-    let place = || format!("cannot read the token file {}", show::path(path));
+    let place = || format!("cannot read the token file {}", text::path(path));
     let about = file.metadata().with_context(place)?;
     let mode = about.permissions().mode() & 0o777;
-    let path = show::path(path);
+    let path = text::path(path);
     ensure!(
         !about.is_file() || mode & 0o027 == 0,
         "other users can read or change the token file {path} (mode {mode:03o}); type: chmod 600 {path}"

@@ -70,8 +70,8 @@ impl Templates {
         Self::read_from(BufReader::new(file.take(FILE_MOST + 1)))
     }
 
-    /// The templates in a text.
-    fn read_from(input: impl io::BufRead) -> Result<Self, TemplatesError> {
+    /// Reads the templates in the text of such a file.
+    pub fn read_from(input: impl io::BufRead) -> Result<Self, TemplatesError> {
         let mut lines = Lines::new(input, LINE_MOST);
         let (mut all, mut bytes) = (BTreeMap::new(), 0);
         while let Some(line) = lines.next().map_err(TemplatesError::Unread)? {

@@ -57,6 +57,9 @@ impl Operate for Min {
 
     fn answers(&self) -> impl PartialEq + Debug {
         let estimates: Vec<_> = (0..UNIVERSE).map(|key| self.estimate(&key)).collect();
+        let mut in_batch: Vec<_> = estimates.iter().rev().copied().collect();
+        self.estimate_batch(&(0..UNIVERSE).collect::<Vec<u64>>(), &mut in_batch);
+        assert_eq!(in_batch, estimates);
         let unbiased: Vec<_> = (0..UNIVERSE).map(|key| self.estimate_unbiased(&key)).collect();
         (estimates, unbiased, self.total(), self.at_ceiling(), self.fill())
     }

@@ -12,6 +12,16 @@ use sidon::{
 };
 use std::fmt::Debug;
 
+/// Which keys the set contains. One batch must give the same answers as single lookups.
+fn found(set: &impl Contains<u64>) -> Vec<bool> {
+    let keys: Vec<u64> = (0..UNIVERSE).collect();
+    let one_by_one: Vec<bool> = keys.iter().map(|key| set.contains(key)).collect();
+    let mut in_batch = vec![false; keys.len()];
+    set.contains_batch(&keys, &mut in_batch);
+    assert_eq!(in_batch, one_by_one);
+    one_by_one
+}
+
 /// A set that keys enter and never leave.
 macro_rules! grows_only {
     ($name:ident, $draw:ident => $shape:expr) => {
@@ -33,8 +43,7 @@ macro_rules! grows_only {
             }
 
             fn answers(&self) -> impl PartialEq + Debug {
-                let found: Vec<bool> = (0..UNIVERSE).map(|key| self.contains(&key)).collect();
-                (found, self.inserted(), self.fill(), self.false_positive_rate())
+                (found(self), self.inserted(), self.fill(), self.false_positive_rate())
             }
         }
     };
@@ -72,9 +81,8 @@ macro_rules! keys_leave {
             }
 
             fn answers(&self) -> impl PartialEq + Debug {
-                let found: Vec<bool> = (0..UNIVERSE).map(|key| self.contains(&key)).collect();
                 let statistics: fn(&$name) -> [f64; 2] = $statistics;
-                (found, self.stored(), self.false_positive_rate(), statistics(self))
+                (found(self), self.stored(), self.false_positive_rate(), statistics(self))
             }
         }
     };
