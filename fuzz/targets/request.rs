@@ -4,6 +4,12 @@
 
 use libfuzzer_sys::fuzz_target;
 
+#[path = "../../crates/sidon-cli/src/args"]
+mod args {
+    mod secret;
+    pub(crate) use secret::Secret;
+}
+
 #[path = "../../crates/sidon-cli/src/serve"]
 mod serve {
     mod guard;

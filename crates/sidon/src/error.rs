@@ -217,7 +217,12 @@ impl fmt::Display for Malformed {
             Malformed::Kind { expected, got } => {
                 write!(f, "expected a structure of kind {expected}, got kind {got}")
             }
-            Malformed::Hash { got } => write!(f, "hash function {got} is not known"),
+            Malformed::Hash { got } => write!(
+                f,
+                "its digests are of hash function {got}, and this version has number {} only; build \
+                 the structure again with this version",
+                crate::hash::KEYED_AES
+            ),
             Malformed::Seed => write!(f, "written under another seed"),
             Malformed::Checksum => write!(f, "the checksum does not match the bytes"),
             Malformed::Field { name } => write!(f, "the field {name} has an impossible value"),

@@ -3,8 +3,10 @@
 mod engine;
 pub(crate) mod number;
 mod refusal;
+mod secret;
 mod source;
 
 pub(crate) use engine::{EngineArgs, SeedArg};
 pub(crate) use refusal::{engine_refusal, number as number_text, refusal};
+pub(crate) use secret::Secret;
 pub(crate) use source::{Input, Opened, SourceArgs};

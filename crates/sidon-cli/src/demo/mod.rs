@@ -29,7 +29,7 @@ use std::{
 #[derive(Debug, clap::Args)]
 #[command(
     mut_arg("top", |top| top.default_value("5")),
-    mut_arg("seed", |seed| seed.default_value("1").help("Seed of the tables and of the traffic: a number, or random"))
+    mut_arg("seed", |seed| seed.help("Seed of the tables and of the traffic: a number below 2^128, or random [default: 1]"))
 )]
 pub(crate) struct Args {
     /// Number of forged sources of the flood
@@ -46,9 +46,9 @@ pub(crate) struct Args {
 const STRIDE: u64 = 1 << 12;
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let (mix, traffic_seed) = (mix(args.sources), args.engine.seed.map_or(Ok(1), SeedArg::number)?);
+    let seed = args.engine.given_seed()?.map_or(Ok(Seed(1)), SeedArg::seed)?;
+    let (mix, traffic_seed) = (mix(args.sources), seed.0 as u64);
     let victim = mix.flood.map_or(SocketAddrV4::new([0, 0, 0, 0].into(), 0), |flood| flood.victim);
-    let seed = Seed(traffic_seed.into());
     let settings = args.engine.settings(seed);
     let engine = Engine::new(settings, Filter::default(), Decoder::default());
     let mut engine = engine.map_err(engine_refusal)?;

@@ -50,7 +50,7 @@ use token::Token;
 #[command(
     group = clap::ArgGroup::new("source").required(true),
     mut_arg("top", |top| top.default_value("20").value_parser(within::<u16>(1..=1000))),
-    mut_arg("seed", |seed| seed.help("Seed of the hash functions: a number, or random [default: that of the files in --save-dir, or random]")),
+    mut_arg("seed", |seed| seed.help("Seed of the hash functions: a number below 2^128, decimal or hexadecimal (0x..), or random. Other users of this machine can read a command line, so give a secret seed with --seed-file or SIDON_SEED [default: that of the files in --save-dir, or random]")),
     override_usage = "\
 sidon serve [OPTIONS] -r <FILE> [EXPRESSION]
        sidon serve [OPTIONS] -i <NAME> [EXPRESSION]
@@ -91,7 +91,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME")]
     host: Vec<String>,
     /// Write each period to a file in this directory, for sidon show and sidon merge, and start the
-    /// next period with empty tables. Without --seed, the seed of earlier files in DIR is used
+    /// next period with empty tables. Without a seed, the seed of earlier files in DIR is used
     #[arg(long, value_name = "DIR")]
     save_dir: Option<PathBuf>,
     /// Length of a period in packet time: 30s, 5m, 1h, 1d
@@ -120,6 +120,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             args.listen
         );
     }
+    let given = args.engine.given_seed()?;
     let filter = args.source.filter()?;
     let opened = args.source.open()?;
     let listener = TcpListener::bind(args.listen)
@@ -127,19 +128,19 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     listener.set_nonblocking(true)?;
     socket2::SockRef::from(&listener).listen(clients::QUEUE)?;
     let limits = Limits::default();
-    confine(args, token.is_some())?;
+    confine(args, token.is_some() || args.engine.has_secret())?;
 
     let saving = args
         .save_dir
         .as_ref()
         .map(|path| Saving::open(path, args.rotate, args.engine.memory))
         .transpose()?;
-    let seed = match (args.engine.seed, saving.as_ref().and_then(Saving::seed)) {
+    let seed = match (given, saving.as_ref().and_then(Saving::seed)) {
         // New files can be merged with those of earlier runs.
         (None, Some(seed)) => seed,
         (seed, _) => seed.unwrap_or(SeedArg::Random).seed()?,
     };
-    let traffic = traffic(args, opened)?;
+    let traffic = traffic(args, opened, given)?;
     let engine = Engine::new(args.engine.settings(seed), filter, args.source.decoder());
     let engine = engine.map_err(engine_refusal)?;
     saving.as_ref().map_or(Ok(()), Saving::start)?;
@@ -171,11 +172,16 @@ fn confine(args: &Args, secret: bool) -> anyhow::Result<()> {
     sandbox::confine(&needs).map(drop)
 }
 
-fn traffic(args: &Args, opened: Option<Opened>) -> anyhow::Result<Box<dyn Traffic + Send>> {
+fn traffic(
+    args: &Args,
+    opened: Option<Opened>,
+    seed: Option<SeedArg>,
+) -> anyhow::Result<Box<dyn Traffic + Send>> {
     if let Some(opened) = opened {
         return Ok(args.source.start(opened, args.speed)?.into_traffic());
     }
-    let office = Office::new(args.engine.seed.map_or(Ok(1), SeedArg::number)?, now_ns())?;
+    let seed = seed.map_or(Ok(1), |seed| seed.seed().map(|seed| seed.0 as u64))?;
+    let office = Office::new(seed, now_ns())?;
     let speed = args.speed.or(Some(1.0));
     Ok(Box::new(Generated::new(office, "demo: a made-up office", speed)))
 }

@@ -141,6 +141,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Ok(filter) => filter,
         Err(why) => return wrong(why),
     };
+    let (seed, seed_name) = match args.engine.given_seed() {
+        Ok(given) => choice(given, args.source.read.is_some()),
+        Err(why) => return wrong(why),
+    };
     let texts = args.machine.iter().map(|file| machine::text_of(file));
     let texts = match texts.collect::<anyhow::Result<Vec<_>>>() {
         Ok(texts) => texts,
@@ -168,7 +172,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         audit: args.audit,
         subnets: args.subnet.clone(),
         machines,
-        ..args.engine.settings(seed(args).seed()?)
+        ..args.engine.settings(seed.seed()?)
     };
     let mut input = args.source.start(opened, None)?;
     let events = args.events.as_deref().map(|path| Events::open(&System, path)).transpose()?;
@@ -196,28 +200,25 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Some((Err(why), false)) => failed.push(why),
         _ => {}
     }
-    let ending = Ending { end, interrupted, period_ns, rotation, failed };
+    let ending = Ending { end, seed: seed_name, interrupted, period_ns, rotation, failed };
     report(args, &input, ending, snapshot)
 }
 
-/// The choice of the seed: fixed for a capture, random for everything else, unless given.
-fn seed(args: &Args) -> SeedArg {
-    let usual = if args.source.read.is_some() { SeedArg::FIXED } else { SeedArg::Random };
-    args.engine.seed.unwrap_or(usual)
-}
-
-/// The name of this choice in the report. The number itself may be a secret.
-fn seed_name(args: &Args) -> &'static str {
-    match (args.engine.seed, seed(args)) {
-        (_, SeedArg::Random) => "random",
-        (None, _) => "fixed",
-        _ => "given",
+/// The seed, fixed for a capture and random for everything else unless given, and the name of this
+/// choice in the report. The number itself may be a secret.
+fn choice(given: Option<SeedArg>, is_capture: bool) -> (SeedArg, &'static str) {
+    match given {
+        Some(SeedArg::Random) => (SeedArg::Random, "random"),
+        Some(seed) => (seed, "given"),
+        None if is_capture => (SeedArg::FIXED, "fixed"),
+        None => (SeedArg::Random, "random"),
     }
 }
 
 /// How a run ended.
 struct Ending {
     end: End,
+    seed: &'static str,
     interrupted: bool,
     period_ns: Option<u64>,
     rotation: Option<Rotation>,
@@ -232,7 +233,7 @@ fn report(
     ending: Ending,
     mut snapshot: Snapshot,
 ) -> anyhow::Result<ExitCode> {
-    let Ending { end, interrupted, period_ns, mut rotation, mut failed } = ending;
+    let Ending { end, seed, interrupted, period_ns, mut rotation, mut failed } = ending;
     if matches!(end, End::Broken(_)) {
         snapshot.set_partial();
     }
@@ -269,8 +270,8 @@ fn report(
         (End::Broken(_), Input::Capture(_)) => ", broken off",
         (End::Broken(_), _) => ", went down",
     };
-    let title = format!("{name} ({kind}, {} seed{ended})", seed_name(args));
-    let shown = show_report(args, &title, &report, style, &end, input);
+    let title = format!("{name} ({kind}, {seed} seed{ended})");
+    let shown = show_report(args, (&title, seed), &report, style, &end, input);
     failed.extend(shown.err().filter(|why| !why.is::<show::Closed>()));
     if let (Some(rotation), false) = (&rotation, args.quiet) {
         let (packets, files) = (show::whole(rotation.seen), rotation.files);
@@ -325,6 +326,7 @@ fn confine(args: &Args) -> anyhow::Result<()> {
         )
         .directories([&args.csv, &args.save_dir].into_iter().flatten())
         .sockets(sockets)
+        .secret(args.engine.has_secret())
         .quiet(args.quiet);
     let confined = sandbox::confine(&needs)?;
     if args.verbose {
@@ -357,7 +359,7 @@ fn subnet(text: &str) -> Result<Network, String> {
 
 fn show_report(
     args: &Args,
-    title: &str,
+    (title, seed): (&str, &str),
     report: &Report,
     style: screen::Style,
     end: &End,
@@ -365,7 +367,7 @@ fn show_report(
 ) -> anyhow::Result<()> {
     if args.json {
         let mut json = report.to_json();
-        json["seed"] = seed_name(args).into();
+        json["seed"] = seed.into();
         json["partial"] = matches!(end, End::Broken(_)).into();
         if let End::Broken(why) = end {
             json["broken"] = why.to_string().into();

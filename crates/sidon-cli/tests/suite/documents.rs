@@ -121,6 +121,7 @@ fn session(name: &str, commands: &[String]) -> Vec<(i32, String)> {
         .env("LC_ALL", "C")
         .env("SIDON_SANDBOX", "quiet")
         .env_remove("SIDON_TOKEN")
+        .env_remove("SIDON_SEED")
         .stdin(Stdio::null())
         .process_group(0)
         .spawn()

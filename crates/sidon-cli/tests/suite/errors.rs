@@ -32,6 +32,7 @@ impl Folder {
             .current_dir(&self.0)
             .env("SIDON_SANDBOX", "quiet")
             .env_remove("SIDON_TOKEN")
+            .env_remove("SIDON_SEED")
             .env_remove("COLUMNS");
         let output = command.args(arguments).output().unwrap();
         let text = String::from_utf8(output.stderr).unwrap();
@@ -62,9 +63,15 @@ fn fill(folder: &Folder) {
     fs::create_dir(folder.0.join("directory")).unwrap();
     folder.write("text.txt", "hello\n");
     folder.write("empty.txt", "");
-    for (name, token) in [("token.txt", "s3cret\n"), ("no-token.txt", ""), ("spaces.txt", "a b\n")]
-    {
-        folder.write(name, token);
+    let long = "1".repeat(65);
+    for (name, secret) in [
+        ("token.txt", "s3cret\n"),
+        ("no-token.txt", ""),
+        ("spaces.txt", "a b\n"),
+        ("seed.txt", "0x4711\n"),
+        ("long-seed.txt", &long),
+    ] {
+        folder.write(name, secret);
         fs::set_permissions(folder.0.join(name), fs::Permissions::from_mode(0o600)).unwrap();
     }
     folder.write("long-token.txt", "x".repeat(5_000));

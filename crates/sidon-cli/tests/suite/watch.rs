@@ -308,9 +308,65 @@ fn the_same_file_gives_the_same_report() {
     let wrong = sidon(&["-r", &capture, "--seed", "x"]).assert().code(2);
     let message = String::from_utf8(wrong.get_output().stderr.clone()).unwrap();
     assert!(
-        message.contains("expected a whole number below 2^64, or the word random"),
+        message
+            .contains("expected a whole number below 2^128, or 0x and 1 to 32 hexadecimal digits"),
         "{message}"
     );
+}
+
+/// A seed of 128 bits gives one file, from the command line, a file or the environment. No message
+/// contains the seed.
+#[cfg(unix)]
+#[test]
+fn a_seed_comes_from_the_command_line_a_private_file_or_the_environment() {
+    use std::os::unix::fs::PermissionsExt;
+    const HEX: &str = "0x00112233445566778899aabbccddeeff";
+    let folder = Folder::new("seed-file");
+    let (capture, file, saved) =
+        (folder.capture(2_000), folder.path("seed.txt"), folder.path("saved.sidon"));
+    let run = |args: &[&str], variable: Option<&str>, code: i32| {
+        let mut command = sidon(&["-q", "-r", &capture, "--save", &saved]);
+        command.args(args).env_remove("SIDON_SEED").env("SIDON_SANDBOX", "quiet");
+        variable.map(|seed| command.env("SIDON_SEED", seed));
+        let output = command.assert().code(code).get_output().clone();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(!said.contains("112233445566") && !said.contains("private"), "{said}");
+        (said, String::from_utf8(output.stdout).unwrap())
+    };
+    let image = |args: &[&str], variable: Option<&str>| {
+        let (_, report) = run(args, variable, 0);
+        assert!(report.lines().next().unwrap().ends_with("given seed)"), "{report}");
+        fs::read(&saved).unwrap()
+    };
+    fs::write(&file, format!("{HEX}\n")).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    let first = image(&["--seed", HEX], None);
+    // The fields of the file begin with the lower and the upper half.
+    assert_eq!(first[32..48], 0x0011_2233_4455_6677_8899_aabb_ccdd_eeff_u128.to_le_bytes());
+    let decimal = 0x0011_2233_4455_6677_8899_aabb_ccdd_eeff_u128.to_string();
+    assert_eq!(image(&["--seed", &decimal], None), first);
+    assert_eq!(image(&["--seed-file", &file], None), first);
+    assert_eq!(image(&[], Some(HEX)), first);
+
+    for (option, value) in [("--seed", HEX), ("--seed-file", &file)] {
+        let (said, _) = run(&[option, value], Some(HEX), 2);
+        let both =
+            format!("{option} and the variable SIDON_SEED both give a seed; leave out {option}");
+        assert!(said.contains(&both), "{said}");
+    }
+    let (said, _) = run(&["--seed", HEX, "--seed-file", &file], None, 2);
+    assert!(said.contains("'--seed <") && said.contains("'--seed-file <"), "{said}");
+    for wrong in ["", "private", "private 1"] {
+        let (said, _) = run(&[], Some(wrong), 2);
+        assert!(said.contains("SIDON_SEED cannot be used: "), "{said}");
+    }
+    for mode in [0o644, 0o620] {
+        fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+        let (said, _) = run(&["--seed-file", &file], None, 2);
+        assert!(said.contains(&format!("type: chmod 600 {file}")), "{said}");
+    }
+    let (said, _) = run(&["--seed-file", "/dev/zero"], None, 2);
+    assert!(said.contains("the seed has more than 64 bytes"), "{said}");
 }
 
 #[test]

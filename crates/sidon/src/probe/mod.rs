@@ -44,6 +44,9 @@ pub trait Isa: Copy {
     /// Exclusive or.
     fn xor(self, one: Self::Block, other: Self::Block) -> Self::Block;
 
+    /// The sums of the first and of the second words, modulo 2^64.
+    fn add(self, one: Self::Block, other: Self::Block) -> Self::Block;
+
     /// A round of AES (FIPS 197): SubBytes, ShiftRows, MixColumns, and the round's key is added.
     fn aes_round(self, block: Self::Block, key: Self::Block) -> Self::Block;
 

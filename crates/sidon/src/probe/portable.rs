@@ -25,6 +25,11 @@ impl Isa for Portable {
     }
 
     #[inline(always)]
+    fn add(self, one: [u64; 2], other: [u64; 2]) -> [u64; 2] {
+        [one[0].wrapping_add(other[0]), one[1].wrapping_add(other[1])]
+    }
+
+    #[inline(always)]
     fn aes_round(self, block: [u64; 2], key: [u64; 2]) -> [u64; 2] {
         aes::round(block, key)
     }

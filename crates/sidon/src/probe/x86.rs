@@ -122,6 +122,11 @@ impl Isa for Sse2 {
     }
 
     #[inline(always)]
+    fn add(self, one: [u64; 2], other: [u64; 2]) -> [u64; 2] {
+        Portable.add(one, other)
+    }
+
+    #[inline(always)]
     fn aes_round(self, block: [u64; 2], key: [u64; 2]) -> [u64; 2] {
         Portable.aes_round(block, key)
     }
@@ -319,6 +324,12 @@ impl Isa for Avx2 {
     fn xor(self, one: __m128i, other: __m128i) -> __m128i {
         // SAFETY: SSE2 is part of x86-64.
         unsafe { _mm_xor_si128(one, other) }
+    }
+
+    #[inline(always)]
+    fn add(self, one: __m128i, other: __m128i) -> __m128i {
+        // SAFETY: SSE2 is part of x86-64.
+        unsafe { _mm_add_epi64(one, other) }
     }
 
     #[inline(always)]

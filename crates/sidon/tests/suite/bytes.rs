@@ -253,6 +253,20 @@ fn golden_images_are_read_back() {
     );
 }
 
+/// Files with digests of an earlier function are refused for that reason.
+#[test]
+fn other_hash_functions_are_refused_by_their_number() {
+    let [bloom, ..] = goldens();
+    assert_eq!(bloom[8..10], [3, 0]);
+    for got in [0u16, 1, 2, 4] {
+        let mut other = bloom.clone();
+        other[8..10].copy_from_slice(&got.to_le_bytes());
+        let why = Bloom::from_bytes(&other, SEED).err().unwrap();
+        assert_eq!(why, Malformed::Hash { got });
+        assert!(why.to_string().contains(&format!("hash function {got}, ")), "{why}");
+    }
+}
+
 #[test]
 fn golden_states_are_read_back() {
     fn check<M: Image + StateMap<str, State = State>>(image: &[u8]) {
@@ -434,7 +448,10 @@ fn cells_that_no_operations_lead_to_are_refused() {
         spread,
     };
     let mut layers = filled(Multilayer::new(shape, SEED).unwrap());
-    assert!(layers.spilled() > 0);
+    let mut more = 0u64..;
+    while layers.spilled() == 0 {
+        layers.insert(&more.next().unwrap()).unwrap();
+    }
     let image = layers.to_bytes();
     assert_eq!(why::<Multilayer>(&image, |_, payload| payload[0] = 0x31), malformed("payload"));
     // A pinned counter has no entry in the second layer: fifteen above the first ceiling.

@@ -752,3 +752,20 @@ fn parts(subject: &Subject) -> (IpAddr, Option<IpAddr>, u16) {
     let other = (subject[17] != 0).then(|| sizes::address(host(17)));
     (sizes::address(host(0)), other, u16::from_be_bytes([subject[34], subject[35]]))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An attacker who does not know the seed cannot choose ports that the estimate misses.
+    #[test]
+    fn the_ports_of_a_scan_are_hashed_with_the_seed() {
+        let counter = |seed: Seed| {
+            let mut scan = Scan::new([0; 36], 0, true);
+            (1..=1_000).for_each(|port| scan.try_at(port, 0, PORTS, false, seed));
+            format!("{:?}", scan.distinct)
+        };
+        assert_eq!(counter(Seed(1)), counter(Seed(1)));
+        assert_ne!(counter(Seed(1)), counter(Seed(2)));
+    }
+}

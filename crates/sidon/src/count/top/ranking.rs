@@ -18,7 +18,8 @@ impl<K, const A: usize> Entry<K, A> {
     }
 }
 
-/// The heaviest keys by the most that their first amounts may be, heaviest first.
+/// The heaviest keys by the most that their first amounts may be, heaviest first. Equal amounts are in
+/// the order of their keys, so the list does not show the order of digests.
 ///
 /// Nothing that is missing from the list has more than [`others`](Self::others), so that many of
 /// the truly heaviest keys are certainly in it: [`complete`](Self::complete).
@@ -58,9 +59,9 @@ pub(super) fn rank<K: Stored, const A: usize>(table: &Top<K, A>, count: usize) -
     Ranking::of(entries, others, count)
 }
 
-impl<K, const A: usize> Ranking<K, A> {
+impl<K: Ord, const A: usize> Ranking<K, A> {
     /// The heaviest `count` of these entries, if no key without one has more than `others`: those of
-    /// tables that share no key, for example. Ties stay in the order given.
+    /// tables that share no key, for example.
     pub fn of(mut entries: Vec<Entry<K, A>>, mut others: u64, count: usize) -> Self {
         others = others.max(keep_heaviest(&mut entries, count));
         let complete =
@@ -71,9 +72,11 @@ impl<K, const A: usize> Ranking<K, A> {
 }
 
 /// Sorts the entries, heaviest first, and keeps `count` of them. Returns the most that one of the
-/// others may have. Ties stay in the order given.
-fn keep_heaviest<K, const A: usize>(entries: &mut Vec<Entry<K, A>>, count: usize) -> u64 {
-    entries.sort_by_key(|entry| std::cmp::Reverse(entry.amounts[0].most));
+/// others may have.
+fn keep_heaviest<K: Ord, const A: usize>(entries: &mut Vec<Entry<K, A>>, count: usize) -> u64 {
+    entries.sort_unstable_by(|a, b| {
+        b.amounts[0].most.cmp(&a.amounts[0].most).then_with(|| a.key.cmp(&b.key))
+    });
     let others = entries.get(count).map_or(0, |left_out| left_out.amounts[0].most);
     entries.truncate(count);
     others

@@ -3,8 +3,9 @@
 use crate::{Digest, Key};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// A key of a fixed number of bytes.
-pub trait Stored: Key + Copy + Eq {
+/// A key of a fixed number of bytes. Its order is that of equal amounts in a
+/// [`Ranking`](super::Ranking).
+pub trait Stored: Key + Copy + Ord {
     /// How many bytes, at least one.
     const BYTES: usize;
 

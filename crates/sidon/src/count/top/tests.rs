@@ -103,6 +103,21 @@ fn a_table_that_never_was_full_knows_everything() {
 }
 
 #[test]
+fn equal_amounts_are_listed_by_key_whatever_the_seed() {
+    let mut keys: Vec<Flow> = FiveTuples::seeded(41).take(300).collect();
+    let listed = |seed: u128, keys: &[Flow]| -> Vec<Flow> {
+        let mut table = Table::new(Shape { buckets: 1_000, ..SMALL }, Seed(seed)).unwrap();
+        keys.iter().for_each(|key| table.add(key, [5, 1]));
+        table.heaviest(40).entries.iter().map(|entry| entry.key).collect()
+    };
+    let of_seeds = [1, 2, 3].map(|seed| listed(seed, &keys));
+    keys.sort_unstable();
+    for list in of_seeds {
+        assert_eq!(list, keys[..40]);
+    }
+}
+
+#[test]
 fn tiny_tables_and_rare_shapes_only_know_less() {
     let stream = stream(60_000, 5_000, 3);
     let truth = truth(&stream);
