@@ -187,7 +187,7 @@ pub fn drive<H: Host>(
         if beat.elapsed() >= BEAT {
             beat = Instant::now();
             // The counters first: they belong to the period that may end here.
-            if let Some(why) = keep_up(engine, traffic) {
+            if let Some(why) = keep_up(engine, traffic, false) {
                 let why = why.to_string();
                 if warned.as_ref() != Some(&why) {
                     host.warn(&why);
@@ -214,17 +214,17 @@ pub fn drive<H: Host>(
             Go::Stop => break End::Stopped,
         }
     };
-    let unsaved = keep_up(engine, traffic);
+    let unsaved = keep_up(engine, traffic, true);
     Ok(Done { end, period_ns: periods.start_ns, unsaved })
 }
 
 /// Notes the counters of the source, and lets it save what it has learnt. Returns why it could not.
-fn keep_up(engine: &mut Engine, traffic: &mut dyn Traffic) -> Option<Failed> {
+fn keep_up(engine: &mut Engine, traffic: &mut dyn Traffic, over: bool) -> Option<Failed> {
     let counters = traffic.counters();
     if !counters.is_empty() {
         engine.note_source(counters);
     }
-    traffic.keep_up().err()
+    traffic.keep_up(over).err()
 }
 
 /// The periods of a run: whole multiples of their length since 1970.
