@@ -29,10 +29,7 @@ use std::{
     fs::File,
     io::{self, Read},
     path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
 };
 use window::Window;
 
@@ -63,7 +60,7 @@ pub struct Source {
     window: Window,
     reader: Reader,
     compression: Compression,
-    taken: Arc<AtomicU64>,
+    taken: Arc<input::Taken>,
     size: Option<u64>,
     frames: u64,
     /// The last record read.
@@ -211,7 +208,7 @@ impl Source {
     /// Number of input bytes read so far, before decompression. Together with [`Source::size`] it
     /// gives the progress in a file.
     pub fn taken(&self) -> u64 {
-        self.taken.load(Ordering::Relaxed)
+        self.taken.bytes.load(Ordering::Relaxed)
     }
 
     /// The length of the input, if it is a file.

@@ -8,15 +8,12 @@
 
 use super::{
     error::{Broken, Why},
-    input::Bytes,
-    limits::Limits,
+    input::{Bytes, EMPTY_MOST, Taken},
+    limits::{Limit, Limits},
 };
 use std::{
     io::{self, Read},
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
 };
 
 /// The longest slice that `peek` can return, in bytes.
@@ -30,7 +27,7 @@ pub(super) struct Window {
     input: Bytes,
     compressed: bool,
     /// Bytes of the file that were read, before decompression.
-    taken: Arc<AtomicU64>,
+    taken: Arc<Taken>,
     pub(super) limits: Limits,
     bytes: Box<[u8]>,
     start: usize,
@@ -42,7 +39,7 @@ pub(super) struct Window {
 }
 
 impl Window {
-    pub(super) fn new(input: Bytes, compressed: bool, taken: Arc<AtomicU64>) -> Self {
+    pub(super) fn new(input: Bytes, compressed: bool, taken: Arc<Taken>) -> Self {
         Window {
             input,
             compressed,
@@ -138,8 +135,9 @@ impl Window {
                 Ok(0) => self.ended = true,
                 Ok(got) => {
                     self.end += got;
+                    self.taken.was_useful();
                     let bytes = self.base + self.end as u64;
-                    let taken = self.taken.load(Ordering::Relaxed);
+                    let taken = self.taken.bytes.load(Ordering::Relaxed);
                     if self.compressed
                         && let Some(limit) = self.limits.exceeded(bytes, taken)
                     {
@@ -158,6 +156,9 @@ impl Window {
 
     fn reason(&self, why: &io::Error) -> Why {
         let message = why.to_string();
+        if self.taken.is_empty() {
+            return Why::Limit(Limit::Empty(EMPTY_MOST));
+        }
         // An I/O error has an OS error number; an error of a decompressor has none.
         if self.compressed && why.raw_os_error().is_none() {
             Why::Compressed { message }
