@@ -16,21 +16,49 @@ use std::{
     path::{Path, PathBuf},
 };
 
+/// Limits on a capture that is much larger than its file.
+#[derive(Debug, clap::Args)]
+pub(crate) struct LimitArgs {
+    /// The most bytes of a compressed capture after decompression
+    #[arg(long, value_name = "BYTES", default_value = "64GiB", value_parser = memory, hide_short_help = true)]
+    input_most: u64,
+    /// The most bytes after decompression per byte of the file, from 256 MiB on
+    #[arg(long, value_name = "N", default_value = "250", value_parser = within::<u64>(1..=1 << 40), hide_short_help = true)]
+    ratio_most: u64,
+    /// The most bytes of pcapng blocks between two packets
+    #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = memory, hide_short_help = true)]
+    skip_most: u64,
+}
+
+impl LimitArgs {
+    pub(crate) fn limits(&self) -> Limits {
+        Limits {
+            bytes: self.input_most,
+            ratio: self.ratio_most,
+            skipped: self.skip_most,
+            ..Limits::default()
+        }
+    }
+}
+
+/// An argument for captures only.
+fn with_read(arg: clap::Arg) -> clap::Arg {
+    arg.requires("read").conflicts_with_all(["interface", "netflow"])
+}
+
 /// One of `--read`, `--interface` and `--netflow`: the group `source`, which a command may extend.
 #[derive(Debug, clap::Args)]
+#[command(
+    mut_arg("input_most", with_read),
+    mut_arg("ratio_most", with_read),
+    mut_arg("skip_most", with_read)
+)]
 pub(crate) struct SourceArgs {
     /// Capture to read: pcap or pcapng, plain or in gzip, zstd or lz4; - is standard input
     #[arg(short, long, value_name = "FILE", group = "source")]
     pub(crate) read: Option<PathBuf>,
-    /// The most bytes of a compressed capture after decompression
-    #[arg(long, value_name = "BYTES", default_value = "64GiB", value_parser = memory, requires = "read", conflicts_with_all = ["interface", "netflow"], hide_short_help = true)]
-    pub(crate) input_most: u64,
-    /// The most bytes after decompression per byte of the file, from 256 MiB on
-    #[arg(long, value_name = "N", default_value = "250", value_parser = within::<u64>(1..=1 << 40), requires = "read", conflicts_with_all = ["interface", "netflow"], hide_short_help = true)]
-    pub(crate) ratio_most: u64,
-    /// The most bytes of pcapng blocks between two packets
-    #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = memory, requires = "read", conflicts_with_all = ["interface", "netflow"], hide_short_help = true)]
-    pub(crate) skip_most: u64,
+    #[command(flatten)]
+    limits: LimitArgs,
     /// Network interface to read until Ctrl-C; needs root or CAP_NET_RAW
     #[arg(short, long, value_name = "NAME", group = "source")]
     pub(crate) interface: Option<String>,
@@ -120,12 +148,7 @@ impl SourceArgs {
                     None => Source::from_reader(std::io::stdin()),
                 };
                 let mut source = source.map_err(|why| not_a_capture(path, why))?;
-                source.set_limits(Limits {
-                    bytes: self.input_most,
-                    ratio: self.ratio_most,
-                    skipped: self.skip_most,
-                    ..Limits::default()
-                });
+                source.set_limits(self.limits.limits());
                 Input::Capture(Box::new(Capture::new(source, path, speed)))
             }
             Opened::Interface(live) => {
