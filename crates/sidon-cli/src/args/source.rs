@@ -59,6 +59,9 @@ pub(crate) struct SourceArgs {
     pub(crate) read: Option<PathBuf>,
     #[command(flatten)]
     limits: LimitArgs,
+    /// The most files of periods from a capture. All later packets count in the last one
+    #[arg(long, value_name = "N", default_value = "1000", value_parser = within::<u64>(1..=1 << 40), requires_all = ["read", "save_dir"], conflicts_with_all = ["interface", "netflow"], hide_short_help = true)]
+    files_most: u64,
     /// Network interface to read until Ctrl-C; needs root or CAP_NET_RAW
     #[arg(short, long, value_name = "NAME", group = "source")]
     pub(crate) interface: Option<String>,
@@ -160,6 +163,12 @@ impl SourceArgs {
                 Input::Records(Box::new(records))
             }
         })
+    }
+
+    /// The most periods of this source, each of which becomes a file. Those of an interface or of
+    /// sockets follow the time of day, and have no limit.
+    pub(crate) fn periods_most(&self) -> Option<u64> {
+        self.read.as_ref().map(|_| self.files_most)
     }
 
     /// The filter that the expression names.
