@@ -22,7 +22,7 @@ pub use input::Compression;
 pub use limits::{Limit, Limits};
 pub use write::{PcapWriter, SnapLength};
 
-use crate::{LinkType, text};
+use crate::{LinkType, text, work::Work};
 use pcap::Pcap;
 use pcapng::Pcapng;
 use std::{
@@ -209,6 +209,13 @@ impl Source {
     /// gives the progress in a file.
     pub fn taken(&self) -> u64 {
         self.taken.bytes.load(Ordering::Relaxed)
+    }
+
+    /// The bytes that were moved within the window of the reader, so that a record is one slice. A
+    /// record moves at most twice: when its header is read, and when it is read whole.
+    pub fn work(&self) -> Work {
+        let [read, moved] = self.window.work();
+        Work { what: "bytes of a capture that move", done: moved, most: read.saturating_mul(2) }
     }
 
     /// The length of the input, if it is a file.

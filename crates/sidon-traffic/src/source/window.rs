@@ -34,6 +34,8 @@ pub(super) struct Window {
     end: usize,
     /// The position of `bytes[0]` in the stream.
     base: u64,
+    /// Bytes that were moved to the front.
+    moved: u64,
     ended: bool,
     failed: Option<Why>,
 }
@@ -49,6 +51,7 @@ impl Window {
             start: 0,
             end: 0,
             base: 0,
+            moved: 0,
             ended: false,
             failed: None,
         }
@@ -57,6 +60,11 @@ impl Window {
     /// The position of the next byte in the stream.
     pub(super) fn offset(&self) -> u64 {
         self.base + self.start as u64
+    }
+
+    /// The bytes that were read, and those that were moved to the front.
+    pub(super) fn work(&self) -> [u64; 2] {
+        [self.base + self.end as u64, self.moved]
     }
 
     /// The next `n` bytes, which are not taken yet; fewer if the stream ends before. `n` is at most
@@ -125,6 +133,7 @@ impl Window {
     #[cold]
     fn fill(&mut self, n: usize) {
         assert!(n <= WINDOW, "a record of {n} bytes in a window of {WINDOW}");
+        self.moved += (self.end - self.start) as u64;
         self.bytes.copy_within(self.start..self.end, 0);
         self.base += self.start as u64;
         self.end -= self.start;

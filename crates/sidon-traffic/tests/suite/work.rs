@@ -1,12 +1,16 @@
-//! Work counted in steps: no datagram costs more than a constant per byte, whatever the tables hold.
+//! Work counted in steps: no datagram and no capture costs more than a constant per byte.
 
 use crate::datagrams::{self, WEB, data, halves, ipfix, set, template, v5, v9};
 use sidon_kit::Rng;
 use sidon_traffic::{
+    Source,
     export::{Collector, Limits, Templates},
     work::Work,
 };
-use std::net::SocketAddr;
+use std::{
+    io::{self, Read},
+    net::SocketAddr,
+};
 
 /// Bytes of the longest UDP payload, less what a message adds.
 const LONG: usize = 65_000;
@@ -30,8 +34,11 @@ fn templates(ids: std::ops::Range<u16>) -> Vec<u8> {
     set(2, &halves(&ids.flat_map(|id| [id, 1, 4, 1]).collect::<Vec<_>>()))
 }
 
-/// Hostile datagrams by name, each with its sender.
-fn kinds() -> Vec<(&'static str, Vec<(SocketAddr, Vec<u8>)>)> {
+/// A name, and datagrams with their senders.
+type Kind = (&'static str, Vec<(SocketAddr, Vec<u8>)>);
+
+/// Hostile datagrams.
+fn kinds() -> Vec<Kind> {
     let one = |all: Vec<Vec<u8>>| all.into_iter().map(|bytes| (from(1), bytes)).collect::<Vec<_>>();
     let short = |n: u16| halves(&[256 + n, 4]);
     let mut kinds = Vec::new();
@@ -158,4 +165,69 @@ fn a_datagram_with_more_templates_than_stay_in_memory_brings_all_sets_that_wait(
     late.datagram(from(1), &ipfix(0, 0, &[templates(256..756)]), 2, |_| {});
     let counts = late.exporters()[0].counts();
     assert_eq!((counts.replayed, counts.given_up, counts.records), (500, 0, 2_000));
+}
+
+/// Delivers at most `step` bytes per read.
+struct Slow {
+    bytes: io::Cursor<Vec<u8>>,
+    step: usize,
+}
+
+impl Read for Slow {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let step = self.step.min(buffer.len());
+        self.bytes.read(&mut buffer[..step])
+    }
+}
+
+/// Captures whose records are short or long, or without packets, by name.
+fn captures() -> Vec<(&'static str, Vec<u8>)> {
+    let words =
+        |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>();
+    let block = |kind: u32, body: &[u8]| {
+        let length = words(&[12 + body.len() as u32]);
+        [&words(&[kind])[..], &length, body, &length].concat()
+    };
+    let section = block(0x0a0d_0d0a, &words(&[0x1a2b_3c4d, 1, u32::MAX, u32::MAX]));
+    let interface = block(1, &words(&[1, 262_144]));
+    let packet = |length: usize| {
+        let length = length as u32;
+        block(6, &[words(&[0, 0, 0, length, length]), vec![0; length as usize]].concat())
+    };
+    // One option of no bytes after another.
+    let options = block(1, &[words(&[1, 262_144]), words(&[2]).repeat(100_000)].concat());
+    let start = [&section[..], &interface].concat();
+    let pcap = words(&[0xa1b2_c3d4, 2 | 4 << 16, 0, 0, 262_144, 1]);
+    let record = |length: u32| [words(&[0, 0, length, length]), vec![0; length as usize]].concat();
+    let after = |start: &[u8], part: &[u8]| [start, &part.repeat(3_000_000 / part.len())].concat();
+    vec![
+        ("pcap, no bytes", after(&pcap, &record(0))),
+        ("pcap, 1 byte", after(&pcap, &record(1))),
+        ("pcap, 256 KiB", after(&pcap, &record(262_144))),
+        ("pcapng, no bytes", after(&start, &packet(0))),
+        ("pcapng, 256 KiB", after(&start, &packet(262_144))),
+        ("sections", after(&start, &section)),
+        ("sections with interfaces", after(&start, &start)),
+        ("interfaces", [start.clone(), interface.repeat(60_000)].concat()),
+        ("interfaces with options", after(&start, &options)),
+        ("names", after(&start, &block(4, &[0; 4]))),
+        ("long names", after(&start, &block(4, &[0; 700_000]))),
+    ]
+}
+
+#[test]
+fn no_capture_moves_more_than_two_bytes_per_byte() {
+    let mut tight = 0.0f64;
+    for (name, bytes) in captures() {
+        for step in [1, 7, 16, 100_000] {
+            let slow = Slow { bytes: io::Cursor::new(bytes.clone()), step };
+            let mut source = Source::from_reader(slow).unwrap();
+            while source.next().unwrap_or_else(|why| panic!("{name}: {why}")).is_some() {}
+            assert_eq!(source.taken(), bytes.len() as u64, "{name} is read whole");
+            let Work { what, done, most } = source.work();
+            assert!(done <= most, "{name} in steps of {step}: {what}: {done} of {most}");
+            tight = tight.max(done as f64 / most as f64);
+        }
+    }
+    assert!(tight > 0.45, "{tight}");
 }
