@@ -41,18 +41,19 @@ impl LimitArgs {
     }
 }
 
-/// An argument for captures only.
-fn with_read(arg: clap::Arg) -> clap::Arg {
-    arg.requires("read").conflicts_with_all(["interface", "netflow"])
+/// Makes the [`LimitArgs`] of a command with several sources arguments of `--read` only.
+fn limits_with_read(arg: clap::Arg) -> clap::Arg {
+    match arg.get_id().as_str() {
+        "input_most" | "ratio_most" | "skip_most" => {
+            arg.requires("read").conflicts_with_all(["interface", "netflow"])
+        }
+        _ => arg,
+    }
 }
 
 /// One of `--read`, `--interface` and `--netflow`: the group `source`, which a command may extend.
 #[derive(Debug, clap::Args)]
-#[command(
-    mut_arg("input_most", with_read),
-    mut_arg("ratio_most", with_read),
-    mut_arg("skip_most", with_read)
-)]
+#[command(mut_args(limits_with_read))]
 pub(crate) struct SourceArgs {
     /// Capture to read: pcap or pcapng, plain or in gzip, zstd or lz4; - is standard input
     #[arg(short, long, value_name = "FILE", group = "source")]
