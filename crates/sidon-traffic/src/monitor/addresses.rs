@@ -7,7 +7,7 @@
 //!        --> position 1: | used | free | ..               else the nearer of the two
 //! ```
 //! An operation reads at most 128 slots, whatever addresses an attacker chooses under a seed that he
-//! knows. An address is refused if the [`WINDOW`] slots from both positions on are used. Random
+//! knows. An address is refused if the 64 slots from both positions on are used. Random
 //! addresses are refused from a load of 0.82 on, 15 in a million until seven of eight slots are used.
 
 use super::sizes;

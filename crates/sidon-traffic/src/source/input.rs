@@ -36,7 +36,7 @@ const ZSTD_WINDOW_MOST: u64 = 128 << 20;
 /// Bytes read from a compressed file at a time.
 const CHUNK: usize = 64 << 10;
 /// The most bytes of a compressed file in a row that decompress to nothing, such as empty gzip members
-/// and skippable zstd frames: less than a second of work.
+/// and skippable zstd frames. As many as the reader of pcapng skips before it returns.
 pub(super) const EMPTY_MOST: u64 = 16 << 20;
 
 /// Counters of the bytes of a file.

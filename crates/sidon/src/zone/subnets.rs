@@ -14,8 +14,8 @@
 //! A lookup reads one word, two lines if it is hashed, and a bitmap for one subnet in fifty.
 //!
 //! A hashed subnet has two positions. It is stored in the first free slot from the first position on,
-//! if that is among the first [`NEAR`] slots. Otherwise it is stored in the nearer of the first free
-//! slots of both. A search reads at most [`WINDOW`] slots from each position, so no choice of subnets
+//! if that is among the first eight slots. Otherwise it is stored in the nearer of the first free
+//! slots of both. A search reads at most 64 slots from each position, so no choice of subnets
 //! makes it longer. A subnet whose two windows are full is refused. Random subnets are refused from a
 //! load of 0.82 on, 15 in a million until the table is full.
 
