@@ -9,4 +9,4 @@ mod source;
 pub(crate) use engine::{EngineArgs, SeedArg};
 pub(crate) use refusal::{engine_refusal, number as number_text, refusal};
 pub(crate) use secret::Secret;
-pub(crate) use source::{Input, Opened, SourceArgs};
+pub(crate) use source::{Input, LimitArgs, Opened, SourceArgs};

@@ -16,21 +16,53 @@ use std::{
     path::{Path, PathBuf},
 };
 
+/// Limits on a capture that is much larger than its file.
+#[derive(Debug, clap::Args)]
+pub(crate) struct LimitArgs {
+    /// The most bytes of a compressed capture after decompression
+    #[arg(long, value_name = "BYTES", default_value = "64GiB", value_parser = memory, hide_short_help = true)]
+    input_most: u64,
+    /// The most bytes after decompression per byte of the file, from 256 MiB on
+    #[arg(long, value_name = "N", default_value = "250", value_parser = within::<u64>(1..=1 << 40), hide_short_help = true)]
+    ratio_most: u64,
+    /// The most bytes of pcapng blocks between two packets
+    #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = memory, hide_short_help = true)]
+    skip_most: u64,
+}
+
+impl LimitArgs {
+    pub(crate) fn limits(&self) -> Limits {
+        Limits {
+            bytes: self.input_most,
+            ratio: self.ratio_most,
+            skipped: self.skip_most,
+            ..Limits::default()
+        }
+    }
+}
+
+/// Makes the [`LimitArgs`] of a command with several sources arguments of `--read` only.
+fn limits_with_read(arg: clap::Arg) -> clap::Arg {
+    match arg.get_id().as_str() {
+        "input_most" | "ratio_most" | "skip_most" => {
+            arg.requires("read").conflicts_with_all(["interface", "netflow"])
+        }
+        _ => arg,
+    }
+}
+
 /// One of `--read`, `--interface` and `--netflow`: the group `source`, which a command may extend.
 #[derive(Debug, clap::Args)]
+#[command(mut_args(limits_with_read))]
 pub(crate) struct SourceArgs {
     /// Capture to read: pcap or pcapng, plain or in gzip, zstd or lz4; - is standard input
     #[arg(short, long, value_name = "FILE", group = "source")]
     pub(crate) read: Option<PathBuf>,
-    /// The most bytes of a compressed capture after decompression
-    #[arg(long, value_name = "BYTES", default_value = "64GiB", value_parser = memory, requires = "read", conflicts_with_all = ["interface", "netflow"], hide_short_help = true)]
-    pub(crate) input_most: u64,
-    /// The most bytes after decompression per byte of the file, from 256 MiB on
-    #[arg(long, value_name = "N", default_value = "250", value_parser = within::<u64>(1..=1 << 40), requires = "read", conflicts_with_all = ["interface", "netflow"], hide_short_help = true)]
-    pub(crate) ratio_most: u64,
-    /// The most bytes of pcapng blocks between two packets
-    #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = memory, requires = "read", conflicts_with_all = ["interface", "netflow"], hide_short_help = true)]
-    pub(crate) skip_most: u64,
+    #[command(flatten)]
+    limits: LimitArgs,
+    /// The most files of periods from a capture. All later packets count in the last one
+    #[arg(long, value_name = "N", default_value = "1000", value_parser = within::<u64>(1..=1 << 40), requires_all = ["read", "save_dir"], conflicts_with_all = ["interface", "netflow"], hide_short_help = true)]
+    files_most: u64,
     /// Network interface to read until Ctrl-C; needs root or CAP_NET_RAW
     #[arg(short, long, value_name = "NAME", group = "source")]
     pub(crate) interface: Option<String>,
@@ -120,12 +152,7 @@ impl SourceArgs {
                     None => Source::from_reader(std::io::stdin()),
                 };
                 let mut source = source.map_err(|why| not_a_capture(path, why))?;
-                source.set_limits(Limits {
-                    bytes: self.input_most,
-                    ratio: self.ratio_most,
-                    skipped: self.skip_most,
-                    ..Limits::default()
-                });
+                source.set_limits(self.limits.limits());
                 Input::Capture(Box::new(Capture::new(source, path, speed)))
             }
             Opened::Interface(live) => {
@@ -137,6 +164,12 @@ impl SourceArgs {
                 Input::Records(Box::new(records))
             }
         })
+    }
+
+    /// The most periods of this source, each of which becomes a file. Those of an interface or of
+    /// sockets follow the time of day, and have no limit.
+    pub(crate) fn periods_most(&self) -> Option<u64> {
+        self.read.as_ref().map(|_| self.files_most)
     }
 
     /// The filter that the expression names.

@@ -5,6 +5,7 @@
 //! key. The keys are the five-tuples of the trace, half of them members.
 
 use crate::{
+    args::LimitArgs,
     sandbox::{self, Needs},
     show,
 };
@@ -19,7 +20,7 @@ use sidon::{
     plan,
     zone::{Adaptive, Way, adaptive::Ladder},
 };
-use sidon_traffic::{Decoder, Source, text};
+use sidon_traffic::{Decoder, Source, source::Limits, text};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
@@ -47,6 +48,8 @@ pub(crate) struct Args {
     /// Capture, or directory with captures; other files in it are skipped
     #[arg(value_name = "PATH")]
     path: PathBuf,
+    #[command(flatten)]
+    limits: LimitArgs,
     /// Write JSON: {"rows": [{"what", "case", "expected", "measured", ..}]}
     #[arg(long)]
     json: bool,
@@ -63,7 +66,7 @@ struct Trace {
 pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     sandbox::confine(&Needs::nothing().reads([&args.path]))?;
     let mut trace = Trace::default();
-    gather(&args.path, 0, &mut trace)?;
+    gather(&args.path, 0, args.limits.limits(), &mut trace)?;
     let Trace { captures, sources, flows } = trace;
     let path = show::path(&args.path);
     ensure!(
@@ -98,7 +101,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// Reads all captures below a path.
-fn gather(path: &Path, depth: usize, trace: &mut Trace) -> anyhow::Result<()> {
+fn gather(path: &Path, depth: usize, limits: Limits, trace: &mut Trace) -> anyhow::Result<()> {
     let place = || format!("cannot read {}", show::path(path));
     if fs::metadata(path).with_context(place)?.is_dir() {
         let mut within = Vec::new();
@@ -116,9 +119,10 @@ fn gather(path: &Path, depth: usize, trace: &mut Trace) -> anyhow::Result<()> {
             "{} is more than {DEEPEST} directories deep; name a directory inside",
             show::path(path)
         );
-        return within.iter().try_for_each(|path| gather(path, depth + 1, trace));
+        return within.iter().try_for_each(|path| gather(path, depth + 1, limits, trace));
     }
     let Ok(mut source) = Source::open(path) else { return Ok(()) };
+    source.set_limits(limits);
     trace.captures += 1;
     let decoder = Decoder::default();
     // A capture that breaks off counts up to the break.

@@ -2,7 +2,8 @@
 //!
 //! Periods are whole multiples of their length since 1970, by the clock of
 //! [`drive`](sidon_traffic::drive). A file holds the state of its period only, so the files of a
-//! run can be merged in any selection. A period without a packet has no file.
+//! run can be merged in any selection. A period without a packet has no file. A capture has at most
+//! `--files-most` files, each about as large as `--memory`: its packets may be hours apart.
 
 use super::file;
 use crate::show;
@@ -91,6 +92,15 @@ impl Rotation {
         self.failed += u64::from(saved.is_err());
         Over { report, saved }
     }
+}
+
+/// The error if a capture has more periods than `most` files.
+pub(crate) fn joined(most: Option<u64>) -> anyhow::Error {
+    let most = show::whole(most.unwrap_or(0));
+    anyhow!(
+        "the capture has more than {most} periods with packets; the last file has all packets from its \
+         period on; type a longer --rotate, or --files-most N for more files"
+    )
 }
 
 /// `sidon-20261116T051500Z.sidon`: in the order of time.

@@ -13,7 +13,10 @@ use super::{
     snapshot::{Course, Snapshot, Status},
     totals::{Past, Totals},
 };
-use crate::{saved::rotate::Rotation, show};
+use crate::{
+    saved::rotate::{self, Rotation},
+    show,
+};
 use sidon_traffic::{
     Answer, Engine, Question,
     drive::{self, Done, Go, Host, Limits, Moment, Traffic},
@@ -70,10 +73,11 @@ pub(super) enum NoAnswer {
     Gone,
 }
 
-/// Starts feeding the engine.
+/// Starts feeding the engine. At most `periods` periods are saved.
 pub(super) fn start(
     mut engine: Engine,
     saving: Option<Saving>,
+    periods: Option<u64>,
     mut traffic: Box<dyn Traffic + Send>,
 ) -> (Feed, Feeding) {
     let stop = Arc::new(AtomicBool::new(false));
@@ -88,10 +92,13 @@ pub(super) fn start(
     let thread = thread::spawn(move || {
         engine.start();
         let period_ns = feeder.saving.as_ref().map(Saving::period_ns);
-        let limits = Limits { period_ns, ..Limits::default() };
+        let limits = Limits { period_ns, periods, ..Limits::default() };
         let done = drive::drive(&mut engine, &mut *traffic, limits, &mut feeder)?;
         if let Some(why) = &done.unsaved {
             feeder.warn(&why.to_string());
+        }
+        if done.joined {
+            feeder.warn(&rotate::joined(periods).to_string());
         }
         feeder.after(&mut engine, &*traffic, &done);
         feeder.end(engine, &done)

@@ -145,7 +145,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let engine = engine.map_err(engine_refusal)?;
     saving.as_ref().map_or(Ok(()), Saving::start)?;
     show::print(&format!("http://{}/  {}", listener.local_addr()?, traffic.name()))?;
-    let (feed, feeding) = feed::start(engine, saving, traffic);
+    let (feed, feeding) = feed::start(engine, saving, args.source.periods_most(), traffic);
     let app = web::App { feed, guard: Guard::new(token, &args.host) };
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;

@@ -187,11 +187,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         known::learn(&mut engine, path)?;
     }
     engine.start();
-    let limits = Limits { packets: args.count, period_ns: args.rotate, ..Limits::default() };
+    let limits = Limits {
+        packets: args.count,
+        period_ns: args.rotate,
+        periods: args.source.periods_most(),
+        ..Limits::default()
+    };
     let mut watcher = Watcher::new(args, signals, rotation, events.clone());
     let done = drive(&mut engine, input.traffic(), limits, &mut watcher);
     watcher.clear();
-    let Done { end, period_ns, unsaved } = done?;
+    let Done { end, period_ns, joined, unsaved } = done?;
     let Watcher { rotation, interrupted, .. } = watcher;
     let snapshot = engine.snapshot();
     let mut failed: Vec<_> = unsaved.map(anyhow::Error::from_boxed).into_iter().collect();
@@ -199,6 +204,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Some((Err(why), true)) => show::say(&format!("{why:#}")),
         Some((Err(why), false)) => failed.push(why),
         _ => {}
+    }
+    if joined {
+        failed.push(rotate::joined(limits.periods));
     }
     let ending = Ending { end, seed: seed_name, interrupted, period_ns, rotation, failed };
     report(args, &input, ending, snapshot)

@@ -234,4 +234,21 @@ fn captures_give_the_papers_tables_or_say_why_not() {
     assert_eq!((of("traces differ"), of("exact"), of("agrees")), (4, 2, 10), "{json}");
     let shares: f64 = rows[..4].iter().map(|row| row["measured"].as_f64().unwrap()).sum();
     assert!((shares - 1.0).abs() < 1e-9, "{shares}");
+
+    // A compressed capture is read up to the limit that the user gives.
+    // A zstd frame of stored blocks.
+    let whole = fs::read(&capture).unwrap();
+    let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0, 10 << 3];
+    let blocks = whole.chunks(128 << 10);
+    let last = blocks.len() - 1;
+    for (number, block) in blocks.enumerate() {
+        let header = u32::from(number == last) | (block.len() as u32) << 3;
+        frame.extend(&header.to_le_bytes()[..3]);
+        frame.extend(block);
+    }
+    fs::write(path("office.zst"), frame).unwrap();
+    let (ok, _, said) = sidon(&["lab", "traffic", &path("office.zst"), "--input-most", "2MiB"]);
+    assert!(ok && said.contains("--input-most raises this limit"), "{said}");
+    let (ok, _, said) = sidon(&["lab", "traffic", &path("office.zst")]);
+    assert!(ok && !said.contains("--input-most"), "{said}");
 }

@@ -216,6 +216,37 @@ fn periods_have_files_of_their_own_that_merge_to_the_whole() {
 }
 
 #[test]
+fn a_capture_of_packets_hours_apart_has_a_limit_of_files_and_loses_none() {
+    use sidon_traffic::{Generator, Mix, Packet, generate::write_pcap};
+    let folder = Folder::new("sparse");
+    let (capture, days) = (folder.path("sparse.pcap"), folder.path("days"));
+    let mix = Mix { packets: 60, active: 10, ..Mix::default() };
+    let hour = 3_600_000_000_000;
+    let start = 1_700_000_000_000_000_000 / hour * hour;
+    let hourly = Generator::new(mix, 1).unwrap().zip(0u64..);
+    let hourly = hourly.map(|(packet, n)| Packet { time_ns: start + n * hour, ..packet });
+    write_pcap(hourly, 65_535, fs::File::create(&capture).unwrap()).unwrap();
+    let run = |most: &str, code| {
+        let _ = fs::remove_dir_all(&days);
+        let rotate = ["watch", "-r", &capture, "--rotate", "5m", "--save-dir", &days];
+        let (_, said) = sidon(&[&rotate, &["--files-most", most][..], &SMALL].concat(), code);
+        let names = fs::read_dir(&days).unwrap().map(|one| one.unwrap().path());
+        let mut names: Vec<_> = names.map(|path| path.display().to_string()).collect();
+        names.sort();
+        let packets = |name: &String| json(&["show", "--json", name])["packets"].as_u64().unwrap();
+        (names.iter().map(packets).collect::<Vec<_>>(), said)
+    };
+    let (packets, said) = run("10", 1);
+    assert_eq!(packets, [vec![1; 9], vec![51]].concat());
+    assert!(said.contains("60 packets in 10 files"), "{said}");
+    assert!(said.contains("more than 10 periods") && said.contains("--files-most N"), "{said}");
+    // No packet confirms the time of the last one, so it counts in the period before.
+    let (packets, said) = run("59", 0);
+    assert_eq!(packets, [vec![1; 58], vec![2]].concat());
+    assert!(!said.contains("--files-most"), "{said}");
+}
+
+#[test]
 fn a_broken_capture_is_saved_as_what_it_is() {
     let folder = Folder::new("partial");
     let (capture, saved) = (folder.capture("a.pcap", 500, 1), folder.path("a.sidon"));

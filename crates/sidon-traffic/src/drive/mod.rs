@@ -90,13 +90,16 @@ pub struct Limits {
     pub packets: Option<u64>,
     /// The length of a period; without it, the run is one period.
     pub period_ns: Option<u64>,
+    /// The most periods; `None` without a limit. The last one then has no end: a capture whose packets
+    /// are hours apart would otherwise have as many periods as packets.
+    pub periods: Option<u64>,
     /// Items between two calls of [`Host::look`], unless nothing arrives.
     pub stride: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { packets: None, period_ns: None, stride: 1 << 12 }
+        Limits { packets: None, period_ns: None, periods: None, stride: 1 << 12 }
     }
 }
 
@@ -120,6 +123,8 @@ pub struct Done {
     pub end: End,
     /// The start of the last period, if there are periods and there was a packet.
     pub period_ns: Option<u64>,
+    /// Whether the last period is longer than the others, because of [`Limits::periods`].
+    pub joined: bool,
     /// What the source could not save at the end, and why.
     pub unsaved: Option<Failed>,
 }
@@ -132,7 +137,13 @@ pub fn drive<H: Host>(
     limits: Limits,
     host: &mut H,
 ) -> Result<Done, H::Error> {
-    let mut periods = Periods { length_ns: limits.period_ns, start_ns: None, past: 0 };
+    let mut periods = Periods {
+        length_ns: limits.period_ns,
+        start_ns: None,
+        left: limits.periods.unwrap_or(u64::MAX),
+        joined: false,
+        past: 0,
+    };
     let (mut wait, mut items) = (Duration::ZERO, 0);
     let (mut beat, mut looked) = (Instant::now(), Instant::now());
     let mut stopped: Option<Instant> = None;
@@ -187,7 +198,7 @@ pub fn drive<H: Host>(
         if beat.elapsed() >= BEAT {
             beat = Instant::now();
             // The counters first: they belong to the period that may end here.
-            if let Some(why) = keep_up(engine, traffic) {
+            if let Some(why) = keep_up(engine, traffic, false) {
                 let why = why.to_string();
                 if warned.as_ref() != Some(&why) {
                     host.warn(&why);
@@ -214,23 +225,27 @@ pub fn drive<H: Host>(
             Go::Stop => break End::Stopped,
         }
     };
-    let unsaved = keep_up(engine, traffic);
-    Ok(Done { end, period_ns: periods.start_ns, unsaved })
+    let unsaved = keep_up(engine, traffic, true);
+    Ok(Done { end, period_ns: periods.start_ns, joined: periods.joined, unsaved })
 }
 
 /// Notes the counters of the source, and lets it save what it has learnt. Returns why it could not.
-fn keep_up(engine: &mut Engine, traffic: &mut dyn Traffic) -> Option<Failed> {
+fn keep_up(engine: &mut Engine, traffic: &mut dyn Traffic, over: bool) -> Option<Failed> {
     let counters = traffic.counters();
     if !counters.is_empty() {
         engine.note_source(counters);
     }
-    traffic.keep_up().err()
+    traffic.keep_up(over).err()
 }
 
 /// The periods of a run: whole multiples of their length since 1970.
 struct Periods {
     length_ns: Option<u64>,
     start_ns: Option<u64>,
+    /// Periods that may still end or be the last.
+    left: u64,
+    /// Whether a period did not end because it is the last one allowed.
+    joined: bool,
     /// Packets of the periods that are over.
     past: u64,
 }
@@ -248,10 +263,15 @@ impl Periods {
         if self.start_ns.is_some_and(|start| now_ns.saturating_sub(start) < length) {
             return Ok(());
         }
+        if self.left <= 1 && self.start_ns.is_some() && engine.ledger().seen > 0 {
+            self.joined = true;
+            return Ok(());
+        }
         let next = now_ns - now_ns % length;
         let (start, seen) = (self.start_ns.replace(next), engine.ledger().seen);
         if let Some(start) = start.filter(|_| seen > 0) {
             self.past = self.past.saturating_add(seen);
+            self.left -= 1;
             engine.rotate(|snapshot| host.period(start, snapshot))??;
         }
         host.begin(next);

@@ -18,8 +18,12 @@ use std::{
     collections::VecDeque,
     error::Error,
     path::{Path, PathBuf},
-    time::Duration,
+    time::{Duration, Instant},
 };
+
+/// The file of templates rests this many times as long as its last write took: exporters can change a
+/// template in every datagram.
+const REST: u32 = 50;
 
 /// Why a source failed.
 pub type Failed = Box<dyn Error + Send + Sync>;
@@ -63,8 +67,9 @@ pub trait Traffic {
         Vec::new()
     }
 
-    /// Saves what the source has learnt. The loop calls it a few times a second and at the end.
-    fn keep_up(&mut self) -> Result<(), Failed> {
+    /// Saves what the source has learnt. The loop calls it a few times a second, and at the end with
+    /// `over`.
+    fn keep_up(&mut self, _over: bool) -> Result<(), Failed> {
         Ok(())
     }
 
@@ -266,8 +271,9 @@ pub struct Records {
     listener: Listener,
     collector: Collector,
     name: String,
-    /// The file of learnt templates.
+    /// The file of learnt templates, and the time before which it is not written again.
     templates: Option<PathBuf>,
+    rest_until: Option<Instant>,
     started: bool,
     /// The records of the last datagram.
     records: Vec<Record>,
@@ -289,6 +295,7 @@ impl Records {
             collector: Collector::new(Limits::default(), known),
             name: format!("flow records at {}", bound.join(", ")),
             templates,
+            rest_until: None,
             started: false,
             records: Vec::new(),
         })
@@ -332,10 +339,16 @@ impl Traffic for Records {
         self.collector.list()
     }
 
-    /// Writes the templates, if they have changed.
-    fn keep_up(&mut self) -> Result<(), Failed> {
+    /// Writes the templates, if they have changed and the last write was not just before.
+    fn keep_up(&mut self, over: bool) -> Result<(), Failed> {
         let Some(path) = &self.templates else { return Ok(()) };
+        let start = Instant::now();
+        if self.rest_until.is_some_and(|until| start < until) && !over {
+            return Ok(());
+        }
         let written = self.collector.templates().write(&System, path);
+        self.rest_until =
+            start.elapsed().checked_mul(REST).and_then(|rest| start.checked_add(rest));
         Ok(written.map_err(|why| format!("{}: {why}", text::path(path)))?)
     }
 

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{Figure, flow::protocol};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 /// Most samplers of an exporter whose rates are stored.
 const SAMPLERS: usize = 16;
@@ -29,8 +29,11 @@ pub struct Sampling {
 pub struct Exporter {
     origin: Origin,
     limits: Limits,
-    /// Layouts by template number, each with the datagram that last sent it.
-    layouts: BTreeMap<u16, (u64, Layout)>,
+    /// Layouts by template number, each with its number in order of arrival.
+    layouts: BTreeMap<u16, (u64, Arc<Layout>)>,
+    /// Template numbers in order of arrival, and the number of the next arrival.
+    arrivals: BTreeMap<u64, u16>,
+    arrival: u64,
     counts: Counts,
     numbers: Numbers,
     /// Sets that wait for their templates, and the number of records replayed from them.
@@ -41,19 +44,22 @@ pub struct Exporter {
     last_ns: u64,
     /// The rate for all packets, and the rates of single samplers.
     rate: Option<Sampling>,
-    samplers: Vec<(u64, u64)>,
+    samplers: BTreeMap<u64, u64>,
     /// The rate that was used last.
     used: Option<Sampling>,
+    /// Messages, sets, templates, fields and records that were read.
+    steps: u64,
 }
 
 impl Exporter {
-    /// An exporter with the templates that an earlier run received.
-    pub(super) fn new(origin: Origin, limits: Limits, templates: &Templates) -> Self {
-        let layouts = templates.of(origin).take(limits.templates);
+    /// An exporter that has sent nothing.
+    pub(super) fn new(origin: Origin, limits: Limits) -> Self {
         Exporter {
             origin,
             limits,
-            layouts: layouts.map(|(number, layout)| (number, (0, layout.clone()))).collect(),
+            layouts: BTreeMap::new(),
+            arrivals: BTreeMap::new(),
+            arrival: 0,
             counts: Counts::default(),
             numbers: Numbers::default(),
             waiting: Waiting::new(limits.waiting),
@@ -61,8 +67,9 @@ impl Exporter {
             told: Vec::new(),
             last_ns: 0,
             rate: None,
-            samplers: Vec::new(),
+            samplers: BTreeMap::new(),
             used: None,
+            steps: 0,
         }
     }
 
@@ -95,6 +102,11 @@ impl Exporter {
         counts
     }
 
+    /// The steps since the last call, see [`work`](crate::work).
+    pub(super) fn take_steps(&mut self) -> u64 {
+        std::mem::take(&mut self.steps) + self.waiting.take_steps()
+    }
+
     /// Reads a datagram.
     pub(super) fn take(
         &mut self,
@@ -113,14 +125,17 @@ impl Exporter {
             _ => self.ipfix(bytes, now_ns, templates, to),
         };
         self.counts.malformed += u64::from(whole.is_none());
-        self.replay(now_ns, to);
+        self.replay(now_ns, templates, to);
     }
 
     /// Reads the sets that waited for the templates of this datagram.
-    fn replay(&mut self, now_ns: u64, to: &mut impl FnMut(&Record)) {
+    fn replay(&mut self, now_ns: u64, templates: &Templates, to: &mut impl FnMut(&Record)) {
         self.told.sort_unstable();
+        self.told.dedup();
         for set in self.waiting.take(&self.told) {
             let before = self.counts;
+            // The datagram may hold more templates than stay in memory.
+            self.knows(set.template, templates);
             self.data(set.template, &set.bytes, now_ns, to);
             let here = self.counts.since(&before);
             self.replayed += here.records + here.options;
@@ -160,6 +175,7 @@ impl Exporter {
     ) -> Option<&'a [u8]> {
         const HEADER: usize = 24;
         const RECORD: usize = 48;
+        self.steps += 1;
         let count = usize::from(half(bytes, 2)?);
         let (number, sampling) = (word(bytes, 16)?, half(bytes, 22)?);
         let (records, rest) = bytes.get(HEADER..)?.split_at_checked(count * RECORD)?;
@@ -221,6 +237,7 @@ impl Exporter {
     ) -> Option<()> {
         let (mut rest, mut whole) = (bytes, true);
         while !rest.is_empty() {
+            self.steps += 1;
             let (version, length, number) = (half(rest, 0)?, half(rest, 2)?, word(rest, 8)?);
             let (message, after) = rest.split_at_checked(length.into())?;
             if version != 10 {
@@ -250,6 +267,7 @@ impl Exporter {
     ) -> (bool, bool) {
         let (mut whole, mut all) = (true, true);
         for set in sets::of(body) {
+            self.steps += 1;
             match set {
                 Ok((number @ 0..=3, body)) => whole &= self.templates(number, body, templates),
                 Ok((number @ 256.., body)) if self.knows(number, templates) => {
@@ -279,25 +297,30 @@ impl Exporter {
             self.counts.not_understood += 1;
             return true;
         }
-        let fields = self.limits.fields;
-        let read = layout::templates(number, body, fields, |id, layout| {
-            templates.keep(self.origin, id, &layout);
+        let (fields, mut steps) = (self.limits.fields, 0);
+        let read = layout::templates(number, body, fields, &mut steps, |id, layout| {
+            let layout = templates.keep(self.origin, id, layout);
             self.learn(id, layout);
             self.counts.templates += 1;
             self.told.push(id);
         });
+        self.steps += steps;
         read.is_ok()
     }
 
     /// Keeps a layout. The one that was sent longest ago makes room for it.
-    fn learn(&mut self, id: u16, layout: Layout) {
-        if self.layouts.len() >= self.limits.templates && !self.layouts.contains_key(&id) {
-            let oldest = self.layouts.iter().min_by_key(|(_, (sent, _))| *sent);
-            if let Some(oldest) = oldest.map(|(id, _)| *id) {
-                self.layouts.remove(&oldest);
-            }
+    fn learn(&mut self, id: u16, layout: Arc<Layout>) {
+        self.steps += 1;
+        if let Some((old, _)) = self.layouts.insert(id, (self.arrival, layout)) {
+            self.arrivals.remove(&old);
         }
-        self.layouts.insert(id, (self.counts.datagrams, layout));
+        self.arrivals.insert(self.arrival, id);
+        self.arrival += 1;
+        if self.layouts.len() > self.limits.templates
+            && let Some((_, oldest)) = self.arrivals.pop_first()
+        {
+            self.layouts.remove(&oldest);
+        }
     }
 
     /// Whether a template is known, here or among those kept for the file.
@@ -305,7 +328,7 @@ impl Exporter {
         if !self.layouts.contains_key(&id)
             && let Some(layout) = templates.get(self.origin, id)
         {
-            self.learn(id, layout.clone());
+            self.learn(id, layout);
         }
         self.layouts.contains_key(&id)
     }
@@ -318,10 +341,8 @@ impl Exporter {
         now_ns: u64,
         to: &mut impl FnMut(&Record),
     ) -> bool {
-        // Takes the layout out of the map, because reading its records borrows `self`.
-        let Some((number, (sent, layout))) = self.layouts.remove_entry(&number) else {
-            return false;
-        };
+        let Some((_, layout)) = self.layouts.get(&number) else { return false };
+        let layout = Arc::clone(layout);
         let mut records = layout.records(body);
         let mut any = false;
         loop {
@@ -336,22 +357,21 @@ impl Exporter {
                 self.flow(&fields, now_ns, to);
             }
         }
-        self.layouts.insert(number, (sent, layout));
+        self.steps += records.steps();
         any || body.is_empty()
     }
 
     /// Reads an options record. Only the sampling rate is used.
     fn option(&mut self, fields: &Fields) {
+        self.steps += 1;
         self.counts.options += 1;
         let Some(rate) = fields.rate() else { return };
         let Some(sampler) = fields.sampler else {
             self.rate = Some(Sampling { rate, from: "options template" });
             return;
         };
-        if let Some(known) = self.samplers.iter_mut().find(|(known, _)| *known == sampler) {
-            known.1 = rate;
-        } else if self.samplers.len() < SAMPLERS {
-            self.samplers.push((sampler, rate));
+        if self.samplers.len() < SAMPLERS || self.samplers.contains_key(&sampler) {
+            self.samplers.insert(sampler, rate);
         }
     }
 
@@ -359,15 +379,10 @@ impl Exporter {
     /// else that of the only sampler.
     fn sampled(&self, fields: &Fields) -> Sampling {
         let from = "options template";
-        let told = |&(_, rate): &(u64, u64)| Sampling { rate, from };
-        let by_sampler = || {
-            let sampler = fields.sampler?;
-            self.samplers.iter().find(|(known, _)| *known == sampler).map(told)
-        };
-        let by_only = || match &self.samplers[..] {
-            [only] if fields.sampler.is_none() => Some(told(only)),
-            _ => None,
-        };
+        let told = |&rate: &u64| Sampling { rate, from };
+        let by_sampler = || self.samplers.get(&fields.sampler?).map(told);
+        let only = self.samplers.first_key_value().filter(|_| self.samplers.len() == 1);
+        let by_only = || only.filter(|_| fields.sampler.is_none()).map(|(_, rate)| told(rate));
         let own = fields.rate().map(|rate| Sampling { rate, from: "record" });
         own.or_else(by_sampler)
             .or(self.rate)
@@ -377,6 +392,7 @@ impl Exporter {
 
     /// Counts a flow record.
     fn flow(&mut self, fields: &Fields, now_ns: u64, to: &mut impl FnMut(&Record)) {
+        self.steps += 1;
         self.counts.records += 1;
         let sampling = self.sampled(fields);
         let Some(records) = fields.records(now_ns, sampling.rate) else {

@@ -56,7 +56,7 @@ impl Layout {
 
     /// The records of a set. Bytes at the end that are too few for a record are padding.
     pub(super) fn records<'a>(&'a self, body: &'a [u8]) -> Records<'a> {
-        Records { layout: self, rest: body }
+        Records { layout: self, rest: body, steps: 0 }
     }
 }
 
@@ -65,23 +65,31 @@ impl Layout {
 pub(super) struct Records<'a> {
     layout: &'a Layout,
     rest: &'a [u8],
+    steps: u64,
 }
 
 impl Records<'_> {
+    /// The number of fields read so far. A field is read twice: to find the record's end, and for its
+    /// value.
+    pub(super) fn steps(&self) -> u64 {
+        self.steps
+    }
+
     /// Reads the next record and calls `to` with each of its fields. Returns whether there was one.
     pub(super) fn next(&mut self, mut to: impl FnMut(Field, &[u8])) -> bool {
-        let Records { layout, rest } = self;
+        let Records { layout, rest, steps } = self;
         if layout.least == 0 || rest.len() < layout.least {
             return false;
         }
         // Finds the end of the record first: a record that the set cuts off must not be counted in
         // part.
-        let Some(length) = length(&layout.fields, rest) else {
+        let Some(length) = length(&layout.fields, rest, steps) else {
             *rest = &[];
             return false;
         };
         let (mut record, after) = rest.split_at(length);
         for field in &layout.fields {
+            *steps += 1;
             let Some((value, others)) = value(*field, record) else { return false };
             to(*field, value);
             record = others;
@@ -91,10 +99,12 @@ impl Records<'_> {
     }
 }
 
-/// The bytes of the record that `bytes` start with; `None` if they end within it.
-fn length(fields: &[Field], bytes: &[u8]) -> Option<usize> {
+/// The bytes of the record that `bytes` start with; `None` if they end within it. Adds the fields read
+/// to `steps`.
+fn length(fields: &[Field], bytes: &[u8], steps: &mut u64) -> Option<usize> {
     let mut rest = bytes;
     for field in fields {
+        *steps += 1;
         (_, rest) = value(*field, rest)?;
     }
     Some(bytes.len() - rest.len())
@@ -112,15 +122,18 @@ fn value(field: Field, bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// Reads the set `number` of templates, with at most `most` fields each, and calls `to` with each.
+/// Adds the templates and fields read to `steps`.
 pub(super) fn templates(
     number: u16,
     body: &[u8],
     most: usize,
+    steps: &mut u64,
     mut to: impl FnMut(u16, Layout),
 ) -> Result<(), BadTemplate> {
     let mut rest = body;
     // Padding is shorter than a template's header, or zeros.
     while let (Some(id @ 1..), Some(count)) = (half(rest, 0), half(rest, 2)) {
+        *steps += 1;
         // Template numbers start at 256. A withdrawal of all templates has the number of their set.
         if id < 256 && (id, count) != (number, 0) {
             return Err(BadTemplate);
@@ -136,11 +149,13 @@ pub(super) fn templates(
             _ if count == 0 => (4, [0, 0]),
             _ => (6, [0, usize::from(count)]),
         };
-        if counts[0] + counts[1] > most {
+        let left = rest.len().saturating_sub(at) / 4;
+        if counts[0] + counts[1] > most.min(left) {
             return Err(BadTemplate);
         }
         let mut fields = Vec::with_capacity(counts[0] + counts[1]);
         for i in 0..counts[0] + counts[1] {
+            *steps += 1;
             let element = half(rest, at).ok_or(BadTemplate)?;
             let length = half(rest, at + 2).ok_or(BadTemplate)?;
             at += 4;
@@ -242,7 +257,7 @@ mod tests {
     fn told(number: u16, halves: &[u16], most: usize) -> Result<Vec<String>, BadTemplate> {
         let body: Vec<u8> = halves.iter().flat_map(|half| half.to_be_bytes()).collect();
         let mut all = Vec::new();
-        templates(number, &body, most, |id, layout| all.push(format!("{id} {layout}")))?;
+        templates(number, &body, most, &mut 0, |id, layout| all.push(format!("{id} {layout}")))?;
         Ok(all)
     }
 

@@ -34,8 +34,13 @@ pub use listen::{Datagram, Listener};
 pub use record::Record;
 pub use templates::{Templates, TemplatesError};
 
+use crate::work::Work;
 use serde_json::Value;
-use std::net::{IpAddr, SocketAddr};
+use std::{
+    fmt,
+    net::{IpAddr, SocketAddr},
+    str::FromStr,
+};
 
 /// Upper limits on what datagrams make the collector store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +66,7 @@ impl Default for Limits {
 const SILENT: u64 = 600_000_000_000;
 
 /// The identity of an exporter. Each origin numbers its templates separately.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Origin {
     /// The address that the datagrams come from. The port may change.
     pub address: IpAddr,
@@ -96,6 +101,35 @@ impl Origin {
     }
 }
 
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Origin { address, version, domain } = self;
+        write!(f, "{address}/{version}/{domain}")
+    }
+}
+
+/// A text is not of the form `192.0.2.1/9/0`: address, version and domain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NotAnOrigin;
+
+impl FromStr for Origin {
+    type Err = NotAnOrigin;
+
+    fn from_str(text: &str) -> Result<Self, NotAnOrigin> {
+        let (address, rest) = text.split_once('/').ok_or(NotAnOrigin)?;
+        let (version, domain) = rest.split_once('/').ok_or(NotAnOrigin)?;
+        Ok(Origin {
+            address: address.parse().map_err(|_| NotAnOrigin)?,
+            version: version.parse().map_err(|_| NotAnOrigin)?,
+            domain: domain.parse().map_err(|_| NotAnOrigin)?,
+        })
+    }
+}
+
+/// The most steps per byte of all datagrams. A field takes at least one byte and is read twice. A
+/// record is one more step, and has at least one field.
+const STEPS_PER_BYTE: u64 = 3;
+
 /// The state of all exporters.
 #[derive(Debug)]
 pub struct Collector {
@@ -108,6 +142,9 @@ pub struct Collector {
     sflow: u64,
     foreign: u64,
     refused: u64,
+    /// Bytes of all datagrams, and the steps that they caused.
+    bytes: u64,
+    steps: u64,
 }
 
 impl Collector {
@@ -122,6 +159,8 @@ impl Collector {
             sflow: 0,
             foreign: 0,
             refused: 0,
+            bytes: 0,
+            steps: 0,
         }
     }
 
@@ -134,6 +173,7 @@ impl Collector {
         mut to: impl FnMut(&Record),
     ) {
         self.datagrams += 1;
+        self.bytes += bytes.len() as u64;
         match Origin::of(from, bytes) {
             Err(Foreign::Sflow) => self.sflow += 1,
             Err(Foreign::Other) => self.foreign += 1,
@@ -141,6 +181,7 @@ impl Collector {
                 Some(place) => {
                     let Collector { exporters, templates, .. } = self;
                     exporters[place].take(bytes, now_ns, templates, &mut to);
+                    self.steps += exporters[place].take_steps();
                 }
                 None => self.refused += 1,
             },
@@ -151,23 +192,38 @@ impl Collector {
     /// no room.
     fn exporter(&mut self, origin: Origin, now_ns: u64) -> Option<usize> {
         let place = self.exporters.iter().position(|exporter| exporter.origin() == origin);
+        self.steps += place.map_or(self.exporters.len(), |place| place + 1) as u64;
         if place.is_some() {
             return place;
         }
-        let new = Exporter::new(origin, self.limits, &self.templates);
         if self.exporters.len() < self.limits.exporters {
-            self.exporters.push(new);
+            self.exporters.push(Exporter::new(origin, self.limits));
             return Some(self.exporters.len() - 1);
         }
         // Replaces an exporter that never sent a record, or that has been silent for `SILENT`. All
         // others stay: the source address of a datagram is easily forged.
+        self.steps += self.exporters.len() as u64;
         let all = self.exporters.iter().enumerate();
         let (place, _) = all
             .filter(|(_, exporter)| exporter.is_spare(now_ns))
             .min_by_key(|(_, exporter)| exporter.last_ns())?;
+        let new = Exporter::new(origin, self.limits);
         let old = std::mem::replace(&mut self.exporters[place], new);
         self.gone.add(&old.counts());
         Some(place)
+    }
+
+    /// The steps that datagrams caused: exporters that were compared, and messages, sets, templates,
+    /// fields and records that were read. A set that waited for its template is counted when it is
+    /// read, so the limit holds on average over the datagrams.
+    pub fn work(&self) -> Work {
+        let datagrams = self.datagrams.saturating_mul(2 * self.limits.exporters as u64);
+        let bytes = self.bytes.saturating_mul(STEPS_PER_BYTE);
+        Work {
+            what: "steps of flow export",
+            done: self.steps,
+            most: datagrams.saturating_add(bytes),
+        }
     }
 
     /// The exporters, in the order in which they were first heard.

@@ -16,6 +16,7 @@ use std::{
     fs::File,
     io::{self, BufReader, Read},
     path::Path,
+    sync::Arc,
 };
 
 /// The most templates of all exporters that are kept for the file.
@@ -25,12 +26,12 @@ const LINE_MOST: usize = 8 << 10;
 /// The most bytes of a file: [`MOST`] of the longest lines.
 const FILE_MOST: u64 = (MOST * LINE_MOST) as u64;
 
-type Key = (String, u16);
+type Key = (Origin, u16);
 
 /// The templates of all exporters.
 #[derive(Debug, Default)]
 pub struct Templates {
-    all: BTreeMap<Key, Layout>,
+    all: BTreeMap<Key, Arc<Layout>>,
     changed: bool,
 }
 
@@ -85,7 +86,7 @@ impl Templates {
             }
             let read = str::from_utf8(line).ok().and_then(parse);
             let (key, layout) = read.ok_or(TemplatesError::Line(lines.number()))?;
-            all.insert(key, layout);
+            all.insert(key, Arc::new(layout));
             if all.len() > MOST {
                 return Err(TemplatesError::TooMany);
             }
@@ -101,8 +102,8 @@ impl Templates {
         files::replace(disk, path, Access::Umask, |out| {
             writeln!(out, "# Templates of flow records that sidon received.")?;
             let mut each = self.all.iter();
-            each.try_for_each(|((scope, number), layout)| {
-                writeln!(out, "{scope} {number} {layout}")
+            each.try_for_each(|((origin, number), layout)| {
+                writeln!(out, "{origin} {number} {layout}")
             })
         })?;
         self.changed = false;
@@ -119,35 +120,28 @@ impl Templates {
         self.all.is_empty()
     }
 
-    /// The templates of one exporter.
-    pub(super) fn of(&self, origin: Origin) -> impl Iterator<Item = (u16, &Layout)> {
-        let from = (scope(origin), 0);
-        let to = (scope(origin), u16::MAX);
-        self.all.range(from..=to).map(|((_, number), layout)| (*number, layout))
-    }
-
     /// A template of an exporter.
-    pub(super) fn get(&self, origin: Origin, number: u16) -> Option<&Layout> {
-        self.all.get(&(scope(origin), number))
+    pub(super) fn get(&self, origin: Origin, number: u16) -> Option<Arc<Layout>> {
+        self.all.get(&(origin, number)).cloned()
     }
 
-    /// Keeps a template of an exporter.
-    pub(super) fn keep(&mut self, origin: Origin, number: u16, layout: &Layout) {
-        let key = (scope(origin), number);
-        let old = self.all.get(&key);
-        if old != Some(layout) && (old.is_some() || self.all.len() < MOST) {
-            self.all.insert(key, layout.clone());
+    /// Keeps a template of an exporter, unless there are too many. Returns it in shared form.
+    pub(super) fn keep(&mut self, origin: Origin, number: u16, layout: Layout) -> Arc<Layout> {
+        let old = self.all.get(&(origin, number));
+        if let Some(old) = old.filter(|old| ***old == layout) {
+            return Arc::clone(old);
+        }
+        let layout = Arc::new(layout);
+        if old.is_some() || self.all.len() < MOST {
+            self.all.insert((origin, number), Arc::clone(&layout));
             self.changed = true;
         }
+        layout
     }
-}
-
-fn scope(Origin { address, version, domain }: Origin) -> String {
-    format!("{address}/{version}/{domain}")
 }
 
 fn parse(line: &str) -> Option<(Key, Layout)> {
-    let (scope, rest) = line.split_once(' ')?;
+    let (origin, rest) = line.split_once(' ')?;
     let (number, layout) = rest.split_once(' ')?;
-    Some(((scope.to_owned(), number.parse().ok()?), layout.parse().ok()?))
+    Some(((origin.parse().ok()?, number.parse().ok()?), layout.parse().ok()?))
 }

@@ -8,7 +8,7 @@ pub(crate) const ETHERTYPE_IPV4: u16 = 0x0800;
 /// The Ethernet type of IPv6.
 pub(crate) const ETHERTYPE_IPV6: u16 = 0x86dd;
 
-/// Tags and labels that a frame may stack.
+/// Tags and labels that a frame may stack, and words of a radiotap header that list its fields.
 const DEPTH: u32 = 16;
 
 /// The position of a network header.
@@ -177,6 +177,9 @@ fn radiotap(bytes: &[u8], cut: Cut) -> Result<(u16, usize), Undecoded> {
     let mut at = 8;
     let mut more = present;
     while more & 1 << 31 != 0 {
+        if at == 8 + 4 * DEPTH as usize {
+            return Err(Undecoded::Malformed(Malformed::Depth));
+        }
         more = word(at).ok_or_else(short)?;
         at += 4;
     }

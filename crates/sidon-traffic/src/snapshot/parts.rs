@@ -137,6 +137,8 @@ pub(super) fn read_counts(
     v6: Addresses,
 ) -> Result<(u64, Sources), Malformed> {
     let [unlearnt, new, refused_v4, refused_v6, known_check, known] = bytes.numbers()?;
+    // Every subnet with known hosts is in a table.
+    bytes.check("known", known <= v4.stored() + v6.stored())?;
     let mut sources = Sources::of(v4, v6);
     (sources.new, sources.refused) = (new, [refused_v4, refused_v6]);
     sources.known_check = known_check;

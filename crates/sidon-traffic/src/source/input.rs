@@ -1,13 +1,14 @@
 //! Reads a file or standard input, and decompresses it by the format of its first bytes.
 //!
 //! Magic numbers identify gzip, zstd and lz4 frames. Frames may follow one another, and their
-//! checksums are verified. The decompressors are pure Rust and hold one window each.
+//! checksums are verified. The decompressors are pure Rust and hold one window each. A decompressor
+//! reads on until it has a byte, so bytes that decompress to nothing have a limit ([`EMPTY_MOST`]).
 
 use flate2::read::MultiGzDecoder;
 use lz4_flex::frame::FrameDecoder as Lz4Frame;
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder as ZstdFrame};
 use std::{
-    io::{self, BufReader, Read},
+    io::{self, BufRead, BufReader, Read},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -34,10 +35,35 @@ pub enum Compression {
 const ZSTD_WINDOW_MOST: u64 = 128 << 20;
 /// Bytes read from a compressed file at a time.
 const CHUNK: usize = 64 << 10;
+/// The most bytes of a compressed file in a row that decompress to nothing, such as empty gzip members
+/// and skippable zstd frames. As many as the reader of pcapng skips before it returns.
+pub(super) const EMPTY_MOST: u64 = 16 << 20;
 
-/// The decompressed stream, its compression, and a counter of the input bytes read so far.
-pub(super) fn open(input: Bytes) -> io::Result<(Bytes, Compression, Arc<AtomicU64>)> {
-    let taken = Arc::new(AtomicU64::new(0));
+/// Counters of the bytes of a file.
+#[derive(Debug, Default)]
+pub(super) struct Taken {
+    /// Bytes read so far.
+    pub(super) bytes: AtomicU64,
+    /// Bytes read when the decompressor last returned a byte.
+    useful: AtomicU64,
+}
+
+impl Taken {
+    /// The decompressor has returned bytes.
+    pub(super) fn was_useful(&self) {
+        self.useful.store(self.bytes.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    /// Whether too many bytes have decompressed to nothing.
+    pub(super) fn is_empty(&self) -> bool {
+        let [bytes, useful] = [&self.bytes, &self.useful].map(|one| one.load(Ordering::Relaxed));
+        bytes.saturating_sub(useful) > EMPTY_MOST
+    }
+}
+
+/// The decompressed stream, its compression, and counters of the input.
+pub(super) fn open(input: Bytes) -> io::Result<(Bytes, Compression, Arc<Taken>)> {
+    let taken = Arc::new(Taken::default());
     let mut input = Counted { input, taken: Arc::clone(&taken) };
     let mut start = [0; 4];
     let got = read_full(&mut input, &mut start)?;
@@ -62,13 +88,16 @@ pub(super) fn open(input: Bytes) -> io::Result<(Bytes, Compression, Arc<AtomicU6
 /// Counts the bytes that are read.
 struct Counted {
     input: Bytes,
-    taken: Arc<AtomicU64>,
+    taken: Arc<Taken>,
 }
 
 impl Read for Counted {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.taken.is_empty() {
+            return Err(io::Error::other("a compressed file without content"));
+        }
         let got = self.input.read(buffer)?;
-        self.taken.fetch_add(got as u64, Ordering::Relaxed);
+        self.taken.bytes.fetch_add(got as u64, Ordering::Relaxed);
         Ok(got)
     }
 }
@@ -90,13 +119,15 @@ pub(super) fn read_full(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<
 /// lz4 frames, one after the other.
 struct Lz4<R: Read>(Lz4Frame<R>);
 
-impl<R: Read> Read for Lz4<R> {
+impl<R: BufRead> Read for Lz4<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        // A read of 0 bytes is the end of a frame; only a second one in a row is the end of the
-        // input.
-        match self.0.read(buffer)? {
-            0 => self.0.read(buffer),
-            got => Ok(got),
+        // A read of 0 bytes is the end of a frame, which may be empty. The next read enters the next
+        // frame.
+        loop {
+            let got = self.0.read(buffer)?;
+            if got > 0 || buffer.is_empty() || self.0.get_mut().fill_buf()?.is_empty() {
+                return Ok(got);
+            }
         }
     }
 }

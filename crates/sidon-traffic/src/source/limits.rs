@@ -46,6 +46,8 @@ pub enum Limit {
     Ratio(u64),
     /// [`Limits::skipped`].
     Skipped(u64),
+    /// Bytes of a compressed file in a row that decompress to nothing.
+    Empty(u64),
 }
 
 impl fmt::Display for Limit {
@@ -63,6 +65,11 @@ impl fmt::Display for Limit {
             Limit::Skipped(most) => write!(
                 f,
                 "more than {most} bytes of blocks without a packet; --skip-most raises this limit"
+            ),
+            Limit::Empty(most) => write!(
+                f,
+                "more than {most} bytes of the file in a row decompress to nothing; decompress it with \
+                 another program first"
             ),
         }
     }

@@ -22,17 +22,14 @@ pub use input::Compression;
 pub use limits::{Limit, Limits};
 pub use write::{PcapWriter, SnapLength};
 
-use crate::{LinkType, text};
+use crate::{LinkType, text, work::Work};
 use pcap::Pcap;
 use pcapng::Pcapng;
 use std::{
     fs::File,
     io::{self, Read},
     path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
 };
 use window::Window;
 
@@ -63,7 +60,7 @@ pub struct Source {
     window: Window,
     reader: Reader,
     compression: Compression,
-    taken: Arc<AtomicU64>,
+    taken: Arc<input::Taken>,
     size: Option<u64>,
     frames: u64,
     /// The last record read.
@@ -211,7 +208,14 @@ impl Source {
     /// Number of input bytes read so far, before decompression. Together with [`Source::size`] it
     /// gives the progress in a file.
     pub fn taken(&self) -> u64 {
-        self.taken.load(Ordering::Relaxed)
+        self.taken.bytes.load(Ordering::Relaxed)
+    }
+
+    /// The bytes that were moved within the window of the reader, so that a record is one slice. A
+    /// record moves at most twice: when its header is read, and when it is read whole.
+    pub fn work(&self) -> Work {
+        let [read, moved] = self.window.work();
+        Work { what: "bytes of a capture that move", done: moved, most: read.saturating_mul(2) }
     }
 
     /// The length of the input, if it is a file.

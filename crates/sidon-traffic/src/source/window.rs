@@ -8,15 +8,12 @@
 
 use super::{
     error::{Broken, Why},
-    input::Bytes,
-    limits::Limits,
+    input::{Bytes, EMPTY_MOST, Taken},
+    limits::{Limit, Limits},
 };
 use std::{
     io::{self, Read},
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
 };
 
 /// The longest slice that `peek` can return, in bytes.
@@ -30,19 +27,21 @@ pub(super) struct Window {
     input: Bytes,
     compressed: bool,
     /// Bytes of the file that were read, before decompression.
-    taken: Arc<AtomicU64>,
+    taken: Arc<Taken>,
     pub(super) limits: Limits,
     bytes: Box<[u8]>,
     start: usize,
     end: usize,
     /// The position of `bytes[0]` in the stream.
     base: u64,
+    /// Bytes that were moved to the front.
+    moved: u64,
     ended: bool,
     failed: Option<Why>,
 }
 
 impl Window {
-    pub(super) fn new(input: Bytes, compressed: bool, taken: Arc<AtomicU64>) -> Self {
+    pub(super) fn new(input: Bytes, compressed: bool, taken: Arc<Taken>) -> Self {
         Window {
             input,
             compressed,
@@ -52,6 +51,7 @@ impl Window {
             start: 0,
             end: 0,
             base: 0,
+            moved: 0,
             ended: false,
             failed: None,
         }
@@ -60,6 +60,11 @@ impl Window {
     /// The position of the next byte in the stream.
     pub(super) fn offset(&self) -> u64 {
         self.base + self.start as u64
+    }
+
+    /// The bytes that were read, and those that were moved to the front.
+    pub(super) fn work(&self) -> [u64; 2] {
+        [self.base + self.end as u64, self.moved]
     }
 
     /// The next `n` bytes, which are not taken yet; fewer if the stream ends before. `n` is at most
@@ -128,6 +133,7 @@ impl Window {
     #[cold]
     fn fill(&mut self, n: usize) {
         assert!(n <= WINDOW, "a record of {n} bytes in a window of {WINDOW}");
+        self.moved += (self.end - self.start) as u64;
         self.bytes.copy_within(self.start..self.end, 0);
         self.base += self.start as u64;
         self.end -= self.start;
@@ -138,8 +144,9 @@ impl Window {
                 Ok(0) => self.ended = true,
                 Ok(got) => {
                     self.end += got;
+                    self.taken.was_useful();
                     let bytes = self.base + self.end as u64;
-                    let taken = self.taken.load(Ordering::Relaxed);
+                    let taken = self.taken.bytes.load(Ordering::Relaxed);
                     if self.compressed
                         && let Some(limit) = self.limits.exceeded(bytes, taken)
                     {
@@ -158,6 +165,9 @@ impl Window {
 
     fn reason(&self, why: &io::Error) -> Why {
         let message = why.to_string();
+        if self.taken.is_empty() {
+            return Why::Limit(Limit::Empty(EMPTY_MOST));
+        }
         // An I/O error has an OS error number; an error of a decompressor has none.
         if self.compressed && why.raw_os_error().is_none() {
             Why::Compressed { message }

@@ -195,3 +195,65 @@ fn the_first_section_is_under_the_limits_of_the_caller() {
     // The bytes up to the limit, and at most a window of 512 KiB.
     assert!(source.taken() <= 3 << 19, "{}", source.taken());
 }
+
+/// The same bytes again and again, without an end.
+struct Repeated {
+    part: Vec<u8>,
+    at: usize,
+}
+
+impl Read for Repeated {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let rest = &self.part[self.at % self.part.len()..];
+        let got = rest.len().min(buffer.len());
+        buffer[..got].copy_from_slice(&rest[..got]);
+        self.at += got;
+        Ok(got)
+    }
+}
+
+#[test]
+fn a_pipe_of_empty_frames_ends_at_a_limit() {
+    let gzip = |bytes: &[u8]| {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        io::Write::write_all(&mut encoder, bytes).unwrap();
+        encoder.finish().unwrap()
+    };
+    let lz4 = |bytes: &[u8]| {
+        let mut encoder = lz4_flex::frame::FrameEncoder::new(Vec::new());
+        io::Write::write_all(&mut encoder, bytes).unwrap();
+        encoder.finish().unwrap()
+    };
+    let raw_zstd = |bytes: &[u8]| {
+        let header = (1 | (bytes.len() as u32) << 3).to_le_bytes();
+        [&[0x28, 0xb5, 0x2f, 0xfd, 0, 10 << 3][..], &header[..3], bytes].concat()
+    };
+    let skippable =
+        [&[0x50, 0x2a, 0x4d, 0x18][..], &40_000u32.to_le_bytes(), &[0; 40_000]].concat();
+    let endless_frame = [&[0x50, 0x2a, 0x4d, 0x18][..], &u32::MAX.to_le_bytes()].concat();
+    let one = [pcap(), vec![0; 16]].concat();
+    for (name, start, part) in [
+        ("gzip", gzip(&one), gzip(&[])),
+        ("zstd", raw_zstd(&one), raw_zstd(&[])),
+        ("zstd, skippable", raw_zstd(&one), skippable),
+        ("zstd, one long skippable", [raw_zstd(&one), endless_frame].concat(), vec![0; 4_096]),
+        ("lz4", lz4(&one), lz4(&[])),
+    ] {
+        // A few are no fault: the frame after them is read.
+        let few = [&start[..], &part.repeat(50)].concat();
+        if name != "zstd, one long skippable" {
+            let more = match name {
+                "gzip" => gzip(&[0; 32]),
+                "lz4" => lz4(&[0; 32]),
+                _ => raw_zstd(&[0; 32]),
+            };
+            assert_eq!(read([few, more].concat(), None), (3, None), "{name}");
+        }
+        let pipe = Cursor::new(start).chain(Repeated { part, at: 0 });
+        let mut source = Source::from_reader(pipe).unwrap();
+        assert!(source.next().unwrap().is_some(), "{name}");
+        let why = source.next().unwrap_err().why;
+        assert_eq!(why, Why::Limit(Limit::Empty(16 << 20)), "{name}");
+        assert!(source.taken() < 17 << 20, "{name}: {}", source.taken());
+    }
+}

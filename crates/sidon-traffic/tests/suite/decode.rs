@@ -306,3 +306,11 @@ fn random_and_mutated_frames_have_an_outcome_and_never_a_panic() {
         "{decoded} {undecoded} {inside}"
     );
 }
+
+#[test]
+fn a_radiotap_header_has_few_words_that_list_its_fields() {
+    // Every word says that another one follows, up to the end of the frame.
+    let endless = [&[0, 0, 0xff, 0xff][..], &[0, 0, 0, 0x80].repeat(10_000)].concat();
+    let depth = Err(Undecoded::Malformed(Malformed::Depth));
+    assert_eq!(decode(LinkType::RADIOTAP, &endless).map(|_| ()), depth);
+}

@@ -88,7 +88,7 @@ impl Traffic for Script {
         vec![("kernel_received", 7)]
     }
 
-    fn keep_up(&mut self) -> Result<(), Failed> {
+    fn keep_up(&mut self, _: bool) -> Result<(), Failed> {
         Err("templates could not be written".into())
     }
 }
@@ -123,7 +123,12 @@ fn run(traffic: &mut dyn Traffic, limits: Limits, host: &mut Recorder) -> (Done,
 fn the_limit_of_packets_is_exact_across_periods() {
     let mut traffic = Generated::new(packets(20_000).into_iter(), "test", None);
     let mut host = Recorder::default();
-    let limits = Limits { packets: Some(12_345), period_ns: Some(SECOND / 100), stride: 100 };
+    let limits = Limits {
+        packets: Some(12_345),
+        period_ns: Some(SECOND / 100),
+        stride: 100,
+        ..Limits::default()
+    };
     let (done, snapshot) = run(&mut traffic, limits, &mut host);
     assert!(matches!(done.end, End::Enough), "{done:?}");
     assert!(host.periods.len() > 3, "{:?}", host.periods);

@@ -24,3 +24,4 @@ mod running;
 mod services;
 mod snapshot;
 mod walk;
+mod work;

@@ -1,8 +1,9 @@
 //! Zone structures against exact twins, refused operations included.
 
 use sidon::{
-    Bound, Refused, Seed,
+    Bound, Key, Refused, Seed,
     bytes::Image,
+    hash::spread,
     ops::{Contains, Count, Insert, Merge},
     plan::{self, Few},
     zone::{
@@ -342,6 +343,45 @@ fn subnets_are_exact_until_they_refuse() {
         assert_eq!(subnets.observe(universe, 0), Err(Refused::Outside { universe }));
         subnets.clear();
         assert!(subnets.stored() == 0 && subnets.iter().count() == 0 && subnets.hosts(3) == 0);
+    }
+}
+
+#[test]
+fn subnets_that_an_attacker_chose_under_a_known_seed_make_no_long_search() {
+    let shape = subnets::Shape { subnet_bits: 24, slots: 1 << 14, bitmaps: 0 };
+    let seed = Seed(0);
+    let mut set = Subnets::new(shape, seed).unwrap();
+    let (mut chosen, mut stored) = (0, 0);
+    for subnet in 0..1u64 << 21 {
+        // Both positions are in one part of 256 slots, of 64 such parts.
+        let digest = subnet.digest(seed);
+        let near = |choice| spread::position(digest, choice, shape.slots) < 256;
+        if near(0) && near(1) {
+            chosen += 1;
+            stored += u64::from(set.observe(subnet, 1).is_ok());
+            assert_eq!(set.contains(subnet, 1), set.iter().any(|(one, _)| one == subnet));
+        }
+    }
+    // The part and the 64 slots after it are full. A table that stores more reads further.
+    assert!(chosen > 400 && stored == set.stored(), "{chosen}");
+    assert!((256..=256 + 64).contains(&stored), "{stored}");
+}
+
+#[test]
+fn random_subnets_fill_seven_of_eight_slots() {
+    let shape = subnets::Shape { subnet_bits: 32, slots: 1 << 16, bitmaps: 0 };
+    for seed in 1..=5 {
+        let (mut rng, mut refused) = (Rng::seeded(seed), 0);
+        let mut set = Subnets::new(shape, Seed(seed.into())).unwrap();
+        let mut first = None;
+        while set.stored() < shape.subnets() {
+            if set.observe(rng.below(1 << 32), 1).is_err() {
+                refused += 1;
+                first = first.or(Some(set.stored()));
+            }
+        }
+        let load = first.unwrap_or(set.stored()) as f64 / shape.slots as f64;
+        assert!(load > 0.78 && refused < 20, "{load} {refused}");
     }
 }
 

@@ -89,7 +89,9 @@ impl List {
         if self.alarms.len() >= LISTED_MOST {
             self.unlisted = self.unlisted.saturating_add(1);
             // An alarm stays listed until its events are reported.
-            let told = |number: &usize| !self.news.iter().any(|(news, _)| news == number);
+            let mut untold: Vec<usize> = self.news.iter().map(|(number, _)| *number).collect();
+            untold.sort_unstable();
+            let told = |number: &usize| untold.binary_search(number).is_err();
             let mut places = self.alarms.iter().zip(&self.numbers);
             let place =
                 places.position(|(alarm, number)| alarm.closed.is_some() && told(number))?;

@@ -61,7 +61,6 @@ impl Subnets {
                 sound("subnets", key.unwrap_or(0) == 0)?;
                 continue;
             }
-            // One slot in eight is free, so the search ends.
             sound(
                 "subnets",
                 key.is_none_or(|subnet| self.find(self.digest(subnet), subnet) == Ok(slot)),
