@@ -49,8 +49,8 @@ pub fn multilayer_of(
 fn least(target: Target, increments: Increments) -> Result<(u64, u32), Infeasible> {
     target.check()?;
     let wide = cell(increments, WIDE)?;
-    let rate = |counters: u64, hashes| wide.rate(counters as f64, hashes, target.keys as f64);
-    least_cells(target.false_positives, rate).ok_or(Infeasible::Memory { bytes: u64::MAX })
+    let least = least_cells(target.false_positives, &wide, target.keys as f64);
+    least.ok_or(Infeasible::Memory { bytes: u64::MAX })
 }
 
 fn layers(
@@ -107,5 +107,5 @@ pub fn multilayer_spilled(shape: multilayer::Shape, keys: u64) -> Result<f64, In
 
 /// A counter that is pinned at `ceiling`.
 fn cell(increments: Increments, ceiling: u64) -> Result<Cell, Infeasible> {
-    Ok(Cell::walk(&Sums::new(increments, ceiling, Overflow::Pin)?, ceiling as usize + 1, 0))
+    Ok(Cell::walk(&Sums::new(increments, ceiling, Overflow::Pin)?, ceiling as usize + 1))
 }

@@ -6,6 +6,7 @@ pub(crate) fn size(full: u64, short: u64) -> u64 {
 }
 
 mod abuse;
+mod agreement;
 mod backyard_plan;
 mod bytes;
 mod count_bytes;
@@ -15,6 +16,7 @@ mod dleft_plan;
 mod laws;
 mod operate;
 mod papers;
+mod plans;
 mod rates;
 mod round_trip;
 mod state;
