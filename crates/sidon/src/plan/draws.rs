@@ -15,7 +15,8 @@ const DRAWS: usize = 256;
 /// draws from `cells` cells finds a cell that one of `raised` earlier draws found.
 pub(super) fn all_met_before(cells: f64, draws: u32, raised: f64) -> f64 {
     let distinct = distinct(cells, draws);
-    distinct.iter().enumerate().map(|(d, chance)| chance * all_met(cells, d, raised)).sum()
+    let met = |(d, chance): (usize, &f64)| chance * all_met(cells, d, raised);
+    distinct.iter().enumerate().map(met).sum::<f64>().min(1.0)
 }
 
 /// The chances that `draws` cells drawn with repetition are 0, 1, .. distinct ones.

@@ -227,7 +227,7 @@ impl Line {
             sum += ways * mean;
             ways *= (cells - met as f64).max(0.0);
         }
-        sum / cells.powi((times * self.each) as i32)
+        (sum / cells.powi((times * self.each) as i32)).min(1.0)
     }
 
     /// The share of strangers that pass a table of lines of `cells` cells each.

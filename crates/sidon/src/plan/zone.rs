@@ -173,7 +173,7 @@ fn groups(few: Few, digits: u32) -> u64 {
 /// The polynomials of so many digits over the least field.
 pub fn pol(few: Few, digits: u32, fields: Fields, points: Points) -> Option<pol::Shape> {
     few.check().ok()?;
-    Infeasible::unless_within("digits", digits.into(), 1, DIGITS_MOST.into()).ok()?;
+    Infeasible::unless_within("digits", digits.into(), 2, DIGITS_MOST.into()).ok()?;
     let groups = groups(few, digits);
     let more = u64::from(points != Points::Affine);
     let reaches = |q: &u64| u128::from(*q).saturating_pow(digits) >= few.universe.into();
@@ -216,11 +216,12 @@ pub fn egh_primes(few: Few) -> Result<egh::Shape, Infeasible> {
 /// The fewest of the first primes that have the zone.
 pub fn egh_fewest_primes(few: Few) -> Result<egh::Shape, Infeasible> {
     let mut shape = egh_primes(few)?;
-    while let Some(last) = shape.moduli.pop() {
-        if egh::zone(few.universe, &shape.moduli) < few.members {
-            shape.moduli.push(last);
-            break;
-        }
+    // A code has at least one group.
+    while let [fewer @ .., _] = &shape.moduli[..]
+        && !fewer.is_empty()
+        && egh::zone(few.universe, fewer) >= few.members
+    {
+        shape.moduli.pop();
     }
     Ok(shape)
 }
