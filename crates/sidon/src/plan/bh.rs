@@ -2,7 +2,7 @@
 
 use super::{
     OVERFLOWS, Target,
-    increments::{Cell, Line, best_hashes, least_cells},
+    increments::{Cell, Line, best_hashes, exactly, least_cells},
     lines::Lines,
 };
 use crate::{
@@ -57,7 +57,8 @@ fn least(
         overflow,
         spread,
     };
-    let least = least_cells(target.false_positives, &cell(shape(1, 1))?, target.keys as f64);
+    let (fpr, cell, keys) = (target.false_positives, cell(shape(1, 1))?, target.keys as f64);
+    let least = least_cells(fpr, &cell, keys).and_then(|near| exactly(fpr, &cell, keys, near));
     least.map(|(cells, hashes)| shape(cells, hashes)).ok_or(Infeasible::Memory { bytes: u64::MAX })
 }
 

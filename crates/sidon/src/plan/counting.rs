@@ -4,7 +4,7 @@
 //! Four bits then overflow in 6.8e-17 of the counters, so a table of a million keeps clear of it
 //! for 10^10 snapshots. Bonomi et al., ESA 2006, section 5.1; Rottenstreich et al., equation 8.
 
-use super::{Target, bloom, draws, lines::Lines, tail};
+use super::{Target, bloom, dleft::least_from, draws, lines::Lines, tail};
 use crate::{
     Infeasible,
     hash::spread,
@@ -33,25 +33,28 @@ pub fn counting_in_lines(target: Target) -> Result<counting::Shape, Infeasible> 
     let worth = smallest.counters as f64 * WORTH;
     // Up to eight counters in each line; more are never better at these rates.
     let tables: Vec<_> = (1..=8).map(|each| Passes::new(WIDTH, each)).collect();
+    // No mapping takes fewer counters than the one that puts them anywhere.
+    let least = (smallest.counters / in_line(WIDTH)).max(1);
     let few = (2..=LINES_MOST).find_map(|lines| {
-        let shapes = tables.iter().map(|passes| in_lines(target, lines, passes));
-        let least = shapes.flatten().min_by_key(|shape| shape.counters)?;
-        (least.counters as f64 <= worth).then_some(least)
+        let shapes = tables.iter().map(|passes| in_lines(target, least, lines, passes));
+        let best = shapes.flatten().min_by_key(|shape| shape.counters)?;
+        (best.counters as f64 <= worth).then_some(best)
     });
     // A small table rounds up to whole lines by more than is worth it.
     let each = smallest.hashes.div_ceil(2).min(8);
-    Ok(few.or_else(|| in_lines(target, 2, &tables[each as usize - 1])).unwrap_or(smallest))
+    Ok(few.or_else(|| in_lines(target, least, 2, &tables[each as usize - 1])).unwrap_or(smallest))
 }
 
-/// The least whole number of lines for a number of counters in each of `lines` lines a key.
-fn in_lines(target: Target, lines: u32, passes: &Passes) -> Option<counting::Shape> {
+/// The least whole number of lines, `least` or more, for `passes.each` counters in each of `lines` lines
+/// a key.
+fn in_lines(target: Target, least: u64, lines: u32, passes: &Passes) -> Option<counting::Shape> {
     const MOST: u64 = 1 << 48;
     let hashes = lines * passes.each;
     if hashes > spread::MOST {
         return None;
     }
     let of = |all| Lines { all, of_key: lines, keys: target.keys };
-    let all = bloom::least(MOST, |all| passes.rate(of(all)) <= target.false_positives);
+    let all = least_from(least, MOST, |all| passes.rate(of(all)) <= target.false_positives);
     let group = LINE as u64 * 8 / u64::from(WIDTH);
     (all < MOST).then_some(counting::Shape {
         counters: all * group,

@@ -255,22 +255,31 @@ pub(super) fn best_hashes(rate: impl Fn(u32) -> f64) -> u32 {
     (1..=spread::MOST).min_by(|&a, &b| rate(a).total_cmp(&rate(b))).unwrap_or(1)
 }
 
-/// The least number of cells for some number of hashes, and that number. A rate falls with cells.
+/// More cells than any target needs.
+const CELLS_MOST: u64 = 1 << 56;
+
+/// The least number of cells for some number of hashes, and that number, by [`Cell::equation`]. A rate
+/// falls with cells.
 pub(super) fn least_cells(fpr: f64, cell: &Cell, keys: f64) -> Option<(u64, u32)> {
-    const MOST: u64 = 1 << 56;
-    let by_equation = |hashes| {
+    let of = |hashes| {
         let meets = |cells: u64| cell.equation(cells as f64, hashes, keys) <= fpr;
-        (bloom::least(MOST, meets), hashes)
+        (bloom::least(CELLS_MOST, meets), hashes)
     };
-    let (cells, hashes) = (1..=spread::MOST).map(by_equation).min()?;
-    if cells >= MOST {
-        return None;
-    }
+    (1..=spread::MOST).map(of).filter(|&(cells, _)| cells < CELLS_MOST).min()
+}
+
+/// The least number of cells by [`Cell::rate`], near what [`least_cells`] found. That rate takes a walk
+/// for each number of hashes, and small tables are best with as many hashes or one fewer.
+pub(super) fn exactly(
+    fpr: f64,
+    cell: &Cell,
+    keys: f64,
+    (cells, hashes): (u64, u32),
+) -> Option<(u64, u32)> {
     if !bloom::is_small(cells as f64, hashes) {
         return Some((cells, hashes));
     }
-    // The exact rate takes a walk for each number of hashes: the best is near that of the equation.
-    let exactly = |hashes| {
+    let of = |hashes| {
         let line = Line::new(cell, hashes, 1);
         let meets = |cells: u64| {
             let cells = cells as f64;
@@ -281,10 +290,10 @@ pub(super) fn least_cells(fpr: f64, cell: &Cell, keys: f64) -> Option<(u64, u32)
             };
             rate <= fpr
         };
-        (bloom::least(MOST, meets), hashes)
+        (bloom::least(CELLS_MOST, meets), hashes)
     };
-    let near = hashes.saturating_sub(1).max(1)..=(hashes + 1).min(spread::MOST);
-    near.map(exactly).min().filter(|&(cells, _)| cells < MOST)
+    let near = hashes.saturating_sub(1).max(1)..=hashes;
+    near.map(of).filter(|&(cells, _)| cells < CELLS_MOST).min()
 }
 
 /// Two numbers of hashes and their shares of the keys, for a number that is no integer: the lower

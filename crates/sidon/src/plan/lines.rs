@@ -8,8 +8,8 @@
 use super::tail;
 
 /// Up to this many lines, the numbers of keys of several lines are walked through together. With
-/// more lines, the rate of independent lines is off by less than 0.5 %.
-const TOGETHER: u64 = 256;
+/// more lines, they are treated as independent Poisson numbers, and the rate is corrected.
+const TOGETHER: u64 = 32;
 /// From this mean number of keys on, lines are treated as independent: each differs little from the
 /// mean.
 const KEYS_TOGETHER: f64 = 300.0;
@@ -40,8 +40,8 @@ impl Lines {
         let mut means = Vec::new();
         if !together {
             let chances: Vec<f64> = (from..=to).map(|draws| self.chance(draws)).collect();
-            let mean = |times| of(times).iter().zip(&chances).map(|(p, c)| p * c).sum::<f64>();
-            means = (1..=self.of_key).map(mean).collect();
+            means =
+                (1..=self.of_key).map(|times| self.mean_and_slope(of(times), &chances)).collect();
         }
         let mut rate = 0.0;
         each_pattern(self.of_key, &mut vec![], &mut |pattern| {
@@ -51,11 +51,32 @@ impl Lines {
                     * if together {
                         self.walk(pattern, from, to, &by_times)
                     } else {
-                        pattern.iter().map(|&times| means[times as usize - 1]).product::<f64>()
+                        self.apart(pattern, &means)
                     };
             }
         });
         rate.min(1.0)
+    }
+
+    /// The mean of the chance to pass in a line, and its logarithmic slope in the mean number of draws.
+    fn mean_and_slope(self, passes: &[f64], chances: &[f64]) -> (f64, f64) {
+        let (from, to) = self.window();
+        let (mut mean, mut slope) = (0.0, 0.0);
+        for ((draws, passes), chance) in (from..).zip(passes).zip(chances) {
+            mean += passes * chance;
+            slope += passes * chance * (draws as f64 / self.mean() - 1.0);
+        }
+        if from == to || mean <= 0.0 { (mean, 0.0) } else { (mean, slope / mean) }
+    }
+
+    /// The chance to pass in all lines of the pattern, if members draw each line a Poisson number of
+    /// times. All draws of the members add up to a fixed number, not to a Poisson number: the second
+    /// factor takes that variance out again, to first order.
+    fn apart(self, pattern: &[u32], means: &[(f64, f64)]) -> f64 {
+        let lines = pattern.iter().map(|&times| means[times as usize - 1]);
+        let (product, slope) =
+            lines.fold((1.0, 0.0), |(product, sum), (mean, slope)| (product * mean, sum + slope));
+        product * (-0.5 * slope * slope * self.mean() / self.all as f64).exp()
     }
 
     /// The mean of `f` over the number of times that members draw a given line.
@@ -200,8 +221,13 @@ mod tests {
 
     #[test]
     fn independent_lines_differ_little_from_lines_together() {
-        let passes = |times: u32, draws: u64| (draws as f64 / 60.0).min(1.0).powi(5 * times as i32);
-        let rate = |all| Lines { all, of_key: 2, keys: all * 10 }.rate(passes);
-        assert_close(rate(TOGETHER), rate(TOGETHER + 1), 0.01);
+        let passes =
+            |times: u32, draws: u64| (1.0 - (-(draws as f64) / 30.0).exp()).powi(4 * times as i32);
+        for (of_key, keys) in [(2, 10), (3, 7), (8, 3)] {
+            let rate = |all| Lines { all, of_key, keys: all * keys }.rate(passes);
+            // One line more makes a difference of its own: about as much as from the line before.
+            let expected = rate(TOGETHER) * rate(TOGETHER) / rate(TOGETHER - 1);
+            assert_close(rate(TOGETHER + 1), expected, 0.01);
+        }
     }
 }

@@ -5,7 +5,7 @@
 
 use super::{
     Target,
-    increments::{Cell, Line, best_hashes, least_cells},
+    increments::{Cell, Line, best_hashes, exactly, least_cells},
     lines::Lines,
 };
 use crate::{
@@ -36,15 +36,24 @@ const IN_LINES: Increments = SETS[1];
 
 /// The smallest table that meets the target, and overflows as rarely as a counting filter.
 pub fn variable(target: Target) -> Result<variable::Shape, Infeasible> {
-    let shapes = SETS.iter().map(|&set| variable_of(target, set, OVERFLOWS));
+    // Which set is best is decided by equation; the exact rate of the winner sets the size.
+    let shapes = SETS.iter().map(|&set| by_equation(target, set, OVERFLOWS));
     let shapes: Result<Vec<_>, _> = shapes.collect();
     let least = shapes?.into_iter().min_by_key(|shape| shape.counters * u64::from(shape.width));
-    least.ok_or(Infeasible::Memory { bytes: u64::MAX })
+    exact(target, least.ok_or(Infeasible::Memory { bytes: u64::MAX })?)
 }
 
 /// The smallest table of these increments that meets the target with at most `overflows` counters
 /// at their ceiling or above, on average.
 pub fn variable_of(
+    target: Target,
+    increments: Increments,
+    overflows: f64,
+) -> Result<variable::Shape, Infeasible> {
+    exact(target, by_equation(target, increments, overflows)?)
+}
+
+fn by_equation(
     target: Target,
     increments: Increments,
     overflows: f64,
@@ -62,6 +71,14 @@ pub fn variable_of(
         }
     }
     Err(Infeasible::Memory { bytes: u64::MAX })
+}
+
+/// A table with as many counters as the exact rate needs. That is no fewer, so they overflow less.
+fn exact(target: Target, found: variable::Shape) -> Result<variable::Shape, Infeasible> {
+    let (keys, near) = (target.keys as f64, (found.counters, found.hashes));
+    let least = exactly(target.false_positives, &cell(found)?, keys, near);
+    let (counters, hashes) = least.ok_or(Infeasible::Memory { bytes: u64::MAX })?;
+    Ok(variable::Shape { counters, hashes, ..found })
 }
 
 /// The table with the fewest lines a key, two or more, that meets the target in at most 12 % more
