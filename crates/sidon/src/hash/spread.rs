@@ -30,6 +30,22 @@ const POWERS: [u64; MOST as usize] = {
     powers
 };
 
+/// `A^10` modulo 2^64 leads from one cell of a line to the next. Cell `j` in line `i` of a key comes
+/// from `A^(i + 10 j)`. A key has at most 8 lines, so no two of these exponents are equal. Of the steps
+/// 8 to 16, this one has the best worst lattice in dimensions 2 to 8: its figure of merit is 0.50.
+const IN_LINE: u64 = POWERS[10];
+
+/// `IN_LINE_POWERS[j]` is `A^(10 j)` modulo 2^64. Part of the byte format.
+const IN_LINE_POWERS: [u64; MOST as usize] = {
+    let mut powers = [1u64; MOST as usize];
+    let mut i = 1;
+    while i < powers.len() {
+        powers[i] = powers[i - 1].wrapping_mul(IN_LINE);
+        i += 1;
+    }
+    powers
+};
+
 /// The fraction `word / 2^64` of `size`: uniform in `0..size` if `word` is uniform.
 #[inline(always)]
 pub fn fraction(word: u64, size: u64) -> u64 {
@@ -54,6 +70,20 @@ pub fn split(digest: Digest, i: u32, size: u64) -> (u64, u64) {
 #[inline(always)]
 pub fn again(word: u64) -> u64 {
     word.wrapping_mul(POWERS[1])
+}
+
+/// The whole part and the fraction, of 2^64, of cell `j` among the `size` cells of a line, for `j`
+/// below [`MOST`]. The word is the fraction that [`split`] left of the line.
+#[inline(always)]
+pub fn split_in_line(word: u64, j: u32, size: u64) -> (u64, u64) {
+    let product = u128::from(word.wrapping_mul(IN_LINE_POWERS[j as usize])) * u128::from(size);
+    ((product >> 64) as u64, product as u64)
+}
+
+/// The word of the next cells in the same line.
+#[inline(always)]
+pub fn again_in_line(word: u64) -> u64 {
+    word.wrapping_mul(IN_LINE)
 }
 
 /// Position `i` of the digest in a table of rows of `width` cells each: always in row `i`.

@@ -26,7 +26,7 @@ use super::{
     coded::{self, Act, Coded, Plain, Store, coded_filter},
     counting::Overflow,
     increments::Increments,
-    mapping::Spread,
+    mapping::{self, Spread},
     table::Table,
 };
 use crate::{
@@ -88,6 +88,11 @@ impl Shape {
     /// The bits of the table that a lookup reads besides the cells.
     pub fn table_bits(&self) -> Result<u64, Infeasible> {
         Ok(self.code()?.table_bits())
+    }
+
+    /// Checks all but the memory, and whether the code can refuse.
+    pub(crate) fn check(self) -> Result<(), Infeasible> {
+        mapping::check(self.cells, self.width(), self.hashes, self.spread).map(|_| ())
     }
 
     pub(crate) fn code(self) -> Result<Pairs, Infeasible> {

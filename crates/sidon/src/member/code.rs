@@ -37,8 +37,11 @@ pub(crate) trait Code {
     fn is_pinned(&self, value: u64) -> bool;
     /// The share of increments that the cell admits.
     fn share(&self, value: u64) -> f64 {
-        let admitted = self.marks().iter().filter(|&&mark| self.admits(value, mark)).count();
-        admitted as f64 / self.marks().len() as f64
+        self.admitted(value) as f64 / self.marks().len() as f64
+    }
+    /// How many of the increments the cell admits.
+    fn admitted(&self, value: u64) -> usize {
+        self.marks().iter().filter(|&&mark| self.admits(value, mark)).count()
     }
 }
 
@@ -242,6 +245,11 @@ impl Pairs {
             Infeasible::unless_within("sum out of range", far, 0, (1 << (sum_bits - 1)) - 1)?;
         }
         Ok(code)
+    }
+
+    /// The same code without pins: it holds no cell that leaves its range.
+    pub(crate) fn without_pins(self) -> Self {
+        Pairs { pins: false, ..self }
     }
 
     /// The bits of the table.

@@ -142,7 +142,7 @@ fn place_in_lines(
         let first = (offset / LINE) as u64 * in_line;
         let (own, until) = ((line * each).max(from), ((line + 1) * each).min(to));
         for (i, place) in ((own - line * each) as u32..).zip(&mut spots[own..until]) {
-            let (cell, fraction) = spread::split(Digest(word), i, in_line);
+            let (cell, fraction) = spread::split_in_line(word, i, in_line);
             *place = spot(first + cell, fraction, marks);
         }
     }
@@ -211,16 +211,7 @@ impl<C: Code, S: Store> Coded<C, S> {
             let sum: f64 = self.values().map(|value| self.code.share(value)).sum();
             return (sum / table.cells.cells() as f64).powi(table.hashes as i32);
         };
-        let in_line = (LINE as u64 * 8 / u64::from(table.cells.width())) as usize;
-        let (mut passes, mut sum, mut lines) = (0.0, 0.0, 0u64);
-        for (i, value) in self.values().enumerate() {
-            sum += self.code.share(value);
-            if (i + 1) % in_line == 0 {
-                passes += (sum / in_line as f64).powi(mapping.each as i32);
-                (sum, lines) = (0.0, lines + 1);
-            }
-        }
-        (passes / lines as f64).powi(mapping.lines as i32)
+        mapping.passes(table.cells.width(), self.values().map(|value| self.code.share(value)))
     }
 
     #[inline(never)]

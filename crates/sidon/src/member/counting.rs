@@ -21,7 +21,7 @@
 use super::{
     batch,
     lines::{self, EachKey},
-    mapping::{InLines, LINES_MOST, Ones, Spread},
+    mapping::{self, InLines, LINES_MOST, Ones, Spread},
     table::{self, Nibble, OnTable, Table, Width, with_line_width},
 };
 use crate::{
@@ -30,7 +30,6 @@ use crate::{
     cells::{self, Packed},
     hash::spread,
     ops::{Contains, Insert, Merge, Remove},
-    plan,
     probe::{self, Isa, Kernel},
 };
 
@@ -63,6 +62,14 @@ pub struct Shape {
     pub spread: Spread,
 }
 
+impl Shape {
+    /// Checks all but the memory.
+    pub(crate) fn check(self) -> Result<(), Infeasible> {
+        Infeasible::unless_within("width", self.width.into(), 1, WIDTH_MOST.into())?;
+        mapping::check(self.counters, self.width, self.hashes, self.spread).map(|_| ())
+    }
+}
+
 /// A multiset that keys can enter and leave. See the [module](self).
 #[derive(Debug)]
 pub struct Counting {
@@ -75,7 +82,7 @@ pub struct Counting {
 impl Counting {
     /// An empty filter.
     pub fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
-        Infeasible::unless_within("width", shape.width.into(), 1, WIDTH_MOST.into())?;
+        shape.check()?;
         let Shape { counters, hashes, width, spread, .. } = shape;
         let counters = Table::zeroed(counters, width, hashes, spread)?;
         Ok(Counting { shape, seed, counters, stored: 0 })
@@ -102,13 +109,14 @@ impl Counting {
         self.counters.fill()
     }
 
-    /// The share of strangers that pass: from the present fill if counters lie anywhere, else from
-    /// the plan for as many keys as are stored.
+    /// The share of keys never inserted that pass, from the present counters. Reads the whole table if
+    /// counters lie in lines.
     pub fn false_positive_rate(&self) -> f64 {
-        match self.shape.spread {
-            Spread::Anywhere => self.fill().powi(self.shape.hashes as i32),
-            Spread::Lines(_) => plan::counting_rate(self.shape, self.stored),
-        }
+        let Some(mapping) = self.counters.in_lines else {
+            return self.fill().powi(self.shape.hashes as i32);
+        };
+        let in_use = self.counters.cells.iter().map(|value| f64::from(u8::from(value != 0)));
+        mapping.passes(self.shape.width, in_use)
     }
 
     /// How many counters are at their ceiling: full under [`Overflow::Refuse`], pinned for good

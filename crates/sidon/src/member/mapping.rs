@@ -42,6 +42,22 @@ pub(super) struct InLines {
     all: u64,
 }
 
+/// Checks how `hashes` cells of a key spread over a table of `cells` cells of `width` bits. Returns the
+/// mapping if they lie in lines.
+pub(super) fn check(
+    cells: u64,
+    width: u32,
+    hashes: u32,
+    spread: Spread,
+) -> Result<Option<InLines>, Infeasible> {
+    Infeasible::unless_within("hashes", hashes.into(), 1, spread::MOST.into())?;
+    Infeasible::unless_within("cells", cells, 1, u64::MAX)?;
+    match spread {
+        Spread::Anywhere => Ok(None),
+        Spread::Lines(lines) => InLines::new(cells, width, hashes, lines).map(Some),
+    }
+}
+
 /// The cells of a key in one line: a one in the lowest bit of each.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ones {
@@ -107,6 +123,21 @@ impl InLines {
         (line as usize, word)
     }
 
+    /// The share of digests that pass a table of cells of `width` bits, from the chance to pass in each
+    /// cell. Draws are independent, given the table: those of one line, and those of lines that coincide.
+    pub(super) fn passes(self, width: u32, cells: impl Iterator<Item = f64>) -> f64 {
+        let in_line = LINE * 8 / width as usize;
+        let (mut passes, mut sum, mut lines) = (0.0, 0.0, 0u64);
+        for (i, cell) in cells.enumerate() {
+            sum += cell;
+            if (i + 1) % in_line == 0 {
+                passes += (sum / in_line as f64).powi(self.each as i32);
+                (sum, lines) = (0.0, lines + 1);
+            }
+        }
+        (passes / lines as f64).powi(self.lines as i32)
+    }
+
     /// Asks for the lines of the digest.
     #[inline(always)]
     pub(super) fn prefetch(self, table: &[u8], digest: Digest) {
@@ -135,7 +166,7 @@ impl InLines {
                 return;
             }
             left -= fields::<W>();
-            word = spread::again(word);
+            word = spread::again_in_line(word);
         }
     }
 
@@ -165,7 +196,7 @@ impl InLines {
                 return zero;
             }
             left -= fields::<W>();
-            word = spread::again(word);
+            word = spread::again_in_line(word);
         }
     }
 }

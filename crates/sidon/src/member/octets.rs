@@ -128,10 +128,10 @@ impl Ask for ByRows<'_> {
     fn all_admit(&self, line: &[u8; LINE], mut word: u64) -> bool {
         let mut all = 1;
         for _ in 0..self.1 {
-            let (cell, fraction) = spread::split(Digest(word), 0, LINE as u64);
+            let (cell, fraction) = spread::split_in_line(word, 0, LINE as u64);
             let increment = spread::fraction(fraction, self.0.increments.into());
             all &= self.0.admits(line[cell as usize % LINE], increment);
-            word = spread::again(word);
+            word = spread::again_in_line(word);
         }
         all & 1 == 1
     }

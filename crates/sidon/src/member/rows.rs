@@ -68,10 +68,10 @@ fn sieve<C: Code>(code: &C, table: &Table) -> Option<Sieve> {
     if excluded > u32::MAX / 2 || table.in_lines?.each > SIEVED_MAX {
         return None;
     }
-    // The powers that positions are spread by.
+    // The powers that cells of a line are spread by.
     let mut factors = [1; SIEVED_MAX as usize];
     for i in 1..factors.len() {
-        factors[i] = spread::again(factors[i - 1]);
+        factors[i] = spread::again_in_line(factors[i - 1]);
     }
     let mark = |three_bits: usize| marks[three_bits * marks.len() / 8].into();
     Some(Sieve { factors, marks: std::array::from_fn(mark), excluded })

@@ -6,7 +6,7 @@
 use super::{
     batch::{self, CHUNK, NEAR},
     lines,
-    mapping::{InLines, Spread},
+    mapping::{self, InLines, Spread},
 };
 use crate::{
     Digest, Infeasible, Key, Malformed, Seed,
@@ -224,12 +224,7 @@ impl Table {
         hashes: u32,
         spread: Spread,
     ) -> Result<Self, Infeasible> {
-        Infeasible::unless_within("hashes", hashes.into(), 1, spread::MOST.into())?;
-        Infeasible::unless_within("cells", cells, 1, u64::MAX)?;
-        let in_lines = match spread {
-            Spread::Anywhere => None,
-            Spread::Lines(lines) => Some(InLines::new(cells, width, hashes, lines)?),
-        };
+        let in_lines = mapping::check(cells, width, hashes, spread)?;
         let cells = Packed::zeroed(cells, width)?;
         Ok(Table { cells, hashes: hashes as usize, in_lines, occupied: 0 })
     }

@@ -26,7 +26,7 @@ use super::{
     coded::{self, Act, Coded, Plain, Store, coded_filter},
     counting::Overflow,
     increments::Increments,
-    mapping::Spread,
+    mapping::{self, Spread},
     table::Table,
 };
 use crate::{
@@ -120,6 +120,12 @@ impl Variable {
 }
 
 impl Shape {
+    /// Checks all but the memory.
+    pub(crate) fn check(self) -> Result<(), Infeasible> {
+        self.code()?;
+        mapping::check(self.counters, self.width, self.hashes, self.spread).map(|_| ())
+    }
+
     pub(crate) fn code(self) -> Result<Sums, Infeasible> {
         Infeasible::unless_within("width", self.width.into(), 1, WIDTH_MOST.into())?;
         Sums::new(self.increments, (1 << self.width) - 1, self.overflow)

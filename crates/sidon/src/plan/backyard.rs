@@ -57,8 +57,11 @@ pub fn backyard(target: Target) -> Result<Shape, Infeasible> {
     Ok(shapes.into_iter().min_by_key(Shape::bytes).unwrap_or(shapes[0]))
 }
 
-/// The false-positive rate of a filter that holds `keys` keys.
+/// The false-positive rate of a filter that holds `keys` keys; 1 for a shape that cannot be built.
 pub fn backyard_rate(shape: Shape, keys: u64) -> f64 {
+    if shape.check().is_err() {
+        return 1.0;
+    }
     -(keys as f64 * (-1.0 / shape.fingerprints() as f64).ln_1p()).exp_m1()
 }
 

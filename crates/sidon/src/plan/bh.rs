@@ -2,7 +2,8 @@
 
 use super::{
     OVERFLOWS, Target,
-    increments::{Cell, Line, best_hashes, least_cells},
+    increments::{Cell, Line, best_hashes, exactly, least_cells},
+    lines::Lines,
 };
 use crate::{
     Infeasible,
@@ -56,46 +57,56 @@ fn least(
         overflow,
         spread,
     };
-    let cell = cell(shape(1, 1), 0)?;
-    let rate = |cells: u64, hashes| cell.rate(cells as f64, hashes, target.keys as f64);
-    let least = least_cells(target.false_positives, rate);
+    let (fpr, cell, keys) = (target.false_positives, cell(shape(1, 1))?, target.keys as f64);
+    let least = least_cells(fpr, &cell, keys).and_then(|near| exactly(fpr, &cell, keys, near));
     least.map(|(cells, hashes)| shape(cells, hashes)).ok_or(Infeasible::Memory { bytes: u64::MAX })
 }
 
-/// Equation 9: the false-positive rate of a table that holds `keys` keys. A cell that would leave
-/// its range is taken for pinned, wherever on its way it would.
+/// The false-positive rate of a table that holds `keys` keys: equation 9, unless the table is small.
+/// A cell that would leave its range is taken for pinned, wherever on its way it would.
 pub fn bh_rate(shape: bh::Shape, keys: u64) -> Result<f64, Infeasible> {
-    let (cells, keys) = (shape.cells as f64, keys as f64);
+    shape.check()?;
+    let cell = cell(shape)?;
     match shape.spread {
-        Spread::Anywhere => Ok(cell(shape, 0)?.rate(cells, shape.hashes, keys)),
-        Spread::Lines(lines) => {
-            let each = shape.hashes / lines.max(1);
+        Spread::Anywhere => Ok(cell.rate(shape.cells as f64, shape.hashes, keys as f64)),
+        Spread::Lines(of_key) => {
             let in_line = LINE as u64 * 8 / u64::from(shape.width());
-            let line = Line::new(&cell(shape, each as usize)?, in_line, each);
-            Ok(line.rate(cells / in_line as f64, lines, keys))
+            let line = Line::new(&cell, shape.hashes / of_key, of_key);
+            Ok(line.rate(Lines { all: shape.cells / in_line, of_key, keys }, in_line as f64))
         }
     }
 }
 
 /// The share of cells that would have left their range with `keys` keys stored.
 pub fn bh_overflow(shape: bh::Shape, keys: u64) -> Result<f64, Infeasible> {
-    Ok(cell(shape, 0)?.overflow(shape.cells as f64, shape.hashes, keys as f64))
+    shape.check()?;
+    // A cell of all ones is in its range, unlike one that a pin made so.
+    let pins = bh::Shape { overflow: Overflow::Pin, ..shape };
+    let cell = Cell::walk(&pins.code()?.without_pins(), 1 << shape.width());
+    match shape.spread {
+        Spread::Anywhere => Ok(cell.overflow(shape.cells as f64, shape.hashes, keys as f64)),
+        Spread::Lines(of_key) => {
+            let in_line = LINE as u64 * 8 / u64::from(shape.width());
+            let lines = Lines { all: shape.cells / in_line, of_key, keys };
+            Ok(cell.overflow_in_lines(lines, in_line as f64, shape.hashes / of_key))
+        }
+    }
 }
 
 /// The integer number of hashes with the least rate for this many cells and keys.
 pub fn bh_best_hashes(shape: bh::Shape, keys: u64) -> Result<u32, Infeasible> {
-    let cell = cell(shape, 0)?;
-    Ok(best_hashes(|hashes| cell.rate(shape.cells as f64, hashes, keys as f64)))
+    let cell = cell(shape)?;
+    Ok(best_hashes(|hashes| cell.equation(shape.cells as f64, hashes, keys as f64)))
 }
 
-fn cell(shape: bh::Shape, powers: usize) -> Result<Cell, Infeasible> {
-    let pins = bh::Shape { overflow: Overflow::Pin, ..shape };
-    Ok(Cell::walk(&pins.code()?, 1 << shape.width().min(24), powers))
+fn cell(shape: bh::Shape) -> Result<Cell, Infeasible> {
+    Ok(Cell::walk(&shape.code()?, 1 << shape.width()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sidon_kit::rate::assert_close;
 
     #[test]
     fn a_plan_overflows_as_rarely_as_it_says_and_is_the_smallest_that_does() {
@@ -109,6 +120,30 @@ mod tests {
             let paper = bh_of(target, BH_SET, Decode::Improved(15)).unwrap();
             let more = paper.cells as f64 * bh_overflow(paper, keys).unwrap();
             assert_eq!(more > OVERFLOWS, paper.width() < shape.width(), "{more} of {paper:?}");
+        }
+    }
+
+    #[test]
+    fn a_cell_of_all_ones_is_in_its_range() {
+        // Both values were computed independently.
+        for (increments, cells, hashes, sum_bits, expected) in [
+            (Increments::of([1, 4, 8, 13]), 4000, 6, 6, 2.905_398_743_914_692e-4),
+            (Increments::of([1, 2, 5, 14]), 2500, 4, 5, 0.028_991_700_558_799_013),
+        ] {
+            for overflow in [Overflow::Refuse, Overflow::Pin] {
+                let shape = bh::Shape {
+                    cells,
+                    hashes,
+                    keys_bits: 3,
+                    sum_bits,
+                    increments,
+                    decode: Decode::Improved(7),
+                    centred: false,
+                    overflow,
+                    spread: Spread::Anywhere,
+                };
+                assert_close(bh_overflow(shape, 1000).unwrap(), expected, 1e-12);
+            }
         }
     }
 }

@@ -99,9 +99,15 @@ pub fn count_excess(shape: Shape, keys: u64, total: u64) -> f64 {
     sharing * size
 }
 
+/// Numbers of a larger mean are taken for the mean: six standard deviations are 0.6 % of it.
+const MEAN_MOST: f64 = 1e6;
+
 /// The mean of the least of `rows` Poisson numbers: the sum over all levels of the chance that
 /// every one of them reaches the level.
 fn least_of_poissons(mean: f64, rows: u32) -> f64 {
+    if mean > MEAN_MOST {
+        return mean;
+    }
     let reach = 12.0 * mean.sqrt() + 40.0;
     let from = (mean - reach).max(0.0) as u64;
     let mut below = 0.0;
@@ -117,6 +123,9 @@ fn least_of_poissons(mean: f64, rows: u32) -> f64 {
 fn least_of_binomials(keys: u64, chance: f64, rows: u32) -> f64 {
     if chance >= 1.0 {
         return keys as f64;
+    }
+    if keys as f64 * chance > MEAN_MOST {
+        return keys as f64 * chance;
     }
     // The chance of exactly `level`, by its logarithm: the first may be too small for a double.
     let mut ln = keys as f64 * (-chance).ln_1p();
@@ -144,8 +153,9 @@ const FILTER_ROWS: u32 = 2;
 /// many amounts.
 pub fn top(bytes: u64, key_bytes: usize, amounts: usize) -> Result<top::Shape, Infeasible> {
     let one = top::Shape { buckets: 1, rows: FILTER_ROWS, columns: 1 };
+    let all = one.bytes(key_bytes, amounts)?;
     let column = u64::from(FILTER_ROWS) * 4 * amounts as u64;
-    let bucket = one.bytes(key_bytes, amounts)? - column;
+    let bucket = all - column;
     Infeasible::unless_within("bytes", bytes, bucket + column, 1 << 48)?;
     let buckets = ((bytes - bytes / FILTER_SHARE) / bucket).max(1);
     let columns = (bytes - buckets * bucket) / column;
@@ -154,7 +164,7 @@ pub fn top(bytes: u64, key_bytes: usize, amounts: usize) -> Result<top::Shape, I
 
 /// How many of the heaviest keys a table has room for.
 pub fn top_entries(shape: top::Shape) -> u64 {
-    shape.buckets * ENTRIES as u64
+    shape.buckets.saturating_mul(ENTRIES as u64)
 }
 
 #[cfg(test)]

@@ -4,12 +4,14 @@
 //! Four bits then overflow in 6.8e-17 of the counters, so a table of a million keeps clear of it
 //! for 10^10 snapshots. Bonomi et al., ESA 2006, section 5.1; Rottenstreich et al., equation 8.
 
-use super::{Target, bloom, tail};
+use super::{Target, bloom, dleft::least_from, draws, lines::Lines, tail};
 use crate::{
     Infeasible,
+    hash::spread,
     member::{LINES_MOST, Overflow, Spread, counting},
     probe::LINE,
 };
+use std::cell::RefCell;
 
 /// The width that four papers of five take.
 const WIDTH: u32 = 4;
@@ -29,100 +31,130 @@ const WORTH: f64 = 1.08;
 pub fn counting_in_lines(target: Target) -> Result<counting::Shape, Infeasible> {
     let smallest = counting(target)?;
     let worth = smallest.counters as f64 * WORTH;
+    // Up to eight counters in each line; more are never better at these rates.
+    let tables: Vec<_> = (1..=8).map(|each| Passes::new(WIDTH, each)).collect();
+    // No mapping takes fewer counters than the one that puts them anywhere.
+    let least = (smallest.counters / in_line(WIDTH)).max(1);
     let few = (2..=LINES_MOST).find_map(|lines| {
-        // Up to eight counters in each line; more are never better at these rates.
-        let shapes = (1..=8).map(|each| in_lines(target, lines, each));
-        let least = shapes.flatten().min_by_key(|shape| shape.counters)?;
-        (least.counters as f64 <= worth).then_some(least)
+        let shapes = tables.iter().map(|passes| in_lines(target, least, lines, passes));
+        let best = shapes.flatten().min_by_key(|shape| shape.counters)?;
+        (best.counters as f64 <= worth).then_some(best)
     });
     // A small table rounds up to whole lines by more than is worth it.
-    Ok(few.or_else(|| in_lines(target, 2, smallest.hashes.div_ceil(2).min(8))).unwrap_or(smallest))
+    let each = smallest.hashes.div_ceil(2).min(8);
+    Ok(few.or_else(|| in_lines(target, least, 2, &tables[each as usize - 1])).unwrap_or(smallest))
 }
 
-/// The least whole number of lines for `each` counters in each of `lines` lines a key.
-fn in_lines(target: Target, lines: u32, each: u32) -> Option<counting::Shape> {
+/// The least whole number of lines, `least` or more, for `passes.each` counters in each of `lines` lines
+/// a key.
+fn in_lines(target: Target, least: u64, lines: u32, passes: &Passes) -> Option<counting::Shape> {
+    const MOST: u64 = 1 << 48;
+    let hashes = lines * passes.each;
+    if hashes > spread::MOST {
+        return None;
+    }
+    let of = |all| Lines { all, of_key: lines, keys: target.keys };
+    let all = least_from(least, MOST, |all| passes.rate(of(all)) <= target.false_positives);
     let group = LINE as u64 * 8 / u64::from(WIDTH);
-    let shape = |all| counting::Shape {
+    (all < MOST).then_some(counting::Shape {
         counters: all * group,
-        hashes: lines * each,
+        hashes,
         width: WIDTH,
         overflow: Overflow::Refuse,
         spread: Spread::Lines(lines),
-    };
-    const MOST: u64 = 1 << 48;
-    let meets = |all| counting_rate(shape(all), target.keys) <= target.false_positives;
-    let all = bloom::least(MOST, meets);
-    (all < MOST).then(|| shape(all))
+    })
 }
 
-/// The false-positive rate of a table that holds `keys` keys.
+/// The false-positive rate of a table that holds `keys` keys; 1 for a shape that cannot be built.
 pub fn counting_rate(shape: counting::Shape, keys: u64) -> f64 {
+    if shape.check().is_err() {
+        return 1.0;
+    }
     match shape.spread {
         Spread::Anywhere => bloom::rate(shape.counters as f64, shape.hashes, keys as f64),
-        Spread::Lines(lines) => lines_rate(shape, lines.max(1), keys),
+        Spread::Lines(of_key) => {
+            let all = shape.counters / in_line(shape.width);
+            let passes = Passes::new(shape.width, shape.hashes / of_key);
+            passes.rate(Lines { all, of_key, keys })
+        }
     }
 }
 
-/// A line holds a Poisson number of keys, each with `e` counters in it; a stranger passes if in
-/// each of its lines the `e` counters it draws are all in use.
-fn lines_rate(shape: counting::Shape, lines: u32, keys: u64) -> f64 {
-    let group = LINE as f64 * 8.0 / f64::from(shape.width);
-    let each = shape.hashes / lines;
-    let all_lines = shape.counters as f64 / group;
-    let distinct = distinct(group, each);
-    let passes = tail::poisson_mean(f64::from(lines) * keys as f64 / all_lines, |keys| {
-        drawn_in_use(group, &distinct, keys as f64 * f64::from(each))
-    });
-    passes.powi(lines as i32)
+/// Counters of `width` bits in a line.
+fn in_line(width: u32) -> u64 {
+    LINE as u64 * 8 / u64::from(width)
 }
 
-/// The chances that `draws` cells drawn with repetition are 0, 1, .. distinct ones.
-fn distinct(cells: f64, draws: u32) -> Vec<f64> {
-    let mut distinct = vec![1.0];
-    for _ in 0..draws {
-        let mut next = vec![0.0; distinct.len() + 1];
-        for (had, chance) in distinct.iter().enumerate() {
-            let known = had as f64 / cells;
-            next[had] += chance * known;
-            next[had + 1] += chance * (1.0 - known);
-        }
-        distinct = next;
+/// The chance to pass in one line: the counters drawn there must all be in use.
+struct Passes {
+    cells: f64,
+    each: u32,
+    /// By how many times the line is drawn, and by how many times members drew it: made when asked for.
+    known: RefCell<Vec<Vec<f64>>>,
+}
+
+impl Passes {
+    /// For lines of counters of `width` bits, `each` of which a key draws.
+    fn new(width: u32, each: u32) -> Self {
+        let known = RefCell::new(vec![vec![]; LINES_MOST as usize]);
+        Passes { cells: in_line(width) as f64, each, known }
     }
-    distinct
-}
 
-/// The chance that as many [`distinct`] cells are all among those that `raised` earlier draws from
-/// the same `cells` met.
-fn drawn_in_use(cells: f64, distinct: &[f64], raised: f64) -> f64 {
-    // That `d` given cells are none of them met.
-    let missed: Vec<f64> =
-        (0..distinct.len()).map(|d| (1.0 - d as f64 / cells).max(0.0).powf(raised)).collect();
-    // That `d` given cells are all met, by inclusion and exclusion.
-    let met = |d: usize| {
-        let (mut sum, mut choose) = (0.0, 1.0);
-        for (i, missed) in missed.iter().enumerate().take(d + 1) {
-            sum += if i % 2 == 0 { choose * missed } else { -choose * missed };
-            choose *= (d - i) as f64 / (i + 1) as f64;
+    /// In a line that is drawn `times` times, and that members drew `drawn` times.
+    fn of(&self, times: u32, drawn: u64) -> f64 {
+        let of = |drawn: usize| {
+            let raised = drawn as f64 * f64::from(self.each);
+            draws::all_met_before(self.cells, times * self.each, raised)
+        };
+        let (mut known, drawn) = (self.known.borrow_mut(), drawn as usize);
+        let known = &mut known[times as usize - 1];
+        if drawn >= KNOWN {
+            return of(drawn);
         }
-        sum.max(0.0)
-    };
-    distinct.iter().enumerate().map(|(d, chance)| chance * met(d)).sum()
+        if known.len() <= drawn {
+            known.resize(drawn + 1, f64::NAN);
+        }
+        if known[drawn].is_nan() {
+            known[drawn] = of(drawn);
+        }
+        known[drawn]
+    }
+
+    fn rate(&self, lines: Lines) -> f64 {
+        lines.rate(|times, drawn| self.of(times, drawn))
+    }
 }
 
-/// The chance that a given counter is at `level` or above while `keys` keys are stored.
+/// Numbers of draws below this are remembered.
+const KNOWN: usize = 1 << 12;
+
+/// The chance that a given counter is at `level` or above while `keys` keys are stored; 1 for a shape
+/// that cannot be built.
 pub fn counting_at_least(shape: counting::Shape, keys: u64, level: u64) -> f64 {
-    tail::poisson_at_least(mean(shape, keys), level)
+    if shape.check().is_err() {
+        return 1.0;
+    }
+    match shape.spread {
+        Spread::Anywhere => tail::poisson_at_least(mean(shape, keys), level),
+        Spread::Lines(of_key) => {
+            let group = in_line(shape.width);
+            let of_draw = f64::from(shape.hashes / of_key) / group as f64;
+            let lines = Lines { all: shape.counters / group, of_key, keys };
+            lines.mean_of(|drawn| tail::poisson_at_least(of_draw * drawn as f64, level))
+        }
+    }
 }
 
 /// How many counters would be above their ceiling while `keys` keys are stored, on average. While
 /// it is small, this is the chance that storing them overflows at all.
 pub fn counting_overflow(shape: counting::Shape, keys: u64) -> f64 {
-    shape.counters as f64 * counting_at_least(shape, keys, 1 << shape.width)
+    shape.counters as f64
+        * counting_at_least(shape, keys, 1u64.checked_shl(shape.width).unwrap_or(u64::MAX))
 }
 
 /// The classic upper bound of the same: `m (e k n / (level m))^level`.
 pub fn counting_overflow_bound(shape: counting::Shape, keys: u64) -> f64 {
-    let level = f64::from(1u32 << shape.width);
+    let level = 2f64.powi(shape.width.min(64) as i32);
     let base = std::f64::consts::E * mean(shape, keys) / level;
     shape.counters as f64 * base.powf(level)
 }
@@ -141,7 +173,6 @@ fn mean(shape: counting::Shape, keys: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sidon_kit::rate::assert_close;
 
     #[test]
     fn few_lines_cost_a_few_per_cent() {
@@ -154,17 +185,6 @@ mod tests {
             let more = few.counters as f64 / smallest.counters as f64;
             assert!(more > 1.0 && more <= WORTH, "{more}");
         }
-    }
-
-    #[test]
-    fn draws_by_hand() {
-        // One draw of 128 cells, after 128: 1 - (127/128)^128.
-        let one = 1.0 - (127.0f64 / 128.0).powi(128);
-        assert_close(drawn_in_use(128.0, &distinct(128.0, 1), 128.0), one, 1e-12);
-        // Two draws of two cells after one: both must be that cell.
-        assert_close(drawn_in_use(2.0, &distinct(2.0, 2), 1.0), 0.25, 1e-12);
-        assert_close(drawn_in_use(2.0, &distinct(2.0, 2), 2.0), 0.25 * 0.5 + 0.5, 1e-12);
-        assert_eq!(drawn_in_use(128.0, &distinct(128.0, 3), 0.0), 0.0);
     }
 
     #[test]

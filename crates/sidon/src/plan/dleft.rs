@@ -26,7 +26,7 @@
 //! Of a hundred cells with none to spare one key in twenty is refused, and about fifty times fewer
 //! with every four more; plans add 24. Bonomi et al., ESA 2006, sections 3 to 5.
 
-use super::{Fluid, Target, bloom::least};
+use super::{Fluid, Target, bloom::least, ln_factorial};
 use crate::{
     Infeasible,
     hash::permute::MODULUS_MOST,
@@ -63,8 +63,11 @@ impl From<Target> for Left {
 const REFUSALS: f64 = 1e-6;
 const SEARCH: Moves = Moves::Search(256);
 
-/// The false-positive rate of a table that holds `keys` keys.
+/// The false-positive rate of a table that holds `keys` keys; 1 for a shape that cannot be built.
 pub fn dleft_rate(shape: Shape, keys: u64) -> f64 {
+    if shape.check().is_err() {
+        return 1.0;
+    }
     // The chance that a given fingerprint is no member's.
     let used = fingerprint_used(shape, keys);
     if shape.counter > 0 {
@@ -78,25 +81,32 @@ pub fn dleft_rate(shape: Shape, keys: u64) -> f64 {
 }
 
 /// The chance that an insertion finds all its cells taken, while `keys` keys are stored and random
-/// ones leave as new ones arrive. This is the share that is refused under [`Moves::Never`].
+/// ones leave as new ones arrive. This is the share that is refused under [`Moves::Never`]; 1 for a
+/// shape that cannot be built.
 pub fn dleft_overflow(shape: Shape, keys: u64) -> f64 {
+    if shape.check().is_err() {
+        return 1.0;
+    }
     let buckets = f64::from(shape.subtables) * shape.buckets as f64;
     let load = cells_in_use(shape, keys) / buckets;
     overflowing(shape.subtables, shape.cells, load).overflow_chance(shape.cells)
 }
 
 /// The chance that an insertion finds `copies` copies of its fingerprint, or more, among `keys`:
-/// the expected number of such groups of keys, which is hardly more while it is small.
+/// the expected number of such groups of keys, which is hardly more while it is small. 1 for a shape
+/// that cannot be built.
 pub fn dleft_copies(shape: Shape, keys: u64, copies: u64) -> f64 {
-    let all = shape.fingerprints() as f64;
-    let mut chance = 1.0;
-    for already in 0..copies.min(keys) {
-        chance *= (keys - already) as f64 / ((already + 1) as f64 * all);
-        if chance < f64::MIN_POSITIVE {
-            break;
-        }
+    if shape.check().is_err() {
+        return 1.0;
     }
-    if copies > keys { 0.0 } else { chance.min(1.0) }
+    let Some(others) = keys.checked_sub(copies) else { return 0.0 };
+    let all = shape.fingerprints() as f64;
+    if copies > 1024 {
+        let ways = ln_factorial(keys) - ln_factorial(copies) - ln_factorial(others);
+        return (ways - copies as f64 * all.ln()).exp().min(1.0);
+    }
+    let ratio = |already: u64| (keys - already) as f64 / ((already + 1) as f64 * all);
+    (0..copies).map(ratio).product::<f64>().min(1.0)
 }
 
 /// How many of `insertions` insertions would raise a counter beyond its ceiling, on average, while
@@ -104,6 +114,9 @@ pub fn dleft_copies(shape: Shape, keys: u64, copies: u64) -> f64 {
 pub fn dleft_counter_overflow(shape: Shape, keys: u64, insertions: u64) -> f64 {
     if shape.counter == 0 {
         return 0.0;
+    }
+    if shape.check().is_err() {
+        return insertions as f64;
     }
     let ceiling = shape.ceiling();
     let [full, nearly] = [ceiling, ceiling - 1].map(|copies| dleft_copies(shape, keys, copies));

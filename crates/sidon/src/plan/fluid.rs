@@ -28,6 +28,9 @@ pub struct Fluid {
 
 /// Steps of the integration from an empty table to a full one.
 const STEPS: u32 = 4096;
+/// The most subtables and the largest height: more than any table has.
+const SUBTABLES_MOST: u32 = 16;
+const HEIGHT_MOST: u32 = 256;
 /// The relative change that ends a search for the steady state.
 const STILL: f64 = 1e-13;
 /// Rounds after which a search ends in any case; a few hundred are usual.
@@ -37,7 +40,7 @@ const FAINT: f64 = 1e-290;
 
 impl Fluid {
     /// After `load` keys a bucket were inserted into an empty table, and none left. No bucket takes
-    /// more than `height` keys.
+    /// more than `height` keys. Computes at most 16 subtables and a height of 256.
     pub fn insert_only(subtables: u32, load: f64, height: u32) -> Fluid {
         let mut fluid = Fluid::empty(subtables, height);
         let size = fluid.shares.len();
@@ -61,7 +64,8 @@ impl Fluid {
     }
 
     /// While `load` keys a bucket are stored, and random ones leave as new ones arrive, for long. No
-    /// bucket takes more than `height` keys: with a height well above the load, none would.
+    /// bucket takes more than `height` keys: with a height well above the load, none would. Computes
+    /// at most 16 subtables and a height of 256.
     pub fn steady(subtables: u32, load: f64, height: u32) -> Fluid {
         let mut fluid = Fluid::empty(subtables, height);
         if load <= 0.0 {
@@ -118,7 +122,8 @@ impl Fluid {
     }
 
     fn empty(subtables: u32, height: u32) -> Fluid {
-        let subtables = subtables.max(1) as usize;
+        let subtables = subtables.clamp(1, SUBTABLES_MOST) as usize;
+        let height = height.min(HEIGHT_MOST);
         let mut shares = vec![0.0; (height as usize + 2) * subtables];
         shares[..subtables].fill(1.0);
         Fluid { subtables, shares }

@@ -6,7 +6,7 @@
 
 use super::{
     Fluid, OVERFLOWS, SETS, Target,
-    increments::{Cell, least_cells},
+    increments::{Cell, exactly, least_cells},
 };
 use crate::{
     Infeasible,
@@ -33,7 +33,9 @@ pub fn multilayer(target: Target) -> Result<multilayer::Shape, Infeasible> {
             }
         }
     }
-    best.map(|(_, shape)| shape).ok_or(Infeasible::Memory { bytes: u64::MAX })
+    let (_, best) = best.ok_or(Infeasible::Memory { bytes: u64::MAX })?;
+    // Which set is best is decided by equation; the exact rate of the winner sets the size.
+    multilayer_of(target, best.increments, best.first)
 }
 
 /// The smallest pair of layers of these increments and this first width.
@@ -42,15 +44,17 @@ pub fn multilayer_of(
     increments: Increments,
     first: u32,
 ) -> Result<multilayer::Shape, Infeasible> {
-    layers(target, increments, first, least(target, increments)?)
+    let (fpr, wide, keys) = (target.false_positives, cell(increments, WIDE)?, target.keys as f64);
+    let table = exactly(fpr, &wide, keys, least(target, increments)?);
+    layers(target, increments, first, table.ok_or(Infeasible::Memory { bytes: u64::MAX })?)
 }
 
 /// The counters and hashes of a table without ceilings.
 fn least(target: Target, increments: Increments) -> Result<(u64, u32), Infeasible> {
     target.check()?;
     let wide = cell(increments, WIDE)?;
-    let rate = |counters: u64, hashes| wide.rate(counters as f64, hashes, target.keys as f64);
-    least_cells(target.false_positives, rate).ok_or(Infeasible::Memory { bytes: u64::MAX })
+    let least = least_cells(target.false_positives, &wide, target.keys as f64);
+    least.ok_or(Infeasible::Memory { bytes: u64::MAX })
 }
 
 fn layers(
@@ -107,5 +111,5 @@ pub fn multilayer_spilled(shape: multilayer::Shape, keys: u64) -> Result<f64, In
 
 /// A counter that is pinned at `ceiling`.
 fn cell(increments: Increments, ceiling: u64) -> Result<Cell, Infeasible> {
-    Ok(Cell::walk(&Sums::new(increments, ceiling, Overflow::Pin)?, ceiling as usize + 1, 0))
+    Ok(Cell::walk(&Sums::new(increments, ceiling, Overflow::Pin)?, ceiling as usize + 1))
 }

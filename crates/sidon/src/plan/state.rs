@@ -123,7 +123,12 @@ pub struct Meeting<'a> {
 
 impl Meeting<'_> {
     fn all(&self) -> u64 {
-        self.flows.iter().sum()
+        self.flows.iter().fold(0, |all: u64, &flows| all.saturating_add(flows))
+    }
+
+    /// The number of flows in other states. A state beyond the end of `flows` has no flows.
+    fn others(&self, state: usize) -> u64 {
+        self.all() - self.flows.get(state).copied().unwrap_or(0)
     }
 
     /// The chance that none of `flows` flows meets a given cell.
@@ -134,7 +139,7 @@ impl Meeting<'_> {
 
     /// The share of cells that flows of this state met, and of no other.
     fn known(&self, state: usize) -> f64 {
-        self.missed(self.all() - self.flows[state]) - self.missed(self.all())
+        self.missed(self.others(state)) - self.missed(self.all())
     }
 
     /// The share of cells that flows of two states met, or more.
@@ -149,12 +154,12 @@ impl Meeting<'_> {
 
     /// The chance that a member of this state is answered "don't know".
     pub fn member_dont_know(&self, state: usize) -> f64 {
-        self.power(1.0 - self.missed(self.all() - self.flows[state]))
+        self.power(1.0 - self.missed(self.others(state)))
     }
 
     /// The same in the limit of many cells: `(1 - e^(-k (n - n_i) / m))^k`.
     pub fn member_dont_know_limit(&self, state: usize) -> f64 {
-        let others = (self.all() - self.flows[state]) as f64;
+        let others = self.others(state) as f64;
         self.power(-(-f64::from(self.hashes) * others / self.cells as f64).exp_m1())
     }
 
@@ -175,8 +180,12 @@ impl Meeting<'_> {
     }
 }
 
-/// The chance that a stranger is not answered `Absent` by a map of `flows` flows.
+/// The chance that a stranger is not answered `Absent` by a map of `flows` flows; 1 for a shape that
+/// cannot be built.
 pub fn fingerprint_error(shape: fingerprint::Shape, flows: u64) -> f64 {
+    if shape.check().is_err() {
+        return 1.0;
+    }
     -(flows as f64 * (-1.0 / shape.fingerprints() as f64).ln_1p()).exp_m1()
 }
 
@@ -186,8 +195,12 @@ pub fn fingerprint_dont_know(shape: fingerprint::Shape, flows: u64) -> f64 {
 }
 
 /// The chance that an insertion finds all cells of its flow taken, while `flows` flows are stored and
-/// random ones leave as new ones arrive: the share that moves, or is stashed or refused.
+/// random ones leave as new ones arrive: the share that moves, or is stashed or refused. 1 for a shape
+/// that cannot be built.
 pub fn fingerprint_overflow(shape: fingerprint::Shape, flows: u64) -> f64 {
+    if shape.check().is_err() {
+        return 1.0;
+    }
     let load = flows as f64 / (f64::from(shape.subtables) * shape.buckets as f64);
     Fluid::steady(shape.subtables, load, shape.cells + 8).overflow_chance(shape.cells)
 }
@@ -223,17 +236,15 @@ pub fn stateful(target: States) -> Result<stateful::Shape, Infeasible> {
         (bloom::least(MOST, meets), hashes)
     };
     let best = (1..=crate::hash::spread::MOST).map(least).min();
-    let (cells, hashes) = best.unwrap_or((MOST, 1));
+    let found = best.filter(|&(cells, _)| cells < MOST);
+    let (cells, hashes) = found.ok_or(Infeasible::Memory { bytes: u64::MAX })?;
     Ok(shape(cells, hashes))
 }
 
 /// The chances that a stranger is answered a state, and that a member is answered "don't know", while
 /// all states are equally frequent.
 pub fn stateful_rates(shape: stateful::Shape, flows: u64) -> [f64; 2] {
-    // Two kinds of flows are enough: those of one state, and all others.
-    let one = (flows as f64 / f64::from(shape.states)).round() as u64;
-    let same = vec![one; shape.states as usize];
-    let meeting = Meeting { cells: shape.cells, hashes: shape.hashes, flows: &same };
+    let power = |share: f64| share.powi(shape.hashes as i32);
     let z = |flows: f64| {
         let draws = f64::from(shape.hashes) * flows;
         (draws * (-1.0 / shape.cells as f64).ln_1p()).exp()
@@ -241,8 +252,8 @@ pub fn stateful_rates(shape: stateful::Shape, flows: u64) -> [f64; 2] {
     let (all, own) = (flows as f64, flows as f64 / f64::from(shape.states));
     let known = z(all - own) - z(all);
     let unknown = (1.0 - z(all) - known * f64::from(shape.states)).max(0.0);
-    let wrong = meeting.power(known + unknown) - meeting.power(unknown);
-    [wrong * f64::from(shape.states), meeting.power(1.0 - z(all - own))]
+    let wrong = power(known + unknown) - power(unknown);
+    [wrong * f64::from(shape.states), power(1.0 - z(all - own))]
 }
 
 /// The fast layout of the least bytes: two subtables of lines or half lines, and so much room that moves are needed

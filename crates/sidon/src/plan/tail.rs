@@ -11,22 +11,30 @@ pub fn ln_factorial(n: u64) -> f64 {
     x * x.ln() - x + 0.5 * (std::f64::consts::TAU * x).ln() + series
 }
 
-/// The chance of exactly `count` events where `mean` are expected.
+/// The chance of exactly `count` events where `mean` are expected; NaN if `mean` is NaN or negative.
 pub fn poisson(mean: f64, count: u64) -> f64 {
     if mean == 0.0 {
         return if count == 0 { 1.0 } else { 0.0 };
     }
+    if mean == f64::INFINITY {
+        return 0.0;
+    }
     (count as f64 * mean.ln() - mean - ln_factorial(count)).exp()
 }
 
-/// The chance of `count` events or more where `mean` are expected.
+/// The chance of `count` events or more where `mean` are expected. From a mean of 10^9 on, it is one
+/// or zero: a standard deviation is then less than one part in 30,000 of the mean.
 pub fn poisson_at_least(mean: f64, count: u64) -> f64 {
     if count == 0 {
         return 1.0;
     }
+    if mean > 1e9 {
+        return f64::from(u8::from(count as f64 <= mean));
+    }
     if (count as f64) <= mean {
-        // The tail is the larger part: sum the smaller one.
-        return 1.0 - (0..count).map(|i| poisson(mean, i)).sum::<f64>();
+        // The tail is the larger part: sum the smaller one. The terms left out add up to less than 1e-30.
+        let from = (mean - 12.0 * mean.sqrt() - 40.0).max(0.0) as u64;
+        return 1.0 - (from..count).map(|i| poisson(mean, i)).sum::<f64>();
     }
     // Each term is a smaller fraction of the one before: sum until it no longer matters.
     let mut term = poisson(mean, count);

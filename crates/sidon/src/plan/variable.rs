@@ -5,10 +5,12 @@
 
 use super::{
     Target,
-    increments::{Cell, DRAWS_MOST, Line, best_hashes, least_cells},
+    increments::{Cell, Line, best_hashes, exactly, least_cells},
+    lines::Lines,
 };
 use crate::{
     Infeasible,
+    hash::spread,
     member::{Increments, Overflow, Spread, code::Sums, variable},
     probe::LINE,
 };
@@ -34,10 +36,11 @@ const IN_LINES: Increments = SETS[1];
 
 /// The smallest table that meets the target, and overflows as rarely as a counting filter.
 pub fn variable(target: Target) -> Result<variable::Shape, Infeasible> {
-    let shapes = SETS.iter().map(|&set| variable_of(target, set, OVERFLOWS));
+    // Which set is best is decided by equation; the exact rate of the winner sets the size.
+    let shapes = SETS.iter().map(|&set| by_equation(target, set, OVERFLOWS));
     let shapes: Result<Vec<_>, _> = shapes.collect();
     let least = shapes?.into_iter().min_by_key(|shape| shape.counters * u64::from(shape.width));
-    least.ok_or(Infeasible::Memory { bytes: u64::MAX })
+    exact(target, least.ok_or(Infeasible::Memory { bytes: u64::MAX })?)
 }
 
 /// The smallest table of these increments that meets the target with at most `overflows` counters
@@ -47,18 +50,35 @@ pub fn variable_of(
     increments: Increments,
     overflows: f64,
 ) -> Result<variable::Shape, Infeasible> {
+    exact(target, by_equation(target, increments, overflows)?)
+}
+
+fn by_equation(
+    target: Target,
+    increments: Increments,
+    overflows: f64,
+) -> Result<variable::Shape, Infeasible> {
     target.check()?;
     let keys = target.keys as f64;
     for width in least_width(increments)..=variable::WIDTH_MOST {
-        let cell = cell(increments, width, 0)?;
-        let rate = |counters: u64, hashes| cell.rate(counters as f64, hashes, keys);
-        let Some((counters, hashes)) = least_cells(target.false_positives, rate) else { continue };
+        let cell = cell(shape(1, 1, width, increments, Spread::Anywhere))?;
+        let Some((counters, hashes)) = least_cells(target.false_positives, &cell, keys) else {
+            continue;
+        };
         let above = counters as f64 * cell.overflow(counters as f64, hashes, keys);
         if above <= overflows {
             return Ok(shape(counters, hashes, width, increments, Spread::Anywhere));
         }
     }
     Err(Infeasible::Memory { bytes: u64::MAX })
+}
+
+/// A table with as many counters as the exact rate needs. That is no fewer, so they overflow less.
+fn exact(target: Target, found: variable::Shape) -> Result<variable::Shape, Infeasible> {
+    let (keys, near) = (target.keys as f64, (found.counters, found.hashes));
+    let least = exactly(target.false_positives, &cell(found)?, keys, near);
+    let (counters, hashes) = least.ok_or(Infeasible::Memory { bytes: u64::MAX })?;
+    Ok(variable::Shape { counters, hashes, ..found })
 }
 
 /// The table with the fewest lines a key, two or more, that meets the target in at most 12 % more
@@ -68,12 +88,15 @@ pub fn variable_in_lines(target: Target) -> Result<variable::Shape, Infeasible> 
     let smallest = variable(target)?;
     let bits = |shape: &variable::Shape| shape.counters * u64::from(shape.width);
     let worth = bits(&smallest) as f64 * WORTH;
-    let cell = cell(IN_LINES, WIDTH, DRAWS_MOST)?;
+    let cell = cell(shape(1, 1, WIDTH, IN_LINES, Spread::Anywhere))?;
     let mut best: Option<variable::Shape> = None;
     for lines in 2..=3 {
         // As many hashes as are best anywhere, or one or two fewer.
         let most = smallest.hashes.div_ceil(lines);
         for each in most.saturating_sub(1).max(1)..=most {
+            if lines * each > spread::MOST {
+                continue;
+            }
             let Some(found) = in_lines(target, &cell, bits(&smallest), lines, each) else {
                 continue;
             };
@@ -101,9 +124,9 @@ fn in_lines(
 ) -> Option<variable::Shape> {
     const MOST: u64 = 1 << 48;
     let in_line = LINE as u64 * 8 / u64::from(WIDTH);
-    let line = Line::new(cell, in_line, each);
-    let meets =
-        |all: u64| line.rate(all as f64, lines, target.keys as f64) <= target.false_positives;
+    let line = Line::new(cell, each, lines);
+    let of = |all| Lines { all, of_key: lines, keys: target.keys };
+    let meets = |all| line.rate(of(all), in_line as f64) <= target.false_positives;
     let mut all = (bits / (LINE as u64 * 8)).max(1);
     while !meets(all) {
         // Steps of an eighth, then back by bisection.
@@ -118,26 +141,21 @@ fn in_lines(
         if meets(middle) { all = middle } else { fails = middle }
     }
     let found = shape(all * in_line, lines * each, WIDTH, IN_LINES, Spread::Lines(lines));
-    let counters = found.counters as f64;
-    let above = counters * cell.overflow(counters, found.hashes, target.keys as f64);
-    (above <= OVERFLOWS).then_some(found)
+    let above = cell.overflow_in_lines(of(all), in_line as f64, each);
+    (found.counters as f64 * above <= OVERFLOWS).then_some(found)
 }
 
 /// The false-positive rate of a table that holds `keys` keys. Counters that would pass their
 /// ceiling are taken for pinned.
 pub fn variable_rate(shape: variable::Shape, keys: u64) -> Result<f64, Infeasible> {
-    let (counters, keys) = (shape.counters as f64, keys as f64);
+    shape.check()?;
+    let cell = cell(shape)?;
     match shape.spread {
-        Spread::Anywhere => {
-            let cell = cell(shape.increments, shape.width, 0)?;
-            Ok(cell.rate(counters, shape.hashes, keys))
-        }
-        Spread::Lines(lines) => {
-            let each = shape.hashes / lines.max(1);
-            let cell = cell(shape.increments, shape.width, each as usize)?;
+        Spread::Anywhere => Ok(cell.rate(shape.counters as f64, shape.hashes, keys as f64)),
+        Spread::Lines(of_key) => {
             let in_line = LINE as u64 * 8 / u64::from(shape.width);
-            let line = Line::new(&cell, in_line, each);
-            Ok(line.rate(counters / in_line as f64, lines, keys))
+            let line = Line::new(&cell, shape.hashes / of_key, of_key);
+            Ok(line.rate(Lines { all: shape.counters / in_line, of_key, keys }, in_line as f64))
         }
     }
 }
@@ -151,11 +169,18 @@ pub fn variable_overflow(shape: variable::Shape, keys: u64) -> Result<f64, Infea
 /// The chance that a given counter would be at `level` or above while `keys` keys are stored, if it
 /// had no ceiling; levels of up to 2^16.
 pub fn variable_at_least(shape: variable::Shape, keys: u64, level: u64) -> Result<f64, Infeasible> {
+    shape.check()?;
     Infeasible::unless_within("level", level, shape.increments.most().into(), 1 << 16)?;
     // A counter that is pinned from there on.
-    let cell =
-        Cell::walk(&Sums::new(shape.increments, level, Overflow::Pin)?, level as usize + 1, 0);
-    Ok(cell.overflow(shape.counters as f64, shape.hashes, keys as f64))
+    let cell = Cell::walk(&Sums::new(shape.increments, level, Overflow::Pin)?, level as usize + 1);
+    match shape.spread {
+        Spread::Anywhere => Ok(cell.overflow(shape.counters as f64, shape.hashes, keys as f64)),
+        Spread::Lines(of_key) => {
+            let in_line = LINE as u64 * 8 / u64::from(shape.width);
+            let lines = Lines { all: shape.counters / in_line, of_key, keys };
+            Ok(cell.overflow_in_lines(lines, in_line as f64, shape.hashes / of_key))
+        }
+    }
 }
 
 /// The upper bound of the same that theorem 3 rests on: a counter above its ceiling has met at least
@@ -175,8 +200,8 @@ pub fn variable_best_hashes(
     counters: u64,
     keys: u64,
 ) -> Result<u32, Infeasible> {
-    let cell = cell(increments, width, 0)?;
-    Ok(best_hashes(|hashes| cell.rate(counters as f64, hashes, keys as f64)))
+    let cell = cell(shape(1, 1, width, increments, Spread::Anywhere))?;
+    Ok(best_hashes(|hashes| cell.equation(counters as f64, hashes, keys as f64)))
 }
 
 /// What a search found.
@@ -208,8 +233,8 @@ pub fn variable_search(bits_per_key: f64, count: usize, most: u8) -> Result<Foun
             for width in least_width(increments) + 2..=least_width(increments) + 5 {
                 let counters = (bits_per_key * KEYS / f64::from(width)).floor();
                 // Fewer hashes than are best overflow less.
-                for hashes in 1..=best_hashes(|hashes| cell.rate(counters, hashes, KEYS)) {
-                    let false_positives = cell.rate(counters, hashes, KEYS);
+                for hashes in 1..=best_hashes(|hashes| cell.equation(counters, hashes, KEYS)) {
+                    let false_positives = cell.equation(counters, hashes, KEYS);
                     if best.is_some_and(|best| best.false_positives <= false_positives) {
                         continue;
                     }
@@ -244,12 +269,8 @@ fn least_width(increments: Increments) -> u32 {
     increments.most().ilog2() + 1
 }
 
-fn cell(increments: Increments, width: u32, powers: usize) -> Result<Cell, Infeasible> {
-    let pins = variable::Shape {
-        overflow: Overflow::Pin,
-        ..shape(1, 1, width, increments, Spread::Anywhere)
-    };
-    Ok(Cell::walk(&pins.code()?, 1 << width, powers))
+fn cell(shape: variable::Shape) -> Result<Cell, Infeasible> {
+    Ok(Cell::walk(&shape.code()?, 1 << shape.width))
 }
 
 #[cfg(test)]

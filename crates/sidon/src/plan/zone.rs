@@ -27,6 +27,8 @@ pub struct Few {
 
 /// The most moduli that are searched for.
 const SEARCHED_MOST: u64 = 512;
+/// The largest universe that crossovers are looked for in, one after the other.
+const CROSSOVERS_MOST: u64 = 1 << 24;
 /// The most members a plan is made for.
 const MEMBERS_MOST: u64 = 1024;
 
@@ -101,7 +103,7 @@ pub fn zones(few: Few) -> Result<Vec<Zone>, Infeasible> {
             rows.push(Zone { held, bits, probes, zone });
         }
     };
-    let egh = egh_primes(few);
+    let egh = egh_primes(few)?;
     let zone = egh::zone(universe, &egh.moduli);
     add(Held::Code(Shape::Egh(egh)), zone);
     if let Some(shape) = coprime(few) {
@@ -170,6 +172,8 @@ fn groups(few: Few, digits: u32) -> u64 {
 
 /// The polynomials of so many digits over the least field.
 pub fn pol(few: Few, digits: u32, fields: Fields, points: Points) -> Option<pol::Shape> {
+    few.check().ok()?;
+    Infeasible::unless_within("digits", digits.into(), 2, DIGITS_MOST.into()).ok()?;
     let groups = groups(few, digits);
     let more = u64::from(points != Points::Affine);
     let reaches = |q: &u64| u128::from(*q).saturating_pow(digits) >= few.universe.into();
@@ -194,7 +198,8 @@ fn root(n: u64, digits: u32) -> u64 {
 }
 
 /// The first primes whose product is `universe^members` or more: the paper's rule.
-pub fn egh_primes(few: Few) -> egh::Shape {
+pub fn egh_primes(few: Few) -> Result<egh::Shape, Infeasible> {
+    few.check()?;
     let target = Big::power(few.universe, few.members);
     let (mut product, mut moduli) = (Big::one(), Vec::new());
     let mut prime = 2;
@@ -205,24 +210,26 @@ pub fn egh_primes(few: Few) -> egh::Shape {
         }
         prime += 1;
     }
-    egh::Shape { universe: few.universe, moduli }
+    Ok(egh::Shape { universe: few.universe, moduli })
 }
 
 /// The fewest of the first primes that have the zone.
-pub fn egh_fewest_primes(few: Few) -> egh::Shape {
-    let mut shape = egh_primes(few);
-    while let Some(last) = shape.moduli.pop() {
-        if egh::zone(few.universe, &shape.moduli) < few.members {
-            shape.moduli.push(last);
-            break;
-        }
+pub fn egh_fewest_primes(few: Few) -> Result<egh::Shape, Infeasible> {
+    let mut shape = egh_primes(few)?;
+    // A code has at least one group.
+    while let [fewer @ .., _] = &shape.moduli[..]
+        && !fewer.is_empty()
+        && egh::zone(few.universe, fewer) >= few.members
+    {
+        shape.moduli.pop();
     }
-    shape
+    Ok(shape)
 }
 
 /// Pairwise coprime moduli, any `t` of which multiply to the universe or more, `(t - 1) d + 1` of
 /// them, with the least sum that a search of fixed length finds over all `t`.
 pub fn coprime(few: Few) -> Option<egh::Shape> {
+    few.check().ok()?;
     let mut best: Option<Vec<u32>> = None;
     let sum = |moduli: &[u32]| moduli.iter().map(|&m| u64::from(m)).sum::<u64>();
     for digits in 2..=DIGITS_MOST {
@@ -245,7 +252,7 @@ pub fn runs(first: u64, last: u64, mut shorter: impl FnMut(u64) -> bool) -> Vec<
     let mut runs: Vec<(u64, u64)> = Vec::new();
     for n in (first..=last).filter(|&n| shorter(n)) {
         match runs.last_mut() {
-            Some((_, end)) if *end + 1 == n => *end = n,
+            Some((_, end)) if *end == n - 1 => *end = n,
             _ => runs.push((n, n)),
         }
     }
@@ -255,7 +262,7 @@ pub fn runs(first: u64, last: u64, mut shorter: impl FnMut(u64) -> bool) -> Vec<
 /// The universes up to `last` in which a code of the paper is shorter than its residues, for so many
 /// members: Latin squares, and polynomials of three digits. Figure 9.
 pub fn crossovers(members: u64, last: u64) -> Result<[Vec<(u64, u64)>; 2], Infeasible> {
-    Few { universe: last, members: 1 }.check()?;
+    Infeasible::unless_within("last", last, 2, CROSSOVERS_MOST)?;
     Infeasible::unless_within("members", members, 1, MEMBERS_MOST)?;
     let mut primes = Primes::new(members);
     let egh: Vec<u64> = (0..=last).map(|n| if n < 2 { 0 } else { primes.bits(n) }).collect();
@@ -343,5 +350,5 @@ pub fn ols_rate(order: u32, groups: u32, members: u64) -> f64 {
 
 /// The same by its equation 4: groups that know nothing of each other.
 pub fn independent_rate(order: u32, groups: u32, members: u64) -> f64 {
-    groups_rate((0..groups).map(|_| order.into()), members)
+    groups_rate([order.into()].into_iter(), members).powf(groups.into())
 }

@@ -110,7 +110,7 @@ impl Search {
 /// The primes that divide a number.
 pub fn primes_of(mut n: u64) -> Vec<u64> {
     let (mut primes, mut p) = (Vec::new(), 2);
-    while p * p <= n {
+    while p <= n / p {
         if n.is_multiple_of(p) {
             primes.push(p);
             while n.is_multiple_of(p) {

@@ -7,6 +7,7 @@ pub(crate) fn size(full: u64, short: u64) -> u64 {
 
 mod abuse;
 mod ageing;
+mod agreement;
 mod backyard_plan;
 mod bytes;
 mod count_bytes;
@@ -16,6 +17,7 @@ mod dleft_plan;
 mod laws;
 mod operate;
 mod papers;
+mod plans;
 mod rates;
 mod round_trip;
 mod state;

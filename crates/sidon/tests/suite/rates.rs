@@ -98,11 +98,10 @@ fn strangers_pass_counters_in_few_lines_as_often_as_planned() {
         let keys: Vec<_> = tuples.by_ref().take(41_000).collect();
         filter.insert_batch(&keys, &mut |_, why| panic!("{why}"));
         let p = filter.false_positive_rate();
-        assert_close(p, plan::counting_rate(shape, 41_000), 1e-12);
         // The plan is of an average table: this one's own lines differ by about two per cent.
+        assert_close(p, plan::counting_rate(shape, 41_000), 0.08);
         let n = trials(p, 0.05);
-        let passed = strangers_that_pass(&filter, &mut tuples, n);
-        assert_close(passed as f64 / n as f64, p, 0.08);
+        assert_rate(strangers_that_pass(&filter, &mut tuples, n), n, p);
     }
 }
 

@@ -34,7 +34,7 @@ pub fn sequences(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row
             "004.bh.table_bits.h3" => table_bits(3),
             "004.bh.table_bits.h6" => table_bits(6),
             "004.lower_bound.35" => {
-                let (ways, bits) = plan::bh_floor(3, 4);
+                let (ways, bits) = plan::bh_floor(3, 4).unwrap_or_default();
                 Ok(list([ways as f64, f64::from(bits)]))
             }
             _ => Ok(Value::Nothing),

@@ -142,7 +142,7 @@ const WAYS: [(&str, &str); 4] = [
 
 fn bits(way: usize, few: Few) -> Option<u64> {
     match way {
-        0 => Some(Shape::Egh(plan::egh_primes(few)).cells()),
+        0 => plan::egh_primes(few).ok().map(|shape| Shape::Egh(shape).cells()),
         1 => ols::Shape::least(few.universe, few.members).map(|shape| Shape::Ols(shape).cells()),
         2 => plan::pol(few, 3, Fields::Primes, Points::Affine).map(|shape| shape.cells()),
         _ => plan::pol(few, 3, Fields::PrimePowers, Points::Affine).map(|shape| shape.cells()),

@@ -94,9 +94,10 @@ pub fn lengths(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>,
                 };
                 let few = Few { universe, members: n };
                 let pol = |fields| plan::pol(few, 3, fields, Points::Affine);
-                match (pol(Fields::Primes), pol(Fields::PrimePowers)) {
-                    (Some(prime), Some(any)) => {
-                        list([prime.cells(), any.cells(), plan::egh_primes(few).cells()])
+                let egh = plan::egh_primes(few);
+                match (pol(Fields::Primes), pol(Fields::PrimePowers), egh) {
+                    (Some(prime), Some(any), Ok(egh)) => {
+                        list([prime.cells(), any.cells(), egh.cells()])
                     }
                     _ => Value::Nothing,
                 }

@@ -90,7 +90,7 @@ pub fn zones(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>, I
 /// The zone of the primes that the product rule takes, by bins.
 fn bins(members: u64) -> u64 {
     let few = Few { universe: 256, members };
-    egh::zone(few.universe, &plan::egh_primes(few).moduli)
+    plan::egh_primes(few).map_or(0, |shape| egh::zone(few.universe, &shape.moduli))
 }
 
 /// Sets of moduli and universes for which the bins and brute force differ.

@@ -55,7 +55,7 @@ impl Shape {
         Refused::Full { stored, cells: self.all_cells() }
     }
 
-    pub(super) fn check(&self) -> Result<(), Infeasible> {
+    pub(crate) fn check(&self) -> Result<(), Infeasible> {
         // What every fingerprint fits into, and every count of bytes.
         Infeasible::unless_within("lines", self.lines, 1, 1 << 44)?;
         Infeasible::unless_within("sharing", self.sharing.into(), 1, SHARING_MOST.into())?;

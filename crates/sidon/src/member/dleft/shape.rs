@@ -55,7 +55,7 @@ impl Shape {
         1 << self.counter
     }
 
-    pub(super) fn check(&self) -> Result<(), Infeasible> {
+    pub(crate) fn check(&self) -> Result<(), Infeasible> {
         let within = Infeasible::unless_within;
         within("subtables", self.subtables.into(), 2, SUBTABLES_MOST.into())?;
         if ![8, 16, 32].contains(&self.cells) {
@@ -63,7 +63,12 @@ impl Shape {
         }
         within("width", self.width.into(), 5, 32)?;
         within("counter", self.counter.into(), 0, COUNTER_MOST.into())?;
-        within("remainder", self.remainder.into(), 1, (self.width - self.counter).into())?;
+        within(
+            "remainder",
+            self.remainder.into(),
+            1,
+            self.width.saturating_sub(self.counter).into(),
+        )?;
         // Without counters, some remainders are passed over: at most half of the fingerprints.
         let reserve = if self.counter == 0 { 4 } else { 1 };
         within("growths", self.growths.into(), 0, self.remainder.saturating_sub(reserve).into())?;

@@ -134,7 +134,7 @@ impl Shape {
         low_bits(self.states, self.shared)
     }
 
-    fn check(&self) -> Result<(), Infeasible> {
+    pub(crate) fn check(&self) -> Result<(), Infeasible> {
         let within = Infeasible::unless_within;
         within("subtables", self.subtables.into(), 2, SUBTABLES_MOST.into())?;
         within("cells", self.cells.into(), 1, 32)?;
