@@ -268,8 +268,8 @@ pub(super) fn least_cells(fpr: f64, cell: &Cell, keys: f64) -> Option<(u64, u32)
     (1..=spread::MOST).map(of).filter(|&(cells, _)| cells < CELLS_MOST).min()
 }
 
-/// The least number of cells by [`Cell::rate`], near what [`least_cells`] found. That rate takes a walk
-/// for each number of hashes, and small tables are best with as many hashes or one fewer.
+/// The least number of cells by [`Cell::rate`], given what [`least_cells`] found. A small table is best
+/// with about as many hashes, or with fewer.
 pub(super) fn exactly(
     fpr: f64,
     cell: &Cell,
@@ -279,12 +279,14 @@ pub(super) fn exactly(
     if !bloom::is_small(cells as f64, hashes) {
         return Some((cells, hashes));
     }
+    // One walk for all numbers of hashes: a line of which a key draws one cell as often.
+    let most = (hashes + 2).min(spread::MOST);
+    let line = Line::new(cell, 1, most);
     let of = |hashes| {
-        let line = Line::new(cell, hashes, 1);
         let meets = |cells: u64| {
             let cells = cells as f64;
             let rate = if bloom::is_small(cells, hashes) {
-                line.passes(cells, 1, keys)
+                line.passes(cells, hashes, f64::from(hashes) * keys)
             } else {
                 cell.equation(cells, hashes, keys)
             };
@@ -292,8 +294,7 @@ pub(super) fn exactly(
         };
         (bloom::least(CELLS_MOST, meets), hashes)
     };
-    let near = hashes.saturating_sub(1).max(1)..=hashes;
-    near.map(of).filter(|&(cells, _)| cells < CELLS_MOST).min()
+    (1..=most).map(of).filter(|&(cells, _)| cells < CELLS_MOST).min()
 }
 
 /// Two numbers of hashes and their shares of the keys, for a number that is no integer: the lower

@@ -9,7 +9,7 @@ use super::tail;
 
 /// Up to this many lines, the numbers of keys of several lines are walked through together. With
 /// more lines, they are treated as independent Poisson numbers, and the rate is corrected.
-const TOGETHER: u64 = 32;
+const TOGETHER: u64 = 64;
 /// From this mean number of keys on, lines are treated as independent: each differs little from the
 /// mean.
 const KEYS_TOGETHER: f64 = 300.0;

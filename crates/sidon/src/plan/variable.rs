@@ -40,7 +40,7 @@ pub fn variable(target: Target) -> Result<variable::Shape, Infeasible> {
     let shapes = SETS.iter().map(|&set| by_equation(target, set, OVERFLOWS));
     let shapes: Result<Vec<_>, _> = shapes.collect();
     let least = shapes?.into_iter().min_by_key(|shape| shape.counters * u64::from(shape.width));
-    exact(target, least.ok_or(Infeasible::Memory { bytes: u64::MAX })?)
+    exact(target, least.ok_or(Infeasible::Memory { bytes: u64::MAX })?, OVERFLOWS)
 }
 
 /// The smallest table of these increments that meets the target with at most `overflows` counters
@@ -50,7 +50,7 @@ pub fn variable_of(
     increments: Increments,
     overflows: f64,
 ) -> Result<variable::Shape, Infeasible> {
-    exact(target, by_equation(target, increments, overflows)?)
+    exact(target, by_equation(target, increments, overflows)?, overflows)
 }
 
 fn by_equation(
@@ -59,26 +59,40 @@ fn by_equation(
     overflows: f64,
 ) -> Result<variable::Shape, Infeasible> {
     target.check()?;
-    let keys = target.keys as f64;
-    for width in least_width(increments)..=variable::WIDTH_MOST {
+    let near = |_: &Cell, near| Some(near);
+    least_width_of(target, increments, least_width(increments), overflows, near)
+}
+
+/// A table as small as the exact rate allows, in counters of as many bits or more.
+fn exact(
+    target: Target,
+    found: variable::Shape,
+    overflows: f64,
+) -> Result<variable::Shape, Infeasible> {
+    let (fpr, keys) = (target.false_positives, target.keys as f64);
+    let near = |cell: &Cell, near| exactly(fpr, cell, keys, near);
+    least_width_of(target, found.increments, found.width, overflows, near)
+}
+
+/// The table of the least width, from `width` bits on, that overflows rarely enough.
+fn least_width_of(
+    target: Target,
+    increments: Increments,
+    width: u32,
+    overflows: f64,
+    size: impl Fn(&Cell, (u64, u32)) -> Option<(u64, u32)>,
+) -> Result<variable::Shape, Infeasible> {
+    let (fpr, keys) = (target.false_positives, target.keys as f64);
+    for width in width..=variable::WIDTH_MOST {
         let cell = cell(shape(1, 1, width, increments, Spread::Anywhere))?;
-        let Some((counters, hashes)) = least_cells(target.false_positives, &cell, keys) else {
-            continue;
-        };
+        let least = least_cells(fpr, &cell, keys).and_then(|near| size(&cell, near));
+        let Some((counters, hashes)) = least else { continue };
         let above = counters as f64 * cell.overflow(counters as f64, hashes, keys);
         if above <= overflows {
             return Ok(shape(counters, hashes, width, increments, Spread::Anywhere));
         }
     }
     Err(Infeasible::Memory { bytes: u64::MAX })
-}
-
-/// A table with as many counters as the exact rate needs. That is no fewer, so they overflow less.
-fn exact(target: Target, found: variable::Shape) -> Result<variable::Shape, Infeasible> {
-    let (keys, near) = (target.keys as f64, (found.counters, found.hashes));
-    let least = exactly(target.false_positives, &cell(found)?, keys, near);
-    let (counters, hashes) = least.ok_or(Infeasible::Memory { bytes: u64::MAX })?;
-    Ok(variable::Shape { counters, hashes, ..found })
 }
 
 /// The table with the fewest lines a key, two or more, that meets the target in at most 12 % more
