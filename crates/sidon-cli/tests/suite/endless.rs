@@ -176,6 +176,13 @@ fn a_machine_and_a_scenario_have_limits_on_their_parts() {
         (0..2_000).map(|number| format!("e{number} = {{ open = \"a\" }}\n")).collect();
     folder.write("events", format!("states = [\"a\"]\n[events]\n{events}").as_bytes());
     folder.refuses("machine events", 1, "2000 events are too many; a machine has at most 1024");
+    let event = |number| format!("e{number} = {{ when = {{ port = 1 }}, open = \"a\" }}\n");
+    let events: String = (0..257).map(event).collect();
+    folder.write("packets", format!("states = [\"a\"]\n[events]\n{events}").as_bytes());
+    assert!(folder.run("machine packets", b"").status.success());
+    assert!(folder.run("generate -w a.pcap -c 10", b"").status.success());
+    let limit = "257 events are too many; over packets, use at most 256";
+    folder.refuses("watch -r a.pcap --machine packets", 2, limit);
     // Each file includes ten others: 11,111 in all.
     for depth in 0..5 {
         let list = format!("{:?}", vec![format!("d{}.toml", depth + 1); 10]);
