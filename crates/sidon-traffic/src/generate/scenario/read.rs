@@ -1,6 +1,6 @@
 //! Reads a scenario from TOML text.
 
-use super::{Alarm, Choice, Flows, Must, Number, SECOND, Scenario, Step};
+use super::{Alarm, Choice, Flows, Must, Number, SECOND, Scenario, Step, size};
 use crate::{excerpt::word, files::input, flow::protocol, packet::TcpFlags, text};
 use std::{
     fmt,
@@ -204,9 +204,7 @@ fn flows(fields: &Fields<'_>) -> Result<Flows, Wrong> {
     if packets.is_empty() {
         return wrong("the flows have no packets", fields.span.clone());
     }
-    let lasts = |step: &Step| step.after_ns.saturating_mul(step.repeat.into());
-    let lasts = packets.iter().map(lasts).fold(0, u64::saturating_add);
-    if lasts > (LONGEST * SECOND as f64) as u64 {
+    if size::lasts_ns(&packets) > (LONGEST * SECOND as f64) as u64 {
         return wrong("a flow lasts longer than a week", fields.span.clone());
     }
     let name = fields.optional("name", String::new(), text_of)?;
