@@ -148,6 +148,21 @@ fn errors_name_the_file_the_line_and_the_fault() {
 }
 
 #[test]
+fn a_text_is_read_as_a_file_without_includes_is() {
+    let good = format!("name = \"a\"\n{FLOWS}");
+    let folder = Folder::new("text", &[("a.toml", &good)]);
+    assert_eq!(Scenario::parse(&good).unwrap(), folder.read("a.toml").unwrap());
+    for (from, to, expected) in [
+        ("from = 1", "form = 1", "scenario:6: \"form\" is not one of name, count"),
+        ("name = \"a\"", "name = \"a\"\ninclude = [\"a\"]", "scenario: a text cannot include"),
+        ("name = \"a\"", "name = \"a\"\nstay = [{ flows = \"x\" }]", "the name \"x\""),
+    ] {
+        let why = Scenario::parse(&good.replace(from, to)).unwrap_err().to_string();
+        assert!(why.contains(expected), "{why}");
+    }
+}
+
+#[test]
 fn alarms_are_judged_by_what_was_followed() {
     let text = format!(
         "name = \"a\"\n{FLOWS}\n[[must]]\nkind = \"scan\"\nsubject = \"10.0.0.1\"\nflows = \"attack\"\n\
