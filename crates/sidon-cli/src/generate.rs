@@ -15,7 +15,11 @@ use sidon::Infeasible;
 use sidon_traffic::{
     Generator, Mix, Packet,
     files::{self, Access, System},
-    generate::{Flood, Shares, scenario::Scenario, write_pcap},
+    generate::{
+        Flood, Shares,
+        scenario::{PACKETS_MOST, Scenario, TooLarge},
+        write_pcap,
+    },
 };
 use std::{
     io::{self, BufWriter, IsTerminal, Write},
@@ -85,6 +89,9 @@ pub(crate) struct Args {
     /// With --scenario: number of flows for `units = 1.0`
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = whole, requires = "scenario")]
     unit: u64,
+    /// With --scenario: refuse a scenario with more packets than this
+    #[arg(long, value_name = "N", default_value_t = PACKETS_MOST, value_parser = whole, requires = "scenario")]
+    packets_most: u64,
     /// Bytes to keep of each packet; 54 keep the headers of IPv4 and TCP without options
     #[arg(short = 's', long, value_name = "BYTES", default_value_t = 262_144, value_parser = within::<u32>(1..=262_144))]
     snaplen: u32,
@@ -126,7 +133,17 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         sandbox::confine(&Needs::nothing().reads([&included]).outputs([&args.write]))?;
         let scenario =
             Scenario::read(path).map_err(|why| anyhow!("cannot read the scenario {why}"))?;
-        return write(args, scenario.packets(args.unit, args.seed), None);
+        let packets = scenario.packets(args.unit, args.seed, args.packets_most);
+        let packets = packets.map_err(|why| {
+            let path = show::path(path);
+            match why {
+                TooLarge::Packets { .. } => anyhow!(
+                    "cannot generate {path}: {why}; type a larger --packets-most, or a smaller --unit"
+                ),
+                why => anyhow!("cannot generate {path}: {why}"),
+            }
+        })?;
+        return write(args, packets, None);
     }
     let flood = args.flood.map(|sources| Flood {
         sources,

@@ -7,7 +7,7 @@ use sidon::state::{
 };
 use sidon_traffic::{
     excerpt::{excerpt, word},
-    monitor::machine::{Definition, STATES_MOST, TIMEOUT, When},
+    monitor::machine::{Definition, EVENTS_MOST, STATES_MOST, TIMEOUT, When},
     text,
 };
 use std::ops::Range;
@@ -66,6 +66,12 @@ impl Read {
             let what =
                 format!("{got} states are too many; over packets, use at most {STATES_MOST}");
             return Err(Wrong::new(what, states));
+        }
+        if let Some((_, span)) = events.get(EVENTS_MOST) {
+            let got = events.len();
+            let what =
+                format!("{got} events are too many; over packets, use at most {EVENTS_MOST}");
+            return Err(Wrong::new(what, span.clone()));
         }
         let mut own = Vec::new();
         for (number, (when, span)) in (0..).zip(events) {
@@ -343,6 +349,34 @@ rst = { go = "closed" }
         }
         let why = read(TCP).unwrap().definition(String::new()).unwrap_err().at(TCP);
         assert!(why.starts_with("6:1: this event has no packets"), "{why}");
+    }
+
+    #[test]
+    fn a_machine_over_packets_has_at_most_256_events() {
+        let text = |events: usize| {
+            let one = |number| format!("e{number} = {{ when = {{ port = [] }}, open = \"a\" }}\n");
+            let events: String = (0..events).map(one).collect();
+            format!("states = [\"a\"]\n[events]\n{events}")
+        };
+        let most = text(EVENTS_MOST);
+        assert!(read(&most).unwrap().definition(String::new()).is_ok());
+        let more = text(EVENTS_MOST + 1);
+        let why = read(&more).unwrap().definition(String::new()).unwrap_err().at(&more);
+        let expected = "259:1: 257 events are too many; over packets, use at most 256";
+        assert!(why.starts_with(expected), "{why}");
+    }
+
+    #[test]
+    fn a_list_of_ports_of_any_length_is_a_set() {
+        let list: Vec<String> = (0..200_000).map(|number| (number % 400).to_string()).collect();
+        let whole = |ports: &str| {
+            let event = format!("e = {{ when = {{ port = {ports} }}, open = \"a\" }}");
+            let text = format!("states = [\"a\"]\n[events]\n{event}\n");
+            let mut events = read(&text).unwrap().definition(String::new()).unwrap().events;
+            events.remove(0).0.ports
+        };
+        assert_eq!(whole(&format!("[{}]", list.join(","))), whole("\"0-399\""));
+        assert_eq!(whole("[]"), whole("\"0-65535\""), "an empty list means all ports");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::read::Wrong;
 use sidon_traffic::{
     TcpFlags, excerpt,
     flow::protocol,
-    monitor::machine::{Direction, When},
+    monitor::machine::{Direction, Ports, When},
 };
 use std::ops::RangeInclusive;
 use toml::{Spanned, de::DeValue};
@@ -92,7 +92,8 @@ fn protocol_of(value: &Value<'_>) -> Result<u8, Wrong> {
     number.ok_or_else(|| Wrong::new("expected the name or the number of a protocol", value.span()))
 }
 
-fn ports(value: &Value<'_>) -> Result<Vec<RangeInclusive<u16>>, Wrong> {
+/// A port, a range, or a list of them. An empty list means all ports.
+fn ports(value: &Value<'_>) -> Result<Ports, Wrong> {
     let one = |value: &Value<'_>| match range(value, u16::MAX.into()) {
         Some(range) => Ok(*range.start() as u16..=*range.end() as u16),
         None => {
@@ -101,8 +102,9 @@ fn ports(value: &Value<'_>) -> Result<Vec<RangeInclusive<u16>>, Wrong> {
         }
     };
     match value.get_ref().as_array() {
+        Some(list) if list.is_empty() => Ok(Ports::default()),
         Some(list) => list.iter().map(one).collect(),
-        None => Ok(vec![one(value)?]),
+        None => Ok([one(value)?].into_iter().collect()),
     }
 }
 

@@ -176,6 +176,13 @@ fn a_machine_and_a_scenario_have_limits_on_their_parts() {
         (0..2_000).map(|number| format!("e{number} = {{ open = \"a\" }}\n")).collect();
     folder.write("events", format!("states = [\"a\"]\n[events]\n{events}").as_bytes());
     folder.refuses("machine events", 1, "2000 events are too many; a machine has at most 1024");
+    let event = |number| format!("e{number} = {{ when = {{ port = 1 }}, open = \"a\" }}\n");
+    let events: String = (0..257).map(event).collect();
+    folder.write("packets", format!("states = [\"a\"]\n[events]\n{events}").as_bytes());
+    assert!(folder.run("machine packets", b"").status.success());
+    assert!(folder.run("generate -w a.pcap -c 10", b"").status.success());
+    let limit = "257 events are too many; over packets, use at most 256";
+    folder.refuses("watch -r a.pcap --machine packets", 2, limit);
     // Each file includes ten others: 11,111 in all.
     for depth in 0..5 {
         let list = format!("{:?}", vec![format!("d{}.toml", depth + 1); 10]);
@@ -183,4 +190,36 @@ fn a_machine_and_a_scenario_have_limits_on_their_parts() {
         folder.write(&format!("d{depth}.toml"), format!("name = \"x\"\n{text}").as_bytes());
     }
     folder.refuses("generate -w b.pcap --scenario d0.toml", 1, "more than 64 files are included");
+}
+
+#[test]
+fn a_scenario_of_a_few_lines_does_not_fill_memory_or_a_disk() {
+    let folder = Folder::new("bomb");
+    let bomb = |count: &str, packets: &str| {
+        format!(
+            "name = \"bomb\"\n[[flows]]\nname = \"waiting\"\n{count}\nfrom = 0.0\nuntil = 1.0\n\
+             protocol = \"tcp\"\nsource = \"10.0.0.0/8\"\ndestination = \"192.0.2.1\"\n\
+             destination_port = 80\npackets = [{packets}]\n"
+        )
+    };
+    let wait = "{ flags = \"S\" }, { flags = \".\", after = 600000.0 }";
+    folder.write("count", bomb("count = 4294967296", wait).as_bytes());
+    folder.write("few", bomb("count = 4194304", wait).as_bytes());
+    folder.write("units", bomb("units = 1e6", wait).as_bytes());
+    let repeat = "{ flags = \"S\", repeat = 4294967295 }";
+    folder.write("repeat", bomb("count = 1", repeat).as_bytes());
+    let most = "the limit is 10000000; type a larger --packets-most, or a smaller --unit";
+    for file in ["count", "units", "repeat"] {
+        folder.refuses(&format!("generate -w b.pcap --scenario {file}"), 1, most);
+    }
+    let waiting = "most of them the flows \"waiting\"; the limit is 4194304";
+    for line in ["count --packets-most 1e19", "few"] {
+        folder.refuses(&format!("generate -w b.pcap --scenario {line}"), 1, waiting);
+    }
+    folder.refuses("generate -w b.pcap --scenario units --unit 1e19", 1, most);
+    assert!(!folder.0.join("b.pcap").exists(), "nothing was written");
+    folder.write("right", bomb("count = 5", wait).as_bytes());
+    folder.refuses("generate -w b.pcap --scenario right --packets-most 9", 1, "has 10 packets");
+    let line = "generate -w b.pcap --scenario right --packets-most 10";
+    assert!(folder.run(line, b"").status.success());
 }

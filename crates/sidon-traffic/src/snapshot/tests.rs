@@ -374,6 +374,13 @@ fn the_reader_names_the_part_and_the_field_that_it_refuses() {
             |s| s.machines = vec![machine::Counts::default(); 5],
             "field machines of the part machines",
         ),
+        (
+            |s| {
+                let events = vec![(String::new(), 0); machine::EVENTS_MOST + 1];
+                s.machines = vec![machine::Counts { events, ..machine::Counts::default() }];
+            },
+            "field events of the part machines",
+        ),
         (|s| s.engines = 0, "field engines"),
         (|s| (s.first_ns, s.last_ns) = (Some(2), 1), "field times"),
         (

@@ -51,7 +51,7 @@ fn run(scenario: &Scenario, memory: u64, times: f64) {
     let settings = Settings { memory, ..Settings::new(Seed(11)) };
     let mut engine = Engine::new(settings, Filter::default(), Decoder::default()).unwrap();
     let (mut seen, begun) = (0u64, Instant::now());
-    for packet in scenario.packets(unit, 1) {
+    for packet in scenario.packets(unit, 1, u64::MAX).unwrap() {
         engine.packet(&packet);
         seen += 1;
     }

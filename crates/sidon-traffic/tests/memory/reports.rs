@@ -24,7 +24,7 @@ fn many_reports_leave_no_memory_behind() {
         // The table of IPv6 sources is full, too.
         let flood =
             concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/overload/5-syn-ipv6.toml");
-        for packet in Scenario::read(flood).unwrap().packets(100_000, 1) {
+        for packet in Scenario::read(flood).unwrap().packets(100_000, 1, u64::MAX).unwrap() {
             engine.packet(&packet);
         }
         let question = "443/tcp".parse().unwrap();

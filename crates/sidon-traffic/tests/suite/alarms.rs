@@ -340,7 +340,7 @@ fn the_end_of_a_flood_accuses_no_server_with_slow_answers() {
     for seed in 1..=seeds {
         let settings = Settings { memory, ..Settings::new(Seed(seed)) };
         let mut engine = Engine::new(settings, Filter::default(), Decoder::default()).unwrap();
-        for packet in scenario.packets(unit, seed as u64) {
+        for packet in scenario.packets(unit, seed as u64, u64::MAX).unwrap() {
             engine.packet(&packet);
         }
         assert_eq!(engine.connections().level(), 0, "every connection is followed again");

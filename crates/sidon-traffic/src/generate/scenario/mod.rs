@@ -38,8 +38,10 @@
 //! packets.
 
 mod read;
+mod size;
 
 pub use read::ScenarioError;
+pub use size::{FLOWS_MOST, PACKETS_MOST, TooLarge};
 
 use super::{Mix, SECOND};
 use crate::{
@@ -191,7 +193,8 @@ impl Scenario {
         let must = || self.must.iter().map(|must| &must.alarm);
         let known = |alarm: &&Alarm| must().any(|must| must == *alarm) || self.may.contains(alarm);
         let evidence = |must: &&Must| {
-            let flows: u64 = self.flows(&must.flows).map(|flows| flows.number.of(unit)).sum();
+            let flows = self.flows(&must.flows).map(|flows| flows.number.of(unit));
+            let flows = flows.fold(0, u64::saturating_add);
             flows.checked_shr(level).unwrap_or(0) >= must.followed
         };
         let missing = || self.must.iter().filter(|must| !raised.contains(&must.alarm));
@@ -203,8 +206,10 @@ impl Scenario {
         }
     }
 
-    /// The packets, in the order of their times.
-    pub fn packets(&self, unit: u64, seed: u64) -> Packets<'_> {
+    /// The packets, in the order of their times. Refuses a scenario with more than `most` packets,
+    /// or with more than [`FLOWS_MOST`] flows in progress at once.
+    pub fn packets(&self, unit: u64, seed: u64, most: u64) -> Result<Packets<'_>, TooLarge> {
+        self.check(unit, most)?;
         let mut packets =
             Packets { scenario: self, unit, next: BinaryHeap::new(), order: 0, rngs: Vec::new() };
         for (kind, flows) in self.flows.iter().enumerate() {
@@ -213,7 +218,7 @@ impl Scenario {
                 packets.push(flows.time_ns[0], Next { kind, at: Position::Start(0) });
             }
         }
-        packets
+        Ok(packets)
     }
 
     /// The flows of this name.
@@ -243,7 +248,8 @@ impl Flows {
     }
 }
 
-/// Iterator over the packets of a scenario. Memory holds one entry per flow in progress.
+/// Iterator over the packets of a scenario. Memory holds one entry per flow in progress: at most
+/// [`FLOWS_MOST`].
 #[derive(Debug, Clone)]
 pub struct Packets<'a> {
     scenario: &'a Scenario,

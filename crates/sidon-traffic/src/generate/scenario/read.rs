@@ -1,6 +1,6 @@
 //! Reads a scenario from TOML text.
 
-use super::{Alarm, Choice, Flows, Must, Number, SECOND, Scenario, Step};
+use super::{Alarm, Choice, Flows, Must, Number, SECOND, Scenario, Step, size};
 use crate::{excerpt::word, files::input, flow::protocol, packet::TcpFlags, text};
 use std::{
     fmt,
@@ -51,6 +51,16 @@ impl std::error::Error for ScenarioError {}
 /// What is wrong, and where in the text.
 struct Wrong(String, Range<usize>);
 
+impl Wrong {
+    /// The error, with the file and the line.
+    fn at(self, path: &Path, text: &str) -> ScenarioError {
+        let Wrong(what, span) = self;
+        let before = text.get(..span.start).unwrap_or(text);
+        let line = Some(1 + before.matches('\n').count());
+        ScenarioError { path: path.to_owned(), line, what }
+    }
+}
+
 fn wrong<T>(what: impl Into<String>, span: Range<usize>) -> Result<T, Wrong> {
     Err(Wrong(what.into(), span))
 }
@@ -58,24 +68,42 @@ fn wrong<T>(what: impl Into<String>, span: Range<usize>) -> Result<T, Wrong> {
 impl Scenario {
     /// Reads a file, and the files that it includes.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, ScenarioError> {
-        let mut scenario = Scenario {
-            name: String::new(),
-            flows: Vec::new(),
-            must: Vec::new(),
-            may: Vec::new(),
-            stay: Vec::new(),
-        };
-        add(&mut scenario, path.as_ref(), 0, &mut 0)?;
-        let error = |what| ScenarioError { path: path.as_ref().to_owned(), line: None, what };
-        let names = scenario.must.iter().map(|must| &must.flows).chain(&scenario.stay);
-        for name in names {
-            if scenario.flows(name).next().is_none() {
-                return Err(error(format!("there are no flows with the name {:?}", word(name))));
-            }
+        let (path, mut scenario) = (path.as_ref(), EMPTY);
+        add(&mut scenario, path, 0, &mut 0)?;
+        scenario.complete(path)
+    }
+
+    /// Reads a text that includes no files. Errors call it `scenario`.
+    pub fn parse(text: &str) -> Result<Self, ScenarioError> {
+        let (path, mut scenario) = (Path::new("scenario"), EMPTY);
+        let included = content(&mut scenario, text, true).map_err(|wrong| wrong.at(path, text))?;
+        if !included.is_empty() {
+            let what = "a text cannot include files; read a file instead".to_owned();
+            return Err(ScenarioError { path: path.to_owned(), line: None, what });
         }
-        Ok(scenario)
+        scenario.complete(path)
+    }
+
+    /// Refuses names of flows that do not exist.
+    fn complete(self, path: &Path) -> Result<Self, ScenarioError> {
+        let mut names = self.must.iter().map(|must| &must.flows).chain(&self.stay);
+        match names.find(|name| self.flows(name).next().is_none()) {
+            Some(name) => {
+                let what = format!("there are no flows with the name {:?}", word(name));
+                Err(ScenarioError { path: path.to_owned(), line: None, what })
+            }
+            None => Ok(self),
+        }
     }
 }
+
+const EMPTY: Scenario = Scenario {
+    name: String::new(),
+    flows: Vec::new(),
+    must: Vec::new(),
+    may: Vec::new(),
+    stay: Vec::new(),
+};
 
 /// Adds the content of a file to the scenario. The outermost file gives the name.
 fn add(
@@ -84,25 +112,23 @@ fn add(
     depth: usize,
     files: &mut usize,
 ) -> Result<(), ScenarioError> {
-    let error = |line, what| ScenarioError { path: path.to_owned(), line, what };
+    let error = |what| ScenarioError { path: path.to_owned(), line: None, what };
     *files += 1;
     if *files > FILES_MOST {
-        return Err(error(None, format!("more than {FILES_MOST} files are included; use fewer")));
+        return Err(error(format!("more than {FILES_MOST} files are included; use fewer")));
     }
-    let text = input::text(path, FILE_MOST).map_err(|why| error(None, why.to_string()))?;
-    let included = content(scenario, &text, depth == 0).map_err(|Wrong(what, span)| {
-        let before = text.get(..span.start).unwrap_or(&text);
-        error(Some(1 + before.matches('\n').count()), what)
-    })?;
+    let text = input::text(path, FILE_MOST).map_err(|why| error(why.to_string()))?;
+    let included = content(scenario, &text, depth == 0).map_err(|wrong| wrong.at(path, &text))?;
     if depth == DEEPEST && !included.is_empty() {
-        return Err(error(None, format!("more than {DEEPEST} files include each other")));
+        return Err(error(format!("more than {DEEPEST} files include each other")));
     }
     for name in included {
         // A file from elsewhere must not choose which files are read.
         if Path::new(&name).file_name() != Some(name.as_ref()) {
+            let name = word(&name);
             let what =
                 format!("cannot include {name:?}: type the name of a file in the same folder");
-            return Err(error(None, what));
+            return Err(error(what));
         }
         add(scenario, &path.with_file_name(name), depth + 1, files)?;
     }
@@ -204,9 +230,7 @@ fn flows(fields: &Fields<'_>) -> Result<Flows, Wrong> {
     if packets.is_empty() {
         return wrong("the flows have no packets", fields.span.clone());
     }
-    let lasts = |step: &Step| step.after_ns.saturating_mul(step.repeat.into());
-    let lasts = packets.iter().map(lasts).fold(0, u64::saturating_add);
-    if lasts > (LONGEST * SECOND as f64) as u64 {
+    if size::lasts_ns(&packets) > (LONGEST * SECOND as f64) as u64 {
         return wrong("a flow lasts longer than a week", fields.span.clone());
     }
     let name = fields.optional("name", String::new(), text_of)?;

@@ -58,11 +58,11 @@ flows = "attack"
 "#;
     let folder = Folder::new("order", &[("a.toml", &text), ("b.toml", other)]);
     let scenario = folder.read("a.toml").unwrap();
-    let packets: Vec<_> = scenario.packets(4, 1).collect();
+    let packets: Vec<_> = scenario.packets(4, 1, 1_000).unwrap().collect();
     assert_eq!(packets.len(), 2 * 4 * 4 + 3 * 2);
     assert!(packets.is_sorted_by_key(|packet| packet.time_ns));
-    assert_eq!(packets, scenario.packets(4, 1).collect::<Vec<_>>());
-    assert_ne!(packets, scenario.packets(4, 2).collect::<Vec<_>>());
+    assert_eq!(packets, scenario.packets(4, 1, 1_000).unwrap().collect::<Vec<_>>());
+    assert_ne!(packets, scenario.packets(4, 2, 1_000).unwrap().collect::<Vec<_>>());
     let start = Mix::default().start_ns;
     let syns = packets.iter().filter(
         |packet| matches!(packet.transport, Transport::Tcp(tcp) if tcp.flags == TcpFlags::SYN),
@@ -89,7 +89,7 @@ fn frames_decode_to_the_same_packets() {
     let folder = Folder::new("frames", &[("a.toml", &text)]);
     let scenario = folder.read("a.toml").unwrap();
     let mut fragments = 0;
-    for packet in scenario.packets(4, 1) {
+    for packet in scenario.packets(4, 1, 1_000).unwrap() {
         let mut bytes = Vec::new();
         super::super::write_frame(&packet, &mut bytes);
         let link = crate::LinkType::ETHERNET;
@@ -148,6 +148,21 @@ fn errors_name_the_file_the_line_and_the_fault() {
 }
 
 #[test]
+fn a_text_is_read_as_a_file_without_includes_is() {
+    let good = format!("name = \"a\"\n{FLOWS}");
+    let folder = Folder::new("text", &[("a.toml", &good)]);
+    assert_eq!(Scenario::parse(&good).unwrap(), folder.read("a.toml").unwrap());
+    for (from, to, expected) in [
+        ("from = 1", "form = 1", "scenario:6: \"form\" is not one of name, count"),
+        ("name = \"a\"", "name = \"a\"\ninclude = [\"a\"]", "scenario: a text cannot include"),
+        ("name = \"a\"", "name = \"a\"\nstay = [{ flows = \"x\" }]", "the name \"x\""),
+    ] {
+        let why = Scenario::parse(&good.replace(from, to)).unwrap_err().to_string();
+        assert!(why.contains(expected), "{why}");
+    }
+}
+
+#[test]
 fn alarms_are_judged_by_what_was_followed() {
     let text = format!(
         "name = \"a\"\n{FLOWS}\n[[must]]\nkind = \"scan\"\nsubject = \"10.0.0.1\"\nflows = \"attack\"\n\
@@ -169,4 +184,132 @@ fn alarms_are_judged_by_what_was_followed() {
     assert_eq!((none.missing, none.missed), (vec![scan.clone()], vec![scan.clone()]));
     let sampled = judge(&[], 3);
     assert_eq!((sampled.missing, sampled.missed), (vec![scan], vec![]));
+}
+
+/// A scenario of these flows.
+fn scenario(flows: Vec<Flows>) -> Scenario {
+    Scenario { name: String::new(), flows, must: vec![], may: vec![], stay: vec![] }
+}
+
+/// Flows of TCP in the first `until` nanoseconds, with steps of `after` nanoseconds and `repeat`.
+fn flows(count: u64, until: u64, steps: &[(u64, u32)]) -> Flows {
+    let one = Choice { first: 1, more: 0, in_turn: false };
+    let step = |&(after_ns, repeat)| Step {
+        after_ns,
+        repeat,
+        reply: false,
+        flags: TcpFlags::SYN,
+        payload: 0,
+        fragment: false,
+    };
+    Flows {
+        name: format!("{count} in {until}"),
+        number: Number::Count(count),
+        time_ns: [0, until],
+        protocol: protocol::TCP,
+        addresses: [one; 2],
+        is_v4: true,
+        ports: [one; 2],
+        packets: steps.iter().map(step).collect(),
+    }
+}
+
+#[test]
+fn memory_and_packets_stay_within_the_size_computed_before() {
+    let mut rng = Rng::seeded(3);
+    let mut tight = 0.0f64;
+    for _ in 0..500 {
+        let kinds = 1 + rng.below(3);
+        let mut all = Vec::new();
+        for _ in 0..kinds {
+            let until = [0, 1, 10, 100, 1_000, 10_000][rng.below(6) as usize];
+            let mut step = |_| {
+                let after = [0, 0, 1, 30, 1_000][rng.below(5) as usize];
+                (after, 1 + rng.below(3) as u32)
+            };
+            let steps: Vec<_> = (0..3).map(&mut step).collect();
+            let few = 1 + rng.below(3) as usize;
+            all.push(flows(rng.below(100), until, &steps[..few]));
+        }
+        let scenario = scenario(all);
+        let at_once: u64 = scenario.flows.iter().map(|flows| flows.at_once(1)).sum();
+        let expected: u64 = scenario.flows.iter().map(|flows| flows.packets(1)).sum();
+        let mut packets = scenario.packets(1, 1, expected).unwrap();
+        let (mut number, mut most) = (0, packets.next.len());
+        while packets.next().is_some() {
+            number += 1;
+            most = most.max(packets.next.len());
+        }
+        assert_eq!(number, expected);
+        assert!(most as u64 <= at_once, "{most} entries, {at_once} expected: {scenario:?}");
+        tight = tight.max(most as f64 / at_once as f64);
+        if let Some(fewer) = expected.checked_sub(1) {
+            let why = scenario.packets(1, 1, fewer).unwrap_err();
+            assert!(matches!(why, TooLarge::Packets { got, .. } if got == expected), "{why}");
+        }
+    }
+    assert!(tight > 0.9, "a bound that no scenario comes near says little: {tight}");
+    assert!(size_of::<Reverse<(u64, u64, Next)>>() <= 104, "FLOWS_MOST says 100 bytes");
+}
+
+#[test]
+fn a_scenario_of_any_size_is_refused_before_its_first_packet() {
+    let week = 604_800 * SECOND;
+    let huge = 1 << 32;
+    let short = flows(10, SECOND, &[(0, 1)]);
+    let many = |flows: Flows| vec![flows; 5_000];
+    let unnamed = |flows: Flows| Flows { name: String::new(), ..flows };
+    let units = |flows: Flows| Flows { number: Number::Units(1e6), ..flows };
+    for (all, expected) in [
+        // Each flow waits for 600,000 seconds.
+        (vec![flows(huge, SECOND, &[(0, 1), (600_000 * SECOND, 1)])], "packets"),
+        (vec![flows(huge, week, &[(0, u32::MAX); 4])], "packets"),
+        (many(flows(huge, week, &[(0, u32::MAX); 4])), "packets"),
+        (vec![units(flows(0, SECOND, &[(0, u32::MAX)]))], "packets"),
+        (many(units(flows(0, 0, &[(1, 1), (1, u32::MAX)]))), "packets"),
+    ] {
+        let why = scenario(all).packets(u64::MAX, 1, 1_000_000_000).unwrap_err();
+        assert!(why.to_string().contains(expected), "{why}");
+    }
+    // Few packets, and every flow is in progress until the last one has started.
+    let most = FLOWS_MOST;
+    for (all, got, name) in [
+        (vec![short.clone(), flows(most, 0, &[(0, 2)])], most + 2, "\"4194304 in 0\""),
+        (vec![unnamed(flows(most, SECOND, &[(SECOND, 1)]))], most + 1, "number 1"),
+        (many(flows(1_000, SECOND, &[(0, 1), (SECOND, 1)])), 5_000 * 1_001, "\"1000 in "),
+    ] {
+        let why = scenario(all).packets(1, 1, u64::MAX).unwrap_err();
+        assert!(
+            matches!(&why, TooLarge::Flows { got: own, flows } if *own == got
+            && flows.starts_with(name)),
+            "{why:?}"
+        );
+    }
+    for all in [
+        vec![],
+        vec![flows(most - 1, 0, &[(0, 2)])],
+        // A flow of one packet takes no memory.
+        vec![flows(huge, 0, &[(0, 1)])],
+        // One flow ends before the next one starts.
+        vec![flows(1_000_000, week, &[(1, 1_000)])],
+    ] {
+        assert!(scenario(all).packets(1, 1, u64::MAX).is_ok());
+    }
+}
+
+#[test]
+fn shipped_scenarios_are_within_the_limits() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
+    let mut files = Vec::new();
+    for folder in [folder.to_owned(), format!("{folder}/overload")] {
+        files.extend(std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()));
+    }
+    files.retain(|file| file.extension().is_some_and(|end| end == "toml"));
+    files.retain(|file| !file.ends_with("beside.toml"));
+    assert_eq!(files.len(), 10);
+    for file in files {
+        let scenario = Scenario::read(&file).unwrap();
+        assert_eq!(scenario.check(10_000, PACKETS_MOST), Ok(()), "{}", file.display());
+        assert_eq!(scenario.check(400_000, PACKETS_MOST), Ok(()), "{}", file.display());
+    }
 }

@@ -10,8 +10,12 @@
 //! A packet triggers the first event that it matches, in the order of the definition. A flow
 //! expires after a silence of one to two times the timeout of its state.
 
+mod when;
+
+pub use when::{Direction, Ports, When};
+
 use crate::{
-    Packet, TcpFlags, Transport,
+    Packet,
     figure::Figure,
     flow_map::{EXACT, FlowMap, Monitor, Share, Step, Taken, mistaken_most},
     work::Work,
@@ -25,13 +29,14 @@ use sidon::{
         fingerprint::{Fate, Moves, Placing, Shape, Visited},
     },
 };
-use std::{ops::RangeInclusive, sync::Arc};
+use std::sync::Arc;
 
 /// The most states of a machine over packets. A cell of four bytes stores one of these and 23 bits
 /// of remainder.
 pub const STATES_MOST: usize = 120;
-/// The most events of a machine over packets.
-pub const EVENTS_MOST: usize = sidon::state::STATES_MOST as usize;
+/// The most events of a machine over packets. A packet may be compared with all of them, by at most
+/// eight tests each.
+pub const EVENTS_MOST: usize = 256;
 /// The timeout of a silent flow, in seconds, for states without their own.
 pub const TIMEOUT: u64 = 300;
 /// Bits of a cell, and cells of a bucket: 64 bytes, one cache line.
@@ -40,80 +45,6 @@ const CELLS: u32 = 16;
 /// The most flows that a shared cell counts.
 const SHARED: u32 = 12;
 const SECOND: u64 = 1_000_000_000;
-
-/// The sender of a packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
-    /// The sender of the packet that opened the flow, or that would open it.
-    Opener,
-    /// The other end.
-    Responder,
-}
-
-/// The conditions under which a packet triggers an event: all of them must hold.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct When {
-    /// The protocol number; `None` matches any protocol.
-    pub protocol: Option<u8>,
-    /// Ranges that must contain the source or the destination port. An empty list matches any port.
-    pub ports: Vec<RangeInclusive<u16>>,
-    /// Ranges that must contain the source port. An empty list matches any port.
-    pub source_ports: Vec<RangeInclusive<u16>>,
-    /// Ranges that must contain the destination port. An empty list matches any port.
-    pub destination_ports: Vec<RangeInclusive<u16>>,
-    /// TCP flags that must be set.
-    pub flags: TcpFlags,
-    /// TCP flags that must not be set.
-    pub without: TcpFlags,
-    /// The sender; `None` matches either end.
-    pub direction: Option<Direction>,
-    /// The range of the payload length in bytes.
-    pub payload: RangeInclusive<u32>,
-}
-
-impl Default for When {
-    /// Conditions that match any packet.
-    fn default() -> Self {
-        When {
-            protocol: None,
-            ports: Vec::new(),
-            source_ports: Vec::new(),
-            destination_ports: Vec::new(),
-            flags: TcpFlags::default(),
-            without: TcpFlags::default(),
-            direction: None,
-            payload: 0..=u32::MAX,
-        }
-    }
-}
-
-impl When {
-    /// Whether a packet meets all conditions.
-    #[inline]
-    pub fn fits(&self, packet: &Packet, by_opener: bool) -> bool {
-        let flow = &packet.flow;
-        let within = |ranges: &[RangeInclusive<u16>], port: u16| {
-            ranges.is_empty() || ranges.iter().any(|range| range.contains(&port))
-        };
-        let flags = match packet.transport {
-            Transport::Tcp(tcp) => tcp.flags.has(self.flags) && !tcp.flags.any(self.without),
-            _ => self.flags.0 == 0 && self.without.0 == 0,
-        };
-        let direction = match self.direction {
-            None => true,
-            Some(Direction::Opener) => by_opener,
-            Some(Direction::Responder) => !by_opener,
-        };
-        let (from, to) = (flow.source_port(), flow.destination_port());
-        self.protocol.is_none_or(|protocol| protocol == flow.protocol())
-            && flags
-            && direction
-            && (within(&self.ports, from) || within(&self.ports, to))
-            && within(&self.source_ports, from)
-            && within(&self.destination_ports, to)
-            && self.payload.contains(&packet.payload_len)
-    }
-}
 
 /// A machine, the packets that trigger its events, and its timeouts.
 #[derive(Debug, Clone)]
@@ -262,6 +193,9 @@ struct Rules {
     counts: Counts,
     /// The different timeouts, in seconds. Each has one timer.
     lengths: Vec<u64>,
+    /// Packets so far, and the events that they were compared with.
+    packets: u64,
+    compared: u64,
 }
 
 impl Runner {
@@ -275,6 +209,11 @@ impl Runner {
     pub fn new(definition: Arc<Definition>, bytes: u64, seed: Seed) -> Result<Self, Infeasible> {
         let machine = &definition.machine;
         let shape = shape(bytes, machine.states().len())?;
+        let events = machine.events().len().max(definition.events.len());
+        if events > EVENTS_MOST {
+            let (got, most) = (events as f64, EVENTS_MOST as f64);
+            return Err(Infeasible::Parameter { name: "events", got, least: 0.0, most });
+        }
         let states = machine.states().iter().map(|name| (name.clone(), Stay::default()));
         let events = machine.events().iter().map(|name| (name.clone(), 0));
         let counts = Counts {
@@ -295,13 +234,14 @@ impl Runner {
         let timers_of = timers.map(|timer| 1 << timer.min(7)).collect();
         Ok(Runner {
             flows: FlowMap::new(shape, seed, &periods, timers_of, false)?,
-            rules: Rules { definition, counts, lengths },
+            rules: Rules { definition, counts, lengths, packets: 0, compared: 0 },
         })
     }
 
     /// Reads packets, at most one batch, with the digests of their undirected flows under the map's
     /// seed.
     pub fn take(&mut self, packets: &[Packet], flows: &[Digest]) {
+        self.rules.packets = self.rules.packets.saturating_add(packets.len() as u64);
         let mut batch = Batch { rules: &mut self.rules, packets, event: None };
         let flows = &flows[..packets.len()];
         self.flows.take(flows, |index| packets[index].time_ns, &mut batch);
@@ -325,9 +265,12 @@ impl Runner {
         counts
     }
 
-    /// The work of its map.
-    pub(crate) fn work(&self) -> [Work; 2] {
-        self.flows.work(["machine: cells read by timers", "machine: buckets searched"])
+    /// The work of its map, and the events that packets were compared with.
+    pub(crate) fn work(&self) -> [Work; 3] {
+        let names = ["machine: cells read by timers", "machine: buckets searched"];
+        let [cells, buckets] = self.flows.work(names);
+        let most = self.rules.packets.saturating_mul(EVENTS_MOST as u64);
+        [cells, buckets, Work { what: "machine: events compared", done: self.rules.compared, most }]
     }
 
     /// The map.
@@ -370,8 +313,11 @@ impl Monitor for Batch<'_> {
             Lookup::State(state) => (state & 1, Lookup::State(state >> 1)),
             other => (high, other),
         };
-        let definition = &self.rules.definition;
-        let fits = |(when, _): &&(When, Event)| when.fits(packet, opener == high);
+        let Rules { definition, compared, .. } = &mut *self.rules;
+        let fits = |(when, _): &&(When, Event)| {
+            *compared += 1;
+            when.fits(packet, opener == high)
+        };
         self.event = definition.events.iter().find(fits).map(|&(_, event)| event);
         let Some(event) = self.event else { return Next::Stay };
         match definition.machine.next(now, event) {
@@ -398,7 +344,7 @@ impl Monitor for Batch<'_> {
     }
 
     fn visit(&mut self, timer: usize, cell: Visited, _: Share) -> Fate {
-        let Rules { definition, counts, lengths } = &mut *self.rules;
+        let Rules { definition, counts, lengths, .. } = &mut *self.rules;
         let state = match cell.answer {
             Lookup::State(state) => Some(usize::from(state >> 1)),
             _ => None,
@@ -424,7 +370,9 @@ impl Monitor for Batch<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{FlowKey, Generator, Mix, batch::PACKETS, flow::protocol, generate::Flood};
+    use crate::{
+        FlowKey, Generator, Mix, TcpFlags, batch::PACKETS, flow::protocol, generate::Flood,
+    };
     use sidon::{Key, state::machine::Rule};
     use std::collections::HashMap;
 
@@ -509,6 +457,29 @@ mod tests {
         assert_eq!(left, opened - ended);
         assert!(ended > 1_000 && counts.states[0].1.expired > 1_000, "{counts:?}");
         assert_eq!(counts.states[0].1.entered, opened);
+    }
+
+    #[test]
+    fn a_packet_is_compared_with_at_most_256_events() {
+        let definition = |events: usize| {
+            let names: Vec<String> = (0..events).map(|number| format!("e{number}")).collect();
+            let open: &[Rule<'_>] = &[Rule::Open("a")];
+            let rules: Vec<_> = names.iter().map(|name| (name.as_str(), open)).collect();
+            let machine = Machine::new(&["a"], &[], &rules).unwrap();
+            // No packet has a protocol with this number.
+            let when = When { protocol: Some(255), ..When::default() };
+            let events = (0..events).map(|number| (when.clone(), number as Event)).collect();
+            let (name, timeouts) = ("many".to_owned(), vec![TIMEOUT]);
+            Arc::new(Definition { name, machine, events, timeouts })
+        };
+        let mut runner = Runner::new(definition(EVENTS_MOST), 1 << 16, Seed(1)).unwrap();
+        let packets = &packets()[..PACKETS];
+        take(&mut runner, packets);
+        let [.., work] = runner.work();
+        assert_eq!((work.done, work.most), (256 * PACKETS as u64, 256 * PACKETS as u64));
+        let more = Runner::new(definition(EVENTS_MOST + 1), 1 << 16, Seed(1));
+        let why = more.map(drop).unwrap_err();
+        assert!(why.to_string().contains("events"), "{why}");
     }
 
     #[test]
