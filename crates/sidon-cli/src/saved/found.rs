@@ -64,7 +64,9 @@ fn tidy(directory: &Path) -> anyhow::Result<u64> {
     let mut removed = 0;
     for entry in fs::read_dir(directory).with_context(place)? {
         let entry = entry.with_context(place)?;
-        if !entry.file_name().to_str().is_some_and(files::is_temporary) {
+        // A directory of such a name is not a writer's.
+        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        if !is_file || !entry.file_name().to_str().is_some_and(files::is_temporary) {
             continue;
         }
         match fs::remove_file(entry.path()) {
@@ -307,6 +309,19 @@ mod tests {
         assert!(Found::take(&folder.0, file::MOST).is_err());
         drop((one, two));
         assert!(Found::take(&folder.0, file::MOST).is_ok());
+    }
+
+    #[test]
+    fn only_regular_files_are_temporary() {
+        let folder = Folder::new("kinds");
+        let [inner, link, half] =
+            [1, 2, 3].map(|number| folder.0.join(format!(".sidon-{number:016x}.new")));
+        fs::create_dir(&inner).unwrap();
+        std::os::unix::fs::symlink("elsewhere", &link).unwrap();
+        fs::write(&half, "half").unwrap();
+        drop(share(&folder.0).unwrap());
+        assert!(inner.is_dir() && link.is_symlink() && !half.exists());
+        assert_eq!(Found::take(&folder.0, file::MOST).unwrap().removed, 0);
     }
 
     #[test]
