@@ -97,7 +97,7 @@ pub(crate) struct Args {
     /// Print the report as one JSON object
     #[arg(long)]
     json: bool,
-    /// Write alarms and new sources to this file at once, one JSON object per line; - is standard
+    /// Append alarms and new sources to this file at once, one JSON object per line; - is standard
     /// output
     #[arg(long, value_name = "FILE")]
     events: Option<PathBuf>,

@@ -83,13 +83,21 @@ fn events_on_a_full_disk_are_counted_and_told_twice() {
     assert_eq!(said, "");
     let whole = fs::read(folder.0.join("e.json")).unwrap();
     assert!(whole.len() > 100_000);
+    // A second run appends. It ends a line that was cut by a kill.
+    fs::write(folder.0.join("e.json"), &whole[..whole.len() - 9]).unwrap();
+    assert_eq!(folder.fails("watch -q -r a.pcap --events e.json > screen", 0), "");
+    let both = fs::read(folder.0.join("e.json")).unwrap();
+    assert_eq!(both, [&whole[..whole.len() - 9], b"\n", &whole[..]].concat());
+    let earlier = &whole[..1 + whole.iter().position(|&byte| byte == b'\n').unwrap()];
+    fs::write(folder.0.join("e.json"), earlier).unwrap();
     let limited = "watch -q -r a.pcap --events e.json";
     let script = format!("ulimit -f 48; trap '' XFSZ; {} {limited}", env!("CARGO_BIN_EXE_sidon"));
     let mut shell = Command::new("bash");
     let output = shell.args(["-c", &script]).current_dir(&folder.0).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let part = fs::read(folder.0.join("e.json")).unwrap();
-    assert!(!part.is_empty() && part.len() <= 48 << 10, "{}", part.len());
+    assert!(part.len() > earlier.len() && part.len() <= 48 << 10, "{}", part.len());
+    assert!(part.starts_with(earlier), "the line of the earlier run stays");
     assert!(part.ends_with(b"}\n"), "the last line is whole");
     for line in part.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
         serde_json::from_slice::<Value>(line).unwrap();
