@@ -31,6 +31,11 @@ const NOTE_MOST: u64 = 4096;
 /// The most files that are read to find the last one that is whole.
 const TRIES: usize = 64;
 
+/// The path of the note in a directory.
+pub(crate) fn note(directory: &Path) -> PathBuf {
+    directory.join(NOTE)
+}
+
 /// Locks a directory, exclusively or shared, until the returned file is dropped.
 fn hold(directory: &Path, alone: bool) -> anyhow::Result<File> {
     let place = || format!("cannot open the directory {}", show::path(directory));
@@ -96,7 +101,7 @@ impl Note {
     pub(crate) fn write(&self, directory: &Path) -> anyhow::Result<()> {
         let Note { period_ns, until_ns, failed } = *self;
         let json = json!({ "period_ns": period_ns, "until_ns": until_ns, "failed": failed });
-        file::replace(&System, &directory.join(NOTE), |out| write!(out, "{json}"))
+        file::replace(&System, &note(directory), |out| write!(out, "{json}"))
     }
 
     /// Moves `until_ns` past the period of this file. The server was killed after it wrote the file
@@ -112,13 +117,13 @@ impl Note {
 
     /// Removes the note when the server ends normally.
     pub(crate) fn remove(directory: &Path) -> anyhow::Result<()> {
-        let path = directory.join(NOTE);
+        let path = note(directory);
         fs::remove_file(&path).with_context(|| format!("cannot remove {}", show::path(path)))
     }
 
     /// The note of an earlier run. Missing fields get their defaults.
     fn read(directory: &Path) -> Option<Self> {
-        let path = directory.join(NOTE);
+        let path = note(directory);
         if !path.is_file() {
             return None;
         }

@@ -144,8 +144,7 @@ fn outputs<'a>(snapshot: &'a Snapshot, report: &'a Report) -> Vec<Output<'a>> {
     let old = |path: &str| vec![(path.to_owned(), OLD.to_vec())];
     let addresses = || (0..500).map(|number| IpAddr::V4(Ipv4Addr::from_bits(number)));
     let user = ("d/known".to_owned(), b"# mine\n0.0.0.7\n0.0.1.200 # kept\n".to_vec());
-    let tables = ["flows", "hosts", "ports", "new_sources", "connections", "p2p", "ledger"];
-    let tables = tables.map(|name| (format!("d/{name}.csv"), OLD.to_vec()));
+    let tables = csv::NAMES.map(|name| (format!("d/{name}"), OLD.to_vec()));
     vec![
         Output::new("save", old("d/a.sidon"), |disk| {
             file::replace(disk, Path::new("d/a.sidon"), |out| snapshot.write(out)).is_ok()
@@ -174,6 +173,9 @@ fn no_fault_damages_a_file() {
     let snapshot = snapshot();
     let report = snapshot.report();
     let all = outputs(&snapshot, &report);
+    let csv = all.iter().find(|output| output.name == "csv").unwrap();
+    assert_eq!(csv.after.len(), csv::NAMES.len());
+    assert!(csv.after.values().all(|bytes| bytes != OLD), "a table is not written");
     let mut numbers = Rng::seeded(32);
     let mut random = |below: u64| numbers.below(below);
     for number in 0..FAULTS {

@@ -6,6 +6,7 @@
 use serde_json::Value;
 use std::{
     fs,
+    os::unix::fs::PermissionsExt,
     path::PathBuf,
     process::{Command, Output, Stdio},
 };
@@ -27,7 +28,8 @@ impl Folder {
 
     /// Runs a line of a shell, in which `sidon` is the first word.
     fn run(&self, line: &str) -> Output {
-        let script = format!("set -o pipefail; {} {line}", env!("CARGO_BIN_EXE_sidon"));
+        let sidon = env!("CARGO_BIN_EXE_sidon");
+        let script = format!("set -o pipefail; timeout 60 {sidon} {line}");
         let mut shell = Command::new("bash");
         shell.args(["-c", &script]).current_dir(&self.0).stdin(Stdio::null());
         shell.output().unwrap()
@@ -178,12 +180,117 @@ fn a_reader_that_closes_the_pipe_is_no_error() {
     assert!(said.lines().last().unwrap().ends_with("events are lost"), "{said}");
     assert!(said.lines().count() <= 2, "{said}");
     // A named pipe is a file of the user: status 1.
-    let line = "watch -q -r a.pcap --save pipe > screen";
+    let line = "watch -q -r a.pcap --events pipe > screen";
     let script =
-        format!("mkfifo pipe; (exec 3< pipe; exec 3<&-) & {} {line}", env!("CARGO_BIN_EXE_sidon"));
+        format!("mkfifo pipe; (read -n 1 < pipe) & {} {line}", env!("CARGO_BIN_EXE_sidon"));
     let mut shell = Command::new("bash");
     let output = shell.args(["-c", &script]).current_dir(&folder.0).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
+}
+
+/// Names and contents of all files in a directory, without subdirectories.
+fn contents(folder: &Folder) -> Vec<(String, Vec<u8>)> {
+    let each = fs::read_dir(&folder.0).unwrap().map(|one| one.unwrap());
+    let mut all: Vec<_> = each
+        .map(|one| {
+            let is_file = fs::metadata(one.path()).is_ok_and(|about| about.is_file());
+            let bytes = if is_file { fs::read(one.path()).unwrap() } else { Vec::new() };
+            (one.file_name().into_string().unwrap(), bytes)
+        })
+        .collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn no_output_is_an_input_or_another_output() {
+    let folder = Folder::new("same");
+    let at = |name: &str| folder.0.join(name);
+    fs::hard_link(at("a.pcap"), at("hard")).unwrap();
+    fs::copy(at("a.pcap"), at("flows.csv")).unwrap();
+    for (target, link) in [("a.pcap", "soft"), ("new", "dangling"), (".", "here")] {
+        std::os::unix::fs::symlink(target, at(link)).unwrap();
+    }
+    fs::write(at("k"), "192.0.2.1\n").unwrap();
+    fs::write(at("m.toml"), "states = []\n").unwrap();
+    fs::write(at("secret"), "4711\n").unwrap();
+    fs::set_permissions(at("secret"), fs::Permissions::from_mode(0o600)).unwrap();
+    let before = contents(&folder);
+    for (line, one, two, change) in [
+        ("watch -q -r a.pcap --save a.pcap", "-r a.pcap", "--save a.pcap", "--save"),
+        ("watch -q -r a.pcap --save hard", "-r a.pcap", "--save hard", "--save"),
+        ("watch -q -r soft --save here/a.pcap", "-r soft", "--save here/a.pcap", "--save"),
+        ("watch -q -r a.pcap --events a.pcap", "-r a.pcap", "--events a.pcap", "--events"),
+        ("watch -q -r a.pcap --known a.pcap", "-r a.pcap", "--known a.pcap", "--known"),
+        ("watch -q -r a.pcap --known k --save k", "--known k", "--save k", "--save"),
+        ("watch -q -r a.pcap --known k --events k", "--known k", "--events k", "--events"),
+        ("watch -q -r a.pcap --known new --save new", "--known new", "--save new", "--save"),
+        (
+            "watch -q -r a.pcap --save new --events here/new",
+            "--save new",
+            "--events here/new",
+            "--events",
+        ),
+        (
+            "watch -q -r a.pcap --save new --events dangling",
+            "--save new",
+            "--events dangling",
+            "--events",
+        ),
+        ("watch -q -r flows.csv --csv .", "-r flows.csv", "--csv ./flows.csv", "--csv"),
+        (
+            "watch -q -r a.pcap --csv d --save d/p2p.csv",
+            "--save d/p2p.csv",
+            "--csv d/p2p.csv",
+            "--csv",
+        ),
+        ("watch -q -r a.pcap --csv d --save d", "--csv d", "--save d", "--save"),
+        (
+            "watch -q -r a.pcap --machine m.toml --save m.toml",
+            "--machine m.toml",
+            "--save m.toml",
+            "--save",
+        ),
+        (
+            "watch -q -r a.pcap --seed-file secret --events secret",
+            "--seed-file secret",
+            "--events secret",
+            "--events",
+        ),
+        (
+            "watch --netflow 127.0.0.1:0 --templates t --save t",
+            "--templates t",
+            "--save t",
+            "--save",
+        ),
+        (
+            "serve --netflow 127.0.0.1:0 --listen 127.0.0.1:0 --templates secret --token-file secret",
+            "--token-file secret",
+            "--templates secret",
+            "--templates",
+        ),
+        (
+            "serve --demo --listen 127.0.0.1:0 --save-dir d --token-file d/.serve",
+            "--token-file d/.serve",
+            "--save-dir d/.serve",
+            "--save-dir",
+        ),
+        ("generate --scenario m.toml -w m.toml", "--scenario m.toml", "-w m.toml", "-w"),
+    ] {
+        let said = folder.fails(line, 2);
+        let expected =
+            format!("sidon: {one} and {two} name the same file; type another file for {change}\n");
+        assert_eq!(said, expected, "{line}");
+        assert!(contents(&folder) == before, "{line}: files changed");
+    }
+    // Devices are no files of the user, and an input may be named twice.
+    folder.fails("watch -q -r a.pcap -m 256KiB --save /dev/null --events /dev/null > screen", 0);
+    folder
+        .fails("watch -q -r a.pcap -m 256KiB --save a.sidon --csv out --events out/e > screen", 0);
+    folder.fails("merge a.sidon a.sidon -o b.sidon", 0);
+    // A merge reads all files before it writes.
+    folder.fails("merge a.sidon a.sidon -o a.sidon", 0);
+    assert!(fs::read(at("a.sidon")).unwrap() == fs::read(at("b.sidon")).unwrap());
 }
 
 #[test]
