@@ -29,7 +29,7 @@ impl Folder {
     /// Runs a line of a shell, in which `sidon` is the first word.
     fn run(&self, line: &str) -> Output {
         let sidon = env!("CARGO_BIN_EXE_sidon");
-        let script = format!("set -o pipefail; timeout 60 {sidon} {line}");
+        let script = format!("set -o pipefail; SIDON={sidon}; timeout 60 {sidon} {line}");
         let mut shell = Command::new("bash");
         shell.args(["-c", &script]).current_dir(&self.0).stdin(Stdio::null());
         shell.output().unwrap()
@@ -181,11 +181,49 @@ fn a_reader_that_closes_the_pipe_is_no_error() {
     assert!(said.lines().count() <= 2, "{said}");
     // A named pipe is a file of the user: status 1.
     let line = "watch -q -r a.pcap --events pipe > screen";
-    let script =
-        format!("mkfifo pipe; (read -n 1 < pipe) & {} {line}", env!("CARGO_BIN_EXE_sidon"));
+    let script = format!(
+        "mkfifo pipe; (read -n 1 < pipe) & sleep 0.3; {} {line}",
+        env!("CARGO_BIN_EXE_sidon")
+    );
     let mut shell = Command::new("bash");
     let output = shell.args(["-c", &script]).current_dir(&folder.0).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
+}
+
+#[test]
+fn a_pipe_that_nobody_reads_is_refused() {
+    let folder = Folder::new("unread");
+    assert_eq!(folder.fails("watch -q -r a.pcap -m 256KiB --save a.sidon > screen", 0), "");
+    assert!(Command::new("mkfifo").arg(folder.0.join("pipe")).status().unwrap().success());
+    let _socket = std::os::unix::net::UnixListener::bind(folder.0.join("socket")).unwrap();
+    let said = folder.fails("watch -q -r a.pcap --events pipe > screen", 1);
+    let expected = "cannot write the events pipe: nobody reads this pipe; start its reader first";
+    assert_eq!(said, format!("sidon: {expected}\n"));
+    assert_eq!(fs::read(folder.0.join("screen")).unwrap(), b"", "no packet was read");
+    for (name, kind) in [("pipe", "named pipe"), ("socket", "socket"), (".", "directory")] {
+        for (line, option) in [
+            ("watch -q -r a.pcap --save @ > screen", "--save"),
+            ("generate -c 10 -w @", "-w"),
+            ("merge a.sidon -o @", "-o"),
+        ] {
+            let said = folder.fails(&line.replace('@', name), 2);
+            let start = format!("sidon: {option} {name} is a {kind}, which no file can replace; ");
+            assert!(said.starts_with(&start), "{line}: {said}");
+        }
+    }
+    let templates = "watch --netflow 127.0.0.1:0 --templates pipe";
+    assert!(folder.fails(templates, 2).contains("--templates pipe is a named pipe"));
+    // A pipe that is read gets all events, and an open pipe is no file to replace.
+    folder.fails("watch -q -r a.pcap --events e.json > screen", 0);
+    folder
+        .fails("--version; cat pipe > got & sleep 0.3; $SIDON watch -q -r a.pcap --events pipe", 0);
+    folder.fails("merge a.sidon -o /dev/stdout | cat > copy", 0);
+    folder.fails("watch -q -r a.pcap --events >(cat > more; touch done) > screen", 0);
+    let wait = "--version; until test -e done; do sleep 0.1; done";
+    folder.fails(wait, 0);
+    let read = |name: &str| fs::read(folder.0.join(name)).unwrap();
+    assert!(read("got") == read("e.json") && read("more") == read("e.json"));
+    assert!(read("copy") == read("a.sidon"));
 }
 
 /// Names and contents of all files in a directory, without subdirectories.

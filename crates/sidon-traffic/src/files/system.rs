@@ -79,7 +79,9 @@ impl Disk for System {
 
     fn stream(&self, path: &Path) -> io::Result<Box<dyn Output>> {
         let is_stream = matches!(self.find(path)?, Target::Stream(_));
-        let mut file = OpenOptions::new().append(true).create(!is_stream).open(path)?;
+        let mut options = OpenOptions::new();
+        options.append(true).create(!is_stream);
+        let mut file = if is_stream { open_stream(path, options)? } else { options.open(path)? };
         let mut start = file.metadata()?.len();
         if start > 0 && is_cut(path) {
             file.write_all(b"\n")?;
@@ -127,6 +129,36 @@ impl Disk for System {
         }
         Ok(Box::new(file))
     }
+}
+
+/// Opens a device or a pipe. A named pipe that nobody reads is an error: to open it would wait for
+/// ever.
+#[cfg(unix)]
+fn open_stream(path: &Path, mut options: OpenOptions) -> io::Result<File> {
+    use rustix::{
+        fs::{OFlags, fcntl_setfl},
+        io::Errno,
+    };
+    use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+    let kind = fs::metadata(path)?.file_type();
+    if !kind.is_fifo() {
+        return options.open(path);
+    }
+    let opened = options.custom_flags(OFlags::NONBLOCK.bits() as i32).open(path);
+    let file = opened.map_err(|why| match why.raw_os_error() {
+        Some(code) if code == Errno::NXIO.raw_os_error() => {
+            io::Error::new(ErrorKind::BrokenPipe, "nobody reads this pipe; start its reader first")
+        }
+        _ => why,
+    })?;
+    // A write waits for a slow reader.
+    fcntl_setfl(&file, OFlags::APPEND)?;
+    Ok(file)
+}
+
+#[cfg(not(unix))]
+fn open_stream(path: &Path, options: OpenOptions) -> io::Result<File> {
+    options.open(path)
 }
 
 /// Whether a file ends within a line. A file that may not be read counts as whole.
