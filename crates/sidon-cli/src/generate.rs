@@ -2,6 +2,7 @@
 
 use crate::{
     args::{
+        Files,
         number::{decimal, socket_v4, whole, within},
         refusal,
     },
@@ -127,6 +128,7 @@ fn shares(text: &str) -> Result<Shares, String> {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    Files::default().reads("--scenario", &args.scenario).replaces("-w", [&args.write]).check()?;
     if let Some(path) = &args.scenario {
         // A scenario may include files of the same directory.
         let included = sidon_traffic::files::directory_of(path);

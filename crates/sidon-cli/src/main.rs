@@ -70,7 +70,7 @@ fn main() -> ExitCode {
         Err(why) if why.is::<show::Closed>() => ExitCode::SUCCESS,
         Err(why) => {
             show::say(&format!("{why:#}"));
-            ExitCode::FAILURE
+            if why.is::<args::Misuse>() { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
 }

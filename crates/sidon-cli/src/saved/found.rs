@@ -31,6 +31,11 @@ const NOTE_MOST: u64 = 4096;
 /// The most files that are read to find the last one that is whole.
 const TRIES: usize = 64;
 
+/// The path of the note in a directory.
+pub(crate) fn note(directory: &Path) -> PathBuf {
+    directory.join(NOTE)
+}
+
 /// Locks a directory, exclusively or shared, until the returned file is dropped.
 fn hold(directory: &Path, alone: bool) -> anyhow::Result<File> {
     let place = || format!("cannot open the directory {}", show::path(directory));
@@ -64,7 +69,9 @@ fn tidy(directory: &Path) -> anyhow::Result<u64> {
     let mut removed = 0;
     for entry in fs::read_dir(directory).with_context(place)? {
         let entry = entry.with_context(place)?;
-        if !entry.file_name().to_str().is_some_and(files::is_temporary) {
+        // A directory of such a name is not a writer's.
+        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        if !is_file || !entry.file_name().to_str().is_some_and(files::is_temporary) {
             continue;
         }
         match fs::remove_file(entry.path()) {
@@ -94,7 +101,7 @@ impl Note {
     pub(crate) fn write(&self, directory: &Path) -> anyhow::Result<()> {
         let Note { period_ns, until_ns, failed } = *self;
         let json = json!({ "period_ns": period_ns, "until_ns": until_ns, "failed": failed });
-        file::replace(&System, &directory.join(NOTE), |out| write!(out, "{json}"))
+        file::replace(&System, &note(directory), |out| write!(out, "{json}"))
     }
 
     /// Moves `until_ns` past the period of this file. The server was killed after it wrote the file
@@ -110,13 +117,13 @@ impl Note {
 
     /// Removes the note when the server ends normally.
     pub(crate) fn remove(directory: &Path) -> anyhow::Result<()> {
-        let path = directory.join(NOTE);
+        let path = note(directory);
         fs::remove_file(&path).with_context(|| format!("cannot remove {}", show::path(path)))
     }
 
     /// The note of an earlier run. Missing fields get their defaults.
     fn read(directory: &Path) -> Option<Self> {
-        let path = directory.join(NOTE);
+        let path = note(directory);
         if !path.is_file() {
             return None;
         }
@@ -307,6 +314,19 @@ mod tests {
         assert!(Found::take(&folder.0, file::MOST).is_err());
         drop((one, two));
         assert!(Found::take(&folder.0, file::MOST).is_ok());
+    }
+
+    #[test]
+    fn only_regular_files_are_temporary() {
+        let folder = Folder::new("kinds");
+        let [inner, link, half] =
+            [1, 2, 3].map(|number| folder.0.join(format!(".sidon-{number:016x}.new")));
+        fs::create_dir(&inner).unwrap();
+        std::os::unix::fs::symlink("elsewhere", &link).unwrap();
+        fs::write(&half, "half").unwrap();
+        drop(share(&folder.0).unwrap());
+        assert!(inner.is_dir() && link.is_symlink() && !half.exists());
+        assert_eq!(Found::take(&folder.0, file::MOST).unwrap().removed, 0);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::{
     show::broken,
 };
 use crate::{
-    args::number::memory,
+    args::{Files, number::memory},
     sandbox::{self, Needs},
     show::{self, whole},
 };
@@ -46,7 +46,7 @@ pub(crate) struct Args {
     /// Files to merge; a single file is copied
     #[arg(value_name = "FILE", required = true, num_args = 1..)]
     files: Vec<PathBuf>,
-    /// File to write; an existing file is replaced
+    /// File to write; an existing file is replaced, and may be one of the files to merge
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// The most bytes of each file, such as 2GiB
@@ -58,6 +58,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    // All files are read before the output is written, so it may be one of them.
+    Files::default().replaces("-o", [&args.output]).check()?;
     let needs = Needs::nothing().reads(&args.files).outputs([&args.output]);
     sandbox::confine(&needs.quiet(args.quiet))?;
     let first = file::read(&args.files[0], args.max_size)?;

@@ -6,16 +6,19 @@
 //! not read their response after four times that.
 //! ```text
 //! kernel's queue -> accept -> place free? -> attend in a task of its own
-//!                               | no: the idlest or slowest leaves, wait for a place
+//!                               | no: the idlest or slowest leave, wait for a place
 //! ```
+//! One in [`BATCH`] connections leaves at a time. A connection frees its place with its last response:
+//! the time in which its client may read the response is spent in one of [`Limits::lingering`] places.
+//!
 //! Memory: a connection holds at most one head (16 KiB) and one response. Responses with the same
 //! report share its text.
 
 use super::{
-    connection::{Phase, Place, Times, attend},
+    connection::{Phase, Place, Times, Unread, attend, linger},
     http::{Refused, Request, Response},
 };
-use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration};
+use std::{cmp::Reverse, future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration};
 use tokio::{
     net::TcpListener,
     sync::{OwnedSemaphorePermit, Semaphore},
@@ -26,17 +29,21 @@ use tokio::{
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     pub(super) most: usize,
+    /// Connections after their last response, besides `most`.
+    pub(super) lingering: usize,
     /// The time that a head may take while others wait.
     pub(super) grace: Duration,
     pub(super) times: Times,
 }
 
 impl Default for Limits {
-    /// 2,048 connections, or as many as the limit of open files allows beside the program's own;
-    /// two seconds.
+    /// 2,048 connections, or as many as the limit of open files allows beside the program's own; one
+    /// in eight of them may linger; two seconds.
     fn default() -> Self {
-        let most = files().saturating_sub(OWN_FILES).clamp(8, MOST);
-        Limits { most, grace: Duration::from_secs(2), times: Times::default() }
+        let all = files().saturating_sub(OWN_FILES).clamp(8, MOST);
+        let lingering = all / 8;
+        let (most, grace) = (all - lingering, Duration::from_secs(2));
+        Limits { most, lingering, grace, times: Times::default() }
     }
 }
 
@@ -60,8 +67,10 @@ fn files() -> usize {
 /// Connections that may wait in the kernel's queue. The kernel may set a lower limit,
 /// `net.core.somaxconn`. Clients beyond it try again after a second.
 pub(super) const QUEUE: i32 = 4096;
-/// The time for one client to leave before the server tells another one to leave.
+/// The time for clients to leave before the server tells others to leave.
 const PAUSE: Duration = Duration::from_millis(20);
+/// One in this number of connections leaves at a time: the search for them reads all places.
+const BATCH: usize = 32;
 
 /// Answers clients by `answer`, for ever. `refuse` makes the response to a refused request.
 pub(super) async fn serve<A, F, R>(listener: TcpListener, answer: A, refuse: R, limits: Limits)
@@ -72,6 +81,7 @@ where
 {
     let start = Instant::now();
     let mut room = Room { free: Arc::new(Semaphore::new(limits.most.max(1))), taken: Vec::new() };
+    let lingering = Arc::new(Semaphore::new(limits.lingering));
     loop {
         let Ok((stream, _)) = listener.accept().await else {
             // The system has no room for one more, such as no free file descriptor.
@@ -83,10 +93,23 @@ where
         let place = Arc::new(Place::new(start));
         room.taken.push(Arc::clone(&place));
         let (answer, refuse, free) = (answer.clone(), refuse.clone(), Arc::clone(&room.free));
+        let lingering = Arc::clone(&lingering);
         tokio::spawn(async move {
             let crowded = || free.available_permits() == 0;
-            attend(stream, &place, limits.times, crowded, answer, refuse).await;
-            drop((place, permit));
+            let left = attend(stream, &place, limits.times, crowded, answer, refuse).await;
+            let Some(Unread { stream, is_evicted }) = left else { return drop((place, permit)) };
+            match lingering.try_acquire() {
+                Ok(_lingers) => {
+                    drop((place, permit));
+                    linger(&stream, limits.times).await;
+                }
+                // Others wait for this place.
+                Err(_) if is_evicted => drop((stream, place, permit)),
+                Err(_) => {
+                    linger(&stream, limits.times).await;
+                    drop((stream, place, permit));
+                }
+            }
         });
     }
 }
@@ -112,12 +135,12 @@ impl Room {
         }
     }
 
-    /// Tells one connection to leave, if one may. Returns the time after which to call again.
+    /// Tells some connections to leave, if any may. Returns the time after which to call again.
     fn make(&mut self, grace: Duration) -> Duration {
         // A connection that has ended has dropped its share of the place.
         self.taken.retain(|place| Arc::strong_count(place) > 1);
         let mut next = grace;
-        let mut last: Option<(u8, Duration, &Place)> = None;
+        let mut may_leave: Vec<(u8, Duration, &Place)> = Vec::new();
         for place in self.taken.iter().filter(|place| !place.leaves()) {
             let (phase, age) = place.phase();
             let (class, least) = match phase {
@@ -128,17 +151,17 @@ impl Room {
             };
             if age < least {
                 next = next.min(least - age);
-            } else if last.is_none_or(|(worst, longest, _)| (class, age) > (worst, longest)) {
-                last = Some((class, age, &**place));
+            } else {
+                may_leave.push((class, age, &**place));
             }
         }
-        match last {
-            Some((.., place)) => {
-                place.leave();
-                PAUSE
-            }
-            None => next.max(Duration::from_millis(1)),
+        if may_leave.is_empty() {
+            return next.max(Duration::from_millis(1));
         }
+        may_leave.sort_unstable_by_key(|&(class, age, _)| Reverse((class, age)));
+        let batch = self.taken.len().div_ceil(BATCH);
+        may_leave.iter().take(batch).for_each(|(.., place)| place.leave());
+        PAUSE
     }
 }
 
@@ -165,6 +188,11 @@ mod tests {
 
     /// A server for four clients.
     fn with_server(act: impl FnOnce(SocketAddr)) {
+        with_lingering(SOON, act);
+    }
+
+    /// A server for four clients, and one more that may linger.
+    fn with_lingering(linger: Duration, act: impl FnOnce(SocketAddr)) {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
         let answer = |request: Request| async move {
             let large = request.path == "/large";
@@ -174,8 +202,8 @@ mod tests {
             status: why.status,
             ..Response::new("text/plain", why.message)
         };
-        let times = Times { head: SOON, response: SOON, idle: SOON, linger: SOON };
-        let limits = Limits { most: 4, grace: SOON / 4, times };
+        let times = Times { head: SOON, response: SOON, idle: SOON, linger };
+        let limits = Limits { most: 4, lingering: 1, grace: SOON / 4, times };
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let address = listener.local_addr().unwrap();
         runtime.spawn(serve(listener, answer, refuse, limits));
@@ -241,6 +269,46 @@ mod tests {
             // The first clients lost their places, and the response says why.
             assert!(rest(&mut slow[0]).starts_with("HTTP/1.1 503"));
         });
+    }
+
+    #[test]
+    fn clients_that_linger_keep_no_place() {
+        // A client that left would keep its place for longer than `connect` waits.
+        with_lingering(Duration::from_secs(100), |address| {
+            let mut silent: Vec<_> = (0..12).map(|_| connect(address)).collect();
+            let mut honest = connect(address);
+            ask(&mut honest, "/");
+            assert!(answer(&mut honest).starts_with("HTTP/1.1 200"));
+            assert!(rest(&mut silent[0]).starts_with("HTTP/1.1 503"));
+        });
+    }
+
+    #[test]
+    fn one_search_tells_a_batch_to_leave_and_the_longest_silent_first() {
+        let start = Instant::now() - Duration::from_secs(9);
+        let mut room = Room { free: Arc::new(Semaphore::new(0)), taken: Vec::new() };
+        room.taken.extend((0..2048).map(|_| Arc::new(Place::new(start))));
+        let held = room.taken.clone();
+        let leaving = || held.iter().filter(|place| place.leaves()).count();
+        room.make(Duration::from_secs(100));
+        assert_eq!(leaving(), 0, "within their time");
+        for batch in 1..=BATCH {
+            assert_eq!(room.make(Duration::ZERO), PAUSE);
+            assert_eq!(leaving(), 64 * batch);
+        }
+        assert!(room.make(Duration::ZERO) < PAUSE);
+        // The two oldest of 40 connections leave.
+        let start = Instant::now();
+        room.taken = (0..40)
+            .map(|_| {
+                std::thread::sleep(Duration::from_millis(2));
+                Arc::new(Place::new(start))
+            })
+            .collect();
+        let held = room.taken.clone();
+        room.make(Duration::ZERO);
+        let left: Vec<_> = (0..40).filter(|&number| held[number].leaves()).collect();
+        assert_eq!(left, [0, 1]);
     }
 
     #[test]

@@ -142,8 +142,16 @@ enum Read {
     Close,
 }
 
+/// A connection after its last response, whose client may still send.
+pub(super) struct Unread {
+    pub(super) stream: TcpStream,
+    /// Whether the connection closes in favour of others.
+    pub(super) is_evicted: bool,
+}
+
 /// Answers the requests of one connection. `crowded` tells whether others wait for a place: then the
-/// connection closes after its response. `refuse` makes the response to a refused request.
+/// connection closes after its response. `refuse` makes the response to a refused request. The
+/// caller closes the returned connection by [`linger`].
 pub(super) async fn attend<F>(
     mut stream: TcpStream,
     place: &Place,
@@ -151,7 +159,8 @@ pub(super) async fn attend<F>(
     crowded: impl Fn() -> bool,
     answer: impl Fn(Request) -> F,
     refuse: impl Fn(Refused) -> Response,
-) where
+) -> Option<Unread>
+where
     F: Future<Output = Response>,
 {
     let mut buffer = Vec::new();
@@ -164,20 +173,21 @@ pub(super) async fn attend<F>(
                 let close = closes || crowded();
                 place.enter(Phase::Writing);
                 if !write(&stream, place, times, &response, close, only_head).await {
-                    return;
+                    return None;
                 }
                 if close {
-                    return end(&mut stream, times, body).await;
+                    let is_open = shut(&mut stream).await && body;
+                    return is_open.then_some(Unread { stream, is_evicted: false });
                 }
             }
             Read::Refused(why) => {
+                let is_evicted = why.status == CROWDED.status;
                 place.enter(Phase::Writing);
-                if write(&stream, place, times, &refuse(why), true, false).await {
-                    end(&mut stream, times, true).await;
-                }
-                return;
+                let is_open = write(&stream, place, times, &refuse(why), true, false).await
+                    && shut(&mut stream).await;
+                return is_open.then_some(Unread { stream, is_evicted });
             }
-            Read::Close => return,
+            Read::Close => return None,
         }
         if buffer.is_empty() {
             buffer = Vec::new();
@@ -272,13 +282,14 @@ async fn write(
     true
 }
 
-/// Ends a connection after its last response. If the client may still send, skips what it sends for
-/// a while: to close a socket with unread bytes would destroy the response on its way.
-async fn end(stream: &mut TcpStream, times: Times, sends: bool) {
-    let closed = poll_fn(|context| Pin::new(&mut *stream).poll_shutdown(context)).await;
-    if closed.is_err() || !sends {
-        return;
-    }
+/// Ends the server's side of a connection after the last response. `false` if the client is gone.
+async fn shut(stream: &mut TcpStream) -> bool {
+    poll_fn(|context| Pin::new(&mut *stream).poll_shutdown(context)).await.is_ok()
+}
+
+/// Skips what the client of a shut connection sends, for a while: to close a socket with unread bytes
+/// would destroy the response on its way.
+pub(super) async fn linger(stream: &TcpStream, times: Times) {
     let until = Instant::now() + times.linger;
     let skip = async {
         let mut buffer = [0; 4 << 10];

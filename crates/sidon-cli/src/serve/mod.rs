@@ -16,11 +16,14 @@ mod web;
 
 use crate::{
     args::{
-        EngineArgs, Opened, SeedArg, SourceArgs, engine_refusal,
+        EngineArgs, Files, Opened, SeedArg, SourceArgs, engine_refusal,
         number::{socket, within},
     },
     sandbox::{self, Needs, Sockets},
-    saved::rotate::{self, Rotation},
+    saved::{
+        found,
+        rotate::{self, Rotation},
+    },
     show,
 };
 use anyhow::{Context, bail};
@@ -112,6 +115,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
                    processes; write it to a file and type --token-file FILE, or set SIDON_TOKEN\n";
         clap::Error::raw(clap::error::ErrorKind::UnknownArgument, why).exit();
     }
+    let notes = args.save_dir.iter().map(|directory| found::note(directory));
+    Files::default()
+        .reads("-r", &args.source.read)
+        .reads("--token-file", &args.token_file)
+        .reads("--seed-file", &args.engine.seed_file)
+        .reads("--save-dir", &args.save_dir)
+        .updates("--templates", &args.source.templates)
+        .updates("--save-dir", notes)
+        .check()?;
     let token = Token::find(args.token_file.as_deref())?;
     if token.is_none() && !args.listen.ip().is_loopback() {
         bail!(

@@ -10,6 +10,17 @@ use sidon_traffic::{
 };
 use std::path::Path;
 
+/// Names of the files.
+pub(super) const NAMES: [&str; 7] = [
+    "flows.csv",
+    "hosts.csv",
+    "ports.csv",
+    "new_sources.csv",
+    "connections.csv",
+    "p2p.csv",
+    "ledger.csv",
+];
+
 /// Writes one file per table to the directory, and creates the directory if necessary. The lists of
 /// flows, hosts and ports have `top` rows. The report lists only some of the subnets with new
 /// sources, so `new_sources` has them all.

@@ -26,7 +26,7 @@ const BUFFER: usize = 1 << 16;
 pub(super) struct Events(Arc<Mutex<Lines>>);
 
 impl Events {
-    /// Opens the file; `-` is standard output.
+    /// Opens the file, whose earlier lines stay; `-` is standard output.
     pub(super) fn open(disk: &dyn Disk, path: &Path) -> anyhow::Result<Self> {
         let name = text::path(path);
         let place = || format!("cannot write the events {name}");
@@ -112,7 +112,7 @@ struct Lines {
     buffer: Vec<u8>,
     /// Lines in the buffer.
     waiting: u64,
-    /// Bytes of the whole lines in the file.
+    /// Bytes of the whole lines that were written.
     length: u64,
     /// Lines that could not be written.
     lost: u64,

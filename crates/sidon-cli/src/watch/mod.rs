@@ -11,7 +11,7 @@ pub(crate) mod screen;
 mod watcher;
 
 use crate::{
-    args::{EngineArgs, Input, SeedArg, SourceArgs, engine_refusal, number::whole},
+    args::{EngineArgs, Files, Input, SeedArg, SourceArgs, engine_refusal, number::whole},
     machine,
     sandbox::{self, Needs, Sockets},
     saved::{
@@ -97,7 +97,7 @@ pub(crate) struct Args {
     /// Print the report as one JSON object
     #[arg(long)]
     json: bool,
-    /// Write alarms and new sources to this file at once, one JSON object per line; - is standard
+    /// Append alarms and new sources to this file at once, one JSON object per line; - is standard
     /// output
     #[arg(long, value_name = "FILE")]
     events: Option<PathBuf>,
@@ -133,6 +133,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         interfaces::list()?;
         return Ok(ExitCode::SUCCESS);
     }
+    files(args).check()?;
     let wrong = |why: anyhow::Error| {
         show::say(&format!("{why:#}"));
         Ok(ExitCode::from(2))
@@ -316,6 +317,22 @@ fn status(report: &Report, end: &End, alarmed: bool, failed: bool) -> u8 {
         _ if alarmed => 4,
         _ => 0,
     }
+}
+
+/// The files that the options name.
+fn files(args: &Args) -> Files {
+    let tables = args.csv.iter().flat_map(|csv| csv::NAMES.map(|name| csv.join(name)));
+    Files::default()
+        .reads("-r", &args.source.read)
+        .reads("--machine", &args.machine)
+        .reads("--seed-file", &args.engine.seed_file)
+        .reads("--csv", &args.csv)
+        .reads("--save-dir", &args.save_dir)
+        .updates("--known", &args.known)
+        .updates("--templates", &args.source.templates)
+        .replaces("--save", &args.save)
+        .appends("--events", &args.events)
+        .updates("--csv", tables)
 }
 
 /// Gives up all rights except to the directories of files that are read or written later.

@@ -6,6 +6,7 @@
 use serde_json::Value;
 use std::{
     fs,
+    os::unix::fs::PermissionsExt,
     path::PathBuf,
     process::{Command, Output, Stdio},
 };
@@ -27,7 +28,8 @@ impl Folder {
 
     /// Runs a line of a shell, in which `sidon` is the first word.
     fn run(&self, line: &str) -> Output {
-        let script = format!("set -o pipefail; {} {line}", env!("CARGO_BIN_EXE_sidon"));
+        let sidon = env!("CARGO_BIN_EXE_sidon");
+        let script = format!("set -o pipefail; SIDON={sidon}; timeout 60 {sidon} {line}");
         let mut shell = Command::new("bash");
         shell.args(["-c", &script]).current_dir(&self.0).stdin(Stdio::null());
         shell.output().unwrap()
@@ -83,13 +85,21 @@ fn events_on_a_full_disk_are_counted_and_told_twice() {
     assert_eq!(said, "");
     let whole = fs::read(folder.0.join("e.json")).unwrap();
     assert!(whole.len() > 100_000);
+    // A second run appends. It ends a line that was cut by a kill.
+    fs::write(folder.0.join("e.json"), &whole[..whole.len() - 9]).unwrap();
+    assert_eq!(folder.fails("watch -q -r a.pcap --events e.json > screen", 0), "");
+    let both = fs::read(folder.0.join("e.json")).unwrap();
+    assert_eq!(both, [&whole[..whole.len() - 9], b"\n", &whole[..]].concat());
+    let earlier = &whole[..1 + whole.iter().position(|&byte| byte == b'\n').unwrap()];
+    fs::write(folder.0.join("e.json"), earlier).unwrap();
     let limited = "watch -q -r a.pcap --events e.json";
     let script = format!("ulimit -f 48; trap '' XFSZ; {} {limited}", env!("CARGO_BIN_EXE_sidon"));
     let mut shell = Command::new("bash");
     let output = shell.args(["-c", &script]).current_dir(&folder.0).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let part = fs::read(folder.0.join("e.json")).unwrap();
-    assert!(!part.is_empty() && part.len() <= 48 << 10, "{}", part.len());
+    assert!(part.len() > earlier.len() && part.len() <= 48 << 10, "{}", part.len());
+    assert!(part.starts_with(earlier), "the line of the earlier run stays");
     assert!(part.ends_with(b"}\n"), "the last line is whole");
     for line in part.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
         serde_json::from_slice::<Value>(line).unwrap();
@@ -170,12 +180,155 @@ fn a_reader_that_closes_the_pipe_is_no_error() {
     assert!(said.lines().last().unwrap().ends_with("events are lost"), "{said}");
     assert!(said.lines().count() <= 2, "{said}");
     // A named pipe is a file of the user: status 1.
-    let line = "watch -q -r a.pcap --save pipe > screen";
-    let script =
-        format!("mkfifo pipe; (exec 3< pipe; exec 3<&-) & {} {line}", env!("CARGO_BIN_EXE_sidon"));
+    let line = "watch -q -r a.pcap --events pipe > screen";
+    let script = format!(
+        "mkfifo pipe; (read -n 1 < pipe) & sleep 0.3; {} {line}",
+        env!("CARGO_BIN_EXE_sidon")
+    );
     let mut shell = Command::new("bash");
     let output = shell.args(["-c", &script]).current_dir(&folder.0).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
+}
+
+#[test]
+fn a_pipe_that_nobody_reads_is_refused() {
+    let folder = Folder::new("unread");
+    assert_eq!(folder.fails("watch -q -r a.pcap -m 256KiB --save a.sidon > screen", 0), "");
+    assert!(Command::new("mkfifo").arg(folder.0.join("pipe")).status().unwrap().success());
+    let _socket = std::os::unix::net::UnixListener::bind(folder.0.join("socket")).unwrap();
+    let said = folder.fails("watch -q -r a.pcap --events pipe > screen", 1);
+    let expected = "cannot write the events pipe: nobody reads this pipe; start its reader first";
+    assert_eq!(said, format!("sidon: {expected}\n"));
+    assert_eq!(fs::read(folder.0.join("screen")).unwrap(), b"", "no packet was read");
+    for (name, kind) in [("pipe", "named pipe"), ("socket", "socket"), (".", "directory")] {
+        for (line, option) in [
+            ("watch -q -r a.pcap --save @ > screen", "--save"),
+            ("generate -c 10 -w @", "-w"),
+            ("merge a.sidon -o @", "-o"),
+        ] {
+            let said = folder.fails(&line.replace('@', name), 2);
+            let start = format!("sidon: {option} {name} is a {kind}, which no file can replace; ");
+            assert!(said.starts_with(&start), "{line}: {said}");
+        }
+    }
+    let templates = "watch --netflow 127.0.0.1:0 --templates pipe";
+    assert!(folder.fails(templates, 2).contains("--templates pipe is a named pipe"));
+    // A pipe that is read gets all events, and an open pipe is no file to replace.
+    folder.fails("watch -q -r a.pcap --events e.json > screen", 0);
+    folder
+        .fails("--version; cat pipe > got & sleep 0.3; $SIDON watch -q -r a.pcap --events pipe", 0);
+    folder.fails("merge a.sidon -o /dev/stdout | cat > copy", 0);
+    folder.fails("watch -q -r a.pcap --events >(cat > more; touch done) > screen", 0);
+    let wait = "--version; until test -e done; do sleep 0.1; done";
+    folder.fails(wait, 0);
+    let read = |name: &str| fs::read(folder.0.join(name)).unwrap();
+    assert!(read("got") == read("e.json") && read("more") == read("e.json"));
+    assert!(read("copy") == read("a.sidon"));
+}
+
+/// Names and contents of all files in a directory, without subdirectories.
+fn contents(folder: &Folder) -> Vec<(String, Vec<u8>)> {
+    let each = fs::read_dir(&folder.0).unwrap().map(|one| one.unwrap());
+    let mut all: Vec<_> = each
+        .map(|one| {
+            let is_file = fs::metadata(one.path()).is_ok_and(|about| about.is_file());
+            let bytes = if is_file { fs::read(one.path()).unwrap() } else { Vec::new() };
+            (one.file_name().into_string().unwrap(), bytes)
+        })
+        .collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn no_output_is_an_input_or_another_output() {
+    let folder = Folder::new("same");
+    let at = |name: &str| folder.0.join(name);
+    fs::hard_link(at("a.pcap"), at("hard")).unwrap();
+    fs::copy(at("a.pcap"), at("flows.csv")).unwrap();
+    for (target, link) in [("a.pcap", "soft"), ("new", "dangling"), (".", "here")] {
+        std::os::unix::fs::symlink(target, at(link)).unwrap();
+    }
+    fs::write(at("k"), "192.0.2.1\n").unwrap();
+    fs::write(at("m.toml"), "states = []\n").unwrap();
+    fs::write(at("secret"), "4711\n").unwrap();
+    fs::set_permissions(at("secret"), fs::Permissions::from_mode(0o600)).unwrap();
+    let before = contents(&folder);
+    for (line, one, two, change) in [
+        ("watch -q -r a.pcap --save a.pcap", "-r a.pcap", "--save a.pcap", "--save"),
+        ("watch -q -r a.pcap --save hard", "-r a.pcap", "--save hard", "--save"),
+        ("watch -q -r soft --save here/a.pcap", "-r soft", "--save here/a.pcap", "--save"),
+        ("watch -q -r a.pcap --events a.pcap", "-r a.pcap", "--events a.pcap", "--events"),
+        ("watch -q -r a.pcap --known a.pcap", "-r a.pcap", "--known a.pcap", "--known"),
+        ("watch -q -r a.pcap --known k --save k", "--known k", "--save k", "--save"),
+        ("watch -q -r a.pcap --known k --events k", "--known k", "--events k", "--events"),
+        ("watch -q -r a.pcap --known new --save new", "--known new", "--save new", "--save"),
+        (
+            "watch -q -r a.pcap --save new --events here/new",
+            "--save new",
+            "--events here/new",
+            "--events",
+        ),
+        (
+            "watch -q -r a.pcap --save new --events dangling",
+            "--save new",
+            "--events dangling",
+            "--events",
+        ),
+        ("watch -q -r flows.csv --csv .", "-r flows.csv", "--csv ./flows.csv", "--csv"),
+        (
+            "watch -q -r a.pcap --csv d --save d/p2p.csv",
+            "--save d/p2p.csv",
+            "--csv d/p2p.csv",
+            "--csv",
+        ),
+        ("watch -q -r a.pcap --csv d --save d", "--csv d", "--save d", "--save"),
+        (
+            "watch -q -r a.pcap --machine m.toml --save m.toml",
+            "--machine m.toml",
+            "--save m.toml",
+            "--save",
+        ),
+        (
+            "watch -q -r a.pcap --seed-file secret --events secret",
+            "--seed-file secret",
+            "--events secret",
+            "--events",
+        ),
+        (
+            "watch --netflow 127.0.0.1:0 --templates t --save t",
+            "--templates t",
+            "--save t",
+            "--save",
+        ),
+        (
+            "serve --netflow 127.0.0.1:0 --listen 127.0.0.1:0 --templates secret --token-file secret",
+            "--token-file secret",
+            "--templates secret",
+            "--templates",
+        ),
+        (
+            "serve --demo --listen 127.0.0.1:0 --save-dir d --token-file d/.serve",
+            "--token-file d/.serve",
+            "--save-dir d/.serve",
+            "--save-dir",
+        ),
+        ("generate --scenario m.toml -w m.toml", "--scenario m.toml", "-w m.toml", "-w"),
+    ] {
+        let said = folder.fails(line, 2);
+        let expected =
+            format!("sidon: {one} and {two} name the same file; type another file for {change}\n");
+        assert_eq!(said, expected, "{line}");
+        assert!(contents(&folder) == before, "{line}: files changed");
+    }
+    // Devices are no files of the user, and an input may be named twice.
+    folder.fails("watch -q -r a.pcap -m 256KiB --save /dev/null --events /dev/null > screen", 0);
+    folder
+        .fails("watch -q -r a.pcap -m 256KiB --save a.sidon --csv out --events out/e > screen", 0);
+    folder.fails("merge a.sidon a.sidon -o b.sidon", 0);
+    // A merge reads all files before it writes.
+    folder.fails("merge a.sidon a.sidon -o a.sidon", 0);
+    assert!(fs::read(at("a.sidon")).unwrap() == fs::read(at("b.sidon")).unwrap());
 }
 
 #[test]

@@ -216,7 +216,7 @@ impl Disk for Memory {
             Access::Like(about) => about.mode,
         };
         let number = state.new_file(path, mode);
-        Ok(Box::new(Open { disk: self.clone(), number }))
+        Ok(Box::new(Open { disk: self.clone(), number, start: 0 }))
     }
 
     fn stream(&self, path: &Path) -> io::Result<Box<dyn Output>> {
@@ -226,8 +226,12 @@ impl Disk for Memory {
             Ok(number) => number,
             Err(_) => state.new_file(path, 0o644),
         };
-        state.files[number].bytes.clear();
-        Ok(Box::new(Open { disk: self.clone(), number }))
+        let bytes = &mut state.files[number].bytes;
+        if bytes.last().is_some_and(|&last| last != b'\n') {
+            bytes.push(b'\n');
+        }
+        let start = bytes.len();
+        Ok(Box::new(Open { disk: self.clone(), number, start }))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -281,6 +285,8 @@ impl Disk for Memory {
 struct Open {
     disk: Memory,
     number: usize,
+    /// Length of the file when it was opened.
+    start: usize,
 }
 
 impl Write for Open {
@@ -315,7 +321,8 @@ impl Output for Open {
     fn cut(&mut self, length: u64) -> io::Result<()> {
         let mut state = self.disk.state();
         let file = &mut state.files[self.number];
-        file.bytes.truncate(usize::try_from(length).unwrap_or(usize::MAX));
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        file.bytes.truncate(self.start.saturating_add(length));
         Ok(())
     }
 }

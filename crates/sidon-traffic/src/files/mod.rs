@@ -37,7 +37,8 @@ pub trait Disk: Send + Sync {
     fn read(&self, path: &Path) -> io::Result<Box<dyn Read + Send>>;
     /// Creates a file. A file of that name is an error.
     fn create(&self, path: &Path, access: Access) -> io::Result<Box<dyn Output>>;
-    /// Opens a file to write to it in place. A regular file is created or emptied.
+    /// Opens a file to write lines at its end. A missing file is created. If the last line of a
+    /// regular file is cut, it gets its line feed first.
     fn stream(&self, path: &Path) -> io::Result<Box<dyn Output>>;
     /// Renames a file. A file of the new name is replaced.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
@@ -58,7 +59,7 @@ pub trait Disk: Send + Sync {
 pub trait Output: Write + Send {
     /// Makes the content durable.
     fn sync(&mut self) -> io::Result<()>;
-    /// Cuts the file to `length` bytes.
+    /// Removes all bytes after the first `length` of those that were written to this output.
     fn cut(&mut self, length: u64) -> io::Result<()>;
 }
 

@@ -74,18 +74,20 @@ impl Disk for System {
             let _ = fs::remove_file(path);
             return Err(why);
         }
-        Ok(Box::new(Plain(file)))
+        Ok(Box::new(Plain { file, start: 0 }))
     }
 
     fn stream(&self, path: &Path) -> io::Result<Box<dyn Output>> {
+        let is_stream = matches!(self.find(path)?, Target::Stream(_));
         let mut options = OpenOptions::new();
-        match self.find(path)? {
-            Target::Stream(_) => options.append(true),
-            Target::Missing(_) | Target::File(..) => {
-                options.write(true).create(true).truncate(true)
-            }
-        };
-        Ok(Box::new(Plain(options.open(path)?)))
+        options.append(true).create(!is_stream);
+        let mut file = if is_stream { open_stream(path, options)? } else { options.open(path)? };
+        let mut start = file.metadata()?.len();
+        if start > 0 && is_cut(path) {
+            file.write_all(b"\n")?;
+            start += 1;
+        }
+        Ok(Box::new(Plain { file, start }))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -129,27 +131,75 @@ impl Disk for System {
     }
 }
 
+/// Opens a device or a pipe. A named pipe that nobody reads is an error: to open it would wait for
+/// ever.
+#[cfg(unix)]
+fn open_stream(path: &Path, mut options: OpenOptions) -> io::Result<File> {
+    use rustix::{
+        fs::{OFlags, fcntl_setfl},
+        io::Errno,
+    };
+    use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+    let kind = fs::metadata(path)?.file_type();
+    if !kind.is_fifo() {
+        return options.open(path);
+    }
+    let opened = options.custom_flags(OFlags::NONBLOCK.bits() as i32).open(path);
+    let file = opened.map_err(|why| match why.raw_os_error() {
+        Some(code) if code == Errno::NXIO.raw_os_error() => {
+            io::Error::new(ErrorKind::BrokenPipe, "nobody reads this pipe; start its reader first")
+        }
+        _ => why,
+    })?;
+    // A write waits for a slow reader.
+    fcntl_setfl(&file, OFlags::APPEND)?;
+    Ok(file)
+}
+
+#[cfg(not(unix))]
+fn open_stream(path: &Path, options: OpenOptions) -> io::Result<File> {
+    options.open(path)
+}
+
+/// Whether a file ends within a line. A file that may not be read counts as whole.
+fn is_cut(path: &Path) -> bool {
+    let last = File::open(path).and_then(|mut file| {
+        let mut last = [b'\n'];
+        io::Seek::seek(&mut file, io::SeekFrom::End(-1))?;
+        file.read_exact(&mut last).map(|()| last)
+    });
+    last.is_ok_and(|last| last != [b'\n'])
+}
+
 /// A file of the system.
-struct Plain(File);
+struct Plain {
+    file: File,
+    /// Length of the file when it was opened.
+    start: u64,
+}
 
 impl Write for Plain {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes)
+        self.file.write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
+        self.file.flush()
     }
 }
 
 impl Output for Plain {
     fn sync(&mut self) -> io::Result<()> {
-        self.0.sync_all()
+        self.file.sync_all()
     }
 
     fn cut(&mut self, length: u64) -> io::Result<()> {
-        self.0.set_len(length)?;
-        io::Seek::seek(&mut self.0, io::SeekFrom::Start(length)).map(drop)
+        // Bytes after the own ones are of another process.
+        if io::Seek::stream_position(&mut self.file)? != self.file.metadata()?.len() {
+            return Ok(());
+        }
+        self.file.set_len(self.start + length)?;
+        io::Seek::seek(&mut self.file, io::SeekFrom::Start(self.start + length)).map(drop)
     }
 }
 

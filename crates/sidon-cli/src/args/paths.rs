@@ -1,0 +1,198 @@
+//! Files that a command line names. No output may be an input or another output: one would destroy
+//! the other.
+
+use crate::show;
+use sidon_traffic::files::{Disk, System, Target};
+use std::{
+    error, fmt, fs,
+    os::unix::fs::FileTypeExt,
+    path::{Path, PathBuf},
+};
+
+/// What a command does with a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Read,
+    /// Read at the start, and replaced by a new file later.
+    Updated,
+    Replaced,
+    Appended,
+}
+
+/// The files of a command line, each with its option.
+#[derive(Debug, Default)]
+pub(crate) struct Files(Vec<(&'static str, PathBuf, Role)>);
+
+impl Files {
+    fn add<P: AsRef<Path>>(
+        mut self,
+        option: &'static str,
+        paths: impl IntoIterator<Item = P>,
+        role: Role,
+    ) -> Self {
+        self.0.extend(paths.into_iter().map(|path| (option, path.as_ref().to_owned(), role)));
+        self
+    }
+
+    /// Files that the command only reads, and directories.
+    pub(crate) fn reads<P: AsRef<Path>>(
+        self,
+        option: &'static str,
+        paths: impl IntoIterator<Item = P>,
+    ) -> Self {
+        self.add(option, paths, Role::Read)
+    }
+
+    /// Files that the command reads and later replaces, or replaces in a directory of the user.
+    pub(crate) fn updates<P: AsRef<Path>>(
+        self,
+        option: &'static str,
+        paths: impl IntoIterator<Item = P>,
+    ) -> Self {
+        self.add(option, paths, Role::Updated)
+    }
+
+    /// Files that the command replaces.
+    pub(crate) fn replaces<P: AsRef<Path>>(
+        self,
+        option: &'static str,
+        paths: impl IntoIterator<Item = P>,
+    ) -> Self {
+        self.add(option, paths, Role::Replaced)
+    }
+
+    /// Files to which the command appends.
+    pub(crate) fn appends<P: AsRef<Path>>(
+        self,
+        option: &'static str,
+        paths: impl IntoIterator<Item = P>,
+    ) -> Self {
+        self.add(option, paths, Role::Appended)
+    }
+
+    /// An error if two options name the same file and the command writes one of them, or if a file to
+    /// replace is not a regular file. Nothing was changed before. Standard input and output, devices
+    /// and pipes have no identity.
+    pub(crate) fn check(&self) -> Result<(), Misuse> {
+        for (option, path, role) in &self.0 {
+            if let Some(kind) = wrong_kind(path, *role) {
+                let path = show::path(path);
+                return Err(Misuse(format!(
+                    "{option} {path} is a {kind}, which no file can replace; type the name of a \
+                     regular file"
+                )));
+            }
+        }
+        let identities: Vec<_> = self.0.iter().map(|(_, path, _)| identity(path)).collect();
+        for (later, (option, path, role)) in self.0.iter().enumerate() {
+            for (earlier, (other, same, other_role)) in self.0[..later].iter().enumerate() {
+                let written = match (role, other_role) {
+                    (Role::Read, Role::Read) => continue,
+                    (Role::Read, _) => other,
+                    _ => option,
+                };
+                if identities[later].is_some() && identities[later] == identities[earlier] {
+                    let (path, same) = (show::path(path), show::path(same));
+                    return Err(Misuse(format!(
+                        "{other} {same} and {option} {path} name the same file; type another file \
+                         for {written}"
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A command line that cannot be right: exit status 2.
+#[derive(Debug)]
+pub(crate) struct Misuse(String);
+
+impl fmt::Display for Misuse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl error::Error for Misuse {}
+
+/// What distinguishes a file from all others.
+#[derive(Debug, PartialEq, Eq)]
+enum Identity {
+    /// Device and inode: links and other names of a file have the same.
+    File([u64; 2]),
+    /// The path of a file that does not exist yet.
+    Missing(PathBuf),
+}
+
+fn identity(path: &Path) -> Option<Identity> {
+    if path == Path::new("-") {
+        return None;
+    }
+    match System.find(path).ok()? {
+        Target::File(_, about) => Some(Identity::File([about.version[0], about.version[1]])),
+        Target::Missing(path) => {
+            // Directories that exist may have several names.
+            let found = path.ancestors().skip(1).find_map(|above| {
+                let real = match above.as_os_str().is_empty() {
+                    true => fs::canonicalize("."),
+                    false => fs::canonicalize(above),
+                };
+                Some(real.ok()?.join(path.strip_prefix(above).ok()?))
+            });
+            found.map(Identity::Missing)
+        }
+        Target::Stream(_) => None,
+    }
+}
+
+/// The kind of an existing file that cannot be replaced. A pipe that is open already, such as
+/// /dev/stdout, is written instead, and so is a device such as /dev/null.
+fn wrong_kind(path: &Path, role: Role) -> Option<&'static str> {
+    if path == Path::new("-") || matches!(role, Role::Read | Role::Appended) {
+        return None;
+    }
+    let kind = fs::metadata(path).ok()?.file_type();
+    if kind.is_dir() {
+        // The reader of an updated file refuses a directory.
+        return (role == Role::Replaced).then_some("directory");
+    }
+    // An open pipe has no path.
+    fs::canonicalize(path).ok()?;
+    if kind.is_fifo() {
+        Some("named pipe")
+    } else if kind.is_socket() {
+        Some("socket")
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_do_not_exist_have_one_identity_for_all_names() {
+        let folder = std::env::temp_dir().join(format!("sidon-paths-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(folder.join("d")).unwrap();
+        std::os::unix::fs::symlink("d", folder.join("link")).unwrap();
+        std::os::unix::fs::symlink("d/x", folder.join("dangling")).unwrap();
+        let of = |name: &str| identity(&folder.join(name));
+        assert!(of("d/x").is_some());
+        for same in ["d/../d/x", "link/x", "dangling", "./d//x"] {
+            assert_eq!(of(same), of("d/x"), "{same}");
+        }
+        assert_ne!(of("d/y"), of("d/x"));
+        assert_eq!(of("link/none/x"), of("d/none/x"));
+        assert_eq!((of("d"), identity(Path::new("-"))), (None, None));
+        assert_eq!(identity(Path::new("/dev/null")), None);
+        fs::write(folder.join("d/x"), "").unwrap();
+        fs::hard_link(folder.join("d/x"), folder.join("hard")).unwrap();
+        for same in ["hard", "link/x", "dangling"] {
+            assert_eq!(of(same), of("d/x"), "{same}");
+        }
+        let _ = fs::remove_dir_all(&folder);
+    }
+}
