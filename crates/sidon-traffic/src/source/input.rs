@@ -44,12 +44,12 @@ pub(super) const EMPTY_MOST: u64 = 16 << 20;
 pub(super) struct Taken {
     /// Bytes read so far.
     pub(super) bytes: AtomicU64,
-    /// Bytes read when the decompressor last returned a byte.
+    /// Bytes read when the decompressor last decoded a byte.
     useful: AtomicU64,
 }
 
 impl Taken {
-    /// The decompressor has returned bytes.
+    /// The decompressor has decoded bytes.
     pub(super) fn was_useful(&self) {
         self.useful.store(self.bytes.load(Ordering::Relaxed), Ordering::Relaxed);
     }
@@ -79,7 +79,9 @@ pub(super) fn open(input: Bytes) -> io::Result<(Bytes, Compression, Arc<Taken>)>
     let bytes: Bytes = match compression {
         Compression::Plain => Box::new(whole),
         Compression::Gzip => Box::new(MultiGzDecoder::new(BufReader::with_capacity(CHUNK, whole))),
-        Compression::Zstd => Box::new(Zstd::new(BufReader::with_capacity(CHUNK, whole))),
+        Compression::Zstd => {
+            Box::new(Zstd::new(BufReader::with_capacity(CHUNK, whole), Arc::clone(&taken)))
+        }
         Compression::Lz4 => Box::new(Lz4(Lz4Frame::new(BufReader::with_capacity(CHUNK, whole)))),
     };
     Ok((bytes, compression, taken))
@@ -137,13 +139,14 @@ struct Zstd<R> {
     input: R,
     frame: ZstdFrame,
     inside: bool,
+    taken: Arc<Taken>,
 }
 
 impl<R: Read> Zstd<R> {
-    fn new(input: R) -> Self {
+    fn new(input: R, taken: Arc<Taken>) -> Self {
         let mut frame = ZstdFrame::new();
         frame.set_max_window_size(ZSTD_WINDOW_MOST);
-        Zstd { input, frame, inside: false }
+        Zstd { input, frame, inside: false, taken }
     }
 
     /// Enters the next frame. `false` at the end of the input.
@@ -182,8 +185,12 @@ impl<R: Read> Read for Zstd<R> {
                 return Ok(0);
             }
             while self.frame.can_collect() == 0 && !self.frame.is_finished() {
-                let one = BlockDecodingStrategy::UptoBlocks(1);
-                self.frame.decode_blocks(&mut self.input, one).map_err(io::Error::other)?;
+                // Decodes one block, and any empty blocks before it. The decoder keeps the last
+                // window back until the frame ends, so the block counts before it is returned.
+                let one = BlockDecodingStrategy::UptoBytes(1);
+                if !self.frame.decode_blocks(&mut self.input, one).map_err(io::Error::other)? {
+                    self.taken.was_useful();
+                }
             }
             let got = self.frame.read(buffer)?;
             if got > 0 {

@@ -230,6 +230,9 @@ fn a_pipe_of_empty_frames_ends_at_a_limit() {
     };
     let skippable =
         [&[0x50, 0x2a, 0x4d, 0x18][..], &40_000u32.to_le_bytes(), &[0; 40_000]].concat();
+    let open_frame = [0x28, 0xb5, 0x2f, 0xfd, 0, 17 << 3];
+    // One byte of content that is held back, in a block that is not the last.
+    let held_byte = [8, 0, 0, 0];
     let endless_frame = [&[0x50, 0x2a, 0x4d, 0x18][..], &u32::MAX.to_le_bytes()].concat();
     let one = [pcap(), vec![0; 16]].concat();
     for (name, start, part) in [
@@ -237,11 +240,13 @@ fn a_pipe_of_empty_frames_ends_at_a_limit() {
         ("zstd", raw_zstd(&one), raw_zstd(&[])),
         ("zstd, skippable", raw_zstd(&one), skippable),
         ("zstd, one long skippable", [raw_zstd(&one), endless_frame].concat(), vec![0; 4_096]),
+        ("zstd, open", [&raw_zstd(&one)[..], &open_frame].concat(), vec![0; 3]),
+        ("zstd, open", [&raw_zstd(&one)[..], &open_frame, &held_byte].concat(), vec![0; 3]),
         ("lz4", lz4(&one), lz4(&[])),
     ] {
         // A few are no fault: the frame after them is read.
         let few = [&start[..], &part.repeat(50)].concat();
-        if name != "zstd, one long skippable" {
+        if name != "zstd, one long skippable" && name != "zstd, open" {
             let more = match name {
                 "gzip" => gzip(&[0; 32]),
                 "lz4" => lz4(&[0; 32]),
@@ -255,5 +260,22 @@ fn a_pipe_of_empty_frames_ends_at_a_limit() {
         let why = source.next().unwrap_err().why;
         assert_eq!(why, Why::Limit(Limit::Empty(16 << 20)), "{name}");
         assert!(source.taken() < 17 << 20, "{name}: {}", source.taken());
+    }
+}
+
+#[test]
+fn a_zstd_frame_whose_window_is_not_full_yet_is_not_empty() {
+    // The content comes out of the decompressor when it exceeds the window, or the frame ends.
+    for (exponent, mib) in [(15, 40), (17, 24)] {
+        let mut file = vec![0x28, 0xb5, 0x2f, 0xfd, 0, exponent << 3];
+        let content = [pcap(), vec![0; mib << 20]].concat();
+        let blocks = content.chunks(128 << 10);
+        let last = blocks.len() - 1;
+        for (number, block) in blocks.enumerate() {
+            let header = u32::from(number == last) | (block.len() as u32) << 3;
+            file.extend(&header.to_le_bytes()[..3]);
+            file.extend(block);
+        }
+        assert_eq!(read(file, None), ((mib as u64) << 16, None), "{mib} MiB");
     }
 }
