@@ -1,6 +1,5 @@
-//! What the tests of every structure share: [`keys`] that are seeded and distinct, an exact
-//! [`twin`] to compare with, [`rate`]s that are held to six standard deviations, and the [`zipf`]
-//! law of flow sizes.
+//! Seeded random numbers and distinct [`keys`], an exact [`twin`] to compare a structure with,
+//! [`rate`]s that are checked to six standard deviations, and the [`zipf`] law of flow sizes.
 
 pub mod keys;
 pub mod rate;
@@ -11,3 +10,8 @@ pub use keys::{FiveTuples, Keys, Rng};
 pub use rate::{assert_rate, trials};
 pub use twin::Multiset;
 pub use zipf::Zipf;
+
+/// The example of the README is compiled and run with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

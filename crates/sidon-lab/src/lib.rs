@@ -42,3 +42,8 @@ pub use figure::Figure;
 pub use interval::Interval;
 pub use row::Row;
 pub use trials::Run;
+
+/// The example of the README is compiled and run with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

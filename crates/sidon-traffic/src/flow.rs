@@ -275,8 +275,10 @@ impl FlowKey {
     }
 
     /// The two ends joined by `<->`, for messages.
-    pub fn two_way(&self) -> impl fmt::Display + '_ {
-        fmt::from_fn(|f| self.write(f, "<->"))
+    pub fn two_way(&self) -> String {
+        let mut text = String::new();
+        self.write(&mut text, "<->").expect("a string takes any text");
+        text
     }
 
     /// Community ID, version 1: the name of this flow in other tools, the same for both directions.
@@ -307,7 +309,7 @@ impl FlowKey {
         .ok()
     }
 
-    fn write(&self, f: &mut fmt::Formatter<'_>, arrow: &str) -> fmt::Result {
+    fn write(&self, f: &mut impl fmt::Write, arrow: &str) -> fmt::Result {
         let protocol = self.protocol();
         let (source, destination) = (self.source(), self.destination());
         if protocol::has_ports(protocol) {
@@ -511,7 +513,7 @@ mod tests {
             assert_eq!(key(text).to_string(), text);
         }
         let flow = key("10.0.0.1:443 -> 10.0.0.2:5555 tcp");
-        assert_eq!(flow.two_way().to_string(), "10.0.0.1:443 <-> 10.0.0.2:5555 tcp");
+        assert_eq!(flow.two_way(), "10.0.0.1:443 <-> 10.0.0.2:5555 tcp");
         for text in ["", "10.0.0.1 -> 10.0.0.2 tcp", "10.0.0.1:1 -> [::1]:1 tcp", "a b c d"] {
             assert_eq!(text.parse::<FlowKey>(), Err(NotAFlow), "{text}");
         }

@@ -76,3 +76,8 @@ pub use report::Report;
 pub use snapshot::Snapshot;
 pub use source::{Broken, Frame, Source, SourceError};
 pub use time::Timing;
+
+/// The example of the README is compiled and run with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -52,5 +52,5 @@ pub use hash::{Digest, Key, Seed};
 
 /// The examples of the README are compiled and run with the tests.
 #[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../README.md")]
 struct Readme;

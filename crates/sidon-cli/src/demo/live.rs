@@ -160,8 +160,7 @@ impl Live {
         let _ = writeln!(text, "\nheaviest flows of the whole run");
         for entry in &report.flows.entries {
             let [bytes, _] = entry.amounts;
-            let (name, amount) =
-                (entry.key.two_way().to_string(), format!("{} bytes", report.amount(bytes)));
+            let (name, amount) = (entry.key.two_way(), format!("{} bytes", report.amount(bytes)));
             // A long name has its own line: addresses are never cut.
             if name.len() + amount.len() + 3 <= width {
                 let rest = width - 2 - name.len();

@@ -140,7 +140,7 @@ fn to_json(
 ) -> serde_json::Value {
     let flow = |entry: &sidon::count::Entry<sidon_traffic::FlowKey, 2>| {
         let [bytes, packets] = entry.amounts;
-        let mut row = json!({ "key": entry.key.two_way().to_string(), "lower": bytes.least,
+        let mut row = json!({ "key": entry.key.two_way(), "lower": bytes.least,
                               "certainty": report.amount(bytes).kind().name() });
         report.amount(bytes).set(&mut row, "bytes");
         report.amount(packets).set(&mut row, "packets");

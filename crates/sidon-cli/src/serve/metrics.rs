@@ -179,7 +179,7 @@ impl Scrape<'_> {
         let ports = report.ports.entries.iter().take(TOP);
         let ports = ports.map(|entry| {
             let [bytes, _] = report.service_amounts(entry.amounts);
-            (sizes::port_name(entry.key).to_string(), bytes)
+            (sizes::port_name(entry.key), bytes)
         });
         let about = "Bytes of the heaviest services; other is a lower bound of all other bytes";
         to.figures("top_port", about, "bytes", "gauge", "port", self.with_other(ports));

@@ -38,11 +38,11 @@ pub(super) fn write(
         files::replace(disk, &path, Access::Umask, |out| out.write_all(text.as_bytes()))
             .with_context(place)
     };
-    let flow = |key: &FlowKey| key.two_way().to_string();
+    let flow = |key: &FlowKey| key.two_way();
     save("flows.csv", ranking(|bounds| report.amounts(bounds), &report.flows, top, flow))?;
     let host = |key: &sizes::Host| sizes::address(*key).to_string();
     save("hosts.csv", ranking(|bounds| report.amounts(bounds), &report.hosts, top, host))?;
-    let port = |key: &sizes::Port| sizes::port_name(*key).to_string();
+    let port = |key: &sizes::Port| sizes::port_name(*key);
     save("ports.csv", ranking(|bounds| report.service_amounts(bounds), &report.ports, top, port))?;
     let mut sources = "subnet,new_addresses,certainty,least,most\n".to_owned();
     for (subnet, count) in new_sources {

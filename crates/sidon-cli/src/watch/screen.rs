@@ -134,7 +134,7 @@ fn with_rows(title: &str, report: &Report, style: Style, rows: [usize; 3]) -> St
     screen.head(title, report);
     screen.alarms(report);
     let [flows, hosts, ports] = rows;
-    let flow = |key: &FlowKey| key.two_way().to_string();
+    let flow = |key: &FlowKey| key.two_way();
     screen.ranking(
         "FLOW",
         |bounds| report.amounts(bounds),
@@ -154,7 +154,7 @@ fn with_rows(title: &str, report: &Report, style: Style, rows: [usize; 3]) -> St
             hosts,
             host,
         );
-        let port = |key: &sizes::Port| sizes::port_name(*key).to_string();
+        let port = |key: &sizes::Port| sizes::port_name(*key);
         screen.ranking(
             "PORT",
             |bounds| report.service_amounts(bounds),

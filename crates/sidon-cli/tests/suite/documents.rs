@@ -252,6 +252,20 @@ fn documents_show_what_their_commands_print() {
     assert!(monitor >= 20, "{monitor} commands in WATCH.md and SERVE.md");
 }
 
+/// The tests of the library compile the README of its package. They cannot read the one of the
+/// project, which no package contains.
+#[test]
+fn the_readme_shows_the_library_by_an_example_that_is_compiled() {
+    let [project, package] = ["README.md", "crates/sidon/README.md"]
+        .map(|path| fs::read_to_string(root().join(path)).unwrap());
+    let examples: Vec<_> = project.split("```rust\n").skip(1).collect();
+    assert!(!examples.is_empty());
+    for example in examples {
+        let code = example.split("```").next().unwrap();
+        assert!(package.contains(code), "crates/sidon/README.md lacks this example:\n{code}");
+    }
+}
+
 /// The examples in the help of this command and of the commands below it.
 fn examples(command: &[&str]) -> Vec<String> {
     let help = Command::new(cargo_bin("sidon"))

@@ -14,10 +14,7 @@ use sidon::{
     Infeasible, Seed,
     count::{Stored, Top},
 };
-use std::{
-    fmt,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr},
-};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// An address: its version, then its bytes, then zeros.
 pub type Host = [u8; 17];
@@ -62,14 +59,12 @@ pub fn port(protocol: u8, port: u16) -> Port {
 }
 
 /// The name of a service, such as `443/tcp`.
-pub fn port_name([number, high, low]: Port) -> impl fmt::Display {
-    fmt::from_fn(move |f| {
-        let port = u16::from_be_bytes([high, low]);
-        match protocol::name(number) {
-            Some(name) => write!(f, "{port}/{name}"),
-            None => write!(f, "{port}/{number}"),
-        }
-    })
+pub fn port_name([number, high, low]: Port) -> String {
+    let port = u16::from_be_bytes([high, low]);
+    match protocol::name(number) {
+        Some(name) => format!("{port}/{name}"),
+        None => format!("{port}/{number}"),
+    }
 }
 
 /// One shard's heaviest flows, hosts and ports, each with bytes and packets.

@@ -33,7 +33,7 @@ impl Report {
             "ledger": self.ledger_json(),
             "memory": { "budget": self.budget, "allocated": self.allocated },
             "top_flows": self.rows(&self.flows, Report::amounts, |key| json!({
-                "key": key.two_way().to_string(),
+                "key": key.two_way(),
                 "community_id": key.community_id(0, None),
             })),
             "top_flows_complete": self.flows.complete,
@@ -42,7 +42,7 @@ impl Report {
             "top_hosts_complete": self.hosts.complete,
             "top_hosts_kept": self.kept[1],
             "top_ports": self.rows(&self.ports, Report::service_amounts, |key| {
-                json!({ "key": sizes::port_name(*key).to_string() })
+                json!({ "key": sizes::port_name(*key) })
             }),
             "top_ports_complete": self.ports.complete,
             "top_ports_kept": self.kept[2],

@@ -127,7 +127,7 @@ fn watched(memory: u64, threads: usize, packets: &[Packet]) -> Report {
 /// Packets of each service in a report, the heaviest service first.
 fn services(report: &Report) -> Vec<(String, u64)> {
     let entries = report.ports.entries.iter();
-    entries.map(|entry| (sizes::port_name(entry.key).to_string(), entry.amounts[1].most)).collect()
+    entries.map(|entry| (sizes::port_name(entry.key), entry.amounts[1].most)).collect()
 }
 
 #[test]

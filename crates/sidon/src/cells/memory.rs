@@ -3,7 +3,8 @@
 //! A random read in a large table costs a walk through the page tables beside the read itself;
 //! with pages of 2 MiB the walk is shorter and mostly cached. Many systems hand huge pages only
 //! to those who ask, so a table of 2 MiB or more is mapped on its own and asks. Where that is
-//! not possible the table works on ordinary pages.
+//! not possible the table works on ordinary pages. Targets other than Unix and Windows, such as
+//! WebAssembly, cannot map memory: tables of any size are then on the heap.
 
 use crate::{error::Infeasible, probe::LINE};
 use memmap2::MmapMut;
@@ -12,6 +13,8 @@ use std::fmt;
 /// From this size on a table is mapped, aligned to a huge page and asks for huge pages.
 const HUGE_FROM: usize = 2 << 20;
 const HUGE_PAGE: usize = 2 << 20;
+/// Whether the target can map memory. Elsewhere every call of `memmap2` returns an error.
+const MAPS: bool = cfg!(any(unix, windows));
 
 /// Zeroed bytes: a whole number of cache lines, the first at the start of one.
 pub struct Memory {
@@ -29,23 +32,29 @@ enum Owner {
 impl Memory {
     /// Room for `bytes` bytes, rounded up to whole lines, all zero.
     pub fn zeroed(bytes: u64) -> Result<Self, Infeasible> {
+        Memory::with(bytes, MAPS)
+    }
+
+    /// Zeroed memory of `bytes` bytes. Without `maps`, large tables are on the heap as small ones are.
+    fn with(bytes: u64, maps: bool) -> Result<Self, Infeasible> {
         let infeasible = || Infeasible::Memory { bytes };
         let len = usize::try_from(bytes)
             .ok()
             .and_then(|bytes| bytes.max(1).checked_next_multiple_of(LINE))
             .ok_or_else(infeasible)?;
-        let align = if len < HUGE_FROM { LINE } else { HUGE_PAGE };
+        let mapped = maps && len >= HUGE_FROM;
+        let align = if mapped { HUGE_PAGE } else { LINE };
         let room = len
             .checked_add(align)
             .filter(|&room| isize::try_from(room).is_ok())
             .ok_or_else(infeasible)?;
-        let owner = if len < HUGE_FROM {
+        let owner = if mapped {
+            Owner::Mapped(MmapMut::map_anon(room).map_err(|_| infeasible())?)
+        } else {
             let mut heap = Vec::new();
             heap.try_reserve_exact(room).map_err(|_| infeasible())?;
             heap.resize(room, 0);
             Owner::Heap(heap)
-        } else {
-            Owner::Mapped(MmapMut::map_anon(room).map_err(|_| infeasible())?)
         };
         let start = owner.bytes().as_ptr().align_offset(align);
         if start > align {
@@ -108,11 +117,15 @@ mod tests {
     #[test]
     fn memory_is_zero_aligned_and_of_whole_lines() {
         for bytes in [0, 1, 63, 64, 65, 1000, HUGE_FROM - 1, HUGE_FROM, HUGE_FROM + 1] {
-            let memory = Memory::zeroed(bytes as u64).unwrap();
-            let whole = bytes.max(1).next_multiple_of(LINE);
-            assert_eq!(memory.bytes().len(), whole);
-            assert_eq!(memory.bytes().as_ptr().align_offset(LINE), 0);
-            assert!(memory.bytes().iter().all(|&byte| byte == 0));
+            for maps in [MAPS, false] {
+                let memory = Memory::with(bytes as u64, maps).unwrap();
+                let whole = bytes.max(1).next_multiple_of(LINE);
+                assert_eq!(memory.bytes().len(), whole);
+                assert_eq!(memory.bytes().as_ptr().align_offset(LINE), 0);
+                assert!(memory.bytes().iter().all(|&byte| byte == 0));
+                let mapped = matches!(memory.owner, Owner::Mapped(_));
+                assert_eq!(mapped, maps && whole >= HUGE_FROM);
+            }
         }
     }
 
@@ -131,7 +144,9 @@ mod tests {
     #[test]
     fn what_no_machine_has_is_infeasible() {
         for bytes in [u64::MAX, u64::MAX / 2, 1 << 60] {
-            assert_eq!(Memory::zeroed(bytes).unwrap_err(), Infeasible::Memory { bytes });
+            for maps in [MAPS, false] {
+                assert_eq!(Memory::with(bytes, maps).unwrap_err(), Infeasible::Memory { bytes });
+            }
         }
     }
 }
