@@ -44,7 +44,7 @@ enum Command {
     Man(manual::ManArgs),
     Merge(saved::merge::Args),
     Plan(plan::Args),
-    Serve(serve::Args),
+    Serve(Box<serve::Args>),
     Show(saved::show::Args),
     Watch(Box<watch::Args>),
 }
