@@ -8,7 +8,7 @@
 //! the same order.
 
 use crate::{
-    answer::{Certainty, Estimate, Lookup},
+    answer::{Estimate, Lookup},
     error::Refused,
 };
 
@@ -72,9 +72,6 @@ pub trait Contains<K: ?Sized> {
             *found = self.contains(key);
         }
     }
-
-    /// What `true` is worth at this load.
-    fn certainty(&self) -> Certainty;
 }
 
 /// Amounts can be counted under keys.

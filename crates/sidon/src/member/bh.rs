@@ -147,6 +147,12 @@ impl Bh {
         self.filter.pinned()
     }
 
+    /// The probability that `contains` answers `true` for a key that was never inserted, from the
+    /// present cells. Reads the whole table.
+    pub fn certainty(&self) -> Certainty {
+        Certainty::from_rate(self.false_positive_rate())
+    }
+
     /// A copy in memory of its own.
     pub fn try_clone(&self) -> Result<Self, Infeasible> {
         Ok(Bh { shape: self.shape, filter: self.filter.try_clone()? })

@@ -92,6 +92,12 @@ impl Blocked {
         sum / self.shape.lines as f64
     }
 
+    /// The probability that `contains` answers `true` for a key that was never inserted, by
+    /// [`plan::blocked_rate`] for the insertions so far. Repeated insertions of a key increase it.
+    pub fn certainty(&self) -> Certainty {
+        Certainty::from_rate(plan::blocked_rate(self.shape, self.inserted))
+    }
+
     /// A copy in memory of its own.
     pub fn try_clone(&self) -> Result<Self, Infeasible> {
         Ok(Blocked { memory: self.memory.try_clone()?, ..*self })
@@ -255,11 +261,6 @@ impl<K: Key + ?Sized> Contains<K> for Blocked {
         }
         assert_eq!(keys.len(), found.len(), "one answer a key");
         probe::dispatch(Loop(self, keys, found));
-    }
-
-    /// By the plan's formula for the insertions so far, so repeated keys only make it cautious.
-    fn certainty(&self) -> Certainty {
-        Certainty::from_rate(plan::blocked_rate(self.shape, self.inserted))
     }
 }
 

@@ -73,6 +73,11 @@ impl Bloom {
         self.bits.fill().powi(self.shape.hashes as i32)
     }
 
+    /// The probability that `contains` answers `true` for a key that was never inserted.
+    pub fn certainty(&self) -> Certainty {
+        Certainty::from_rate(self.false_positive_rate())
+    }
+
     /// A copy in memory of its own.
     pub fn try_clone(&self) -> Result<Self, Infeasible> {
         Ok(Bloom { bits: self.bits.try_clone()?, ..*self })
@@ -156,10 +161,6 @@ impl<K: Key + ?Sized> Contains<K> for Bloom {
         batch::hashed(self.seed, keys, |first, digests| {
             self.contains_digests(digests, &mut found[first..first + digests.len()]);
         });
-    }
-
-    fn certainty(&self) -> Certainty {
-        Certainty::from_rate(self.false_positive_rate())
     }
 }
 

@@ -585,10 +585,6 @@ macro_rules! coded_filter {
             {
                 self.filter.contains_keys(keys, found);
             }
-
-            fn certainty(&self) -> Certainty {
-                Certainty::from_rate(self.false_positive_rate())
-            }
         }
     };
 }

@@ -131,6 +131,12 @@ impl Counting {
         self.counters.cells.iter().max().unwrap_or(0)
     }
 
+    /// The probability that `contains` answers `true` for a key that was never inserted, from the
+    /// present counters. Reads the whole table if counters lie in lines.
+    pub fn certainty(&self) -> Certainty {
+        Certainty::from_rate(self.false_positive_rate())
+    }
+
     /// A copy in memory of its own.
     pub fn try_clone(&self) -> Result<Self, Infeasible> {
         Ok(Counting { counters: self.counters.try_clone()?, ..*self })
@@ -418,10 +424,6 @@ impl<K: Key + ?Sized> Contains<K> for Counting {
             let found = &mut found[first..first + digests.len()];
             self.counters.contains_batch(self.seed, digests, found);
         });
-    }
-
-    fn certainty(&self) -> Certainty {
-        Certainty::from_rate(self.false_positive_rate())
     }
 }
 

@@ -216,6 +216,12 @@ impl Multilayer {
         self.filter.pinned()
     }
 
+    /// The probability that `contains` answers `true` for a key that was never inserted, from the
+    /// present counters. Reads the whole table.
+    pub fn certainty(&self) -> Certainty {
+        Certainty::from_rate(self.false_positive_rate())
+    }
+
     /// A copy in memory of its own.
     pub fn try_clone(&self) -> Result<Self, Infeasible> {
         let Layers { first, second, .. } = &self.filter.store;

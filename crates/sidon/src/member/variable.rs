@@ -113,6 +113,12 @@ impl Variable {
         self.filter.values().max().unwrap_or(0)
     }
 
+    /// The probability that `contains` answers `true` for a key that was never inserted, from the
+    /// present counters. Reads the whole table.
+    pub fn certainty(&self) -> Certainty {
+        Certainty::from_rate(self.false_positive_rate())
+    }
+
     /// A copy in memory of its own.
     pub fn try_clone(&self) -> Result<Self, Infeasible> {
         Ok(Variable { shape: self.shape, filter: self.filter.try_clone()? })

@@ -17,7 +17,7 @@ use super::{
     spots::{Array, Spots},
 };
 use crate::{
-    Digest, Infeasible, Key, Malformed, Refused, Seed,
+    Certainty, Digest, Infeasible, Key, Malformed, Refused, Seed,
     answer::Lookup,
     bytes::{self, Image},
     cells::Packed,
@@ -92,6 +92,13 @@ impl Direct {
     /// The rate at which a pair that is not stored passes, at this fill.
     pub fn pair_rate(&self) -> f64 {
         self.fill().powi(self.shape.hashes as i32)
+    }
+
+    /// The probability that `lookup` does not answer [`Lookup::Absent`] for a key that was never
+    /// inserted: at most [`pair_rate`](Self::pair_rate) for each state.
+    pub fn certainty(&self) -> Certainty {
+        let rate = self.pair_rate() * f64::from(self.shape.states);
+        Certainty::from_rate(rate.min(1.0))
     }
 
     /// A copy in memory of its own.

@@ -24,7 +24,7 @@ use super::{
     spots::{Array, Spots},
 };
 use crate::{
-    Infeasible, Key, Malformed, Refused, Seed,
+    Certainty, Infeasible, Key, Malformed, Refused, Seed,
     answer::Lookup,
     bytes::{self, Image},
     cells::Packed,
@@ -183,6 +183,12 @@ impl Stateful {
     pub fn unknown(&self) -> f64 {
         let unknown = |&cell: &u64| self.content(cell) == Content::Unknown;
         (0..self.shape.cells).filter(unknown).count() as f64 / self.shape.cells as f64
+    }
+
+    /// The probability that `lookup` does not answer [`Lookup::Absent`] for a key that was never
+    /// inserted: at most the share of keys whose cells are all in use.
+    pub fn certainty(&self) -> Certainty {
+        Certainty::from_rate(self.fill().powi(self.shape.hashes as i32))
     }
 
     /// A copy in memory of its own.

@@ -151,6 +151,11 @@ impl Adaptive {
         *self = Self::on(&self.ladder);
     }
 
+    /// Always `Certain`: both answers of `contains` are facts.
+    pub fn certainty(&self) -> Certainty {
+        Certainty::Certain
+    }
+
     /// The members in order.
     pub fn list(&self) -> Vec<u64> {
         match &self.step().held {
@@ -255,11 +260,6 @@ impl Contains<u64> for Adaptive {
             },
             Held::Bitmap => self.bit(key),
         }
-    }
-
-    /// Always `Certain`.
-    fn certainty(&self) -> Certainty {
-        Certainty::Certain
     }
 }
 

@@ -98,6 +98,13 @@ impl<C: Code> Filter<C> {
         if self.is_inside() { 0.0 } else { self.code.rate(self.columns) }
     }
 
+    /// `Certain` inside the zone. Outside, the false-positive rate for members and a non-member that
+    /// are all drawn at random. There is no seed: an attacker who knows the code can choose four
+    /// members that cover a fifth element.
+    pub fn certainty(&self) -> Certainty {
+        Certainty::from_rate(self.false_positive_rate())
+    }
+
     /// A copy in memory of its own.
     pub fn try_clone(&self) -> Result<Self, Infeasible> {
         Ok(Filter { code: self.code.clone(), bits: self.bits.try_clone()?, columns: self.columns })
@@ -182,13 +189,6 @@ impl<C: Code> Contains<u64> for Filter<C> {
             }
         }
         true
-    }
-
-    /// Inside the zone `Certain`; outside, the rate for members that were drawn at random, and for a
-    /// stranger drawn at random. There is no seed: whoever knows the code can choose four elements
-    /// that cover a fifth.
-    fn certainty(&self) -> Certainty {
-        Certainty::from_rate(self.false_positive_rate())
     }
 }
 

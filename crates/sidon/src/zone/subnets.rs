@@ -23,7 +23,7 @@ mod image;
 
 use super::within;
 use crate::{
-    Digest, Infeasible, Key, Refused, Seed,
+    Certainty, Digest, Infeasible, Key, Refused, Seed,
     cells::{self, Memory, Packed},
     hash::spread,
     probe,
@@ -242,6 +242,11 @@ impl Subnets {
     /// How many subnets have a host that has been seen.
     pub fn stored(&self) -> u64 {
         self.stored
+    }
+
+    /// Always `Certain`: both answers of [`contains`](Self::contains) are facts.
+    pub fn certainty(&self) -> Certainty {
+        Certainty::Certain
     }
 
     /// How many of them have a bitmap.

@@ -1,7 +1,7 @@
 //! What every set must keep, against an exact twin, refused operations included.
 
 use sidon::{
-    Key, Refused, Seed,
+    Certainty, Key, Refused, Seed,
     bytes::Image,
     member::{
         Backyard, Bh, Blocked, Bloom, Counting, DLeft, Decode, Increments, Moves, Multilayer,
@@ -18,6 +18,7 @@ trait Subject: Insert<u64> + Contains<u64> + Merge + Image {
     fn try_remove(&mut self, key: u64) -> Option<Result<(), Refused>>;
     fn try_remove_batch(&mut self, keys: &[u64], refused: &mut dyn FnMut(usize, Refused)) -> bool;
     fn stored(&self) -> u64;
+    fn trust(&self) -> Certainty;
     fn wipe(&mut self);
 }
 
@@ -35,6 +36,9 @@ macro_rules! grows_only {
             }
             fn stored(&self) -> u64 {
                 self.inserted()
+            }
+            fn trust(&self) -> Certainty {
+                self.certainty()
             }
             fn wipe(&mut self) {
                 self.clear();
@@ -64,9 +68,6 @@ macro_rules! keys_leave {
             }
             fn contains_batch(&self, keys: &[u64], found: &mut [bool]) {
                 self.0.contains_batch(keys, found);
-            }
-            fn certainty(&self) -> sidon::Certainty {
-                Contains::<u64>::certainty(&self.0)
             }
         }
         impl<$(const $parameter: $type),*> Merge for $name<$($parameter),*> {
@@ -100,6 +101,9 @@ macro_rules! keys_leave {
             }
             fn stored(&self) -> u64 {
                 self.0.stored()
+            }
+            fn trust(&self) -> Certainty {
+                self.0.certainty()
             }
             fn wipe(&mut self) {
                 self.0.clear();
@@ -258,7 +262,7 @@ fn against_the_twin<S: Subject>(size: u64, universe: u64, steps: u32, seed: u64)
         if step % 64 == 0 {
             let again = S::from_bytes(&subject.to_bytes(), Seed(seed.into())).unwrap();
             assert_eq!(again.to_bytes(), subject.to_bytes());
-            assert_eq!(again.certainty(), subject.certainty());
+            assert_eq!(again.trust(), subject.trust());
         }
     }
     met
@@ -505,7 +509,7 @@ fn a_merge_of_layers_holds_what_both_held() {
     left.merge(&right).unwrap();
     // Cells of the second layer may lie elsewhere; all answers are the same, and all keys can go.
     assert_eq!((left.stored(), left.0.spilled()), (500, both.0.spilled()));
-    assert_eq!(left.certainty(), both.certainty());
+    assert_eq!(left.trust(), both.trust());
     for key in &keys {
         assert_eq!(left.try_remove(*key), Some(Ok(())));
     }

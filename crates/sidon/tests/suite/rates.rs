@@ -1,15 +1,23 @@
 //! What is planned is what is measured, to six sigma.
 
 use sidon::{
-    Seed,
+    Certainty, Lookup, Seed,
     member::{
         Bh, Blocked, Bloom, Counting, Decode, Increments, Multilayer, Overflow, Spread, Variable,
         bh, blocked, bloom, counting, variable,
     },
-    ops::{Contains, Insert, Remove},
+    ops::{Contains, Insert, Remove, StateMap},
     plan,
+    state::{
+        Direct, Fingerprint, State, Stateful, direct,
+        stateful::{self, Keeping},
+    },
 };
-use sidon_kit::{FiveTuples, assert_rate, rate::assert_close, trials};
+use sidon_kit::{
+    FiveTuples, assert_rate,
+    rate::{assert_close, sigmas},
+    trials,
+};
 
 fn strangers_that_pass<F: Contains<[u8; 13]>>(
     filter: &F,
@@ -262,14 +270,43 @@ fn counters_rise_as_the_plan_says() {
 #[test]
 fn certainty_is_the_rate_and_an_empty_filter_is_certain() {
     let mut filter = Blocked::new(blocked::Shape { lines: 10, hashes: 8 }, Seed(1)).unwrap();
-    assert_eq!(Contains::<u64>::certainty(&filter), sidon::Certainty::Certain);
+    assert_eq!(filter.certainty(), Certainty::Certain);
     for key in 0..100u64 {
         filter.insert(&key).unwrap();
     }
-    let rate = Contains::<u64>::certainty(&filter).error();
+    let rate = filter.certainty().error();
     assert_close(rate, plan::blocked_rate(filter.shape(), 100), 1e-12);
     let mut filter = Bloom::new(bloom::Shape { bits: 999, hashes: 3 }, Seed(1)).unwrap();
-    assert_eq!(Contains::<u64>::certainty(&filter), sidon::Certainty::Certain);
+    assert_eq!(filter.certainty(), Certainty::Certain);
     filter.insert(&1u64).unwrap();
-    assert_close(Contains::<u64>::certainty(&filter).error(), (3.0f64 / 999.0).powi(3), 1e-12);
+    assert_close(filter.certainty().error(), (3.0f64 / 999.0).powi(3), 1e-12);
+}
+
+/// Compares `certainty` of a map with the share of keys never inserted that it does not call absent.
+fn never_above<M: StateMap<u64, State = State>>(mut map: M, states: u64, own: fn(&M) -> Certainty) {
+    assert_eq!(own(&map), Certainty::Certain);
+    for key in 0..2_000 {
+        map.insert(&key, (key % states) as State).unwrap();
+    }
+    let rate = own(&map).error();
+    let n = trials(rate, 0.05);
+    let hits = (2_000..).take(n).filter(|key| map.lookup(key) != Lookup::Absent).count();
+    let (off, share) = (sigmas(hits, n, rate), hits as f64 / n as f64);
+    assert!(off <= 6.0, "{share} of the keys pass, and the map says {rate}: {off:.1} sigma");
+    // Cells of more than one state let fewer keys pass than are counted here.
+    assert!(states > 1 || off >= -6.0, "{share} of the keys pass, and the map says {rate}");
+}
+
+#[test]
+fn a_map_is_as_certain_as_it_says() {
+    for states in [1, 4] {
+        let shape = direct::Shape { cells: 20_000, hashes: 5, states, counter: 4, timed: false };
+        never_above(Direct::new(shape, Seed(1)).unwrap(), states.into(), Direct::certainty);
+        let keeping = Keeping::Counted(4);
+        let shape = stateful::Shape { cells: 20_000, hashes: 5, states, keeping };
+        never_above(Stateful::new(shape, Seed(1)).unwrap(), states.into(), Stateful::certainty);
+        let wish = plan::States { flows: 2_000, states, error: 0.01 };
+        let map = Fingerprint::new(plan::fingerprint_fast(wish).unwrap(), Seed(1)).unwrap();
+        never_above(map, states.into(), Fingerprint::certainty);
+    }
 }

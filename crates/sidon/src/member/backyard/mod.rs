@@ -128,6 +128,11 @@ impl Backyard {
         front.chain(self.back.cells().map(|(line, low)| Place::of_cell(line, low)))
     }
 
+    /// The probability that `contains` answers `true` for a key that was never inserted.
+    pub fn certainty(&self) -> Certainty {
+        Certainty::from_rate(self.false_positive_rate())
+    }
+
     /// A copy in memory of its own.
     pub fn try_clone(&self) -> Result<Self, Infeasible> {
         Ok(Backyard { front: self.front.try_clone()?, back: self.back.try_clone()?, ..*self })
@@ -204,10 +209,6 @@ impl<K: Key + ?Sized> Contains<K> for Backyard {
     {
         assert_eq!(keys.len(), found.len(), "one answer a key");
         self.contains_keys(keys, found);
-    }
-
-    fn certainty(&self) -> Certainty {
-        Certainty::from_rate(self.false_positive_rate())
     }
 }
 

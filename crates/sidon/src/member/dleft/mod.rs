@@ -158,6 +158,11 @@ impl DLeft {
         Ok(())
     }
 
+    /// The probability that `contains` answers `true` for a key that was never inserted.
+    pub fn certainty(&self) -> Certainty {
+        Certainty::from_rate(self.false_positive_rate())
+    }
+
     /// A copy in memory of its own.
     pub fn try_clone(&self) -> Result<Self, Infeasible> {
         Ok(DLeft { table: self.table.try_clone()?, ..*self })
@@ -204,10 +209,6 @@ impl<K: Key + ?Sized> Contains<K> for DLeft {
     {
         assert_eq!(keys.len(), found.len(), "one answer a key");
         self.contains_keys(&Unhashed { seed: self.seed, keys }, found);
-    }
-
-    fn certainty(&self) -> Certainty {
-        Certainty::from_rate(self.false_positive_rate())
     }
 }
 

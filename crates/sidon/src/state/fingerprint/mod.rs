@@ -276,7 +276,8 @@ impl Fingerprint {
         }
     }
 
-    /// How far an answer can be trusted about a flow that may be a stranger.
+    /// The probability that `lookup` does not answer [`Lookup::Absent`] for a flow that was never
+    /// inserted.
     pub fn certainty(&self) -> Certainty {
         Certainty::from_rate(self.stranger_rate())
     }
