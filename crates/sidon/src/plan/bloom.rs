@@ -57,7 +57,9 @@ pub(super) fn rate(cells: f64, hashes: u32, keys: f64) -> f64 {
         return draws::all_met_before(cells, hashes, f64::from(hashes) * keys);
     }
     let hashes = f64::from(hashes);
-    let set = -(hashes * keys * (-1.0 / cells).ln_1p()).exp_m1();
+    let draws = hashes * keys;
+    // A draw from one cell leaves no cell out, and the logarithm has no product with zero draws.
+    let set = if draws > 0.0 { -(draws * (-1.0 / cells).ln_1p()).exp_m1() } else { 0.0 };
     set.powf(hashes)
 }
 

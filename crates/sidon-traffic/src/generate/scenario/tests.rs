@@ -309,7 +309,7 @@ fn shipped_scenarios_are_within_the_limits() {
     assert_eq!(files.len(), 10);
     for file in files {
         let scenario = Scenario::read(&file).unwrap();
-        assert_eq!(scenario.check(10_000, PACKETS_MOST), Ok(()), "{}", file.display());
-        assert_eq!(scenario.check(400_000, PACKETS_MOST), Ok(()), "{}", file.display());
+        assert_eq!(scenario.check(10_000, PACKETS_MOST), Ok(()), "{}", crate::text::path(&file));
+        assert_eq!(scenario.check(400_000, PACKETS_MOST), Ok(()), "{}", crate::text::path(&file));
     }
 }

@@ -125,7 +125,7 @@ mod tests {
             vec![0..=0],
             vec![65_535..=65_535, 0..=0],
             vec![0..=65_535, 7..=9],
-            vec![5..=4, 9..=9],
+            vec![std::ops::RangeInclusive::new(5, 4), 9..=9],
             (0..=65_535).step_by(2).map(|port| port..=port).collect(),
             vec![1..=1; 240_000],
             (0..240_000).map(|number| (number % 400) as u16).map(|port| port..=port).collect(),
