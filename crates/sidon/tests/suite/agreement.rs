@@ -121,7 +121,15 @@ fn ten_to_a_million_keys_pass_as_planned_in_every_layout() {
         (100_000, 10),
         (1_000_000, 2),
     ] {
+        // Without `SIDON_PLANS`, three sizes at one rate.
+        let is_short = !crate::is_whole();
+        if is_short && ![10, 100, 1_000].contains(&keys) {
+            continue;
+        }
         for false_positives in [0.01, 0.001] {
+            if is_short && false_positives < 0.01 {
+                continue;
+            }
             let target = Target { keys, false_positives };
             counting_agrees(seeds, target);
             variable_agrees(seeds, target);

@@ -56,7 +56,7 @@ fn targets() -> impl Strategy<Value = Target> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(crate::size(1000, 12) as u32))]
+    #![proptest_config(ProptestConfig::with_cases(if crate::is_whole() { 1000 } else { crate::size(60, 12) as u32 }))]
 
     #[test]
     fn every_planned_set_can_be_built(target in targets(), counter in 0..=4u32) {
@@ -198,7 +198,7 @@ fn overflows() -> impl Strategy<Value = Overflow> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(crate::size(4000, 60) as u32))]
+    #![proptest_config(ProptestConfig::with_cases(if crate::is_whole() { 4000 } else { crate::size(400, 60) as u32 }))]
 
     #[test]
     fn no_target_makes_a_plan_panic(keys in numbers(), rate in floats(), other in floats(), n in small()) {
