@@ -95,15 +95,20 @@ fn kind(kind: u16) -> Option<(&'static str, Vec<&'static str>)> {
                 "total 4",
             ],
         ),
-        13 => ("state::Direct", vec!["cells", "hashes", "states", "counter", "timed"]),
-        14 => ("state::Stateful", vec!["cells", "hashes", "states", "keeping", "counter"]),
+        13 => {
+            ("state::Direct", vec!["cells", "hashes", "states", "counter", "timed", "clock hand"])
+        }
+        14 => (
+            "state::Stateful",
+            vec!["cells", "hashes", "states", "keeping", "counter", "clock hand"],
+        ),
         15 => (
             "state::Fingerprint",
             [
                 &left[..],
                 &["states", "shared", "independent"],
                 &MOVES,
-                &["reinsert", "stash", "growths", "grows"],
+                &["reinsert", "stash", "growths", "grows", "clock hand"],
             ]
             .concat(),
         ),
