@@ -354,10 +354,11 @@ fn clients_of_peers_are_listed_as_the_labels_of_ndpi_say() {
                     suspects.into_iter().find(|suspect| suspect.host == client)
                 };
                 let truth = of(exact.suspects(LISTED)).unwrap().score.value();
-                for seed in 200..250 {
-                    let suspect = of(listed(&packets, seed)).unwrap();
-                    assert!(suspect.score.allows(truth), "{name}, {seed}: {truth}, {suspect:?}");
-                }
+                // Scores have 95 % intervals: 50 seeds, six standard deviations below 95 %.
+                let least = 50.0 * 0.95 - 6.0 * (50.0f64 * 0.95 * 0.05).sqrt();
+                let scores = (200..250).map(|seed| of(listed(&packets, seed)).unwrap().score);
+                let held = scores.filter(|score| score.allows(truth)).count();
+                assert!(held as f64 >= least, "{name}: {held} of 50 intervals hold {truth}");
             }
             if exact.pairs() >= 50 {
                 let all = exact.suspects(LISTED).len();
