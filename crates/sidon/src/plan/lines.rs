@@ -225,7 +225,7 @@ mod tests {
             |times: u32, draws: u64| (1.0 - (-(draws as f64) / 30.0).exp()).powi(4 * times as i32);
         for (of_key, keys) in [(2, 10), (3, 7), (8, 3)] {
             let rate = |all| Lines { all, of_key, keys: all * keys }.rate(passes);
-            // One line more makes a difference of its own: about as much as from the line before.
+            // One more line changes the rate, too: about as much as the line before did.
             let expected = rate(TOGETHER) * rate(TOGETHER) / rate(TOGETHER - 1);
             assert_close(rate(TOGETHER + 1), expected, 0.01);
         }

@@ -34,7 +34,7 @@ pub fn multilayer(target: Target) -> Result<multilayer::Shape, Infeasible> {
         }
     }
     let (_, best) = best.ok_or(Infeasible::Memory { bytes: u64::MAX })?;
-    // Which set is best is decided by equation; the exact rate of the winner sets the size.
+    // The equation chooses the best set. The exact rate of that set then gives the size.
     multilayer_of(target, best.increments, best.first)
 }
 

@@ -36,7 +36,7 @@ const IN_LINES: Increments = SETS[1];
 
 /// The smallest table that meets the target, and overflows as rarely as a counting filter.
 pub fn variable(target: Target) -> Result<variable::Shape, Infeasible> {
-    // Which set is best is decided by equation; the exact rate of the winner sets the size.
+    // The equation chooses the best set. The exact rate of that set then gives the size.
     let shapes = SETS.iter().map(|&set| by_equation(target, set, OVERFLOWS));
     let shapes: Result<Vec<_>, _> = shapes.collect();
     let least = shapes?.into_iter().min_by_key(|shape| shape.counters * u64::from(shape.width));

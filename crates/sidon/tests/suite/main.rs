@@ -5,7 +5,7 @@ pub(crate) fn size(full: u64, short: u64) -> u64 {
     if cfg!(feature = "slow-tests") { full } else { short }
 }
 
-/// Whether `SIDON_PLANS` asks for the longest tests of plans, as `scripts/full` does.
+/// Whether the longest tests of plans run: `scripts/full` sets `SIDON_PLANS` for them.
 pub(crate) fn is_whole() -> bool {
     std::env::var_os("SIDON_PLANS").is_some()
 }
