@@ -280,6 +280,8 @@ for (const prefers of ["light", "dark"]) {
         assert.deepEqual(broken, [], `${name}, ${tab}: broken keys`);
       }
       assert.equal(await look.evaluate(() => document.querySelectorAll("td.key button span").length > 30), true);
+      // A report that is still on its way through the route above is no failure.
+      await view.unrouteAll({ behavior: "ignoreErrors" });
       await view.close();
     }
   }
