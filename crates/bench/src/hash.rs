@@ -10,10 +10,7 @@ use crate::{
     stats::Summary,
 };
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
-use sidon::{
-    Digest, Key, Seed,
-    probe::{self, Isa, Kernel},
-};
+use sidon::{Digest, Key, Seed, hash};
 use sidon_kit::FiveTuples;
 use siphasher::sip::SipHasher13;
 use std::{collections::BTreeMap, hint::black_box};
@@ -94,20 +91,11 @@ fn both(keys: &[Tuple], hash: impl Fn(&Tuple) -> u64) -> Vec<(&'static str, f64)
 }
 
 fn batch(seed: Seed, keys: &[Tuple]) -> f64 {
-    struct Digests<'a>(Seed, &'a [Tuple], &'a mut [Digest]);
-    impl Kernel for Digests<'_> {
-        type Output = ();
-        #[inline(always)]
-        fn run<I: Isa>(self, isa: I) {
-            let Digests(seed, keys, digests) = self;
-            Key::digests(isa, seed, keys, digests);
-        }
-    }
     let mut digests = [Digest(0); CHUNK];
     ns_each(PASSES * keys.len(), || {
         for _ in 0..PASSES {
             for keys in black_box(keys).chunks(CHUNK) {
-                probe::dispatch(Digests(seed, keys, &mut digests[..keys.len()]));
+                hash::digests(seed, keys, &mut digests[..keys.len()]);
                 black_box(&digests);
             }
         }

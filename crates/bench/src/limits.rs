@@ -19,9 +19,8 @@ use crate::{
 };
 use anyhow::Result;
 use sidon::{
-    cells::Memory,
+    internals::{LINE, Memory, prefetch},
     plan::{self, Target},
-    probe::{LINE, prefetch},
 };
 use sidon_kit::Rng;
 use std::{collections::BTreeMap, hint::black_box};

@@ -6,14 +6,13 @@ use crate::{
 };
 use anyhow::Result;
 use sidon::{
-    cells::Packed,
+    internals::{LINE, SIEVED_MAX},
     member::{
         Backyard, Bh, Blocked, Bloom, Counting, DLeft, Increments, Moves, Multilayer, Overflow,
         Spread, Variable, blocked, counting, dleft, variable,
     },
     ops::{Contains, Insert, Remove},
     plan::{self, Target},
-    probe::{LINE, SIEVED_MAX},
 };
 
 pub(crate) const ENTRIES: &[Entry] = &[
@@ -114,7 +113,7 @@ impl<F: Insert<Tuple> + Contains<Tuple>> Filter for Ours<F> {
 
 fn bloom(target: Target, single: bool) -> Result<Box<dyn Filter>> {
     let shape = plan::bloom(target)?;
-    let bytes = Packed::payload_bytes(shape.bits, 1)?;
+    let bytes = shape.bytes();
     Ok(Ours::set(Bloom::new(shape, SEED)?, bytes, single))
 }
 
@@ -129,17 +128,17 @@ fn as_sbbf(target: Target, single: bool) -> Result<Box<dyn Filter>> {
 }
 
 fn line_filter(shape: blocked::Shape, single: bool) -> Result<Box<dyn Filter>> {
-    let bytes = shape.lines * LINE as u64;
+    let bytes = shape.bytes();
     Ok(Ours::set(Blocked::new(shape, SEED)?, bytes, single))
 }
 
 fn counting(shape: counting::Shape, single: bool) -> Result<Box<dyn Filter>> {
-    let bytes = Packed::payload_bytes(shape.counters, shape.width)?;
+    let bytes = shape.bytes();
     Ok(Ours::multiset(Counting::new(shape, SEED)?, bytes, single))
 }
 
 fn variable(shape: variable::Shape, single: bool) -> Result<Box<dyn Filter>> {
-    let bytes = Packed::payload_bytes(shape.counters, shape.width)?;
+    let bytes = shape.bytes();
     Ok(Ours::multiset(Variable::new(shape, SEED)?, bytes, single))
 }
 
@@ -177,13 +176,13 @@ fn as_counting(target: Target) -> Result<variable::Shape> {
 
 fn bh(target: Target, single: bool) -> Result<Box<dyn Filter>> {
     let shape = plan::bh(target)?;
-    let bytes = Packed::payload_bytes(shape.cells, shape.width())?;
+    let bytes = shape.bytes();
     Ok(Ours::multiset(Bh::new(shape, SEED)?, bytes, single))
 }
 
 fn multilayer(target: Target, single: bool) -> Result<Box<dyn Filter>> {
     let shape = plan::multilayer(target)?;
-    Ok(Ours::multiset(Multilayer::new(shape, SEED)?, shape.bytes()?, single))
+    Ok(Ours::multiset(Multilayer::new(shape, SEED)?, shape.bytes(), single))
 }
 
 /// Two subtables of 32-byte buckets, 12 of 16 cells in use: a false-positive rate of 0.15 %.

@@ -12,14 +12,9 @@
 use crate::{
     FlowKey, Packet,
     budget::SHARDS,
-    flow,
     monitor::sizes::{self, Host, Port},
 };
-use sidon::{
-    Digest, Key, Seed,
-    count::top::Pick,
-    probe::{self, Isa, Kernel},
-};
+use sidon::{Digest, Key, Seed, count::top::Pick, hash};
 use std::net::IpAddr;
 
 /// Packets in a batch.
@@ -84,12 +79,16 @@ pub struct Columns {
     pub flows: Vec<FlowKey>,
     /// Source and destination of each packet.
     pub hosts: Vec<[Host; 2]>,
-    /// The digests of the sources.
-    pub sources: Vec<Digest>,
-    /// The digests of the sources' subnets, see [`subnet`].
+    /// The digests of source and destination.
+    pub ends: Vec<[Digest; 2]>,
+    /// The subnets of the sources, see [`subnet`].
+    networks: Vec<u64>,
+    /// The digests of the sources' subnets.
     pub subnets: Vec<Digest>,
     /// Services, or [`NO_PORT`](sizes::NO_PORT), once the monitor of services has named them.
     pub ports: Vec<Port>,
+    /// The digests of the services.
+    services: Vec<Digest>,
     /// Bytes and packets.
     pub amounts: Vec<[u64; 2]>,
 }
@@ -126,9 +125,11 @@ impl Batch {
             columns: Columns {
                 flows: vec![nobody; PACKETS],
                 hosts: vec![[[0; 17]; 2]; PACKETS],
-                sources: vec![Digest(0); PACKETS],
+                ends: vec![[Digest(0); 2]; PACKETS],
+                networks: vec![0; PACKETS],
                 subnets: vec![Digest(0); PACKETS],
                 ports: vec![[0; 3]; PACKETS],
+                services: vec![Digest(0); PACKETS],
                 amounts: vec![[0; 2]; PACKETS],
             },
             lanes: (0..SHARDS).map(|_| Lane::new()).collect(),
@@ -190,131 +191,56 @@ impl Batch {
     /// Hashes the services in the column of ports, and adds them to the lanes of their shards.
     pub fn sort_ports(&mut self, seed: Seed) {
         let Batch { packets, columns, lanes, .. } = self;
-        probe::dispatch(SortPorts { seed, ports: &columns.ports[..packets.len()], lanes });
+        let (ports, digests) = (&columns.ports[..packets.len()], &mut columns.services);
+        hash::digests(seed, ports, &mut digests[..packets.len()]);
+        for (at, (port, &digest)) in (0..).zip(ports.iter().zip(&*digests)) {
+            if *port != sizes::NO_PORT {
+                lanes[shard(digest)].ports.push(Pick { digest, key: at, amounts: at });
+            }
+        }
     }
 
     fn sort_by(&mut self, seed: Seed, weights: impl Weigh) {
         let Batch { packets, flows, columns, lanes, .. } = self;
         assert!(packets.len() <= PACKETS, "{} packets in a batch", packets.len());
         let length = packets.len();
-        let Columns { flows: keys, hosts, sources, subnets, ports: _, amounts } = columns;
-        probe::dispatch(Sort {
-            seed,
-            weights,
-            packets: &packets[..length],
-            digests: &mut flows[..length],
-            keys: &mut keys[..length],
-            hosts: &mut hosts[..length],
-            sources: &mut sources[..length],
-            subnets: &mut subnets[..length],
-            amounts: &mut amounts[..length],
-            lanes,
-        });
+        let Columns { flows: keys, hosts, ends, networks, subnets, .. } = columns;
+        for (index, packet) in packets.iter().enumerate() {
+            keys[index] = packet.flow.undirected();
+            hosts[index] = packet.flow.ends();
+            networks[index] = subnet(&hosts[index][0]);
+        }
+        // Each column is hashed at once, which takes less time than the keys of each packet in turn.
+        hash::digests(seed, &keys[..length], &mut flows[..length]);
+        let hosts = hosts[..length].as_flattened();
+        hash::digests(seed, hosts, ends[..length].as_flattened_mut());
+        hash::digests(seed, &networks[..length], &mut subnets[..length]);
+        for (index, packet) in packets.iter().enumerate() {
+            let (at, digest) = (index as u32, flows[index]);
+            lanes[shard(digest)].flows.push(Pick { digest, key: at, amounts: at });
+
+            let [by_source, by_destination] = ends[index];
+            let pick = Pick { digest: by_source, key: 2 * at, amounts: at };
+            lanes[shard(by_source)].hosts.push(pick);
+            // If source and destination are the same host, the packet counts once.
+            if by_source != by_destination || hosts[2 * index] != hosts[2 * index + 1] {
+                let pick = Pick { digest: by_destination, key: 2 * at + 1, amounts: at };
+                lanes[shard(by_destination)].hosts.push(pick);
+            }
+
+            let amounts = weights.weigh(index, packet);
+            columns.amounts[index] = amounts;
+            // A packet that a flow record only implies has no amounts, and adds no source.
+            if amounts != [0, 0] {
+                lanes[shard(subnets[index])].sources.push(index as u16);
+            }
+        }
     }
 }
 
 impl Default for Batch {
     fn default() -> Self {
         Batch::new()
-    }
-}
-
-/// The loop over the packets of a batch. All columns have the same length.
-struct Sort<'a, W> {
-    seed: Seed,
-    weights: W,
-    packets: &'a [Packet],
-    digests: &'a mut [Digest],
-    keys: &'a mut [FlowKey],
-    hosts: &'a mut [[Host; 2]],
-    sources: &'a mut [Digest],
-    subnets: &'a mut [Digest],
-    amounts: &'a mut [[u64; 2]],
-    lanes: &'a mut [Lane],
-}
-
-impl<W: Weigh> Kernel for Sort<'_, W> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<I: Isa>(self, isa: I) {
-        let Sort { seed, weights, packets, digests, lanes, .. } = self;
-        for (index, packet) in packets.iter().enumerate() {
-            let at = index as u32;
-            let hashed = if packet.flow.is_v4() {
-                // Builds the keys in registers. Reading bytes just after a store of another width
-                // would stall the processor.
-                let number = packet.flow.v4_number();
-                let (flow, ends) = (flow::v4_undirected(number), flow::v4_ends(number));
-                self.keys[index] = FlowKey::from_v4_number(flow);
-                self.hosts[index] = ends;
-                Hashed::new(isa, seed, &flow::v4_bytes(flow), &ends)
-            } else {
-                let (flow, ends) = (packet.flow.undirected(), packet.flow.ends());
-                (self.keys[index], self.hosts[index]) = (flow, ends);
-                Hashed::new(isa, seed, &flow, &ends)
-            };
-            let Hashed { flow: digest, ends: [by_source, by_destination], subnet } = hashed;
-            digests[index] = digest;
-            lanes[shard(digest)].flows.push(Pick { digest, key: at, amounts: at });
-
-            self.sources[index] = by_source;
-            self.subnets[index] = subnet;
-            let pick = Pick { digest: by_source, key: 2 * at, amounts: at };
-            lanes[shard(by_source)].hosts.push(pick);
-            // If source and destination are the same host, the packet counts once.
-            if by_source != by_destination || self.hosts[index][0] != self.hosts[index][1] {
-                let pick = Pick { digest: by_destination, key: 2 * at + 1, amounts: at };
-                lanes[shard(by_destination)].hosts.push(pick);
-            }
-
-            let amounts = weights.weigh(index, packet);
-            self.amounts[index] = amounts;
-            // A packet that a flow record only implies has no amounts, and adds no source.
-            if amounts != [0, 0] {
-                lanes[shard(subnet)].sources.push(index as u16);
-            }
-        }
-    }
-}
-
-/// The loop over the services of a batch.
-struct SortPorts<'a> {
-    seed: Seed,
-    ports: &'a [Port],
-    lanes: &'a mut [Lane],
-}
-
-impl Kernel for SortPorts<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<I: Isa>(self, isa: I) {
-        for (at, port) in (0..).zip(self.ports) {
-            if *port != sizes::NO_PORT {
-                let digest = port.digest_by(isa, self.seed);
-                self.lanes[shard(digest)].ports.push(Pick { digest, key: at, amounts: at });
-            }
-        }
-    }
-}
-
-/// The digests of the keys of a packet.
-struct Hashed {
-    flow: Digest,
-    ends: [Digest; 2],
-    /// The digest of the source's subnet.
-    subnet: Digest,
-}
-
-impl Hashed {
-    #[inline(always)]
-    fn new<I: Isa>(isa: I, seed: Seed, flow: &impl Key, ends: &[Host; 2]) -> Self {
-        Hashed {
-            flow: flow.digest_by(isa, seed),
-            ends: [ends[0].digest_by(isa, seed), ends[1].digest_by(isa, seed)],
-            subnet: subnet(&ends[0]).digest_by(isa, seed),
-        }
     }
 }
 

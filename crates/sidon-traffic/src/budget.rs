@@ -99,17 +99,17 @@ impl Budget {
     }
 
     /// The bytes of all shards of all tables.
-    pub fn bytes(&self) -> Result<u64, Infeasible> {
-        let one = self.flows.bytes(FlowKey::BYTES, 2)?
-            + self.hosts.bytes(Host::BYTES, 2)?
-            + self.ports.bytes(Port::BYTES, 2)?
+    pub fn bytes(&self) -> u64 {
+        let one = self.flows.bytes::<FlowKey, 2>()
+            + self.hosts.bytes::<Host, 2>()
+            + self.ports.bytes::<Port, 2>()
             + self.sources_v4.bytes()
             + self.sources_v6 * 16;
         let whole = self.connections.bytes()
             + self.services.bytes()
             + alarms::bytes(self.alarms)
             + self.p2p.bytes();
-        Ok(one * SHARDS as u64 + whole + self.machines.0 * self.machines.1)
+        one * SHARDS as u64 + whole + self.machines.0 * self.machines.1
     }
 }
 
@@ -121,7 +121,7 @@ mod tests {
     fn what_is_divided_is_no_more_than_what_there_is() {
         for memory in [LEAST, 1 << 20, 16 << 20, 1 << 30] {
             for machines in [0, 1, MACHINES_MOST] {
-                let bytes = Budget::with_machines(memory, machines).unwrap().bytes().unwrap();
+                let bytes = Budget::with_machines(memory, machines).unwrap().bytes();
                 assert!(bytes <= memory, "{bytes} of {memory}");
                 assert!(bytes >= memory / 2, "{bytes} of {memory}");
             }

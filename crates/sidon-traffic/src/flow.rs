@@ -8,7 +8,7 @@
 //! SCTP and DCCP, and every fragment except the first. A key read from a packet is directed;
 //! [`FlowKey::undirected`] is the same for both directions.
 
-use sidon::{Digest, Key, Seed, count::Stored, probe::Isa};
+use sidon::{Digest, Key, count::Stored, hash::Hasher};
 use std::{
     fmt,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
@@ -347,13 +347,6 @@ pub(crate) fn v4_undirected(number: u128) -> u128 {
     protocol | u128::from(ports) << 64 | u128::from(addresses)
 }
 
-/// The bytes that the IPv4 key with this number is hashed as.
-#[inline(always)]
-pub(crate) fn v4_bytes(number: u128) -> [u8; V4] {
-    let bytes = number.to_le_bytes();
-    std::array::from_fn(|i| bytes[i])
-}
-
 /// Source and destination of the IPv4 key with this number.
 #[inline(always)]
 pub(crate) fn v4_ends(number: u128) -> [[u8; 17]; 2] {
@@ -419,10 +412,10 @@ impl FromStr for FlowKey {
 /// Hashed as [`FlowKey::as_bytes`].
 impl Key for FlowKey {
     #[inline(always)]
-    fn digest_by<I: Isa>(&self, isa: I, seed: Seed) -> Digest {
+    fn digest_with<H: Hasher>(&self, hasher: H) -> Digest {
         match self.bytes.first_chunk::<V4>() {
-            Some(bytes) if self.is_v4() => bytes.digest_by(isa, seed),
-            _ => self.bytes.digest_by(isa, seed),
+            Some(bytes) if self.is_v4() => hasher.digest(bytes),
+            _ => hasher.digest(&self.bytes),
         }
     }
 }
@@ -466,6 +459,7 @@ impl Stored for FlowKey {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sidon::Seed;
     use sidon_kit::Rng;
 
     fn key(text: &str) -> FlowKey {
@@ -571,7 +565,7 @@ mod tests {
         for n in [0, 1, 63, 64, 65, 300] {
             let keys: Vec<_> = (0..n).map(|_| random(&mut rng)).collect();
             let mut digests = vec![Digest(0); n];
-            FlowKey::digests(sidon::probe::Portable, Seed(5), &keys, &mut digests);
+            sidon::hash::digests(Seed(5), &keys, &mut digests);
             let single: Vec<_> = keys.iter().map(|key| key.digest(Seed(5))).collect();
             assert_eq!(digests, single);
         }

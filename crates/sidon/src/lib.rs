@@ -34,7 +34,7 @@
 
 pub mod answer;
 pub mod bytes;
-pub mod cells;
+pub(crate) mod cells;
 pub mod count;
 pub mod error;
 pub mod hash;
@@ -42,9 +42,18 @@ pub(crate) mod left;
 pub mod member;
 pub mod ops;
 pub mod plan;
-pub mod probe;
+pub(crate) mod probe;
 pub mod state;
 pub mod zone;
+
+/// Memory and prefetches for this project's own benchmarks. Not part of the API: any release may change it.
+#[doc(hidden)]
+pub mod internals {
+    pub use crate::{
+        cells::Memory,
+        probe::{LINE, SIEVED_MAX, prefetch},
+    };
+}
 
 pub use answer::{Bound, Certainty, Estimate, Lookup};
 pub use error::{Infeasible, Malformed, Refused};

@@ -66,7 +66,7 @@ fn rows(args: &Args) -> anyhow::Result<Vec<Row>> {
         let Some(shape) = shape(args, layout)? else { continue };
         rows.push(Row {
             structure: "min",
-            bytes: shape.bytes()?,
+            bytes: shape.bytes(),
             epsilon: plan::count_epsilon(shape),
             delta: (-f64::from(shape.rows)).exp(),
             mean: args.keys.map(|keys| plan::count_excess(shape, keys, args.total.unwrap_or(keys))),
@@ -189,11 +189,11 @@ fn shape(args: &Args, layout: Layout) -> anyhow::Result<Option<Shape>> {
             let target = CountTarget { epsilon, delta: args.delta };
             let shape = plan::count(target).map_err(|why| refusal(why, flag))?;
             let shape = Shape { width: args.width, ..shape };
+            shape.check()?;
             if layout == Layout::Rows {
-                shape.bytes()?;
                 return Ok(Some(shape));
             }
-            shape.bytes()?.next_multiple_of(64)
+            shape.bytes().next_multiple_of(64)
         }
         (None, Some(bytes)) => bytes,
         (None, None) => anyhow::bail!("type --epsilon E or --memory BYTES"),

@@ -86,7 +86,7 @@ impl Engine {
                 expression: filter.text().to_owned(),
                 tunnels: decoder.tunnels,
                 ledger: Ledger::default(),
-                allocated: budget.bytes()?,
+                allocated: budget.bytes(),
                 shards,
                 subnets,
                 connections: Connections::new(budget.connections, seed, audit)?,

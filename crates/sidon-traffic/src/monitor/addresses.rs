@@ -14,7 +14,6 @@ use super::sizes;
 use sidon::{
     Digest, Infeasible, Key, Malformed, Refused, Seed,
     bytes::{Image, Parts},
-    cells::Memory,
 };
 use std::net::Ipv6Addr;
 
@@ -31,16 +30,19 @@ pub struct Addresses {
     seed: Seed,
     slots: u64,
     stored: u64,
-    table: Memory,
+    table: Vec<u8>,
 }
 
 impl Addresses {
     /// An empty set, which can store addresses in seven of eight slots.
     pub fn new(slots: u64, seed: Seed) -> Result<Self, Infeasible> {
         let slots = slots.max(8);
-        let bytes =
-            slots.checked_mul(ADDRESS as u64).ok_or(Infeasible::Memory { bytes: u64::MAX })?;
-        Ok(Addresses { seed, slots, stored: 0, table: Memory::zeroed(bytes)? })
+        let bytes = slots.saturating_mul(ADDRESS as u64);
+        let length = usize::try_from(bytes).map_err(|_| Infeasible::Memory { bytes })?;
+        let mut table = Vec::new();
+        table.try_reserve_exact(length).map_err(|_| Infeasible::Memory { bytes })?;
+        table.resize(length, 0);
+        Ok(Addresses { seed, slots, stored: 0, table })
     }
 
     /// Adds an address and returns whether it is new. On `Err`, nothing has changed.
@@ -61,7 +63,7 @@ impl Addresses {
                 let room = self.stored < self.slots - self.slots / 8;
                 let full = Refused::Full { stored: self.stored, cells: self.slots };
                 let free = free.filter(|_| room).ok_or(full)?;
-                self.table.bytes_mut()[free..free + ADDRESS].copy_from_slice(&octets);
+                self.table[free..free + ADDRESS].copy_from_slice(&octets);
                 self.stored += 1;
                 Ok(true)
             }
@@ -89,7 +91,7 @@ impl Addresses {
 
     /// All addresses, in the order of the table.
     pub fn iter(&self) -> impl Iterator<Item = Ipv6Addr> + '_ {
-        let slots = self.table.bytes().as_chunks::<ADDRESS>().0.iter();
+        let slots = self.table.as_chunks::<ADDRESS>().0.iter();
         slots.filter(|octets| **octets != [0; ADDRESS]).map(|octets| Ipv6Addr::from(*octets))
     }
 
@@ -101,12 +103,12 @@ impl Addresses {
     fn find(&self, digest: Digest, octets: [u8; ADDRESS]) -> Result<usize, Option<usize>> {
         let mut nearest: Option<(u64, usize)> = None;
         for choice in 0..2 {
-            let mut slot = sidon::hash::spread::position(digest, choice, self.slots);
+            let mut slot = digest.position(choice, self.slots);
             for distance in 0..WINDOW {
                 let at = slot as usize * ADDRESS;
                 #[cfg(test)]
                 tests::READ.with(|read| read.set(read.get() + 1));
-                match &self.table.bytes()[at..at + ADDRESS] {
+                match &self.table[at..at + ADDRESS] {
                     found if found == octets => return Ok(at),
                     found if found == [0; ADDRESS] => {
                         if nearest.is_none_or(|(other, _)| distance < other) {
@@ -130,7 +132,7 @@ impl Image for Addresses {
     const KIND: u16 = 17;
 
     fn to_bytes(&self) -> Vec<u8> {
-        let payload = &self.table.bytes()[..self.slots as usize * ADDRESS];
+        let payload = &self.table[..self.slots as usize * ADDRESS];
         let fields = vec![self.slots, self.stored];
         Parts { kind: Self::KIND, seed_check: self.seed.check_value(), fields, payload }.to_bytes()
     }
@@ -150,7 +152,7 @@ impl Image for Addresses {
             return Err(Malformed::Length { expected, got: payload.len() as u64 });
         }
         let mut read = Addresses::new(slots, seed)?;
-        read.table.bytes_mut()[..payload.len()].copy_from_slice(payload);
+        read.table[..payload.len()].copy_from_slice(payload);
         if read.iter().count() as u64 != stored || stored > slots - slots / 8 {
             return field("stored");
         }
@@ -230,7 +232,7 @@ mod tests {
         for number in 1..=2_000_000u128 {
             let address = Ipv6Addr::from(0x2001_0db8 << 96 | number);
             let digest = set.digest(address);
-            let near = |choice| sidon::hash::spread::position(digest, choice, SLOTS) < 256;
+            let near = |choice| digest.position(choice, SLOTS) < 256;
             if near(0) && near(1) {
                 chosen += 1;
                 let before = READ.get();
@@ -243,7 +245,7 @@ mod tests {
         // read 450 slots for the last.
         assert!(chosen > 400 && dearest == 2 * WINDOW, "{chosen} {dearest}");
         assert!(set.stored() <= 256 + WINDOW && set.stored() + refused == chosen, "{refused}");
-        let table = set.table.bytes().as_chunks::<ADDRESS>().0;
+        let table = set.table.as_chunks::<ADDRESS>().0;
         let used = table.iter().rposition(|octets| *octets != [0; ADDRESS]).unwrap();
         assert!(used < 256 + WINDOW as usize, "{used}");
     }

@@ -203,7 +203,7 @@ impl Sources {
             for &packet in packets {
                 let at = usize::from(packet);
                 let [source, _] = &columns.hosts[at];
-                if self.lately[place(columns.sources[at])] == *source {
+                if self.lately[place(columns.ends[at][0])] == *source {
                     then(packet, Some(false));
                     continue;
                 }
@@ -213,7 +213,7 @@ impl Sources {
             }
             for &packet in &unsure[..many] {
                 let at = usize::from(packet);
-                let ([source, _], digest) = (&columns.hosts[at], columns.sources[at]);
+                let ([source, _], digest) = (&columns.hosts[at], columns.ends[at][0]);
                 let new = match *source {
                     _ if self.is_forced_full(source) => {
                         Err(Refused::Full { stored: self.new, cells: self.new })

@@ -87,7 +87,7 @@ impl Memory {
     }
 
     /// A copy in memory of its own.
-    pub fn try_clone(&self) -> Result<Self, Infeasible> {
+    pub(crate) fn try_clone(&self) -> Result<Self, Infeasible> {
         let mut copy = Memory::zeroed(self.len as u64)?;
         copy.bytes_mut().copy_from_slice(self.bytes());
         Ok(copy)

@@ -5,4 +5,4 @@ mod memory;
 mod packed;
 
 pub use memory::Memory;
-pub use packed::{Packed, WIDTH_MOST, read, write};
+pub(crate) use packed::{Packed, WIDTH_MOST, read, write};

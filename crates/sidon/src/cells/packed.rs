@@ -11,11 +11,11 @@ use super::Memory;
 use crate::error::{Infeasible, Refused};
 
 /// The widest cell.
-pub const WIDTH_MOST: u32 = 32;
+pub(crate) const WIDTH_MOST: u32 = 32;
 
 /// A fixed number of cells of 1 to [`WIDTH_MOST`] bits, zero at first.
 #[derive(Debug)]
-pub struct Packed {
+pub(crate) struct Packed {
     memory: Memory,
     cells: u64,
     width: u32,
@@ -23,7 +23,7 @@ pub struct Packed {
 
 impl Packed {
     /// `cells` cells of `width` bits, all zero.
-    pub fn zeroed(cells: u64, width: u32) -> Result<Self, Infeasible> {
+    pub(crate) fn zeroed(cells: u64, width: u32) -> Result<Self, Infeasible> {
         Infeasible::unless_within("width", width.into(), 1, WIDTH_MOST.into())?;
         // One word more than the cells need, so that the word after the last cell's can be read.
         let bytes = Self::payload_bytes(cells, width)?
@@ -32,35 +32,40 @@ impl Packed {
         Ok(Packed { memory: Memory::zeroed(bytes)?, cells, width })
     }
 
+    /// How many bytes `cells` cells of `width` bits fill, or `u64::MAX` if they are more.
+    pub(crate) fn bytes_of(cells: u64, width: u32) -> u64 {
+        Packed::payload_bytes(cells, width).unwrap_or(u64::MAX)
+    }
+
     /// How many bytes `cells` cells of `width` bits fill.
-    pub fn payload_bytes(cells: u64, width: u32) -> Result<u64, Infeasible> {
+    pub(crate) fn payload_bytes(cells: u64, width: u32) -> Result<u64, Infeasible> {
         let bits = cells.checked_mul(width.into());
         bits.map(|bits| bits.div_ceil(8)).ok_or(Infeasible::Memory { bytes: u64::MAX })
     }
 
     /// How many cells there are.
-    pub fn cells(&self) -> u64 {
+    pub(crate) fn cells(&self) -> u64 {
         self.cells
     }
 
     /// The bits of a cell.
-    pub fn width(&self) -> u32 {
+    pub(crate) fn width(&self) -> u32 {
         self.width
     }
 
     /// The largest value a cell holds.
-    pub fn ceiling(&self) -> u64 {
+    pub(crate) fn ceiling(&self) -> u64 {
         ceiling(self.width)
     }
 
     /// The bytes in use, the last bits beyond the cells zero.
-    pub fn payload(&self) -> &[u8] {
+    pub(crate) fn payload(&self) -> &[u8] {
         &self.memory.bytes()[..self.payload_len()]
     }
 
     /// Takes over what [`payload`](Self::payload) gave. `false`, with nothing changed, if the
     /// length is another or a bit beyond the cells is set.
-    pub fn load(&mut self, payload: &[u8]) -> bool {
+    pub(crate) fn load(&mut self, payload: &[u8]) -> bool {
         let used = (self.cells * u64::from(self.width)) % 8;
         let beyond = match payload.last() {
             Some(last) if used != 0 => last >> used,
@@ -76,13 +81,13 @@ impl Packed {
 
     /// All bytes, for [`read()`].
     #[inline(always)]
-    pub fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         self.memory.bytes()
     }
 
     /// All bytes, for [`write()`].
     #[inline(always)]
-    pub fn bytes_mut(&mut self) -> &mut [u8] {
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         self.memory.bytes_mut()
     }
 
@@ -91,7 +96,7 @@ impl Packed {
     /// # Panics
     /// If there is no such cell.
     #[inline]
-    pub fn get(&self, cell: u64) -> u64 {
+    pub(crate) fn get(&self, cell: u64) -> u64 {
         assert!(cell < self.cells, "cell {cell} of {}", self.cells);
         read(self.bytes(), self.width, cell)
     }
@@ -101,7 +106,7 @@ impl Packed {
     /// # Panics
     /// If there is no such cell.
     #[inline]
-    pub fn set(&mut self, cell: u64, value: u64) -> Result<(), Refused> {
+    pub(crate) fn set(&mut self, cell: u64, value: u64) -> Result<(), Refused> {
         assert!(cell < self.cells, "cell {cell} of {}", self.cells);
         let ceiling = self.ceiling();
         if value > ceiling {
@@ -112,32 +117,8 @@ impl Packed {
         Ok(())
     }
 
-    /// Adds to a cell, or refuses a sum above the ceiling.
-    ///
-    /// # Panics
-    /// If there is no such cell.
-    #[inline]
-    pub fn add(&mut self, cell: u64, amount: u64) -> Result<(), Refused> {
-        match self.get(cell).checked_add(amount) {
-            Some(sum) => self.set(cell, sum),
-            None => Err(Refused::Overflow { ceiling: self.ceiling() }),
-        }
-    }
-
-    /// Subtracts from a cell, or refuses a difference below zero.
-    ///
-    /// # Panics
-    /// If there is no such cell.
-    #[inline]
-    pub fn sub(&mut self, cell: u64, amount: u64) -> Result<(), Refused> {
-        match self.get(cell).checked_sub(amount) {
-            Some(rest) => self.set(cell, rest),
-            None => Err(Refused::NotStored),
-        }
-    }
-
     /// How many cells are not zero.
-    pub fn occupied(&self) -> u64 {
+    pub(crate) fn occupied(&self) -> u64 {
         if !64u32.is_multiple_of(self.width) {
             return self.iter().filter(|&value| value != 0).count() as u64;
         }
@@ -155,18 +136,18 @@ impl Packed {
     }
 
     /// The values in order.
-    pub fn iter(&self) -> impl Iterator<Item = u64> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u64> + '_ {
         let (bytes, width) = (self.bytes(), self.width);
         (0..self.cells).map(move |cell| read(bytes, width, cell))
     }
 
     /// Makes every cell zero.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.bytes_mut().fill(0);
     }
 
     /// A copy in memory of its own.
-    pub fn try_clone(&self) -> Result<Self, Infeasible> {
+    pub(crate) fn try_clone(&self) -> Result<Self, Infeasible> {
         Ok(Packed { memory: self.memory.try_clone()?, ..*self })
     }
 
@@ -182,7 +163,7 @@ const fn ceiling(width: u32) -> u64 {
 
 /// The value of a cell, out of the [`bytes`](Packed::bytes) of cells of that width.
 #[inline(always)]
-pub fn read(bytes: &[u8], width: u32, cell: u64) -> u64 {
+pub(crate) fn read(bytes: &[u8], width: u32, cell: u64) -> u64 {
     let bit = cell * u64::from(width);
     let (word, shift) = ((bit / 64) as usize * 8, (bit % 64) as u32);
     let mut value = load(bytes, word) >> shift;
@@ -194,7 +175,7 @@ pub fn read(bytes: &[u8], width: u32, cell: u64) -> u64 {
 
 /// Makes the value of a cell `value`, which its width must hold, and returns the one it had.
 #[inline(always)]
-pub fn write(bytes: &mut [u8], width: u32, cell: u64, value: u64) -> u64 {
+pub(crate) fn write(bytes: &mut [u8], width: u32, cell: u64, value: u64) -> u64 {
     debug_assert!(value <= ceiling(width), "{value} needs more than {width} bits");
     let bit = cell * u64::from(width);
     let (word, shift) = ((bit / 64) as usize * 8, (bit % 64) as u32);
@@ -227,17 +208,13 @@ mod tests {
     #[derive(Debug, Clone)]
     enum Step {
         Set(u64, u64),
-        Add(u64, u64),
-        Sub(u64, u64),
         Clear,
     }
 
     fn steps() -> impl Strategy<Value = Vec<Step>> {
         let amount = prop_oneof![0u64..4, any::<u64>(), Just(u64::MAX)];
         let step = prop_oneof![
-            10 => (any::<u64>(), amount.clone()).prop_map(|(cell, value)| Step::Set(cell, value)),
-            10 => (any::<u64>(), amount.clone()).prop_map(|(cell, value)| Step::Add(cell, value)),
-            10 => (any::<u64>(), amount).prop_map(|(cell, value)| Step::Sub(cell, value)),
+            10 => (any::<u64>(), amount).prop_map(|(cell, value)| Step::Set(cell, value)),
             1 => Just(Step::Clear),
         ];
         prop::collection::vec(step, 0..200)
@@ -246,21 +223,16 @@ mod tests {
     /// What the twin says of a write: the value afterwards, or nothing if it is refused.
     fn twin(values: &mut [u64], ceiling: u64, step: &Step) -> bool {
         let (cell, value) = match *step {
-            Step::Set(cell, value) => (cell, Some(value)),
-            Step::Add(cell, amount) => (cell, values[cell as usize].checked_add(amount)),
-            Step::Sub(cell, amount) => (cell, values[cell as usize].checked_sub(amount)),
+            Step::Set(cell, value) => (cell, value),
             Step::Clear => {
                 values.fill(0);
                 return true;
             }
         };
-        match value.filter(|&value| value <= ceiling) {
-            Some(value) => {
-                values[cell as usize] = value;
-                true
-            }
-            None => false,
+        if value <= ceiling {
+            values[cell as usize] = value;
         }
+        value <= ceiling
     }
 
     proptest! {
@@ -277,14 +249,10 @@ mod tests {
                     Step::Set(cell, value) if value % 2 == 0 =>
                         Step::Set(cell % cells, value & ceiling),
                     Step::Set(cell, value) => Step::Set(cell % cells, value),
-                    Step::Add(cell, value) => Step::Add(cell % cells, value),
-                    Step::Sub(cell, value) => Step::Sub(cell % cells, value),
                     Step::Clear => Step::Clear,
                 };
                 let done = match step {
                     Step::Set(cell, value) => packed.set(cell, value).is_ok(),
-                    Step::Add(cell, amount) => packed.add(cell, amount).is_ok(),
-                    Step::Sub(cell, amount) => packed.sub(cell, amount).is_ok(),
                     Step::Clear => {
                         packed.clear();
                         true

@@ -45,7 +45,7 @@ impl Image for Min {
                 _ => return Err(Malformed::Field { name: "layout" }),
             },
         };
-        bytes::justify(payload, shape.bytes()?)?;
+        bytes::justify(payload, shape.bytes())?;
         let mut sketch = Min::new(shape, seed)?;
         sketch.memory.bytes_mut()[..payload.len()].copy_from_slice(payload);
         (sketch.total, sketch.floor, sketch.rounding) = (total, floor, rounding);

@@ -64,9 +64,14 @@ pub enum Layout {
 }
 
 impl Shape {
-    /// The bytes of the table, if there can be such a table.
-    pub fn bytes(&self) -> Result<u64, Infeasible> {
-        Ok(Mapping::new(*self)?.1)
+    /// The bytes of the table, or `u64::MAX` if there are more or no such table exists.
+    pub fn bytes(&self) -> u64 {
+        Mapping::new(*self).map_or(u64::MAX, |(_, bytes)| bytes)
+    }
+
+    /// Checks everything except whether the memory can be had.
+    pub fn check(&self) -> Result<(), Infeasible> {
+        Mapping::new(*self).map(|_| ())
     }
 
     /// The largest value of a counter.

@@ -28,11 +28,12 @@
 //! The output is part of the byte format and never changes: the tests pin golden values.
 
 mod cipher;
-pub mod permute;
-pub mod spread;
+pub(crate) mod permute;
+pub(crate) mod spread;
 
 mod key;
-pub use key::Key;
+pub use key::{Hasher, Key};
+pub(crate) use key::{digest_by, digests_by};
 
 use crate::probe::{self, Isa, Kernel};
 use std::fmt;
@@ -47,7 +48,7 @@ pub fn digests<K: Key>(seed: Seed, keys: &[K], digests: &mut [Digest]) {
         type Output = ();
         #[inline(always)]
         fn run<I: Isa>(self, isa: I) {
-            K::digests(isa, self.0, self.1, self.2);
+            digests_by(isa, self.0, self.1, self.2);
         }
     }
     assert_eq!(keys.len(), digests.len(), "one digest a key");
@@ -95,6 +96,26 @@ impl fmt::Debug for Seed {
 /// hashed again. Give one to structures of the seed that made it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Digest(pub u64);
+
+impl Digest {
+    /// One of `places` positions, from `0` to `places - 1`, uniform over all digests. Each `choice` below
+    /// 32 gives another position: tables outside this library can use them.
+    ///
+    /// # Panics
+    /// If `choice` is 32 or more.
+    ///
+    /// ```
+    /// use sidon::{Key, Seed};
+    ///
+    /// let digest = "10.0.0.1".digest(Seed(42));
+    /// assert!((0..32).all(|choice| digest.position(choice, 1_000) < 1_000));
+    /// assert_ne!(digest.position(0, 1_000), digest.position(1, 1_000));
+    /// ```
+    #[inline(always)]
+    pub fn position(self, choice: u32, places: u64) -> u64 {
+        spread::position(self, choice, places)
+    }
+}
 
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@
 
 /// A multiplication modulo `M` that can be undone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Permutation {
+pub(crate) struct Permutation {
     modulus: u64,
     forward: Multiplier,
     backward: Multiplier,
@@ -21,12 +21,12 @@ struct Multiplier {
 }
 
 /// The largest modulus: remainders are corrected in 64 bits without wrapping.
-pub const MODULUS_MOST: u64 = 1 << 63;
+pub(crate) const MODULUS_MOST: u64 = 1 << 63;
 
 impl Permutation {
     /// The permutation by the smallest factor that is not below `wish mod modulus` and is coprime
     /// to the modulus, going round at the end. `None` unless `1 <= modulus <= MODULUS_MOST`.
-    pub fn near(modulus: u64, wish: u64) -> Option<Self> {
+    pub(crate) fn near(modulus: u64, wish: u64) -> Option<Self> {
         if modulus == 0 || modulus > MODULUS_MOST {
             return None;
         }
@@ -42,20 +42,15 @@ impl Permutation {
         }
     }
 
-    /// What it permutes: `0..modulus`.
-    pub fn modulus(&self) -> u64 {
-        self.modulus
-    }
-
     /// The image of `x`, which must be below the modulus.
     #[inline(always)]
-    pub fn apply(&self, x: u64) -> u64 {
+    pub(crate) fn apply(&self, x: u64) -> u64 {
         self.forward.times(x, self.modulus)
     }
 
     /// What `apply` maps to `y`, which must be below the modulus.
     #[inline(always)]
-    pub fn invert(&self, y: u64) -> u64 {
+    pub(crate) fn invert(&self, y: u64) -> u64 {
         self.backward.times(y, self.modulus)
     }
 }

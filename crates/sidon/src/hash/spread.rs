@@ -17,7 +17,7 @@
 use super::Digest;
 
 /// The most positions that a digest is spread to.
-pub const MOST: u32 = 32;
+pub(crate) const MOST: u32 = 32;
 
 /// `POWERS[i]` is `A^i` modulo 2^64. Part of the byte format.
 const POWERS: [u64; MOST as usize] = {
@@ -48,54 +48,46 @@ const IN_LINE_POWERS: [u64; MOST as usize] = {
 
 /// The fraction `word / 2^64` of `size`: uniform in `0..size` if `word` is uniform.
 #[inline(always)]
-pub fn fraction(word: u64, size: u64) -> u64 {
+pub(crate) fn fraction(word: u64, size: u64) -> u64 {
     ((u128::from(word) * u128::from(size)) >> 64) as u64
 }
 
 /// Position `i` of the digest in a table of `size` cells, for `i` below [`MOST`].
 #[inline(always)]
-pub fn position(digest: Digest, i: u32, size: u64) -> u64 {
+pub(crate) fn position(digest: Digest, i: u32, size: u64) -> u64 {
     fraction(digest.0.wrapping_mul(POWERS[i as usize]), size)
 }
 
 /// The whole part and the fraction, of 2^64, of position `i`: a line, and what is left to pick a
 /// cell in it. The fraction is uniform in its upper `64 - log2(size)` bits.
 #[inline(always)]
-pub fn split(digest: Digest, i: u32, size: u64) -> (u64, u64) {
+pub(crate) fn split(digest: Digest, i: u32, size: u64) -> (u64, u64) {
     let product = u128::from(digest.0.wrapping_mul(POWERS[i as usize])) * u128::from(size);
     ((product >> 64) as u64, product as u64)
 }
 
 /// Another word from one that was used up.
 #[inline(always)]
-pub fn again(word: u64) -> u64 {
+pub(crate) fn again(word: u64) -> u64 {
     word.wrapping_mul(POWERS[1])
 }
 
 /// The whole part and the fraction, of 2^64, of cell `j` among the `size` cells of a line, for `j`
 /// below [`MOST`]. The word is the fraction that [`split`] left of the line.
 #[inline(always)]
-pub fn split_in_line(word: u64, j: u32, size: u64) -> (u64, u64) {
+pub(crate) fn split_in_line(word: u64, j: u32, size: u64) -> (u64, u64) {
     let product = u128::from(word.wrapping_mul(IN_LINE_POWERS[j as usize])) * u128::from(size);
     ((product >> 64) as u64, product as u64)
 }
 
 /// The word of the next cells in the same line.
 #[inline(always)]
-pub fn again_in_line(word: u64) -> u64 {
+pub(crate) fn again_in_line(word: u64) -> u64 {
     word.wrapping_mul(IN_LINE)
 }
 
 /// Position `i` of the digest in a table of rows of `width` cells each: always in row `i`.
 #[inline(always)]
-pub fn position_in_row(digest: Digest, i: u32, width: u64) -> u64 {
+pub(crate) fn position_in_row(digest: Digest, i: u32, width: u64) -> u64 {
     u64::from(i) * width + position(digest, i, width)
-}
-
-/// The digest as a number below `buckets * 2^remainder_bits`, the fingerprint: bucket in the upper
-/// part, remainder in the lower.
-#[inline(always)]
-pub fn bucket_and_remainder(digest: Digest, buckets: u64, remainder_bits: u32) -> (u64, u64) {
-    let fingerprint = fraction(digest.0, buckets << remainder_bits);
-    (fingerprint >> remainder_bits, fingerprint & ((1 << remainder_bits) - 1))
 }

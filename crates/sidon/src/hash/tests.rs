@@ -13,7 +13,7 @@ fn batch<K: Key>(seed: Seed, keys: &[K]) -> Vec<Digest> {
         type Output = Vec<Digest>;
         fn run<I: Isa>(self, isa: I) -> Vec<Digest> {
             let mut digests = vec![Digest(0); self.1.len()];
-            K::digests(isa, self.0, self.1, &mut digests);
+            digests_by(isa, self.0, self.1, &mut digests);
             digests
         }
     }
@@ -76,7 +76,7 @@ fn the_function_is_the_documented_one() {
         for seed in [SEED, Seed(0), Seed(u128::MAX)] {
             let key = &bytes[bytes.len() - len..];
             assert_eq!(key.digest(seed).0, by_the_book(seed, key), "{len} bytes");
-            assert_eq!(key.digest_by(probe::Portable, seed), key.digest(seed), "{len} bytes");
+            assert_eq!(digest_by(key, probe::Portable, seed), key.digest(seed), "{len} bytes");
         }
     }
 }
@@ -358,15 +358,6 @@ proptest! {
             prop_assert_eq!(cell / width, u64::from(i));
         }
     }
-
-    #[test]
-    fn bucket_and_remainder_are_the_two_parts_of_a_fingerprint(
-        digest: u64, buckets in 1u64..1 << 30, bits in 0u32..=33,
-    ) {
-        let (bucket, remainder) = spread::bucket_and_remainder(Digest(digest), buckets, bits);
-        prop_assert!(bucket < buckets && remainder < 1 << bits);
-        prop_assert_eq!(bucket << bits | remainder, spread::fraction(digest, buckets << bits));
-    }
 }
 
 /// Pairs of keys whose digests begin with the same 36 bits: 2^20 keys have about eight.
@@ -433,4 +424,34 @@ fn rapidhash_has_collisions_that_survive_every_seed_and_ours_has_not() {
         let ours = (0..50).map(|rest| key(rest).digest(Seed(seed.into())));
         assert_eq!(ours.collect::<std::collections::HashSet<_>>().len(), 50);
     }
+}
+
+#[test]
+fn a_tuple_is_hashed_as_lengths_and_bytes() {
+    fn same(key: impl Key, bytes: &[u8]) {
+        assert_eq!(key.digest(Seed(3)), bytes.digest(Seed(3)), "{bytes:?}");
+    }
+    same((1u8, "ab"), &[1, 1, 2, b'a', b'b']);
+    same((1u16, 2u8, [7u8; 3]), &[2, 1, 0, 1, 2, 3, 7, 7, 7]);
+    same(("", (1u8, 2u8)), &[0, 4, 1, 1, 1, 2]);
+    same((Digest(5), &1u8), &[8, 5, 0, 0, 0, 0, 0, 0, 0, 1, 1]);
+    same((1u8, 2u8, 3u8, 4u8, 5u8, 6u8), &[1, 1, 1, 2, 1, 3, 1, 4, 1, 5, 1, 6]);
+    let home = std::net::IpAddr::from([10, 0, 0, 1]);
+    same((home, 443u16), &[4, 10, 0, 0, 1, 2, 187, 1]);
+    // Parts of every length around the one byte, and tuples around the bytes that need no heap.
+    for len in (0..80).chain(250..260).chain([1_000]) {
+        let part = vec![9u8; len];
+        let mut bytes = vec![1, 5];
+        match u8::try_from(len) {
+            Ok(len) if len < 255 => bytes.push(len),
+            _ => {
+                bytes.push(255);
+                bytes.extend((len as u64).to_le_bytes());
+            }
+        }
+        bytes.extend(&part);
+        bytes.extend([1, 6]);
+        same((5u8, part.as_slice(), 6u8), &bytes);
+    }
+    assert_ne!(("ab", "c").digest(Seed(3)), ("a", "bc").digest(Seed(3)));
 }

@@ -81,7 +81,8 @@ impl Form {
     }
 
     pub(crate) fn bytes(&self) -> u64 {
-        u64::from(self.subtables) * self.buckets * bucket_bytes(self.cells, self.width)
+        let subtable = self.buckets.saturating_mul(bucket_bytes(self.cells, self.width));
+        subtable.saturating_mul(self.subtables.into())
     }
 
     pub(crate) fn fingerprints(&self) -> u64 {

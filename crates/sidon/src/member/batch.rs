@@ -54,7 +54,7 @@ fn by_chunks<I: Isa, K: Key, S: Steps>(isa: I, seed: Seed, keys: &[K], mut steps
     let mut places = [S::NOWHERE; CHUNK];
     for (i, keys) in keys.chunks(CHUNK).enumerate() {
         for (key, place) in keys.iter().zip(&mut places) {
-            steps.approach(key.digest_by(isa, seed), place);
+            steps.approach(hash::digest_by(key, isa, seed), place);
         }
         for place in &places[..keys.len()] {
             steps.draw_near(place);
@@ -80,7 +80,7 @@ fn staggered<I: Isa, K: Key, S: Steps>(isa: I, seed: Seed, keys: &[K], mut steps
     let (mut asked, mut near, mut acted) = (0, 0, 0);
     for group in keys.chunks(GROUP) {
         for key in group {
-            steps.approach(key.digest_by(isa, seed), &mut places[asked % RING]);
+            steps.approach(hash::digest_by(key, isa, seed), &mut places[asked % RING]);
             asked += 1;
         }
         while near + LAG / 2 < asked {
@@ -227,6 +227,6 @@ pub(crate) fn chunk<'a, I: Isa, K: Key>(
     digests: &'a mut [Digest; CHUNK],
 ) -> &'a [Digest] {
     let digests = &mut digests[..keys.len()];
-    K::digests(isa, seed, keys, digests);
+    hash::digests_by(isa, seed, keys, digests);
     digests
 }

@@ -51,7 +51,7 @@ pub enum Decode {
 pub struct Shape {
     /// How many cells the table has: any number but zero.
     pub cells: u64,
-    /// How many of them a key uses: 1 to [`spread::MOST`](crate::hash::spread::MOST).
+    /// How many of them a key uses: 1 to 32.
     pub hashes: u32,
     /// The bits of the counter of keys, 1 to 8.
     pub keys_bits: u32,
@@ -75,6 +75,11 @@ impl Shape {
     /// The bits of a cell.
     pub fn width(&self) -> u32 {
         self.keys_bits.saturating_add(self.sum_bits)
+    }
+
+    /// The bytes of the table, or `u64::MAX` if there are more.
+    pub fn bytes(&self) -> u64 {
+        Packed::bytes_of(self.cells, self.width())
     }
 
     /// Up to how many keys a cell's sum is looked at.

@@ -33,6 +33,13 @@ pub struct Shape {
     pub hashes: u32,
 }
 
+impl Shape {
+    /// The bytes of the table, or `u64::MAX` if there are more.
+    pub fn bytes(&self) -> u64 {
+        self.lines.saturating_mul(LINE as u64)
+    }
+}
+
 /// A set that keys can enter, one line a key. See the [module](self).
 #[derive(Debug)]
 pub struct Blocked {

@@ -27,8 +27,15 @@ use crate::{
 pub struct Shape {
     /// How many bits the table has: any number but zero.
     pub bits: u64,
-    /// How many of them a key sets: 1 to [`spread::MOST`](crate::hash::spread::MOST).
+    /// How many of them a key sets: 1 to 32.
     pub hashes: u32,
+}
+
+impl Shape {
+    /// The bytes of the table, or `u64::MAX` if there are more.
+    pub fn bytes(&self) -> u64 {
+        cells::Packed::bytes_of(self.bits, 1)
+    }
 }
 
 /// A set that keys can enter. See the [module](self).

@@ -52,7 +52,7 @@ pub enum Overflow {
 pub struct Shape {
     /// How many counters the table has: any number but zero.
     pub counters: u64,
-    /// How many of them a key uses: 1 to [`spread::MOST`].
+    /// How many of them a key uses: 1 to 32.
     pub hashes: u32,
     /// The bits of a counter, 1 to [`WIDTH_MOST`]; four suffice for most uses.
     pub width: u32,
@@ -63,6 +63,11 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// The bytes of the table, or `u64::MAX` if there are more.
+    pub fn bytes(&self) -> u64 {
+        Packed::bytes_of(self.counters, self.width)
+    }
+
     /// Checks all but the memory.
     pub(crate) fn check(self) -> Result<(), Infeasible> {
         Infeasible::unless_within("width", self.width.into(), 1, WIDTH_MOST.into())?;

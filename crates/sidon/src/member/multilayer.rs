@@ -40,7 +40,7 @@ use crate::{
 pub struct Shape {
     /// How many counters the first layer has: any number but zero.
     pub counters: u64,
-    /// How many of them a key uses: 1 to [`spread::MOST`](crate::hash::spread::MOST).
+    /// How many of them a key uses: 1 to 32.
     pub hashes: u32,
     /// The bits of a counter of the first layer, 1 to 8.
     pub first: u32,
@@ -58,11 +58,11 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// The bytes of both layers.
-    pub fn bytes(&self) -> Result<u64, Infeasible> {
-        let first = Packed::payload_bytes(self.counters, self.first)?;
-        let second = Spill::bytes(self.counters, self.buckets, self.rest)?;
-        first.checked_add(second).ok_or(Infeasible::Memory { bytes: u64::MAX })
+    /// The bytes of both layers, or `u64::MAX` if there are more or no such table exists.
+    pub fn bytes(&self) -> u64 {
+        let first = Packed::bytes_of(self.counters, self.first);
+        let second = Spill::bytes(self.counters, self.buckets, self.rest);
+        first.saturating_add(second.unwrap_or(u64::MAX))
     }
 
     /// The largest value of a counter.
@@ -303,7 +303,7 @@ impl Image for Multilayer {
         };
         shape.code()?;
         Infeasible::unless_within("counters", counters, 1, 1 << 60)?;
-        bytes::justify(payload, shape.bytes()?)?;
+        bytes::justify(payload, shape.bytes())?;
         let mut layers = Multilayer::new(shape, seed)?;
         let store = &mut layers.filter.store;
         let (one, two) = payload.split_at(store.first.cells.payload().len());

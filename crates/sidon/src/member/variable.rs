@@ -44,7 +44,7 @@ pub const WIDTH_MOST: u32 = code::WIDTH_MOST;
 pub struct Shape {
     /// How many counters the table has: any number but zero.
     pub counters: u64,
-    /// How many of them a key uses: 1 to [`spread::MOST`](crate::hash::spread::MOST).
+    /// How many of them a key uses: 1 to 32.
     pub hashes: u32,
     /// The bits of a counter, up to [`WIDTH_MOST`]; the largest increment must fit.
     pub width: u32,
@@ -126,6 +126,11 @@ impl Variable {
 }
 
 impl Shape {
+    /// The bytes of the table, or `u64::MAX` if there are more.
+    pub fn bytes(&self) -> u64 {
+        Packed::bytes_of(self.counters, self.width)
+    }
+
     /// Checks all but the memory.
     pub(crate) fn check(self) -> Result<(), Infeasible> {
         self.code()?;

@@ -118,7 +118,7 @@ pub fn members(target: Target) -> Result<Vec<Member>, Infeasible> {
     rows.push(Member { bytes, false_positives, shape: Shape::Bh(shape) });
 
     let shape = multilayer(target)?;
-    let (bytes, false_positives) = (shape.bytes()?, multilayer_rate(shape, keys)?);
+    let (bytes, false_positives) = (shape.bytes(), multilayer_rate(shape, keys)?);
     rows.push(Member { bytes, false_positives, shape: Shape::Multilayer(shape) });
 
     // The fast layout, the smallest with counters, the smallest. The lowest rates are beyond their

@@ -61,7 +61,7 @@ pub fn count_in(bytes: u64, delta: f64, width: u32, layout: Layout) -> Result<Sh
     };
     let shape = Shape { rows, columns, width, update: Update::Plain, layout };
     // Whether the parts fit each other is for the structure to say.
-    shape.bytes()?;
+    shape.check()?;
     Ok(shape)
 }
 
@@ -153,7 +153,8 @@ const FILTER_ROWS: u32 = 2;
 /// many amounts.
 pub fn top(bytes: u64, key_bytes: usize, amounts: usize) -> Result<top::Shape, Infeasible> {
     let one = top::Shape { buckets: 1, rows: FILTER_ROWS, columns: 1 };
-    let all = one.bytes(key_bytes, amounts)?;
+    let (buckets, filter) = one.parts(key_bytes, amounts)?;
+    let all = buckets + filter;
     let column = u64::from(FILTER_ROWS) * 4 * amounts as u64;
     let bucket = all - column;
     Infeasible::unless_within("bytes", bytes, bucket + column, 1 << 48)?;
@@ -190,7 +191,7 @@ mod tests {
         for bytes in [1000, 4096, 1 << 20, 40 << 20] {
             for (width, layout) in [(8, Layout::Rows), (32, Layout::Line), (64, Layout::Rows)] {
                 let shape = count_in(bytes, 0.02, width, layout).unwrap();
-                let used = shape.bytes().unwrap();
+                let used = shape.bytes();
                 assert!(used <= bytes && used + 64 > bytes, "{used} of {bytes}");
             }
         }
@@ -199,7 +200,8 @@ mod tests {
         for (key, amounts) in [(13, 1), (13, 2), (37, 2)] {
             for bytes in [1 << 10, 1 << 20, 16 << 20] {
                 let shape = top(bytes, key, amounts).unwrap();
-                let used = shape.bytes(key, amounts).unwrap();
+                let (buckets, filter) = shape.parts(key, amounts).unwrap();
+                let used = buckets + filter;
                 assert!(used <= bytes && used + 64 > bytes, "{used} of {bytes}");
             }
         }

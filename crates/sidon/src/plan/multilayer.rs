@@ -27,7 +27,7 @@ pub fn multilayer(target: Target) -> Result<multilayer::Shape, Infeasible> {
         let table = least(target, set)?;
         for first in 2..=6 {
             let Ok(shape) = layers(target, set, first, table) else { continue };
-            let bytes = shape.bytes()?;
+            let bytes = shape.bytes();
             if best.is_none_or(|(least, _)| bytes < least) {
                 best = Some((bytes, shape));
             }

@@ -17,21 +17,21 @@ mod portable;
 #[allow(unsafe_code)]
 mod x86;
 
-pub use portable::Portable;
+pub(crate) use portable::Portable;
 #[cfg(target_arch = "x86_64")]
-pub use x86::{Avx2, Sse2};
+pub(crate) use x86::{Avx2, Sse2};
 
 /// Bytes in a cache line, the unit in which memory moves.
 pub const LINE: usize = 64;
 
 /// How many bits of a [`Blocked`](crate::member::Blocked) line one key may set.
-pub const LINE_HASHES_MAX: u32 = 16;
+pub(crate) const LINE_HASHES_MAX: u32 = 16;
 
 /// How many 4-bit cells of a line one word names.
-pub const NIBBLES_MAX: u32 = 5;
+pub(crate) const NIBBLES_MAX: u32 = 5;
 
 /// An instruction set: a proof, held by value, that its operations may be executed.
-pub trait Isa: Copy {
+pub(crate) trait Isa: Copy {
     /// 16 bytes, the state of a cipher.
     type Block: Copy;
 
@@ -125,7 +125,7 @@ pub const SIEVED_MAX: u32 = 8;
 /// The three bits below pick one of `marks`. The key is excluded if bit `value + mark` of `excluded` is
 /// set. The highest bit is not, nor are those beyond.
 #[derive(Debug, Clone, Copy)]
-pub struct Sieve {
+pub(crate) struct Sieve {
     /// One factor a cell.
     pub factors: [u64; SIEVED_MAX as usize],
     /// One mark for each value of the three bits.
@@ -136,7 +136,7 @@ pub struct Sieve {
 
 /// Eight cells of one width, without gaps: where each lies.
 #[derive(Debug, Clone, Copy)]
-pub struct Eight {
+pub(crate) struct Eight {
     /// The bits of a cell, 5 to [`Eight::WIDTH_MOST`].
     width: u32,
     /// For each cell four bytes that hold it, from the first byte on for the first four, from byte
@@ -148,13 +148,13 @@ pub struct Eight {
 
 impl Eight {
     /// The widest cell that four bytes hold wherever it begins.
-    pub const WIDTH_MOST: u32 = 25;
+    pub(crate) const WIDTH_MOST: u32 = 25;
 
     /// Cells of this width.
     ///
     /// # Panics
     /// Unless the width is 5 to [`Eight::WIDTH_MOST`].
-    pub fn new(width: u32) -> Self {
+    pub(crate) fn new(width: u32) -> Self {
         assert!((5..=Self::WIDTH_MOST).contains(&width), "no cell of {width} bits");
         let (mut bytes, mut shifts) = ([0; 32], [0; 8]);
         for (i, shift) in (0..).zip(&mut shifts) {
@@ -181,7 +181,7 @@ impl Eight {
 /// spreads over as many words as it can, and `start` evens out the words if the number of bits is
 /// no multiple of eight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LineChoice {
+pub(crate) struct LineChoice {
     /// 32 digest bits that pick the places.
     pub word: u32,
     /// The first word, below 8; zero if `hashes` is 8 or 16.
@@ -208,7 +208,7 @@ const fn salts() -> [u32; LINE_HASHES_MAX as usize] {
 }
 
 /// An unsigned integer that a bucket has in each lane.
-pub trait Lane: Copy + Eq {
+pub(crate) trait Lane: Copy + Eq {
     /// Its bytes in memory.
     const BYTES: usize;
     /// Reads a lane from exactly [`Self::BYTES`] bytes.
@@ -253,7 +253,7 @@ lane!(u8, u16, u32);
 /// Its `run` should be `#[inline(always)]`, and so should all it calls in the loop: what is
 /// inlined into the dispatcher's arm is compiled for that arm's instructions, and what is not is
 /// called instruction by instruction. Closures given to iterator adapters often are not.
-pub trait Kernel {
+pub(crate) trait Kernel {
     /// What the loop yields.
     type Output;
     /// The loop.
@@ -262,7 +262,7 @@ pub trait Kernel {
 
 /// Runs the kernel with the best instruction set of this processor.
 #[inline]
-pub fn dispatch<K: Kernel>(kernel: K) -> K::Output {
+pub(crate) fn dispatch<K: Kernel>(kernel: K) -> K::Output {
     #[cfg(target_arch = "x86_64")]
     {
         match Avx2::detect() {

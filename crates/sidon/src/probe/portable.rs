@@ -4,7 +4,7 @@ use super::{Eight, Isa, LINE, Lane, LineChoice, SALT, Sieve, aes};
 
 /// Plain Rust, for any processor.
 #[derive(Debug, Clone, Copy)]
-pub struct Portable;
+pub(crate) struct Portable;
 
 impl Isa for Portable {
     type Block = [u64; 2];

@@ -11,21 +11,21 @@ use std::{
 
 /// SSE2, which every x86-64 processor has.
 #[derive(Debug, Clone, Copy)]
-pub struct Sse2(());
+pub(crate) struct Sse2(());
 
 impl Sse2 {
     /// The proof, which needs no question.
-    pub const ALWAYS: Sse2 = Sse2(());
+    pub(crate) const ALWAYS: Sse2 = Sse2(());
 }
 
 /// AVX2, BMI1, BMI2, LZCNT, POPCNT and AES, which every x86-64 server since 2015 has.
 #[derive(Debug, Clone, Copy)]
-pub struct Avx2(());
+pub(crate) struct Avx2(());
 
 impl Avx2 {
     /// The proof, if this processor has the instructions.
     #[inline]
-    pub fn detect() -> Option<Self> {
+    pub(crate) fn detect() -> Option<Self> {
         // What the compiler was told to expect need not be asked.
         if cfg!(all(
             target_feature = "avx2",
@@ -682,7 +682,7 @@ unsafe fn line_bits(choice: LineChoice) -> (__m256i, __m256i) {
 
 /// A sieve in AVX2 registers. Only [`Avx2::sieve`](Isa::sieve) makes one.
 #[derive(Debug, Clone, Copy)]
-pub struct Avx2Sieve {
+pub(crate) struct Avx2Sieve {
     factors: [__m256i; 2],
     /// The lower and upper halves of the factors.
     low: __m256i,

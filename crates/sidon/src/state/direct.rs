@@ -50,9 +50,9 @@ impl Shape {
         self.counter + u32::from(self.timed)
     }
 
-    /// The bytes of the table.
+    /// The bytes of the table, or `u64::MAX` if there are more.
     pub fn bytes(&self) -> u64 {
-        Packed::payload_bytes(self.cells, self.width()).unwrap_or(u64::MAX)
+        Packed::bytes_of(self.cells, self.width())
     }
 }
 

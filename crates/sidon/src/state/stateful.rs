@@ -70,9 +70,9 @@ impl Shape {
         }
     }
 
-    /// The bytes of the table.
+    /// The bytes of the table, or `u64::MAX` if there are more.
     pub fn bytes(&self) -> u64 {
-        Packed::payload_bytes(self.cells, self.width()).unwrap_or(u64::MAX)
+        Packed::bytes_of(self.cells, self.width())
     }
 
     /// The bits of a cell's value: a state or unknown; with sums, the largest sum and one above.

@@ -3,7 +3,6 @@
 use sidon::{
     Bound, Key, Refused, Seed,
     bytes::Image,
-    hash::spread,
     ops::{Contains, Count, Insert, Merge},
     plan::{self, Few},
     zone::{
@@ -355,7 +354,7 @@ fn subnets_that_an_attacker_chose_under_a_known_seed_make_no_long_search() {
     for subnet in 0..1u64 << 21 {
         // Both positions are in one part of 256 slots, of 64 such parts.
         let digest = subnet.digest(seed);
-        let near = |choice| spread::position(digest, choice, shape.slots) < 256;
+        let near = |choice| digest.position(choice, shape.slots) < 256;
         if near(0) && near(1) {
             chosen += 1;
             stored += u64::from(set.observe(subnet, 1).is_ok());

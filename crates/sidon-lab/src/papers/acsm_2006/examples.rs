@@ -150,7 +150,7 @@ fn figure_3() -> Result<Vec<f64>, Infeasible> {
 /// Cell `i` of a key among twelve, as every structure of the library has it.
 fn position(key: u64, i: u32) -> u64 {
     use sidon::Key;
-    sidon::hash::spread::position(key.digest(SEED), i, 12)
+    key.digest(SEED).position(i, 12)
 }
 
 fn figure_4() -> Result<Vec<f64>, Infeasible> {

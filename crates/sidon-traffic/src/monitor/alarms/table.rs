@@ -87,7 +87,7 @@ impl<E: Suspect> Table<E> {
     /// The indexes of the set of a subject.
     fn set(&self, subject: &Subject) -> Range<usize> {
         let sets = (self.sets.len() / WAYS) as u64;
-        let set = sidon::hash::spread::position(subject.digest(self.seed), 0, sets) as usize;
+        let set = subject.digest(self.seed).position(0, sets) as usize;
         set * WAYS..(set + 1) * WAYS
     }
 

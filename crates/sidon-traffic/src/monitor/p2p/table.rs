@@ -1,7 +1,7 @@
 //! A table of hosts or ports with the evidence about each, in memory that does not grow. A new
 //! entry replaces the one with the smallest weight.
 
-use sidon::{Infeasible, Key, Seed, hash::spread};
+use sidon::{Infeasible, Key, Seed};
 use std::collections::HashMap;
 
 /// A host and a port; the port is zero for the host itself.
@@ -58,7 +58,7 @@ impl<E: Weigh> Table<E> {
             Room::Grows(map) => return map.entry(*subject).or_default(),
             Room::Fixed(sets) => sets,
         };
-        let set = spread::position(subject.digest(self.seed), 0, (sets.len() / WAYS) as u64);
+        let set = subject.digest(self.seed).position(0, (sets.len() / WAYS) as u64);
         let set = &mut sets[set as usize * WAYS..][..WAYS];
         let known = set.iter().position(|entry| matches!(entry, Some((own, _)) if own == subject));
         let way = known.unwrap_or_else(|| {

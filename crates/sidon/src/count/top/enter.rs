@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     Digest, Key, Seed,
-    hash::spread,
+    hash::{Hasher, spread},
     member::batch::{self, Steps},
     probe::{self, Isa, Kernel, LINE},
 };
@@ -31,12 +31,7 @@ pub struct Pick {
 /// Its digest is known.
 impl Key for Pick {
     #[inline(always)]
-    fn digest_by<I: Isa>(&self, _: I, _: Seed) -> Digest {
-        self.digest
-    }
-
-    #[inline(always)]
-    fn digest(&self, _: Seed) -> Digest {
+    fn digest_with<H: Hasher>(&self, _: H) -> Digest {
         self.digest
     }
 }

@@ -36,8 +36,8 @@ impl<K: Stored, const A: usize> Image for Top<K, A> {
         field("amounts", amounts == A as u64)?;
         field("total", fields[FIXED + A..].iter().all(|&beyond| beyond == 0))?;
         let shape = Shape { buckets, rows: bytes::narrow("rows", rows)?, columns };
-        let (bucket_bytes, _) = shape.parts(K::BYTES, A)?;
-        bytes::justify(payload, shape.bytes(K::BYTES, A)?)?;
+        let (bucket_bytes, filter_bytes) = shape.parts(K::BYTES, A)?;
+        bytes::justify(payload, bucket_bytes + filter_bytes)?;
         let mut table = Top::new(shape, seed)?;
         table.total.copy_from_slice(&fields[FIXED..FIXED + A]);
         let (buckets, filter) = payload.split_at(bucket_bytes as usize);

@@ -61,13 +61,14 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// The bytes of buckets and filter for keys of so many bytes with so many amounts.
-    pub fn bytes(&self, key_bytes: usize, amounts: usize) -> Result<u64, Infeasible> {
-        let (buckets, filter) = self.parts(key_bytes, amounts)?;
-        Ok(buckets + filter)
+    /// The bytes of buckets and filter for keys `K` with `A` amounts, or `u64::MAX` if there are more or
+    /// no such table exists.
+    pub fn bytes<K: Stored, const A: usize>(&self) -> u64 {
+        self.parts(K::BYTES, A).map_or(u64::MAX, |(buckets, filter)| buckets + filter)
     }
 
-    fn parts(&self, key_bytes: usize, amounts: usize) -> Result<(u64, u64), Infeasible> {
+    /// The bytes of the buckets and those of the filter.
+    pub(crate) fn parts(&self, key_bytes: usize, amounts: usize) -> Result<(u64, u64), Infeasible> {
         Infeasible::unless_within("buckets", self.buckets, 1, 1 << 40)?;
         Infeasible::unless_within("rows", self.rows.into(), 1, ROWS_MOST as u64)?;
         Infeasible::unless_within("columns", self.columns, 1, 1 << 48)?;

@@ -6,7 +6,7 @@ use super::{
     line::{self, Line, Place, ask_behind},
 };
 use crate::{
-    Key, Refused, Seed,
+    Key, Refused, Seed, hash,
     left::Table,
     member::batch::{CHUNK, NEAR},
     probe::{self, Isa, Kernel, LINE},
@@ -96,7 +96,7 @@ impl<K: Key, A: Act> Walk<'_, K, A> {
     fn ask<const FAR: bool, I: Isa>(&self, isa: I, keys: &[K], places: &mut [Place]) {
         let front = self.act.front();
         for (key, place) in keys.iter().zip(places) {
-            *place = Place::of(key.digest_by(isa, self.seed), self.lines);
+            *place = Place::of(hash::digest_by(key, isa, self.seed), self.lines);
             if FAR {
                 probe::prefetch(front, place.line as usize * LINE);
             }

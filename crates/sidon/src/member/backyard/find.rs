@@ -9,7 +9,7 @@ use super::{
     line::{self, Line, Place, is_behind},
 };
 use crate::{
-    Key, Seed,
+    Key, Seed, hash,
     left::Table,
     member::batch::{CHUNK, NEAR},
     probe::{self, Isa, Kernel, LINE},
@@ -57,7 +57,7 @@ struct Look<'a> {
 impl Look<'_> {
     #[inline(always)]
     fn place<K: Key, I: Isa>(&self, isa: I, key: &K) -> Place {
-        Place::of(key.digest_by(isa, self.seed), self.count)
+        Place::of(hash::digest_by(key, isa, self.seed), self.count)
     }
 
     /// As many as are asked for at a time. A number that is known lets the compiler do without much else.

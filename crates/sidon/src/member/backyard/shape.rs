@@ -39,9 +39,9 @@ impl Shape {
         self.lines * u64::from(CELLS) + self.back_cells()
     }
 
-    /// The bytes of front and back.
+    /// The bytes of front and back, or `u64::MAX` if there are more.
     pub fn bytes(&self) -> u64 {
-        self.lines * LINE as u64 + self.back().bytes()
+        self.lines.saturating_mul(LINE as u64).saturating_add(self.back().bytes())
     }
 
     /// How many fingerprints there are.

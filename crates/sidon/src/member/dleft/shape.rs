@@ -40,7 +40,7 @@ impl Shape {
         u64::from(self.subtables) * self.buckets * u64::from(self.cells)
     }
 
-    /// The bytes of the whole table.
+    /// The bytes of the whole table, or `u64::MAX` if there are more.
     pub fn bytes(&self) -> u64 {
         self.form().bytes()
     }

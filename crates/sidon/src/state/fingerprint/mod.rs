@@ -119,9 +119,9 @@ impl Shape {
         self.form().all_cells()
     }
 
-    /// The bytes of the whole table, with the stash.
+    /// The bytes of the whole table, with the stash, or `u64::MAX` if there are more.
     pub fn bytes(&self) -> u64 {
-        self.form().bytes() + STASH_BYTES * u64::from(self.stash)
+        self.form().bytes().saturating_add(STASH_BYTES * u64::from(self.stash))
     }
 
     /// How many fingerprints there are: `buckets * 2^remainder`, which growing does not change.
