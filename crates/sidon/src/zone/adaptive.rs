@@ -1,18 +1,18 @@
-//! Exact membership of a small universe in as few words as its members need, never wrong.
+//! An exact set of numbers of a small universe, in as few words as its members need.
 //!
-//! Two ways to hold a set that is small most of the time and may grow to everything. Both end in a
-//! bitmap, and both keep no more than the words of their present stage:
+//! Two representations of a set that is usually small and may grow to the whole universe. Both end
+//! in a bitmap, and both keep only the words of their present stage:
 //! ```text
 //! list     | count | 1st | 2nd | .. |  one word, two, four ..              | bitmap |
 //! zones    | code of zone 3 | listed, and put into a code of zone 7 | ..   | bitmap |
 //! ```
-//! A /24 in one word of 64 bits: the list has room for 7 hosts, a code for 3. In two words 15 and 7.
-//! So the [`List`](Way::List) is the default, and the other is here to be measured against: with the
-//! source counts of the paper's table V, `sidon lab run 003.adaptive` does it over all 2^24 subnets.
-//! A code stays the right choice where summaries are united without looking inside; then take a
+//! For a /24, a list holds 7 hosts in one word of 64 bits and 15 in two. A code holds 3 and 7. So
+//! [`List`](Way::List) is the default, and [`Zones`](Way::Zones) exists for comparison.
+//! `sidon lab run 003.adaptive` compares them over all 2^24 subnets, with the source counts of the
+//! paper's table V. A code is the better choice where summaries are merged without decoding; then use a
 //! [`Filter`](super::Filter).
 //!
-//! A set allocates when it is promoted. For many sets in fixed memory, take
+//! A set allocates memory when it moves to a larger stage. For many sets in fixed memory, use
 //! [`Subnets`](super::Subnets).
 
 use super::{
@@ -28,20 +28,20 @@ use crate::{
 };
 use std::sync::Arc;
 
-/// The largest universe: its bitmap has 8 KiB.
+/// The largest universe. Its bitmap has 8 KiB.
 pub const UNIVERSE_MOST: u64 = 1 << 16;
 
-/// How a set is held until it becomes a bitmap.
+/// The representation of a set before it becomes a bitmap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Way {
-    /// Its members, written down.
+    /// A list of the members.
     #[default]
     List,
     /// The bits of a code with a large enough zone.
     Zones,
 }
 
-/// The stages of sets over one universe; made once and shared.
+/// The stages of sets over one universe, computed once and shared.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ladder {
     universe: u64,
@@ -49,7 +49,7 @@ pub struct Ladder {
     steps: Arc<[Step]>,
 }
 
-/// A stage: how many members it holds, in how many words.
+/// A stage: the most members it holds, and its number of words.
 #[derive(Debug, Clone, PartialEq)]
 struct Step {
     members: u64,
@@ -59,7 +59,7 @@ struct Step {
 
 #[derive(Debug, Clone, PartialEq)]
 enum Held {
-    /// Entries of so many bits; one of them is taken by their number.
+    /// Entries of this many bits. The first entry is the number of members.
     List(u32),
     Code(Any),
     Bitmap,
@@ -99,12 +99,12 @@ impl Ladder {
         Ok(Ladder { universe, way, steps: steps.into() })
     }
 
-    /// How many members each stage holds, and in how many bytes.
+    /// The stages, each as the number of members it holds and its bytes.
     pub fn stages(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.steps.iter().map(|step| (step.members, 8 * step.words as u64))
     }
 
-    /// The stage of a set of so many members.
+    /// The stage of a set of `members` members.
     fn step(&self, members: u64) -> &Step {
         let step = self.steps.iter().find(|step| members <= step.members);
         step.expect("the bitmap holds the universe")
@@ -125,18 +125,18 @@ impl Adaptive {
         Ok(Self::on(&Ladder::new(universe, Way::default())?))
     }
 
-    /// An empty set that goes through these stages.
+    /// An empty set with these stages.
     pub fn on(ladder: &Ladder) -> Self {
         let words = vec![0; ladder.step(0).words];
         Adaptive { ladder: ladder.clone(), words, members: 0 }
     }
 
-    /// How many members it has.
+    /// The number of members.
     pub fn len(&self) -> u64 {
         self.members
     }
 
-    /// Whether it has none.
+    /// Whether the set has no members.
     pub fn is_empty(&self) -> bool {
         self.members == 0
     }
@@ -146,7 +146,7 @@ impl Adaptive {
         8 * self.words.len() as u64
     }
 
-    /// Takes every member out, and goes back to the first stage.
+    /// Removes every member and returns to the first stage.
     pub fn clear(&mut self) {
         *self = Self::on(&self.ladder);
     }
@@ -178,14 +178,14 @@ impl Adaptive {
         self.words[(bit / 64) as usize] >> (bit % 64) & 1 == 1
     }
 
-    /// Writes one more member, which is not in yet, to a stage with room for it.
+    /// Adds a new member to a stage with room for it.
     fn put(&mut self, key: u64) {
         self.members += 1;
         let Adaptive { ladder, words, members } = self;
         let mut set = |bit: u64| words[(bit / 64) as usize] |= 1 << (bit % 64);
         match &ladder.step(*members).held {
             &Held::List(width) => {
-                // Members stay in order: those above move up by one.
+                // Keeps the list in order: larger members move up by one.
                 let mut place = *members;
                 while place > 1 && entry(words, width, place - 1) > key {
                     let above = entry(words, width, place - 1);
@@ -234,7 +234,7 @@ impl Insert<u64> for Adaptive {
             self.put(key);
             return Ok(());
         }
-        // Promoted: what is in is listed and put where there is room.
+        // Promotion: list the members and add them to the larger stage.
         let words = next.words;
         let members = self.list();
         self.words = vec![0; words];
@@ -246,7 +246,7 @@ impl Insert<u64> for Adaptive {
     }
 }
 
-/// A number outside the universe is never in.
+/// A number outside the universe is never contained.
 impl Contains<u64> for Adaptive {
     fn contains(&self, &key: &u64) -> bool {
         if key >= self.ladder.universe {
@@ -285,7 +285,7 @@ impl Image for Adaptive {
         bytes::write(Self::KIND, NO_SEED, &fields, &payload)
     }
 
-    /// No key is hashed: every seed will do.
+    /// Accepts any seed, because no key is hashed.
     fn from_bytes(image: &[u8], _: Seed) -> Result<Self, Malformed> {
         let ([universe, way, members], payload) = bytes::read(image, Self::KIND, NO_SEED)?;
         let field = |name| Malformed::Field { name };
@@ -302,8 +302,8 @@ impl Image for Adaptive {
         let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
         let words = payload.chunks_exact(8).map(word).collect();
         let read = Adaptive { ladder, words, members };
-        // Made anew from its own list, it must be the same: then the list is in order, inside the
-        // universe and whole, and no bit is set beside it.
+        // A set built from the members read must equal the one read. This proves that the list is
+        // in order, inside the universe and complete, and that no other bit is set.
         let mut again = Adaptive::on(&read.ladder);
         for key in read.list() {
             again.insert(&key).map_err(|_| field("members"))?;

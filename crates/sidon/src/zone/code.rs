@@ -3,13 +3,13 @@
 //! ```text
 //! element --split--> | group 0: . . 1 . | group 1: 1 . . . | group 2: . . . 1 |
 //! ```
-//! The cells of an element are its column. A code has a zone of `d` if no column is covered by the
-//! union of `d` others; that is a property of the code alone, proven and not sampled. Cells are
-//! numbered through: group after group, in each by value.
+//! The cells of an element are its column. A code has a zone of `d` if no union of `d` columns
+//! covers another column. This is a proven property of the code and does not depend on the members.
+//! Cells are numbered group by group, and by value within a group.
 //!
-//! The union of at most `d` columns can be taken apart again. A few groups determine the element,
-//! so the values found in them give all candidates, and those whose other cells are set too are the
-//! members: [`list`].
+//! The union of at most `d` columns can be decoded. A few groups determine the element, so the
+//! values found in them give all candidates. The members are the candidates whose other cells are
+//! set, too: [`list`].
 
 use super::{Egh, Ols, Pol, egh, ols, pol};
 use crate::Infeasible;
@@ -20,25 +20,25 @@ use std::{
 
 /// A mapping of the numbers `0..universe` to cells.
 pub trait Code: Clone + fmt::Debug + PartialEq + Sized {
-    /// What all cells of an element are computed from.
+    /// An element in the form that its cells are computed from.
     type Split: Copy;
 
-    /// The code of this shape; nothing for a shape of another family.
+    /// The code of this shape, or `None` for a shape of another family.
     fn of(shape: &Shape) -> Option<Result<Self, Infeasible>>;
 
-    /// The integers that fix it.
+    /// The integers that fix the code.
     fn shape(&self) -> Shape;
 
-    /// How many elements there are.
+    /// The number of elements.
     fn universe(&self) -> u64;
 
-    /// How many groups: the cells of an element.
+    /// The number of groups, which is the number of cells per element.
     fn groups(&self) -> u32;
 
-    /// Where a group's cells start; for the number of groups, how many cells there are in all.
+    /// The first cell of a group. For `group == groups()`, the number of cells of the code.
     fn start(&self, group: u32) -> u64;
 
-    /// How many others never cover an element, proven.
+    /// The proven number of other elements that never cover an element.
     fn zone(&self) -> u64;
 
     /// Prepares an element below the universe.
@@ -47,26 +47,26 @@ pub trait Code: Clone + fmt::Debug + PartialEq + Sized {
     /// The cell of a prepared element in a group.
     fn position(&self, split: Self::Split, group: u32) -> u64;
 
-    /// The share of other elements that are covered by this many random ones, on average.
+    /// The average share of other elements that `members` random elements cover.
     fn rate(&self, members: u64) -> f64;
 
-    /// Calls `visit` with every element whose cells may all be among those found, and others; or
-    /// does nothing if there are fewer elements than combinations to try.
+    /// Calls `visit` with every element whose cells may all be among those found, and possibly with
+    /// further ones. Does nothing if the groups cannot determine an element.
     fn candidates(&self, found: &Found, visit: &mut dyn FnMut(u64));
 
-    /// How many elements `candidates` would visit.
+    /// The number of elements that `candidates` would visit.
     fn work(&self, found: &Found) -> u64;
 
     /// The columns as words, if the code is small enough to keep them.
     fn columns(&self) -> &Columns;
 
-    /// How many cells there are.
+    /// The number of cells.
     fn cells(&self) -> u64 {
         self.start(self.groups())
     }
 
-    /// The cells of an element as the bits of a word; nothing if they do not fit or the universe
-    /// is above [`COLUMNS_MOST`].
+    /// The cells of an element as the bits of a word. `None` for more than 64 cells or a universe
+    /// above [`COLUMNS_MOST`].
     #[inline]
     fn column(&self, element: u64) -> Option<u64> {
         if self.cells() > 64 || self.universe() > COLUMNS_MOST {
@@ -82,21 +82,21 @@ pub trait Code: Clone + fmt::Debug + PartialEq + Sized {
         columns.get(element as usize).copied()
     }
 
-    /// The cells of an element below the universe, one a group.
+    /// The cells of an element below the universe, one per group.
     fn positions(&self, element: u64) -> impl Iterator<Item = u64> + '_ {
         let split = self.split(element);
         (0..self.groups()).map(move |group| self.position(split, group))
     }
 }
 
-/// The largest universe whose columns are kept as words, eight bytes each.
+/// The largest universe whose columns are kept as words of eight bytes.
 pub const COLUMNS_MOST: u64 = 1 << 12;
 
-/// The columns of a small code, made when they are first asked for and shared by its clones.
+/// The columns of a small code, computed at first use and shared by its clones.
 #[derive(Debug, Clone, Default)]
 pub struct Columns(Arc<OnceLock<Box<[u64]>>>);
 
-/// Columns follow from the shape.
+/// Always equal: columns follow from the shape, which is compared elsewhere.
 impl PartialEq for Columns {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -108,7 +108,7 @@ impl PartialEq for Columns {
 pub struct Found(Vec<Vec<u64>>);
 
 impl Found {
-    /// The values whose cells are set.
+    /// The values whose cells are set, by group.
     pub fn new<C: Code>(code: &C, is_set: impl Fn(u64) -> bool) -> Self {
         let values = |group| {
             let (start, end) = (code.start(group), code.start(group + 1));
@@ -122,7 +122,7 @@ impl Found {
         &self.0[group as usize]
     }
 
-    /// The most values in any group: there are at least as many members.
+    /// The most values in any group: a lower bound of the number of members.
     pub fn most(&self) -> u64 {
         self.0.iter().map(Vec::len).max().unwrap_or(0) as u64
     }
@@ -137,7 +137,7 @@ impl Found {
         self.0.iter().map(Vec::len).sum::<usize>() as u64
     }
 
-    /// How many ways there are to pick one value in each of these groups.
+    /// The number of combinations of one value from each of these groups.
     pub(super) fn ways(&self, groups: &[u32]) -> u64 {
         let ways =
             |product: u64, &group: &u32| product.saturating_mul(self.values(group).len() as u64);
@@ -145,8 +145,8 @@ impl Found {
     }
 }
 
-/// Every element whose cells are all set, in order; nothing if that would take more than `budget`
-/// elements to look at. Members are always among them; inside the zone they are nothing else.
+/// Every element whose cells are all set, in order. `None` if that takes more than `budget`
+/// elements to check. All members are listed; inside the zone, only members are.
 pub fn list<C: Code>(code: &C, is_set: impl Fn(u64) -> bool, budget: u64) -> Option<Vec<u64>> {
     let found = Found::new(code, &is_set);
     list_found(code, &found, is_set, budget)
@@ -203,7 +203,7 @@ impl Shape {
         }
     }
 
-    /// How many elements there are.
+    /// The number of elements.
     pub fn universe(&self) -> u64 {
         match self {
             Shape::Egh(shape) => shape.universe,
@@ -212,7 +212,7 @@ impl Shape {
         }
     }
 
-    /// How many cells an element has.
+    /// The number of cells of an element.
     pub fn groups(&self) -> u64 {
         match self {
             Shape::Egh(shape) => shape.moduli.len() as u64,
@@ -221,7 +221,7 @@ impl Shape {
         }
     }
 
-    /// How many cells there are, without building the code.
+    /// The number of cells, computed without building the code.
     pub fn cells(&self) -> u64 {
         match self {
             Shape::Egh(shape) => shape.cells(),
@@ -231,8 +231,7 @@ impl Shape {
     }
 }
 
-/// A code of any family, for those who learn which at run time: when an image is read, or a plan
-/// has chosen.
+/// A code of any family, chosen at run time by an image or a plan.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Any {
@@ -244,7 +243,7 @@ pub enum Any {
     Pol(Pol),
 }
 
-/// What [`Any`] computes an element's cells from.
+/// The form of an element that [`Any`] computes cells from.
 #[derive(Debug, Clone, Copy)]
 pub enum AnySplit {
     /// The element itself.

@@ -5,14 +5,15 @@
 //! ```text
 //! 2: . 1     3: . . 1     5: 1 . . . .     11 of 0..30 -> 1, 2, 1
 //! ```
-//! So to cover an element, the moduli have to be dealt out to the others, each of which takes a
-//! share whose product is below the universe: *bins* of a capacity. One set fewer than the least
-//! number of bins covers nothing, and that is the zone, exactly. The paper's rule, a product of at
-//! least `universe^d`, only bounds it: its 15 primes for 7 of 256 have a zone of 8, and 14 do.
+//! To cover an element, other elements must share the cell of every modulus. Each of them shares a
+//! set of moduli whose product is below the universe: the moduli are packed into *bins* of that
+//! capacity. The zone is the least number of bins less one, exactly. The paper's rule, a product of
+//! at least `universe^d`, is only a lower bound of the zone. Its 15 primes for 7 of 256 have a zone
+//! of 8, and 14 primes suffice.
 //!
-//! Shorter still is the family of `(t - 1) d + 1` moduli any `t` of which multiply to the universe
-//! or more: no bin holds `t`, so there are more than `d`. For 3 of 256 that is
-//! `5 7 8 9 11 13 17`, 70 cells in place of 100. [`plan::coprime`] finds it.
+//! A shorter code has `(t - 1) d + 1` moduli, any `t` of which have a product of at least the
+//! universe. No bin then holds `t` moduli, so more than `d` bins are needed. For 3 of 256 these are
+//! `5 7 8 9 11 13 17`, 70 cells instead of 100. [`plan::coprime`] finds them.
 
 use super::{
     UNIVERSE_MOST,
@@ -29,14 +30,14 @@ pub const MODULI_MOST: u64 = 1 << 12;
 /// The integers that fix a code of residues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shape {
-    /// How many elements there are.
+    /// The number of elements.
     pub universe: u64,
-    /// What is divided by: pairwise coprime, from 2 up, in rising order.
+    /// The moduli: pairwise coprime, at least 2, in rising order.
     pub moduli: Vec<u32>,
 }
 
 impl Shape {
-    /// How many cells there are.
+    /// The number of cells.
     pub fn cells(&self) -> u64 {
         self.moduli.iter().map(|&modulus| u64::from(modulus)).sum()
     }
@@ -90,12 +91,13 @@ impl Egh {
         })
     }
 
-    /// The integers that fix it.
+    /// The integers that fix the code.
     pub fn shape(&self) -> Shape {
         Shape { universe: self.universe, moduli: self.moduli.to_vec() }
     }
 
-    /// The largest moduli that determine an element; all of them if they do not.
+    /// The groups of the largest moduli whose product reaches the universe (all groups if none
+    /// does), and that product.
     fn largest(&self) -> (Vec<u32>, u128) {
         let (mut groups, mut product) = (Vec::new(), 1u128);
         for group in (0..self.moduli.len()).rev() {
@@ -109,11 +111,11 @@ impl Egh {
     }
 }
 
-/// How many bins of capacity `universe - 1` the moduli need, less one. Where the search for the
-/// fewest would take too long, a bound from below: then the zone is at least this.
+/// The number of bins of capacity `universe - 1` that the moduli need, less one. A lower bound if
+/// the search for the fewest bins exceeds its limit of nodes.
 pub fn zone(universe: u64, moduli: &[u32]) -> u64 {
     let most = universe - 1;
-    // A modulus that fits no bin tells all elements apart.
+    // A modulus above the capacity gives every element its own cell.
     if moduli.last().is_none_or(|&last| u64::from(last) > most) {
         return universe;
     }
@@ -121,11 +123,11 @@ pub fn zone(universe: u64, moduli: &[u32]) -> u64 {
     (bins - 1).min(universe)
 }
 
-/// Nodes of the search for the fewest bins.
+/// The limit of nodes in the search for the fewest bins.
 const NODES: u32 = 20_000;
 
 fn fewest_bins(capacity: u64, moduli: &[u32]) -> u64 {
-    // Two bounds from below: by the product, and by how many of the smallest fit one bin.
+    // Two lower bounds: by the product, and by how many of the smallest moduli fit in one bin.
     let room = (capacity as f64).ln();
     let weight: f64 = moduli.iter().map(|&modulus| f64::from(modulus).ln()).sum();
     let mut product = 1u128;
@@ -137,7 +139,7 @@ fn fewest_bins(capacity: u64, moduli: &[u32]) -> u64 {
     let mut fewest = by_number.max((weight / room - 1e-9).ceil() as u64).max(1);
     let mut falling = moduli.to_vec();
     falling.reverse();
-    // No fewer than these; one more if it is proven that they do not do.
+    // Start at the lower bound, and try one bin more whenever a packing is proven impossible.
     let mut nodes = NODES;
     loop {
         let mut bins = Vec::new();
@@ -148,7 +150,7 @@ fn fewest_bins(capacity: u64, moduli: &[u32]) -> u64 {
     }
 }
 
-/// Whether the moduli, largest first, fit so many bins; nothing if the search was given up.
+/// Whether the moduli, largest first, fit in `most` bins. `None` if the search ran out of nodes.
 fn packs(
     moduli: &[u32],
     capacity: u64,
@@ -160,7 +162,7 @@ fn packs(
     *nodes = nodes.checked_sub(1)?;
     let modulus = u64::from(modulus);
     for bin in 0..bins.len() {
-        // Bins of one content are one bin.
+        // Two bins with the same product lead to the same search.
         if bins[bin] > capacity / modulus || bins[..bin].contains(&bins[bin]) {
             continue;
         }
@@ -228,8 +230,8 @@ impl Code for Egh {
     }
 }
 
-/// Every number with one of the found remainders by each modulus, by the Chinese remainder theorem:
-/// what is known so far is `rest` modulo `product`.
+/// Every number with one of the found remainders by each modulus, by the Chinese remainder theorem.
+/// The remainders read so far determine `rest` modulo `product`.
 fn combine(
     code: &Egh,
     found: &Found,
@@ -243,7 +245,7 @@ fn combine(
     let modulus = u128::from(code.moduli[group as usize]);
     let inverse = inverse(product % modulus, modulus);
     for &value in found.values(group) {
-        // rest + product * k has the remainder value.
+        // rest + product * k has the remainder `value`.
         let k = (u128::from(value) + modulus - rest % modulus) * inverse % modulus;
         combine(code, found, groups, (rest + product * k, product * modulus), visit);
     }

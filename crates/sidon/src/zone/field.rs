@@ -1,14 +1,14 @@
 //! Finite fields: `q` numbers that can be added, multiplied and divided without leaving `0..q`.
 //!
-//! There is one for every prime power `q = p^e` and for no other number. With `e = 1` it is
-//! arithmetic modulo `p`. Else an element is a polynomial of degree below `e` over the numbers
-//! modulo `p`, written as the integer whose base-`p` digits are its coefficients, the constant term
-//! lowest; products are reduced by the smallest monic irreducible polynomial of degree `e`.
+//! A field exists for every prime power `q = p^e` and for no other number. With `e = 1` it is
+//! arithmetic modulo `p`. Otherwise an element is a polynomial of degree below `e` over the numbers
+//! modulo `p`. It is written as the integer whose base-`p` digits are the coefficients, constant
+//! term lowest. Products are reduced by the smallest monic irreducible polynomial of degree `e`.
 //! ```text
 //! GF(9):  5 = 2 + 1x     7 = 1 + 2x     5 + 7 = 0 + 0x = 0     modulus 10 = 1 + 0x + 1x^2
 //! ```
-//! A product costs one reduction modulo a prime, or two reads of a table of logarithms and one of
-//! powers. The tables hold `3q` numbers of 16 bits; prime fields have none.
+//! A product costs one reduction modulo a prime, or three table reads: two logarithms and one
+//! power. The tables hold `3q` numbers of 16 bits; prime fields have none.
 
 use crate::Infeasible;
 use std::{fmt, sync::Arc};
@@ -16,7 +16,7 @@ use std::{fmt, sync::Arc};
 /// The largest order.
 pub const ORDER_MOST: u64 = 1 << 16;
 
-/// The prime and the exponent of a prime power, or nothing for any other number.
+/// The prime and the exponent of a prime power. `None` for any other number.
 pub fn prime_power(q: u64) -> Option<(u64, u32)> {
     if q < 2 {
         return None;
@@ -36,7 +36,7 @@ pub fn prime_power(q: u64) -> Option<(u64, u32)> {
     (rest == 1).then_some((p, exponent))
 }
 
-/// The least prime power that is not below `q`, or nothing if it would be above [`ORDER_MOST`].
+/// The least prime power that is at least `q`. `None` if it is above [`ORDER_MOST`].
 pub fn next_prime_power(q: u64) -> Option<u64> {
     (q.max(2)..=ORDER_MOST).find(|&q| prime_power(q).is_some())
 }
@@ -52,9 +52,10 @@ pub struct Field {
 }
 
 struct Tables {
-    /// The exponent of each element but zero, to the base of a generator.
+    /// The logarithm of each element except zero, to the base of a generator.
     log: Vec<u16>,
-    /// The powers of the generator, twice over, so that a sum of logarithms needs no reduction.
+    /// The powers of the generator, listed twice, so that a sum of two logarithms needs no
+    /// reduction.
     power: Vec<u16>,
 }
 
@@ -63,7 +64,7 @@ impl Field {
     pub fn new(order: u64) -> Result<Self, Infeasible> {
         Infeasible::unless_within("order", order, 2, ORDER_MOST)?;
         let Some((p, exponent)) = prime_power(order) else {
-            // The nearest order that can be had.
+            // The error names the next possible order.
             let most = next_prime_power(order).unwrap_or(ORDER_MOST) as f64;
             let (name, got) = ("order", order as f64);
             return Err(Infeasible::Parameter { name, got, least: most, most });
@@ -77,17 +78,17 @@ impl Field {
         Ok(Field { p, exponent, order, modulus, tables })
     }
 
-    /// How many elements there are.
+    /// The number of elements.
     pub fn order(&self) -> u32 {
         self.order
     }
 
-    /// The prime of which the order is a power.
+    /// The prime that the order is a power of.
     pub fn characteristic(&self) -> u32 {
         self.p
     }
 
-    /// The polynomial that products are reduced by, as an integer; of a prime field, the prime.
+    /// The polynomial that reduces products, as an integer. For a prime field, the prime.
     pub fn modulus(&self) -> u32 {
         self.modulus
     }
@@ -102,13 +103,13 @@ impl Field {
         if self.p == 2 { a ^ b } else { self.add_digits(a, b) }
     }
 
-    /// The element that gives zero when added to this one.
+    /// The additive inverse.
     #[inline]
     pub fn negative(&self, a: u32) -> u32 {
         digits(self.p, a, 0, |a, _| (self.p - a) % self.p)
     }
 
-    /// The first element less the second.
+    /// The difference `a - b`.
     #[inline]
     pub fn sub(&self, a: u32, b: u32) -> u32 {
         self.add(a, self.negative(b))
@@ -127,7 +128,7 @@ impl Field {
         }
     }
 
-    /// The element whose product with this one is 1; nothing for zero.
+    /// The multiplicative inverse. `None` for zero.
     pub fn inverse(&self, a: u32) -> Option<u32> {
         if a == 0 || a >= self.order {
             return None;
@@ -179,7 +180,8 @@ impl Tables {
             }
             result
         };
-        // An element generates all others if no power of it below q - 1 that divides it gives 1.
+        // An element generates all others if its power (q - 1) / f is not 1 for every prime factor
+        // f of q - 1.
         let mut factors = Vec::new();
         let (mut rest, mut factor) = (cycle, 2);
         while rest > 1 {
@@ -206,7 +208,7 @@ impl Tables {
     }
 }
 
-/// The number whose base-`p` digits are `of` the digits of two numbers.
+/// The number whose base-`p` digits are `of` the digits of `a` and `b`.
 #[inline]
 fn digits(p: u32, mut a: u32, mut b: u32, of: impl Fn(u32, u32) -> u32) -> u32 {
     let (mut result, mut place) = (0, 1);
@@ -233,7 +235,7 @@ fn multiply(p: u32, exponent: u32, modulus: u32, a: u32, b: u32) -> u32 {
     for high in (e..32).rev() {
         let lead = coefficients[high];
         let (mut low, mut rest) = (high - e, modulus);
-        // The modulus is monic: lead times it takes the highest coefficient away.
+        // The modulus is monic: subtracting `lead` times it clears the highest coefficient.
         while lead > 0 && rest > 0 {
             coefficients[low] = (coefficients[low] + (p - lead) * (rest % p)) % p;
             (low, rest) = (low + 1, rest / p);
@@ -250,7 +252,7 @@ fn irreducible(p: u32, exponent: u32, order: u32) -> u32 {
     found.expect("there is an irreducible polynomial of every degree")
 }
 
-/// Whether a monic polynomial divides another; one that is not monic divides nothing here.
+/// Whether a monic polynomial divides another. `false` for a divisor that is not monic.
 fn divides(p: u32, divisor: u32, candidate: u32) -> bool {
     let degree = |a: u32| a.checked_ilog(p).unwrap_or(0);
     let by = degree(divisor);

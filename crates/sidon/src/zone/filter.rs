@@ -1,20 +1,21 @@
-//! A set of numbers that is never wrong while few are in, and says when that ends.
+//! A set of numbers without false positives while it holds few, which detects when that ends.
 //!
-//! Bits over a [`Code`]: inserting sets the bits of an element's column, and an element is in if all
-//! of them are set. With at most `zone` elements in, that is the truth for every element of the
-//! universe. Beyond, it is a Bloom filter: `false` stays a fact, `true` has a rate.
+//! Bits over a [`Code`]: inserting sets the bits of an element's column, and an element is
+//! contained if all of them are set. With at most `zone` elements stored, both answers are facts
+//! for every element of the universe. With more, it is a Bloom filter: `false` stays a fact, `true`
+//! has an error rate.
 //! ```text
 //! 7 -> .1... ..1.. ...1. ....1
-//! 0 -> 1.... 1.... 1.... 1....       | united, and each can still be told
+//! 0 -> 1.... 1.... 1.... 1....       | merged, and each can still be listed
 //! ```
-//! The filter knows which it is. Inside the zone a new element always sets a new bit, so the
-//! insertions that set one are the elements; when there are more of them than the zone has, it has
-//! been left. Merging needs no more than the bits: if no more elements than the zone allows have all
-//! their bits set, those are all.
+//! The filter detects which case holds. Inside the zone a new element always sets a new bit, so the
+//! filter counts its elements as the insertions that set one. After a merge it lists the elements
+//! whose bits are all set. If they are at most `zone`, they are exactly the members.
 //!
-//! A filter of up to 64 bits answers by AND and a count of ones against the element's column, kept
-//! as a word an element for universes up to 4096; larger ones by as many probes as there are groups.
-//! Listing takes the product of the values found in the few groups that determine an element.
+//! A filter of up to 64 bits compares one word with the element's column. Universes up to 4096 keep
+//! these columns, eight bytes per element. Larger filters read one bit per group. Listing takes
+//! time proportional to the product of the numbers of values found in the few groups that determine
+//! an element.
 
 use super::{
     NO_SEED,
@@ -28,9 +29,9 @@ use crate::{
     ops::{Contains, Insert, Merge},
 };
 
-/// Elements looked at when a merge wants to know whether it is still inside the zone.
+/// The most elements that a merge checks to find out whether the filter is still inside the zone.
 const MERGE_BUDGET: u64 = 1 << 20;
-/// The same when an image is read: its writer's word is checked where that is cheap.
+/// The most elements that `from_bytes` checks to verify the claimed number of members.
 const READ_BUDGET: u64 = 1 << 10;
 
 /// A set of numbers of a universe. See the [module](self).
@@ -38,7 +39,7 @@ const READ_BUDGET: u64 = 1 << 10;
 pub struct Filter<C> {
     code: C,
     bits: Packed,
-    /// Columns that the bits are the union of, at most; inside the zone, the elements.
+    /// The most columns that the bits can be the union of. Inside the zone, the number of elements.
     columns: u64,
 }
 
@@ -49,7 +50,7 @@ impl<C: Code> Filter<C> {
         Ok(Filter { code, bits, columns: 0 })
     }
 
-    /// Takes every element out; the zone is entered again.
+    /// Removes every element, which re-enters the zone.
     pub fn clear(&mut self) {
         self.bits.clear();
         self.columns = 0;
@@ -60,57 +61,56 @@ impl<C: Code> Filter<C> {
         &self.code
     }
 
-    /// How many bits the table has.
+    /// The number of bits of the table.
     pub fn bits(&self) -> u64 {
         self.bits.cells()
     }
 
-    /// Whether it is proven that no more elements are in than the zone allows.
+    /// Whether at most `zone` elements are stored, which is proven.
     pub fn is_inside(&self) -> bool {
         self.columns <= self.code.zone()
     }
 
-    /// How many distinct elements are in; nothing outside the zone.
+    /// The number of distinct elements stored. `None` outside the zone.
     pub fn len(&self) -> Option<u64> {
         self.is_inside().then_some(self.columns)
     }
 
-    /// Whether no element is in.
+    /// Whether no element is stored.
     pub fn is_empty(&self) -> bool {
         self.columns == 0
     }
 
-    /// Every element all of whose bits are set, in order: inside the zone the members; outside,
-    /// the members and what cannot be told from them. The time is that of looking at all elements
-    /// of the universe, or at the product of the values in a few groups, whichever is less.
+    /// Every element whose bits are all set, in order. Inside the zone these are the members;
+    /// outside, false positives are listed, too. Takes the time of checking all elements of the
+    /// universe, or the product of the values in a few groups, whichever is less.
     pub fn list(&self) -> Vec<u64> {
         self.list_within(u64::MAX).unwrap_or_default()
     }
 
-    /// The same, or nothing if it would mean to look at more than `budget` elements.
+    /// [`list`](Self::list), or `None` if it would check more than `budget` elements.
     pub fn list_within(&self, budget: u64) -> Option<Vec<u64>> {
         code::list(&self.code, |cell| self.is_set(cell), budget)
     }
 
-    /// The share of strangers that pass, by [`Code::rate`] for random members: zero inside the
-    /// zone.
+    /// The false-positive rate, by [`Code::rate`] for random members. Zero inside the zone.
     pub fn false_positive_rate(&self) -> f64 {
         if self.is_inside() { 0.0 } else { self.code.rate(self.columns) }
     }
 
-    /// `Certain` inside the zone. Outside, the false-positive rate for members and a non-member that
-    /// are all drawn at random. There is no seed: an attacker who knows the code can choose four
-    /// members that cover a fifth element.
+    /// `Certain` inside the zone. Outside, the false-positive rate for randomly drawn members and a
+    /// random non-member. There is no seed, so an attacker with the code can choose four members
+    /// that cover a fifth element.
     pub fn certainty(&self) -> Certainty {
         Certainty::from_rate(self.false_positive_rate())
     }
 
-    /// A copy in memory of its own.
+    /// An independent copy.
     pub fn try_clone(&self) -> Result<Self, Infeasible> {
         Ok(Filter { code: self.code.clone(), bits: self.bits.try_clone()?, columns: self.columns })
     }
 
-    /// The bits as one word, if they fit.
+    /// The first 64 bits of the table: all of them if it has at most 64.
     #[inline(always)]
     fn word(&self) -> u64 {
         let first = self.bits.bytes().first_chunk();
@@ -122,7 +122,8 @@ impl<C: Code> Filter<C> {
         cells::read(self.bits.bytes(), 1, cell) == 1
     }
 
-    /// What the bits alone prove, if listing is cheap enough to tell.
+    /// The conclusion that the bits alone prove. `None` if listing would check more than `budget`
+    /// elements.
     fn proven(&self, budget: u64) -> Option<Proven> {
         let found = Found::new(&self.code, |cell| self.is_set(cell));
         let zone = self.code.zone();
@@ -142,10 +143,10 @@ impl<C: Code> Filter<C> {
     }
 }
 
-/// Where a filter is.
+/// Whether the bits prove that a filter is inside its zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Proven {
-    /// Inside the zone, with so many members.
+    /// Inside the zone, with this number of members.
     Inside(u64),
     Outside,
     /// A bit is set that belongs to none of the elements whose bits are all set.
@@ -172,7 +173,7 @@ impl<C: Code> Insert<u64> for Filter<C> {
     }
 }
 
-/// A number outside the universe is never in.
+/// A number outside the universe is never contained.
 impl<C: Code> Contains<u64> for Filter<C> {
     #[inline]
     fn contains(&self, &key: &u64) -> bool {
@@ -206,14 +207,14 @@ impl<C: Code> Merge for Filter<C> {
         }
         self.columns = match self.proven(MERGE_BUDGET) {
             Some(Proven::Inside(members)) => members,
-            // An element of both counts twice: the sum is no number of elements.
+            // An element of both filters counts twice, so the sum is only an upper bound.
             _ => self.columns.saturating_add(other.columns).max(self.code.zone() + 1),
         };
         Ok(())
     }
 }
 
-/// The fields of a code, and the payload that goes before the cells.
+/// The fields of a code, and the payload that precedes the cells.
 pub(super) fn write_code(shape: &Shape) -> ([u64; 6], Vec<u8>) {
     match shape {
         Shape::Egh(shape) => {
@@ -232,8 +233,8 @@ pub(super) fn write_code(shape: &Shape) -> ([u64; 6], Vec<u8>) {
     }
 }
 
-/// The code of these fields, and the cells' part of the payload, which must have the length that
-/// `width` bits a cell ask for. The code is built only if it has.
+/// Reads the code of these fields and the cells' part of the payload. The length of that part must
+/// be `width` bits per cell; this is checked before the code is built.
 pub(super) fn read_code<C: Code>(
     fields: [u64; 6],
     payload: &[u8],
@@ -269,7 +270,7 @@ pub(super) fn read_code<C: Code>(
     }
 }
 
-/// Read as `Filter<Any>`, an image of any code is taken.
+/// `Filter<Any>` reads an image of any code.
 impl<C: Code> Image for Filter<C> {
     const KIND: u16 = 8;
 
@@ -281,7 +282,7 @@ impl<C: Code> Image for Filter<C> {
         bytes::write(Self::KIND, NO_SEED, &fields, &payload)
     }
 
-    /// No key is hashed: every seed will do.
+    /// Accepts any seed, because no key is hashed.
     fn from_bytes(image: &[u8], _: Seed) -> Result<Self, Malformed> {
         let (fields, payload) = bytes::read::<7>(image, Self::KIND, NO_SEED)?;
         let [code @ .., columns] = fields;
@@ -291,7 +292,8 @@ impl<C: Code> Image for Filter<C> {
             return Err(Malformed::Field { name: "bits" });
         }
         filter.columns = columns;
-        // So many columns can be these bits, and the zone is claimed if and only if it is proven.
+        // The bits must fit the number of columns, and the image must claim the zone exactly if the
+        // bits prove it.
         let found = Found::new(&filter.code, |cell| filter.is_set(cell));
         bytes::plausible("columns", found.total(), columns, filter.code.groups())?;
         let agrees = match filter.proven(READ_BUDGET) {

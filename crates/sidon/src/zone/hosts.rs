@@ -1,15 +1,15 @@
-//! Exact counts for each number of a small universe, in as little as those with a count need.
+//! Exact counts for each number of a small universe, in memory that grows with the keys in use.
 //!
-//! The counterpart of [`Adaptive`](super::Adaptive) with counters: packets for each host of a /24,
-//! say. Keys with a count are written down with it, in order, while that takes less than a counter
-//! for every key of the universe; then there is one for every key.
+//! The counterpart of [`Adaptive`](super::Adaptive) with counters, for example packets for each
+//! host of a /24. It lists the keys that have a count, in order, while the list is smaller than a
+//! table with a counter for every key. Then it keeps the table.
 //! ```text
 //! list   | key count | key count | ..      table   | count | count | count | ..
 //! ```
-//! In a /24 with counters of 32 bits four hosts take 32 bytes here, rounded up to a power of two of
-//! entries of eight, and all of them 1 KiB. A [`Sketch`](super::Sketch) of zone 3 takes 256 bytes to
-//! be exact for the same four, and is for those who add and subtract summaries without looking
-//! inside.
+//! In a /24 with 32-bit counters, four hosts take 32 bytes: eight bytes per entry, and the number
+//! of entries is rounded up to a power of two. All 256 hosts take 1 KiB. A
+//! [`Sketch`](super::Sketch) of zone 3 takes 256 bytes to be exact for the same four hosts. Use a
+//! sketch where summaries are added and subtracted without decoding.
 
 use super::within;
 use crate::{Estimate, Infeasible, Refused, ops::Count};
@@ -29,7 +29,7 @@ pub struct Hosts {
 
 #[derive(Debug, Clone)]
 enum Held {
-    /// In the order of the keys.
+    /// Ordered by key.
     List(Vec<(u32, u32)>),
     Table(Vec<u32>),
 }
@@ -41,8 +41,8 @@ impl Hosts {
         Ok(Hosts { universe, held: Held::List(Vec::new()), active: 0 })
     }
 
-    /// Takes an amount off a key's count; more than the count is refused. On `Err`, nothing has
-    /// changed.
+    /// Subtracts an amount from a key's count. An amount above the count is refused. On `Err`,
+    /// nothing has changed.
     pub fn subtract(&mut self, key: u64, amount: u64) -> Result<(), Refused> {
         within(key, self.universe)?;
         let count = u64::from(self.count(key));
@@ -53,7 +53,7 @@ impl Hosts {
         Ok(())
     }
 
-    /// How many keys have a count.
+    /// The number of keys that have a count.
     pub fn active(&self) -> u64 {
         self.active
     }
@@ -80,7 +80,7 @@ impl Hosts {
         bytes as u64
     }
 
-    /// Makes all counts zero.
+    /// Sets all counts to zero.
     pub fn clear(&mut self) {
         (self.held, self.active) = (Held::List(Vec::new()), 0);
     }

@@ -1,24 +1,28 @@
-//! No false positive while few keys are in: sets and counts with a proof.
+//! Sets and counts that are proven exact while they hold few keys.
 //!
-//! Keys are the numbers `0..universe`. A [`Code`] gives each of them one cell in each of several
-//! groups, chosen by algebra and not by hashing: any two keys share so few cells that no `d` others
-//! cover a key. While at most `d` keys are in, a [`Filter`] is never wrong and can list its members;
-//! a [`Sketch`] over the same code counts exactly, and both know when the zone is left.
+//! Keys are the numbers `0..universe`. A [`Code`] gives each key one cell in each of several
+//! groups. Algebra chooses the cells, not a hash, so that any two keys share few cells and no `d`
+//! other keys cover all cells of a key. While a [`Filter`] stores at most `d` keys, it has no false
+//! positives and can list its members. A [`Sketch`] over the same code counts exactly. Both detect
+//! when they hold more than `d` keys.
 //!
 //! | | groups | cells | zone |
 //! |---|---|---|---|
 //! | [`Ols`] over GF(s), `s^2 >= universe` | `d + 1 <= s + 1` | `(d + 1) s` | `d` |
 //! | [`Pol`] over GF(q), `q^t >= universe` | `(t - 1) d + 1 <= q + 1` | `((t - 1) d + 1) q` | `d` |
-//! | [`Egh`] of coprime moduli | one a modulus | their sum | what packs into bins, less one |
+//! | [`Egh`] of coprime moduli | one per modulus | their sum | the fewest bins that hold the moduli, less one |
 //!
-//! # When to take one, and when not
+//! # When to use one
 //!
-//! To hold a small set exactly and nothing else, write its members down: three hosts of a /24 take
-//! 26 bits as a list and 48 in the shortest code, seven take 59 and 128. [`Adaptive`] does that, a
-//! list and then a bitmap, and [`Subnets`] does it for millions of sets in fixed memory. A code is
-//! right all the same where nobody can look inside: summaries that taps, switches or packet headers
-//! unite by OR or by addition; probes in constant time without a branch; counters that can be
-//! subtracted; and an end of the zone that is graceful, a rising rate in place of a full list.
+//! A list of the members is smaller where the set is only stored and read. Three hosts of a /24
+//! take 26 bits as a list and 48 in the shortest code, seven take 59 and 128. [`Adaptive`] keeps
+//! such a list and later a bitmap. [`Subnets`] does it for millions of sets in fixed memory. A code
+//! is the better choice in these cases:
+//!
+//! - Taps, switches or packet headers combine summaries by OR or by addition, without decoding them.
+//! - A probe must take constant time, without a branch.
+//! - Counters must be subtracted.
+//! - A set may exceed its size: the false-positive rate of a code rises, where a list would be full.
 //!
 //! Rottenstreich, Reviriego, Porat and Muthukrishnan, IEEE TNSM 2021. Concatenating a
 //! Reed-Solomon code with one-hot symbols is older than its names here: Kautz and Singleton,
@@ -52,10 +56,10 @@ use crate::{Refused, Seed};
 /// The largest universe.
 pub const UNIVERSE_MOST: u64 = 1 << 48;
 
-/// No key is hashed here: images are written under this seed, and read under any.
+/// The seed of zone images. Zones hash no key, so an image can be read under any seed.
 const NO_SEED: Seed = Seed(0);
 
-/// `Ok` for a key of the universe.
+/// `Ok` if `key` is below `universe`, otherwise `Outside`.
 #[inline(always)]
 fn within(key: u64, universe: u64) -> Result<(), Refused> {
     if key < universe { Ok(()) } else { Err(Refused::Outside { universe }) }

@@ -1,20 +1,23 @@
 //! Orthogonal Latin squares: any two elements share at most one cell.
 //!
-//! The elements fill a square of order `s` row by row. Group 0 is the row, group 1 the column, and
-//! each further group a Latin square `lam * row + col` over GF(s), with `lam = 1, 2, ..`: in a
-//! square no value comes twice in a row or column, and in two of them no pair of values comes twice.
+//! The elements fill a square of order `s` row by row. Group 0 is the row and group 1 the column.
+//! Each further group is a Latin square `lam * row + col` over GF(s), with `lam = 1, 2, ..`. Within
+//! a square no value occurs twice in a row or column. In two superposed squares no pair of values
+//! occurs twice.
 //! ```text
 //! s = 5    row+col  0 1 2 3 4    2row+col  0 1 2 3 4     superposed  0,0 1,1 2,2 3,3 4,4
 //!                   1 2 3 4 0              2 3 4 0 1                 1,2 2,3 3,4 4,0 0,1
 //!                   2 3 4 0 1              4 0 1 2 3                 2,4 3,0 4,1 0,2 1,3
 //! ```
-//! To cover an element takes another for each of its `d + 1` groups, so `(d + 1) s` cells have a
-//! zone of `d`, up to `d = s`. The squares exist for every prime power `s`; integers modulo 16, say,
-//! would not do, for `2 * row` is no permutation of them. For any other order take the next prime
-//! power ([`Shape::least`]): that costs a sixth more cells for 6, at most 15 % from 8 on (20 becomes
-//! 23) and 6.5 % from 128 on; the row group is cut to the rows in use. A row and a column are the value at
-//! infinity and at zero of a polynomial of two coefficients: this is [`Pol`](super::Pol) with
-//! `t = 2`, its groups in another order.
+//! Covering an element takes a different element for each of its `d + 1` groups. So `(d + 1) s`
+//! cells have a zone of `d`, up to `d = s`. The squares exist for every prime power `s`. Integers
+//! modulo 16 would not do, because `2 * row` is no permutation of them. [`Shape::least`] rounds any
+//! other order up to the next prime power. That costs a sixth more cells for 6, at most 15 % for
+//! orders of at least 8 (20 becomes 23) and 6.5 % for orders of at least 128. The row group has
+//! only the rows in use.
+//!
+//! A row and a column are the values at infinity and at zero of a polynomial with two coefficients.
+//! This code is therefore [`Pol`](super::Pol) with `t = 2` and its groups in another order.
 
 use super::{
     code::{self, Code, Columns, Found},
@@ -26,23 +29,23 @@ use crate::Infeasible;
 /// The integers that fix a code of Latin squares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
-    /// How many elements there are: at most `order^2`.
+    /// The number of elements: at most `order^2`.
     pub universe: u64,
     /// The side of the squares, a prime power.
     pub order: u32,
-    /// How many groups: 1 to `order + 1`.
+    /// The number of groups: 1 to `order + 1`.
     pub groups: u32,
 }
 
 impl Shape {
-    /// The shape with the fewest cells for a zone of `members`; nothing above the largest order.
+    /// The shape with the fewest cells for a zone of `members`. `None` above the largest order.
     pub fn least(universe: u64, members: u64) -> Option<Self> {
         let side = universe.isqrt() + u64::from(universe.isqrt().pow(2) < universe);
         let order = next_prime_power(side.max(members))? as u32;
         Some(Shape { universe, order, groups: members as u32 + 1 })
     }
 
-    /// The same as polynomials, but for the order of the groups.
+    /// The equivalent shape of polynomials, which has the groups in another order.
     pub(super) fn polynomials(&self) -> pol::Shape {
         let Shape { universe, order, groups } = *self;
         pol::Shape { universe, order, digits: 2, groups, infinity: true }
@@ -64,7 +67,7 @@ impl Ols {
         Ok(Ols { shape, curve, columns: Columns::default() })
     }
 
-    /// The integers that fix it.
+    /// The integers that fix the code.
     pub fn shape(&self) -> Shape {
         self.shape
     }

@@ -1,20 +1,20 @@
 //! Polynomials over a finite field: any two agree in fewer points than they have coefficients.
 //!
-//! The base-`q` digits of an element are the `t` coefficients of a polynomial over GF(q), and its
-//! cell in group `j` is the polynomial's value at the field's element `j`. One group more can be had
-//! from the point at infinity, where the value is the leading coefficient.
+//! The base-`q` digits of an element are the `t` coefficients of a polynomial over GF(q). Its cell
+//! in group `j` is the polynomial's value at the field's element `j`. The point at infinity gives
+//! one more group: its value is the leading coefficient.
 //! ```text
 //! q = 7, t = 3     50 = 1 + 0*7 + 1*49     1 + x^2     values 1 2 5 3 3 at x = 0 1 2 3 4
 //! ```
-//! Two polynomials that agree in `t` points are one, so an element shares at most `t - 1` cells with
-//! another and `(t - 1) d + 1` groups have a zone of `d`. The points must be distinct, so there are
-//! at most `q` groups, `q + 1` with infinity. The paper's condition, one less than `q`, shuts out
-//! sound codes; and its lengths for 7 and 15 members of 256 take 15 and 31 points modulo 7, which
-//! come twice and more: those filters have a zone of 3, and the tests keep four elements that cover
-//! a fifth.
+//! Two polynomials that agree in `t` points are equal. An element therefore shares at most `t - 1`
+//! cells with another, and `(t - 1) d + 1` groups have a zone of `d`. The points must be distinct,
+//! so there are at most `q` groups, `q + 1` with infinity. The paper's condition of fewer than `q`
+//! excludes sound codes. Its lengths for 7 and 15 members of 256 take 15 and 31 points modulo 7,
+//! which repeat points. Those filters have a zone of 3; a test has four elements that cover a
+//! fifth.
 //!
-//! The last group holds no more than the leading coefficients that occur: for 256 elements at
-//! `q = 7, t = 3` six of seven, which makes 48 bits of 49.
+//! The group at infinity has only the leading coefficients that occur: six of seven for 256
+//! elements at `q = 7, t = 3`, which makes 48 bits instead of 49.
 //!
 //! This is a Reed-Solomon code with one-hot symbols: Kautz and Singleton, 1964.
 
@@ -25,40 +25,40 @@ use super::{
 };
 use crate::{Infeasible, plan};
 
-/// The most coefficients: sixteen digits of a base above 16 name every number of 64 bits, and
-/// smaller fields have no more than 17 points.
+/// The most coefficients. Sixteen digits of a base above 16 represent every 64-bit number, and
+/// smaller fields have at most 17 points.
 pub const DIGITS_MOST: u32 = 16;
 
 /// The integers that fix a code of polynomials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
-    /// How many elements there are: at most `order^digits`.
+    /// The number of elements: at most `order^digits`.
     pub universe: u64,
     /// The order of the field, a prime power.
     pub order: u32,
-    /// How many coefficients: 2 to [`DIGITS_MOST`].
+    /// The number of coefficients: 2 to [`DIGITS_MOST`].
     pub digits: u32,
-    /// How many groups: 1 to `order`, or `order + 1` with infinity.
+    /// The number of groups: 1 to `order`, or `order + 1` with infinity.
     pub groups: u32,
     /// Whether the last group is the point at infinity.
     pub infinity: bool,
 }
 
 impl Shape {
-    /// How many cells there are.
+    /// The number of cells.
     pub fn cells(&self) -> u64 {
         let affine = u64::from(self.groups).saturating_sub(self.infinity.into());
         let last = if self.infinity { self.leading() } else { 0 };
         affine.saturating_mul(self.order.into()).saturating_add(last)
     }
 
-    /// How many leading coefficients occur.
+    /// The number of leading coefficients that occur.
     fn leading(&self) -> u64 {
         let places = u64::from(self.order).saturating_pow(self.digits.saturating_sub(1)).max(1);
         self.universe.div_ceil(places)
     }
 
-    /// The number of others that never cover an element.
+    /// The number of other elements that never cover an element.
     pub fn zone(&self) -> u64 {
         u64::from(self.groups.saturating_sub(1) / self.digits.saturating_sub(1).max(1))
     }
@@ -92,7 +92,7 @@ impl Pol {
         Ok(Pol { shape, curve, columns: Columns::default() })
     }
 
-    /// The integers that fix it.
+    /// The integers that fix the code.
     pub fn shape(&self) -> Shape {
         self.shape
     }
@@ -111,7 +111,7 @@ pub(super) enum Infinity {
     Last,
 }
 
-/// What [`Pol`] and [`Ols`](super::Ols) share: they differ in the order of their groups.
+/// The code that [`Pol`] and [`Ols`](super::Ols) share. They differ in the order of their groups.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Curve {
     field: Field,
@@ -119,7 +119,7 @@ pub(super) struct Curve {
     digits: u32,
     groups: u32,
     infinity: Infinity,
-    /// How many leading coefficients occur: the size of the group at infinity.
+    /// The number of leading coefficients that occur, which is the size of the group at infinity.
     leading: u64,
     zone: u64,
     /// Whether every polynomial is an element.
@@ -190,7 +190,7 @@ impl Curve {
         self.start(group) + u64::from(value)
     }
 
-    /// Where a group evaluates; nothing at infinity.
+    /// The field element that a group evaluates at. `None` at infinity.
     #[inline(always)]
     fn point(&self, group: u32) -> Option<u32> {
         match self.infinity {
@@ -211,7 +211,7 @@ impl Curve {
         plan::groups_rate((0..self.groups).map(size), members)
     }
 
-    /// The groups with the fewest values, as many as determine an element.
+    /// The `digits` groups with the fewest values: enough to determine an element.
     fn narrowest(&self, found: &Found) -> Vec<u32> {
         let mut groups: Vec<u32> = (0..self.groups).collect();
         groups.sort_by_key(|&group| found.values(group).len());
@@ -226,7 +226,7 @@ impl Curve {
         found.ways(&self.narrowest(found))
     }
 
-    /// Every polynomial through one of the found values in each of the narrowest groups.
+    /// Visits every polynomial through one of the found values in each of the narrowest groups.
     pub(super) fn candidates(&self, found: &Found, visit: &mut dyn FnMut(u64)) {
         let groups = self.narrowest(found);
         if groups.len() < self.digits as usize {
@@ -247,7 +247,7 @@ impl Curve {
     ) {
         let ([group, groups @ ..], [column, columns @ ..]) = (groups, columns) else {
             let order = u64::from(self.field.order());
-            // Below order^digits; that may pass 64 bits, and is then no element.
+            // A number above 64 bits is above the universe, so it is no element.
             let element = sum.iter().rev().try_fold(0u64, |element, &digit| {
                 element.checked_mul(order)?.checked_add(digit.into())
             });
@@ -261,8 +261,8 @@ impl Curve {
         }
     }
 
-    /// What a value of 1 in each of these groups adds to the coefficients: the columns of the
-    /// inverse of the matrix that evaluates, by elimination.
+    /// The coefficients that a value of 1 in each of these groups adds: the columns of the inverse
+    /// of the evaluation matrix, by elimination.
     fn inverse(&self, groups: &[u32]) -> Vec<Vec<u32>> {
         let (field, t) = (&self.field, groups.len());
         let mut rows: Vec<Vec<u32>> = groups

@@ -1,25 +1,25 @@
-//! Counts that are exact while few keys have one, and say when they are not.
+//! Counts that are exact while few keys have one, with a report when they are not.
 //!
-//! Counters over a [`Code`]: an amount is added to one counter in each group, and the least of a
-//! key's counters never lies below its count. With at most `zone` keys counted, every key has a
-//! counter that no other shares, so that least one is the count: for every key of the universe,
-//! those with nothing included. With one key more it still is for those that have a count
+//! Counters over a [`Code`]: an amount is added to one counter in each group, and the smallest of a
+//! key's counters is never below its count. While at most `zone` keys have a count, every key has a
+//! counter that no other key shares. Its smallest counter is then its count, which holds for keys
+//! with a count of zero, too. With one key more it still holds for the keys that have a count
 //! (theorem 5 of the paper).
 //! ```text
 //! 0: 5, 7: 3      5 3 . . .   5 . 3 . .   5 . . 3 .   5 . . . 3     0 reads min(5,5,5,5)
 //! ```
-//! The sketch knows where it is: inside the zone it sees whether a key is new or has become zero,
-//! and so counts the keys. It remembers the one key that led out of the zone; without that key's
-//! counts the others are inside, so one key more than the zone is exact too, for all keys. Beyond,
-//! an estimate is `at most`; subtractions may lead back, and the sketch notices, because a key that
-//! leaves frees a counter.
+//! The sketch counts its keys: inside the zone it detects when a key is new or has become zero. It
+//! remembers the key that exceeded the zone. Without that key's counts the others are inside the
+//! zone, so one key above the zone is exact, too. With more keys an estimate is an upper bound.
+//! Subtractions may re-enter the zone. The sketch detects this, because a removed key frees a
+//! counter.
 //!
-//! All groups have the same sum, since each amount is added to one counter of every group or
-//! subtracted there. This holds even if amounts were subtracted that were never added.
+//! All groups have the same sum, since each amount is added to, or subtracted from, one counter of
+//! every group. This holds even if amounts were subtracted that were never added.
 //!
-//! An update touches one counter a group. Counters are as wide as asked, up to 32 bits; one that
-//! would overflow refuses, and nothing has changed. Sketches of one code are added and subtracted
-//! without looking inside.
+//! An update changes one counter per group. Counters have up to 32 bits. An update that would
+//! overflow one is refused and changes nothing. Sketches of the same code can be added and
+//! subtracted counter by counter.
 
 use super::{
     NO_SEED,
@@ -34,11 +34,11 @@ use crate::{
     ops::{Count, Merge},
 };
 
-/// Elements looked at to find out whether the zone has been entered again.
+/// The most elements that a subtraction checks to find out whether the zone has been re-entered.
 const SETTLE_BUDGET: u64 = 1 << 14;
-/// The same when two sketches are added or subtracted.
+/// The most elements that adding or subtracting two sketches checks.
 const MERGE_BUDGET: u64 = 1 << 20;
-/// The same when an image is read.
+/// The most elements that `from_bytes` checks.
 const READ_BUDGET: u64 = 1 << 10;
 
 /// Counts of numbers of a universe. See the [module](self).
@@ -47,16 +47,16 @@ pub struct Sketch<C> {
     code: C,
     counters: Packed,
     known: Known,
-    /// The counters of each group that are not zero.
+    /// The number of counters above zero, by group.
     occupied: Vec<u32>,
 }
 
-/// What is known of the keys that have a count.
+/// The number of keys that have a count, as far as it is proven.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Known {
-    /// There are so many, no more than the zone allows.
+    /// This number of keys, at most the zone.
     Inside(u64),
-    /// There is one more than the zone allows, and this is one of them.
+    /// One key more than the zone. The value is one of these keys.
     OneMore(u64),
     Beyond,
 }
@@ -69,7 +69,7 @@ impl<C: Code> Sketch<C> {
         Ok(Sketch { code, counters, known: Known::Inside(0), occupied })
     }
 
-    /// Makes all counts zero; the zone is entered again.
+    /// Sets all counts to zero, which re-enters the zone.
     pub fn clear(&mut self) {
         self.counters.clear();
         self.occupied.fill(0);
@@ -86,7 +86,7 @@ impl<C: Code> Sketch<C> {
         self.counters.width()
     }
 
-    /// How many keys have a count; nothing beyond the zone and one more.
+    /// The number of keys that have a count. `None` if it is above the zone plus one.
     pub fn active(&self) -> Option<u64> {
         match self.known {
             Known::Inside(active) => Some(active),
@@ -105,7 +105,8 @@ impl<C: Code> Sketch<C> {
         self.counters.iter()
     }
 
-    /// The least of a key's counters: the plain estimate. Zero for a number outside the universe.
+    /// The smallest of a key's counters: the plain estimate. Zero for a number outside the
+    /// universe.
     pub fn minimum(&self, key: u64) -> u64 {
         if key >= self.code.universe() {
             return 0;
@@ -113,11 +114,11 @@ impl<C: Code> Sketch<C> {
         self.least(key, None)
     }
 
-    /// Takes an amount off a key's count. On `Err`, nothing has changed.
+    /// Subtracts an amount from a key's count. On `Err`, nothing has changed.
     ///
-    /// While estimates are exact, more than the count is refused. Beyond, it is refused only if it
-    /// shows; an amount that was never added takes those of other keys along, and from then on the
-    /// estimates can lie below the truth.
+    /// While estimates are exact, an amount above the count is refused. Otherwise it is refused
+    /// only if it exceeds a counter. An amount that was never added then reduces the counts of
+    /// other keys, and estimates can be below the truth.
     pub fn subtract(&mut self, key: u64, amount: u64) -> Result<(), Refused> {
         within(key, self.code.universe())?;
         let count = self.value(key);
@@ -149,8 +150,8 @@ impl<C: Code> Sketch<C> {
         Ok(())
     }
 
-    /// Takes off all that another sketch of the same code counts, an earlier state of this one,
-    /// say. On `Err`, nothing has changed.
+    /// Subtracts all counts of another sketch of the same code, for example an earlier state of
+    /// this one. On `Err`, nothing has changed.
     pub fn subtract_all(&mut self, other: &Self) -> Result<(), Refused> {
         self.same(other)?;
         if self.counters.iter().zip(other.counters.iter()).any(|(own, other)| own < other) {
@@ -160,8 +161,8 @@ impl<C: Code> Sketch<C> {
         Ok(())
     }
 
-    /// Looks whether the zone has been entered again, however long it takes, and says so.
-    /// [`subtract`](Self::subtract) does this by itself where it is cheap.
+    /// Checks without a limit of time whether the zone has been re-entered, and returns whether
+    /// estimates are exact. [`subtract`](Self::subtract) does this itself where it is cheap.
     pub fn look_again(&mut self) -> bool {
         if self.known == Known::Beyond {
             self.settle(u64::MAX);
@@ -169,7 +170,8 @@ impl<C: Code> Sketch<C> {
         self.is_exact()
     }
 
-    /// The keys that have a count, in order, each with its count; nothing where that is not known.
+    /// The keys that have a count, in order, each with its count. `None` if estimates are not
+    /// exact.
     pub fn list(&self) -> Option<Vec<(u64, u64)>> {
         let candidates = match self.known {
             Known::Beyond => return None,
@@ -179,7 +181,7 @@ impl<C: Code> Sketch<C> {
         Some(counts.filter(|&(_, count)| count > 0).collect())
     }
 
-    /// A copy in memory of its own.
+    /// An independent copy.
     pub fn try_clone(&self) -> Result<Self, Infeasible> {
         let (code, counters) = (self.code.clone(), self.counters.try_clone()?);
         Ok(Sketch { code, counters, known: self.known, occupied: self.occupied.clone() })
@@ -190,7 +192,7 @@ impl<C: Code> Sketch<C> {
         cells::read(self.counters.bytes(), self.counters.width(), cell)
     }
 
-    /// The count of a key of the universe where it is known, else the least of its counters.
+    /// The count of a key of the universe where it is proven, otherwise its smallest counter.
     #[inline]
     fn value(&self, key: u64) -> u64 {
         match self.known {
@@ -199,7 +201,7 @@ impl<C: Code> Sketch<C> {
         }
     }
 
-    /// The least of a key's counters, without what another key adds to them.
+    /// The smallest of a key's counters, after subtracting the count of the key `without`.
     #[inline]
     fn least(&self, key: u64, without: Option<u64>) -> u64 {
         let split = self.code.split(key);
@@ -216,13 +218,13 @@ impl<C: Code> Sketch<C> {
         least
     }
 
-    /// Inside the zone with `active` keys, if that number can occupy the counters. It always can,
-    /// unless the sketch was read from bytes that claimed too few: then nothing is known.
+    /// `Inside(active)` if `active` keys can occupy the counters. They always can, unless the
+    /// sketch was read from bytes that claimed too few keys; then `Beyond`.
     fn inside(&self, active: u64) -> Known {
         if self.can_be_of(active) { Known::Inside(active) } else { Known::Beyond }
     }
 
-    /// Whether `active` keys can occupy as many counters of each group as are not zero.
+    /// Whether `active` keys can occupy the counters that are above zero, in each group.
     fn can_be_of(&self, active: u64) -> bool {
         let groups = || self.occupied.iter().copied().map(u64::from);
         groups().all(|occupied| occupied <= active && (occupied > 0) == (active > 0))
@@ -238,7 +240,7 @@ impl<C: Code> Sketch<C> {
         Ok(())
     }
 
-    /// Writes to each counter what becomes of the two, which fits its width.
+    /// Writes `of` both counters to each counter. The result must fit the width.
     fn combine(&mut self, other: &Self, of: impl Fn(u64, u64) -> u64) {
         let width = self.width();
         for cell in 0..self.counters.cells() {
@@ -260,8 +262,8 @@ impl<C: Code> Sketch<C> {
         }
     }
 
-    /// Inside the zone if the counters prove it. Keys with a count have no counter at zero; if no
-    /// more than the zone allows have none, those are all that can have one.
+    /// Sets `known` to `Inside` if the counters prove it: at most `zone` keys have no counter at
+    /// zero, and their counts add up to all counters.
     fn settle(&mut self, budget: u64) {
         if self.occupied.iter().any(|&occupied| u64::from(occupied) > self.code.zone()) {
             return;
@@ -271,8 +273,9 @@ impl<C: Code> Sketch<C> {
         }
     }
 
-    /// How many keys the counters are the sums of, one key left out, if there are no more than the
-    /// zone allows and nothing remains: then nobody has taken off what was never added.
+    /// The number of keys whose counts add up to the counters, after subtracting the count of the
+    /// key `without`. `None` if there are more than the zone allows, if a remainder is left, or if
+    /// listing exceeds `budget`.
     fn explained(&self, without: Option<u64>, budget: u64) -> Option<u64> {
         let mut rest: Vec<u64> = self.counters.iter().collect();
         if let Some(extra) = without {
@@ -291,7 +294,7 @@ impl<C: Code> Sketch<C> {
     }
 }
 
-/// Takes an amount off the counters of a key; nothing if one of them has less.
+/// Subtracts an amount from the counters of a key. `None` if one of them is smaller.
 fn take<C: Code>(code: &C, counters: &mut [u64], key: u64, amount: u64) -> Option<()> {
     for cell in code.positions(key) {
         let counter = &mut counters[cell as usize];
@@ -330,8 +333,8 @@ impl<C: Code> Count<u64> for Sketch<C> {
         Ok(())
     }
 
-    /// Exact while no more keys have a count than the zone and one; else the truth is not above the
-    /// value. A number outside the universe has no count, for certain.
+    /// Exact while at most `zone + 1` keys have a count. Otherwise the value is an upper bound. A
+    /// number outside the universe has the exact count 0.
     fn estimate(&self, &key: &u64) -> Estimate {
         if key >= self.code.universe() {
             return Estimate::exact(0);
@@ -361,7 +364,7 @@ impl<C: Code> Merge for Sketch<C> {
     }
 }
 
-/// Read as `Sketch<Any>`, an image of any code is taken.
+/// `Sketch<Any>` reads an image of any code.
 impl<C: Code> Image for Sketch<C> {
     const KIND: u16 = 9;
 
@@ -379,7 +382,7 @@ impl<C: Code> Image for Sketch<C> {
         bytes::write(Self::KIND, NO_SEED, &fields, &payload)
     }
 
-    /// No key is hashed: every seed will do.
+    /// Accepts any seed, because no key is hashed.
     fn from_bytes(image: &[u8], _: Seed) -> Result<Self, Malformed> {
         let (fields, payload) = bytes::read::<9>(image, Self::KIND, NO_SEED)?;
         let [code @ .., width, known, number] = fields;
@@ -392,7 +395,7 @@ impl<C: Code> Image for Sketch<C> {
         }
         sketch.count_occupied();
         let field = |name| Malformed::Field { name };
-        // Each amount was added to one counter of each group, or subtracted.
+        // Every amount changes one counter of each group, so all groups have the same sum.
         let sum = |group| -> u64 {
             let cells = sketch.code.start(group)..sketch.code.start(group + 1);
             cells.map(|cell| sketch.counter(cell)).sum()
@@ -413,7 +416,7 @@ impl<C: Code> Image for Sketch<C> {
             2 if number == 0 && total > 0 => Known::Beyond,
             _ => return Err(field("known")),
         };
-        // What is claimed to be exact is checked where that is cheap.
+        // Verify a claim of exact counts where that is cheap.
         let (without, active) = match sketch.known {
             Known::Inside(active) => (None, active),
             Known::OneMore(key) => (Some(key), zone),
@@ -428,7 +431,7 @@ impl<C: Code> Image for Sketch<C> {
 }
 
 impl<C: Code> Sketch<C> {
-    /// Whether listing looks at no more than so many elements.
+    /// Whether listing would check at most `budget` elements.
     fn is_cheap(&self, budget: u64) -> bool {
         let found = code::Found::new(&self.code, |cell| self.counter(cell) > 0);
         found.fewest() == 0 || self.code.work(&found).min(self.code.universe()) <= budget

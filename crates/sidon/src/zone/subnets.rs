@@ -1,23 +1,23 @@
-//! Which hosts of which subnets have been seen: exact, for millions of subnets, in fixed memory.
+//! The exact set of hosts seen, by subnet, for millions of subnets in fixed memory.
 //!
-//! A subnet has 256 hosts and mostly few that speak. Each takes one word of 64 bits, in which up to
-//! seven hosts are written down; one with more takes a bitmap of 32 bytes out of a pool.
+//! A subnet has 256 hosts, of which usually few are seen. Each subnet takes one word of 64 bits,
+//! which lists up to seven hosts. A subnet with more hosts takes a bitmap of 32 bytes from a pool.
 //! ```text
 //! words    | 3 . . . . c b a | 7 g f e d c b a | ff . . . . bitmap 1 |
 //! bitmaps  | 256 bits | 256 bits | ..
 //! ```
-//! With as many words as there are subnets (2^24 for the /24s of IPv4: 128 MiB) the subnet is the
-//! index. With fewer, it is looked up by its digest and kept beside the word, in `subnet_bits` bits.
-//! Nothing is ever wrong or forgotten: when the words or the bitmaps run out, a new host is refused,
-//! with nothing changed, and everything already in is still answered.
+//! With one word for every subnet (2^24 for the /24s of IPv4: 128 MiB) the subnet is the index.
+//! With fewer, the digest of the subnet selects the word, and the subnet is stored beside it in
+//! `subnet_bits` bits. All answers are exact. When the words or the bitmaps run out, a new host is
+//! refused and nothing changes.
 //!
-//! A lookup reads one word, two lines if it is hashed, and a bitmap for one subnet in fifty.
+//! A lookup reads one word, two cache lines if it is hashed, and a bitmap for one subnet in fifty.
 //!
-//! A hashed subnet has two positions. It is stored in the first free slot from the first position on,
-//! if that is among the first eight slots. Otherwise it is stored in the nearer of the first free
-//! slots of both. A search reads at most 64 slots from each position, so no choice of subnets
-//! makes it longer. A subnet whose two windows are full is refused. Random subnets are refused from a
-//! load of 0.82 on, 15 in a million until the table is full.
+//! A hashed subnet has two positions. It is stored in the first free slot at or after the first
+//! position, if that is among the first eight slots. Otherwise it is stored in the nearer of the
+//! first free slots of both. A search reads at most 64 slots from each position, so no choice of
+//! subnets makes it longer. A subnet whose two windows are full is refused. Random subnets are
+//! first refused at a load of 0.82; 15 in a million are refused until the table is full.
 
 mod image;
 
@@ -29,13 +29,13 @@ use crate::{
     probe,
 };
 
-/// Hosts that are written down in a word.
+/// The most hosts that a word lists.
 pub const LISTED_MOST: u32 = 7;
-/// The count of a word whose hosts are in a bitmap.
+/// The count of a word whose hosts are stored in a bitmap.
 const PROMOTED: u64 = 0xff;
 /// The bytes of a bitmap.
 const BITMAP: usize = 32;
-/// The slots that a search reads from a position on.
+/// The number of slots that a search reads from each position.
 const WINDOW: u64 = 64;
 /// A search reads the second position only if the first `NEAR` slots of the first one are used.
 const NEAR: u64 = 8;
@@ -43,18 +43,18 @@ const NEAR: u64 = 8;
 /// The integers that fix the memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
-    /// Subnets are numbers of so many bits, 1 to 32: 24 for the /24s of IPv4.
+    /// The number of bits of a subnet, 1 to 32: 24 for the /24s of IPv4.
     pub subnet_bits: u32,
-    /// How many words there are. If all `2^subnet_bits`, the subnet is the index; else at least 8,
-    /// of which seven in eight are used.
+    /// The number of words. With `2^subnet_bits` words the subnet is the index. With fewer, at
+    /// least 8, seven in eight of the words are used.
     pub slots: u64,
-    /// How many subnets can have more than [`LISTED_MOST`] hosts.
+    /// The number of subnets that can have more than [`LISTED_MOST`] hosts.
     pub bitmaps: u64,
 }
 
 impl Shape {
-    /// The shape that makes the most of so many bytes, with a bitmap for each 32 subnets: the
-    /// traces of the paper's table V need one for each 50 to 80.
+    /// The shape with the most subnets in at most `bytes` bytes, with one bitmap for every 32
+    /// subnets. The traces of the paper's table V need one for every 50 to 80.
     pub fn within(bytes: u64, subnet_bits: u32) -> Result<Self, Infeasible> {
         Infeasible::unless_within("subnet_bits", subnet_bits.into(), 1, 32)?;
         let all = 1u64 << subnet_bits;
@@ -62,7 +62,7 @@ impl Shape {
         if direct.bytes() <= bytes {
             return Ok(direct);
         }
-        // Eight bytes and the subnet a slot, 32 bytes for each 32 of the slots in use.
+        // A slot takes eight bytes and the subnet. 32 slots in use share one bitmap of 32 bytes.
         let slots = (bytes.saturating_mul(8) / (64 + u64::from(subnet_bits) + 7)).min(all - 1);
         Infeasible::unless_within("slots", slots, 8, all)?;
         Ok(Shape { subnet_bits, slots, bitmaps: (slots - slots / 8) / 32 })
@@ -81,7 +81,7 @@ impl Shape {
         self.slots == 1 << self.subnet_bits
     }
 
-    /// How many subnets it has room for.
+    /// The number of subnets it has room for.
     pub fn subnets(&self) -> u64 {
         if self.is_direct() { self.slots } else { self.slots - self.slots / 8 }
     }
@@ -102,7 +102,7 @@ pub struct Subnets {
     shape: Shape,
     seed: Seed,
     words: Memory,
-    /// The subnet of each word, where it is not the index.
+    /// The subnet of each word. `None` if the subnet is the index.
     keys: Option<Packed>,
     bitmaps: Memory,
     stored: u64,
@@ -110,7 +110,7 @@ pub struct Subnets {
 }
 
 impl Subnets {
-    /// No host seen yet. The seed keeps whoever chooses addresses from choosing collisions.
+    /// A table without hosts. With a secret seed, an attacker cannot choose subnets that collide.
     pub fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
         shape.check()?;
         let keys = (!shape.is_direct()).then(|| Packed::zeroed(shape.slots, shape.subnet_bits));
@@ -125,7 +125,7 @@ impl Subnets {
         })
     }
 
-    /// Takes a host in, and says whether it is new. On `Err`, nothing has changed.
+    /// Adds a host and returns whether it is new. On `Err`, nothing has changed.
     pub fn observe(&mut self, subnet: u64, host: u8) -> Result<bool, Refused> {
         self.observe_hashed(self.digest(subnet), subnet, host)
     }
@@ -192,7 +192,7 @@ impl Subnets {
         self.bitmaps.bytes()[byte] >> bit & 1 == 1
     }
 
-    /// How many hosts of the subnet have been seen.
+    /// The number of hosts of the subnet that have been seen.
     pub fn hosts(&self, subnet: u64) -> u32 {
         match self.word_of(subnet) {
             None => 0,
@@ -215,7 +215,8 @@ impl Subnets {
         (0..=255).filter(is_in).collect()
     }
 
-    /// Every subnet of which a host has been seen, each with how many, in the order of the table.
+    /// Every subnet with a host that has been seen and its number of hosts, in the order of the
+    /// table.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
         let used = (0..self.shape.slots).filter(|&slot| self.word(slot) != 0);
         used.map(|slot| {
@@ -224,7 +225,7 @@ impl Subnets {
         })
     }
 
-    /// Forgets everything.
+    /// Removes all hosts.
     pub fn clear(&mut self) {
         self.words.bytes_mut().fill(0);
         self.bitmaps.bytes_mut().fill(0);
@@ -239,7 +240,7 @@ impl Subnets {
         self.shape
     }
 
-    /// How many subnets have a host that has been seen.
+    /// The number of subnets with a host that has been seen.
     pub fn stored(&self) -> u64 {
         self.stored
     }
@@ -249,12 +250,12 @@ impl Subnets {
         Certainty::Certain
     }
 
-    /// How many of them have a bitmap.
+    /// The number of subnets that have a bitmap.
     pub fn promoted(&self) -> u64 {
         self.promoted
     }
 
-    /// Asks for the lines of a subnet of this digest, without waiting for them.
+    /// Prefetches the cache lines of a subnet with this digest.
     #[inline]
     pub fn ask_ahead(&self, digest: Digest) {
         if let Some(keys) = &self.keys {
@@ -264,7 +265,7 @@ impl Subnets {
         }
     }
 
-    /// What a subnet is looked up by. Nothing that is its own index is.
+    /// The digest that a subnet is looked up by. Unused, and 0, if the subnet is the index.
     #[inline]
     fn digest(&self, subnet: u64) -> Digest {
         if self.keys.is_some() { subnet.digest(self.seed) } else { Digest(0) }
@@ -279,7 +280,8 @@ impl Subnets {
         self.find(self.digest(subnet), subnet).ok().map(|slot| self.word(slot))
     }
 
-    /// The slot of a subnet, or the free one where it would be, if there is one.
+    /// The slot of a subnet. Otherwise, as `Err`, the free slot where it would be stored, if there
+    /// is one.
     #[inline]
     fn find(&self, digest: Digest, subnet: u64) -> Result<u64, Option<u64>> {
         let Some(keys) = &self.keys else {
@@ -290,7 +292,8 @@ impl Subnets {
             Ok(slot) => return Ok(slot),
             Err(free) => free,
         };
-        // No slot becomes free again, so a subnet whose first position has a near one is not elsewhere.
+        // Slots are never freed, so a subnet with a free slot near its first position has not been
+        // stored elsewhere.
         if let Some((distance, slot)) = first
             && distance < NEAR
         {
@@ -304,8 +307,8 @@ impl Subnets {
         Err(nearer.map(|(_, slot)| slot))
     }
 
-    /// The slot of a subnet in the window from `slot` on, or the distance and the slot of the first
-    /// free one, if there is one.
+    /// The slot of a subnet in the window that starts at `slot`. Otherwise, as `Err`, the distance
+    /// and the slot of the first free one, if there is one.
     #[inline]
     fn window(&self, keys: &Packed, mut slot: u64, subnet: u64) -> Result<u64, Option<(u64, u64)>> {
         let slots = self.shape.slots;
@@ -343,18 +346,18 @@ impl Subnets {
     }
 }
 
-/// Whether one of the first `count` bytes of the word is the host.
+/// Whether `host` is one of the lowest `count` bytes of the word.
 #[inline(always)]
 fn holds(word: u64, count: u64, host: u8) -> bool {
     const ONES: u64 = u64::MAX / 255;
     let differ = word ^ (ONES * u64::from(host));
-    // A byte is zero if nothing carries out of its lower bits and its highest is not set.
+    // The sum carries into a byte's highest bit exactly if one of its lower bits is set.
     let low = ONES * 0x7f;
     let zero = !(((differ & low) + low) | differ | low);
     zero & ((1 << (8 * count)) - 1) != 0
 }
 
-/// Where a promoted word's bitmap keeps a host: the byte, and the bit in it.
+/// The byte and the bit of a host in the bitmap of a promoted word.
 #[inline(always)]
 fn bitmap_bit(word: u64, host: u8) -> (usize, u32) {
     let bitmap = (word & u64::from(u32::MAX)) as usize;

@@ -28,7 +28,7 @@ impl Image for Subnets {
         shape.check()?;
         let keys =
             if shape.is_direct() { 0 } else { Packed::payload_bytes(slots, shape.subnet_bits)? };
-        // Neither is more than 2^32, by the check.
+        // `Shape::check` limits both to 2^32.
         let (words, maps) = (slots * 8, bitmaps * BITMAP as u64);
         bytes::justify(payload, words + keys + maps)?;
         let mut read = Subnets::new(shape, seed)?;
@@ -46,8 +46,8 @@ impl Image for Subnets {
 }
 
 impl Subnets {
-    /// Refuses a table that no sequence of hosts leads to: a subnet that is not where it is looked
-    /// for, hosts listed twice, bitmaps that no word has or two have.
+    /// Refuses a table that no sequence of hosts produces. Examples are a subnet in a slot where no
+    /// search finds it, a host listed twice, and a bitmap that no word or two words refer to.
     fn is_sound(&self) -> Result<(), Malformed> {
         let sound = |name, holds: bool| if holds { Ok(()) } else { Err(Malformed::Field { name }) };
         sound("stored", self.stored <= self.shape.subnets())?;
@@ -122,8 +122,8 @@ mod tests {
         }
     }
 
-    /// Each byte changed to each other value, and the checksum put right: what is accepted is
-    /// another table, written back the same.
+    /// Changes each byte to each other value and repairs the checksum. Every table that is accepted
+    /// must be written back byte for byte.
     #[test]
     fn a_table_is_read_whole_or_refused() {
         let image = filled(Shape { subnet_bits: 7, slots: 30, bitmaps: 3 }, 120).to_bytes();
