@@ -1,29 +1,29 @@
-//! Images: where a fingerprint stands in each subtable, before that is cut in two.
+//! The permuted fingerprint of each subtable, and where it is cut into bucket and remainder.
 //!
 //! ```text
-//! f --permute(i)--> image i = | bucket | remainder |
+//! f --permute(i)--> permuted fingerprint i = | bucket | remainder |
 //! ```
-//! An image is one word and tells both parts. Growing moves the cut, and leaves the images of keys
-//! that are under way as they are.
+//! A permuted fingerprint is one word with both parts. Growing the table moves the cut. The
+//! permuted fingerprints that a batch has computed before stay valid.
 
 use super::{ANY, Table};
 
-/// Where an image is cut, and what a cell makes of its lower part.
+/// The position of the cut, and the masks that encode a remainder as a cell.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cut {
     subtables: usize,
-    /// Buckets of a subtable.
+    /// Buckets per subtable.
     buckets: usize,
-    /// Bits of a remainder, and low bits of a cell.
+    /// Bits per remainder, and low bits per cell.
     remainder: u32,
     low: u32,
-    /// The low bits of a cell, and all its bits.
+    /// Masks of the low bits and of all bits of a cell.
     pub(crate) low_mask: u64,
     cell_mask: u64,
 }
 
 impl Table {
-    /// The cut as it is now.
+    /// The cut of the present form.
     #[inline(always)]
     pub(crate) fn cut(&self) -> Cut {
         Cut {
@@ -36,7 +36,7 @@ impl Table {
         }
     }
 
-    /// The image of a fingerprint in each subtable.
+    /// The permuted fingerprint for each subtable.
     #[inline(always)]
     pub(crate) fn images_of<const D: usize>(&self, fingerprint: u64) -> [u64; D] {
         self.ways().images_of(fingerprint)
@@ -44,26 +44,27 @@ impl Table {
 }
 
 impl Cut {
-    /// How many subtables there are: `D`, unless that stands for any number.
+    /// The number of subtables: `D`, unless `D` is [`ANY`].
     #[inline(always)]
     pub(crate) fn subtables<const D: usize>(&self) -> usize {
         if D < ANY { D } else { self.subtables }
     }
 
-    /// The bucket of an image in a subtable, of all buckets of the table.
+    /// The bucket of a permuted fingerprint in a subtable, numbered through all subtables.
     #[inline(always)]
     pub(crate) fn bucket(&self, subtable: usize, image: u64) -> usize {
         subtable * self.buckets + (image >> self.remainder) as usize
     }
 
-    /// The value of a cell that holds an image's remainder and no low bit. Its low bits are set: a
-    /// cell is the complement of what it holds.
+    /// The cell value for the remainder of a permuted fingerprint with low bits 0. A cell stores
+    /// the complement, so the low bits of the value are set.
     #[inline(always)]
     pub(crate) fn value(&self, image: u64) -> u64 {
         !(image << self.low) & self.cell_mask
     }
 
-    /// The image in the first subtable that has this bucket, and this value without low bits.
+    /// The permuted fingerprint of the first subtable with this bucket and this cell value; its low
+    /// bits are ignored.
     #[inline(always)]
     pub(crate) fn image(&self, bucket: usize, value: u64) -> u64 {
         (bucket as u64) << self.remainder | (!value & self.cell_mask) >> self.low

@@ -1,4 +1,4 @@
-//! A loop over keys that finds their buckets, asks for them, and acts once they have come.
+//! A loop over keys that computes their buckets, prefetches them, and acts on each key later.
 
 use super::{ANY, Place, Placing, Table, Ways};
 use crate::{
@@ -8,12 +8,12 @@ use crate::{
     probe::{self, BASE, Isa, Kernel},
 };
 
-/// What is done with each key. A trait and not a closure, so that it is inlined into the loop and
+/// The action on each key. A trait instead of a closure, so that it is inlined into the loop and
 /// compiled for its instruction set.
 pub(crate) trait Each {
     fn table(&self) -> &Table;
 
-    /// Acts on the key of this index.
+    /// Acts on the key with index `key`.
     fn act<const D: usize, I: Isa, L: Layout>(
         &mut self,
         isa: I,
@@ -23,7 +23,8 @@ pub(crate) trait Each {
     );
 }
 
-/// Acts on every key, in order, with one loop for all shapes: for those that are not fast in any case.
+/// Acts on every key, in order. One loop serves all shapes: for operations that are slow in any
+/// case.
 pub(crate) fn each_key_of_any<K: Key, E: Each>(seed: Seed, keys: &[K], each: E) {
     let layout = each.table().any();
     EachKey::<_, _, _, ANY> { layout, seed, keys, each }.run(BASE);
@@ -54,7 +55,7 @@ impl<K: Key, L: Layout, E: Each, const D: usize> Kernel for EachKey<'_, K, L, E,
     }
 }
 
-/// One after the other, for tables that are there for comparison.
+/// Acts on one key after the other. Serves [`Placing::Independent`], which exists for comparison.
 #[inline(never)]
 fn apart<K: Key, E: Each>(seed: Seed, keys: &[K], mut each: E) {
     for (key, digest) in keys.iter().map(|key| key.digest(seed)).enumerate() {
@@ -68,15 +69,15 @@ struct Walk<I, L, E, const D: usize> {
     isa: I,
     layout: L,
     each: E,
-    /// The ways, and how many buckets there were, at the start.
+    /// The addressing and the number of buckets at the start of the batch.
     ways: Ways<D>,
     buckets: u64,
-    /// Whether the table is so large that its lines are asked for ahead.
+    /// Whether the table is so large that its buckets are prefetched.
     far: bool,
 }
 
 impl<I: Isa, L: Layout, E: Each, const D: usize> Steps for Walk<I, L, E, D> {
-    /// The fingerprint, and where it may be stored.
+    /// The fingerprint, and its place in each subtable.
     type Place = (u64, [Place; D]);
     const NOWHERE: Self::Place = (0, [Place::NOWHERE; D]);
 
@@ -105,7 +106,8 @@ impl<I: Isa, L: Layout, E: Each, const D: usize> Steps for Walk<I, L, E, D> {
 }
 
 impl<I, L, E: Each, const D: usize> Walk<I, L, E, D> {
-    /// The table grew under way, and the places of a fingerprint are others now.
+    /// Acts on a key after the table grew within the batch, which changed the places of all
+    /// fingerprints.
     #[cold]
     #[inline(never)]
     fn act_anew(&mut self, key: usize, fingerprint: u64) {

@@ -4,21 +4,21 @@
 //!            | bucket        | remainder         |      f permuted: the same bits
 //! grow   ->  | bucket            | remainder     |      twice the buckets
 //! ```
-//! A bucket's cells go to its two halves by the upper bit of their remainders, so no half can
-//! overflow. Shrinking joins two neighbours, where their cells fit into one bucket.
+//! Growing distributes a bucket's cells to two buckets by the upper bit of their remainders, so
+//! neither can overflow. Shrinking joins two neighbouring buckets, if their cells fit into one.
 
 use super::{Form, Place, Table};
 use crate::{Infeasible, cells::bucket::Layout};
 
 impl Form {
-    /// The same with twice the buckets, if it allows one more growth.
+    /// This form with twice the buckets, if it allows one more growth.
     pub(crate) fn grown(self) -> Result<Form, Infeasible> {
         Infeasible::unless_within("growths", self.growths.into(), 1, u64::MAX)?;
         let (buckets, remainder) = (self.buckets * 2, self.remainder - 1);
         Ok(Form { buckets, remainder, growths: self.growths - 1, ..self })
     }
 
-    /// The same with half the buckets, if their number is even.
+    /// This form with half the buckets, if their number is even.
     pub(crate) fn shrunk(self) -> Result<Form, Infeasible> {
         Infeasible::unless_within("odd buckets", self.buckets % 2, 0, 0)?;
         let (buckets, remainder) = (self.buckets / 2, self.remainder + 1);
@@ -27,9 +27,9 @@ impl Form {
 }
 
 impl Table {
-    /// Whether growing makes room for a key all of whose cells are taken, before less than an eighth of
-    /// the cells is in use ([`may_double`](Self::may_double)). A cell leaves the bucket of the key after
-    /// as many doublings as their remainders need to differ in an upper bit.
+    /// Whether growing makes room for a key whose cells are all taken, before less than an eighth
+    /// of the cells is in use ([`may_double`](Self::may_double)). A cell leaves the bucket of the
+    /// key after as many doublings as their remainders need to differ in an upper bit.
     pub(crate) fn doubling_makes_room(&self, places: &[Place]) -> bool {
         let layout = self.any();
         let needed = places.iter().take(self.form.subtables as usize).filter_map(|place| {
@@ -45,8 +45,8 @@ impl Table {
         needed <= self.form.growths && u128::from(self.occupied) >= cells / 8
     }
 
-    /// Takes on another split of the same fingerprints into bucket and remainder: a form that
-    /// [`Form::grown`] or [`Form::shrunk`] gave. On `Err`, nothing has changed.
+    /// Changes to a form with the same fingerprints and another split into bucket and remainder.
+    /// The form comes from [`Form::grown`] or [`Form::shrunk`]. On `Err`, nothing has changed.
     pub(crate) fn reshape(&mut self, form: Form) -> Result<(), Infeasible> {
         debug_assert_eq!(form.fingerprints(), self.form.fingerprints());
         let mut next = Table { moved: self.moved, ..Table::new(form)? };
@@ -59,7 +59,8 @@ impl Table {
     fn pour(&self, next: &mut Table) -> Result<(), Infeasible> {
         let layout = self.any();
         let mask = (1 << next.form.remainder) - 1;
-        // Cells written to the buckets that the present one is poured into, by their parity.
+        // Cells already written to the buckets that receive the present bucket's cells, by bucket
+        // parity.
         let mut used = [0; 2];
         for subtable in 0..self.form.subtables {
             for bucket in 0..self.form.buckets {

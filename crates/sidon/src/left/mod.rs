@@ -1,19 +1,18 @@
-//! Buckets of cells in a few subtables: what is under [`member::DLeft`](crate::member::DLeft) and
-//! [`state::Fingerprint`](crate::state::Fingerprint), and behind the lines of
-//! [`member::Backyard`](crate::member::Backyard).
+//! A d-left table: buckets of cells in a few subtables.
 //!
-//! A fingerprint has one bucket in each subtable. Whether it stands in more than one cell of them is its
-//! owner's to say: a flow does not, a line of keys does. A cell
-//! holds the remainder and some low bits, which belong to whoever owns the table: copies of a key,
-//! or the state of a flow.
+//! [`member::DLeft`](crate::member::DLeft), [`state::Fingerprint`](crate::state::Fingerprint) and
+//! the overflow table of [`member::Backyard`](crate::member::Backyard) are built on it. A
+//! fingerprint has one bucket in each subtable. `DLeft` and `Fingerprint` store it in one cell;
+//! `Backyard` stores one cell per overflowed key. A cell holds the remainder and some low bits: the
+//! number of copies of a key, or the state of a flow.
 //! ```text
 //! f --permute(i)--> | bucket | remainder r |               for subtable i in 0..d
 //!                                  |
 //! a cell: the complement of | remainder r | low bits |     zero is empty
 //! ```
-//! The one content that looks like an empty cell, the largest remainder with all low bits set, is
-//! not [`storable`](Table::storable); the owner never asks for it. Without low bits the few
-//! fingerprints that would meet that remainder are taken to be their successors.
+//! One content would look like an empty cell: the largest remainder with all low bits set. It is
+//! not [`storable`](Table::storable), and no structure writes it. In a table without low bits, a
+//! fingerprint with that remainder is replaced by its successor.
 
 mod cut;
 mod each;
@@ -42,20 +41,20 @@ use crate::{
 
 /// The most subtables.
 pub const SUBTABLES_MOST: u32 = 8;
-/// The most cells of a bucket.
+/// The most cells per bucket.
 pub(crate) const CELLS_MOST: usize = 32;
-/// Room for the places of a key in any table.
+/// The length of an array for the places of a key in any table.
 pub(crate) const ANY: usize = SUBTABLES_MOST as usize;
 
-/// Where the buckets and the remainder of a key come from.
+/// The source of a key's buckets and remainder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Placing {
-    /// One fingerprint, permuted for each subtable: two keys that agree in one bucket and remainder
-    /// agree in all. A cell knows its fingerprint, so cells can move and tables grow.
+    /// One fingerprint, permuted for each subtable. Two keys that agree in one bucket and remainder
+    /// agree in all. A cell determines its fingerprint, so cells can move and tables can grow.
     #[default]
     Permuted,
-    /// A bucket of its own for each subtable and one remainder for all, as the papers' first
-    /// variant has it: a remainder can stand in two buckets of a key. For comparison.
+    /// Independent buckets and one remainder for all of them: the first variant in the papers. Two
+    /// buckets of a key may then hold its remainder. For comparison.
     Independent,
 }
 
@@ -71,7 +70,7 @@ pub(crate) struct Form {
     pub(crate) moves: Moves,
     pub(crate) growths: u32,
     pub(crate) placing: Placing,
-    /// Low bits that a cell loses when it moves.
+    /// Low bits that are cleared when a cell moves.
     pub(crate) lost_by_moving: u64,
 }
 
@@ -89,7 +88,7 @@ impl Form {
         self.buckets << self.remainder
     }
 
-    /// What every table asks of its integers, whatever its owner asks for.
+    /// Checks the limits that hold for every table.
     pub(crate) fn check(&self) -> Result<(), Infeasible> {
         Infeasible::unless_within("buckets", self.buckets, 1, MODULUS_MOST >> self.remainder)?;
         let buckets = u128::from(self.subtables) * u128::from(self.buckets);
@@ -110,7 +109,8 @@ impl Form {
         u64::MAX >> (64 - self.remainder - self.low)
     }
 
-    /// Images whose bits under this mask are all set cannot be stored: none if there are low bits.
+    /// A permuted fingerprint with all bits of this mask set cannot be stored. 0 if there are low
+    /// bits.
     #[inline(always)]
     pub(crate) fn passed_mask(&self) -> u64 {
         if self.low > 0 {
@@ -120,8 +120,7 @@ impl Form {
     }
 }
 
-/// The bytes of a bucket. Those of 21 and of 10 cells of 24 bits fill a line, and half a one, but for
-/// the last bytes.
+/// The bytes of a bucket. 21 cells of 24 bits take a cache line of 64 bytes, 10 take 32 bytes.
 pub(crate) fn bucket_bytes(cells: u32, width: u32) -> u64 {
     match (cells, width) {
         (21, 24) => 64,
@@ -130,10 +129,10 @@ pub(crate) fn bucket_bytes(cells: u32, width: u32) -> u64 {
     }
 }
 
-/// Where a fingerprint may be stored in one subtable.
+/// The bucket and remainder of a fingerprint in one subtable.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
-    /// Where its bucket starts.
+    /// The offset of its bucket in the table's bytes.
     pub(crate) offset: usize,
     pub(crate) remainder: u64,
 }
@@ -142,7 +141,7 @@ impl Place {
     pub(crate) const NOWHERE: Place = Place { offset: 0, remainder: 0 };
 }
 
-/// A cell among the places of a key: which of its buckets, and which cell there.
+/// A cell among the places of a key: the index of its place, and the cell in that bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Spot {
     pub(crate) place: usize,
@@ -154,30 +153,31 @@ pub(crate) struct Spot {
 pub(crate) struct Table {
     pub(crate) form: Form,
     pub(crate) memory: Memory,
-    /// Bytes of a bucket and of a subtable, which the form gives.
+    /// Bytes per bucket and per subtable, which follow from the form.
     pub(crate) bucket_bytes: usize,
     subtable_bytes: usize,
-    /// The low bits of a cell, all its bits, and the largest remainder, which the form gives.
+    /// Masks of the low bits and of all bits of a cell, and the largest remainder. All follow from
+    /// the form.
     low_mask: u64,
     cell_mask: u64,
     largest: u64,
-    /// One for each subtable; the first is the identity.
+    /// One permutation per subtable; the first is the identity.
     permutations: [Permutation; ANY],
     /// Cells in use.
     pub(crate) occupied: u64,
-    /// Cells that were taken or freed so far: each earns searches a share of their budget.
+    /// Cells that were taken or freed so far. Each change adds to the budget of searches.
     pub(crate) changes: u64,
     pub(crate) moved: Moved,
     pub(crate) budget: Budget,
-    /// Room for a search, kept from one to the next.
+    /// The buffer of searches, kept between them.
     search: Vec<moves::Step>,
-    /// The cells that the last search moved: their new buckets, counted across subtables, and their
-    /// low bits.
+    /// The cells that the last search moved: their new buckets, numbered through all subtables, and
+    /// their low bits.
     pub(crate) landed: Vec<(usize, u64)>,
 }
 
-/// Runs a body with the layout of a table and the number of its subtables, for a few of them; all
-/// others are one, and slower.
+/// Runs a body with the layout and the number of subtables of a table as constants, for the common
+/// shapes. All other shapes share one slower instance.
 macro_rules! with_fast_layout {
     ($form:expr, |$layout:ident, $D:ident| $body:expr) => {{
         use $crate::cells::bucket::{Any, Lanes, Split};
@@ -216,7 +216,7 @@ impl Table {
     /// An empty table.
     pub(crate) fn new(form: Form) -> Result<Self, Infeasible> {
         form.check()?;
-        // Room also for the words that a bucket of any width reads beyond the last.
+        // A bucket of any width may read up to 16 bytes beyond the last bucket.
         let memory = Memory::zeroed(form.bytes() + 16)?;
         let permutations = permutations(form.fingerprints())?;
         let bucket_bytes = bucket_bytes(form.cells, form.width) as usize;
@@ -254,7 +254,7 @@ impl Table {
         })
     }
 
-    /// The layout of the cells, found out at every call.
+    /// The layout of the cells, selected again at every call.
     #[inline(always)]
     pub(crate) fn any(&self) -> Any {
         Any { cells: self.form.cells, width: self.form.width }
@@ -271,10 +271,11 @@ impl Table {
         self.occupied == self.form.all_cells()
     }
 
-    /// Whether doubling the buckets is a way to make room: an eighth of the cells is in use.
+    /// Whether growing may make room: an eighth of the cells is in use, and the form allows a
+    /// growth.
     ///
-    /// Below that, a full bucket has copies of few fingerprints, or keys chosen to collide. Doubling
-    /// would separate them late or never, so a few keys could demand any amount of memory.
+    /// At a lower load, a full bucket holds copies of few fingerprints, or keys chosen to collide.
+    /// Doubling separates them late or never, so a few keys could take any amount of memory.
     pub(crate) fn may_double(&self) -> bool {
         self.form.growths > 0 && self.occupied >= self.form.all_cells() / 8
     }
@@ -294,7 +295,7 @@ impl Table {
         })
     }
 
-    /// How many buckets of each subtable hold exactly 0, 1, .. cells in use.
+    /// The number of buckets that hold exactly 0, 1, .. cells in use, by subtable.
     pub(crate) fn loads(&self) -> Vec<Vec<u64>> {
         let mut loads = vec![vec![0; self.form.cells as usize + 1]; self.form.subtables as usize];
         for (subtable, loads) in (0..).zip(&mut loads) {
@@ -312,7 +313,7 @@ impl Table {
         self.cell_in(self.any(), subtable, bucket, cell)
     }
 
-    /// As [`cell`](Self::cell), with a layout that is known.
+    /// As [`cell`](Self::cell), for a given layout.
     fn cell_in<L: Layout>(
         &self,
         layout: L,
@@ -327,7 +328,7 @@ impl Table {
         Some((self.permutations[subtable as usize].invert(image), low))
     }
 
-    /// In how many cells a fingerprint stands.
+    /// The number of cells that hold a fingerprint.
     pub(crate) fn cells_of(&self, fingerprint: u64) -> u32 {
         let places = self.places_of::<ANY>(fingerprint);
         let places = &places[..self.form.subtables as usize];
@@ -336,7 +337,7 @@ impl Table {
         places.iter().map(|place| matches(place).count_ones()).sum()
     }
 
-    /// Remainder and low bits of a cell that is not empty.
+    /// Remainder and low bits of a cell. `None` if it is empty.
     #[inline(always)]
     pub(crate) fn decode(&self, value: u64) -> Option<(u64, u64)> {
         let raw = !value & self.form.cell_mask();
@@ -349,19 +350,19 @@ impl Table {
         !((remainder << self.form.low) | low) & self.cell_mask
     }
 
-    /// Whether a cell can hold these low bits beside the remainder: all but one content can be.
+    /// Whether a cell can hold this content: every one except that which looks like an empty cell.
     #[inline(always)]
     pub(crate) fn storable(&self, remainder: u64, low: u64) -> bool {
         self.encode(remainder, low) != 0
     }
 
-    /// Where a bucket starts.
+    /// The offset of a bucket in the table's bytes.
     #[inline(always)]
     pub(crate) fn offset(&self, subtable: u32, bucket: u64) -> usize {
         subtable as usize * self.subtable_bytes + bucket as usize * self.bucket_bytes
     }
 
-    /// The share of fingerprints that are passed over for their successors.
+    /// The share of fingerprints that are replaced by their successors.
     pub(crate) fn passed_over(&self) -> f64 {
         match self.form.passed_mask() {
             0 => 0.0,
@@ -382,7 +383,7 @@ impl Table {
         self.ways::<ANY>().next_storable(fingerprint)
     }
 
-    /// What the places of a key are computed from.
+    /// The addressing of this table: a copy of the values that the places of a key depend on.
     #[inline(always)]
     pub(crate) fn ways<const D: usize>(&self) -> Ways<D> {
         let mut permutations = [self.permutations[0]; D];
@@ -398,7 +399,8 @@ impl Table {
         }
     }
 
-    /// The bucket and remainder of a digest in each subtable. `D` is at least their number.
+    /// The bucket and remainder of a digest in each subtable. `D` is at least the number of
+    /// subtables.
     #[inline(always)]
     pub(crate) fn places<const D: usize>(&self, digest: Digest) -> [Place; D] {
         match self.form.placing {
@@ -407,7 +409,7 @@ impl Table {
         }
     }
 
-    /// How many subtables there are: `D`, known to the compiler, unless that stands for any number.
+    /// The number of subtables: the constant `D`, unless `D` is [`ANY`].
     #[inline(always)]
     pub(crate) fn subtables<const D: usize>(&self) -> usize {
         if D < ANY { D } else { self.form.subtables as usize }
@@ -419,7 +421,7 @@ impl Table {
         self.ways::<D>().places_of(fingerprint)
     }
 
-    /// Buckets of their own, and one remainder.
+    /// An independent bucket in each subtable, and one remainder.
     #[inline(never)]
     fn places_apart<const D: usize>(&self, digest: Digest) -> [Place; D] {
         let mut places = [Place::NOWHERE; D];
@@ -431,13 +433,14 @@ impl Table {
         places
     }
 
-    /// The fingerprint that has these places; the first permutation is the identity.
+    /// The fingerprint that has these places. The first permutation is the identity.
     pub(crate) fn fingerprint_at(&self, places: &[Place]) -> u64 {
         let bucket = (places[0].offset / self.bucket_bytes) as u64;
         (bucket << self.form.remainder) | places[0].remainder
     }
 
-    /// Which cells of the bucket at `place` hold its remainder; `table` is the table's bytes.
+    /// The cells of the bucket at `place` that hold its remainder, as a mask. `table` is the
+    /// table's bytes.
     #[inline(always)]
     pub(crate) fn matches_in<I: Isa, L: Layout>(
         &self,
@@ -449,14 +452,14 @@ impl Table {
         let bucket = &table[place.offset..];
         let value = self.encode(place.remainder, 0);
         let found = layout.matches(isa, bucket, value, self.low_mask);
-        // Only the largest remainder looks like an empty cell where low bits are not looked at.
+        // With low bits ignored, only the largest remainder also matches empty cells.
         if place.remainder == self.largest {
             return found & !layout.matches(isa, bucket, 0, 0);
         }
         found
     }
 
-    /// The first cell that holds the key's remainder, and how many there are.
+    /// The first cell that holds the key's remainder, and the number of such cells.
     #[inline(always)]
     pub(crate) fn find<const D: usize, I: Isa, L: Layout>(
         &self,
@@ -466,7 +469,8 @@ impl Table {
     ) -> (Spot, u32) {
         let table = self.memory.bytes();
         if D == 2 {
-            // No branch on which of the two it is: that is a coin's toss.
+            // No branch on which of the two buckets it is: the processor would mispredict half of
+            // them.
             let left = self.matches_in(isa, layout, table, places[0]);
             let right = self.matches_in(isa, layout, table, places[1]);
             let both = left | right << CELLS_MOST;
@@ -497,7 +501,7 @@ impl Table {
         let mut best = Spot { place: 0, cell: 0 };
         for (i, &place) in places[..self.subtables::<D>()].iter().enumerate() {
             let empty = layout.matches(isa, &table[place.offset..], 0, 0);
-            // Strictly more: ties go to the left.
+            // Strictly more: of equal buckets, the left one is taken.
             if empty.count_ones() > most {
                 most = empty.count_ones();
                 best = Spot { place: i, cell: empty.trailing_zeros() };
@@ -506,14 +510,14 @@ impl Table {
         (most > 0).then_some(best)
     }
 
-    /// Low bits of the cell at a spot.
+    /// The low bits of a cell.
     #[inline(always)]
     pub(crate) fn low_at<L: Layout>(&self, layout: L, places: &[Place], spot: Spot) -> u64 {
         let value = layout.read(&self.memory.bytes()[places[spot.place].offset..], spot.cell);
         !value & self.low_mask
     }
 
-    /// Makes the cell at a spot hold the key's remainder and these low bits.
+    /// Writes the key's remainder and these low bits to a cell.
     #[inline(always)]
     pub(crate) fn write<L: Layout>(&mut self, layout: L, places: &[Place], spot: Spot, low: u64) {
         let place = places[spot.place];
@@ -522,7 +526,7 @@ impl Table {
         layout.write(&mut self.memory.bytes_mut()[place.offset..], spot.cell, value);
     }
 
-    /// The same for an empty cell, which is then in use.
+    /// Writes to an empty cell, which is then counted as in use.
     #[inline(always)]
     pub(crate) fn put<L: Layout>(&mut self, layout: L, places: &[Place], spot: Spot, low: u64) {
         self.write(layout, places, spot, low);
@@ -530,7 +534,7 @@ impl Table {
         self.changes += 1;
     }
 
-    /// Makes the cell at a spot empty.
+    /// Empties a cell.
     #[inline(always)]
     pub(crate) fn empty<L: Layout>(&mut self, layout: L, places: &[Place], spot: Spot) {
         let offset = places[spot.place].offset;
@@ -540,8 +544,8 @@ impl Table {
     }
 }
 
-/// The identity first, then multiplications by well-spread factors. They depend on the number of
-/// fingerprints alone, so tables that grew apart still agree.
+/// The identity, then multiplications by well-spread factors. They depend on the number of
+/// fingerprints alone, so tables stay compatible when one of them grows.
 fn permutations(fingerprints: u64) -> Result<[Permutation; ANY], Infeasible> {
     let mut all = [None; ANY];
     for (i, permutation) in (0u64..).zip(&mut all) {

@@ -1,15 +1,15 @@
-//! Moving cells as a fail-safe: what to do when every cell of a key is taken.
+//! Moving stored cells to make room for a key whose cells are all taken.
 //!
-//! A cell knows its fingerprint, hence its other buckets, and may be moved to one of them that has
-//! room. The paper lets only cells of the first subtable move, once (section 5.2). A search goes on
-//! from bucket to bucket, breadth first, so the fewest cells move: tables then fill to 95 per cent
+//! A cell determines its fingerprint, hence its other buckets, and may be moved to one of them that
+//! has room. In the paper only cells of the first subtable move, once (section 5.2). A search
+//! follows chains of moves breadth first, so the fewest cells move. Tables then reach loads of 95 %
 //! and more.
 //!
-//! Searches have a [`Budget`], so that a full table costs no more than one with room. A search spends
-//! a token for each bucket whose cells it follows. Every cell that is taken or freed earns
-//! [`EARNED`] tokens. A table that refuses everything earns none, and soon stops searching; when cells
-//! free up, searches resume. Over any `n` operations searches follow at most
-//! `EARNED * n + SAVED * limit` buckets.
+//! Searches have a [`Budget`], so that a full table costs no more than one with room. A search
+//! spends one token for each bucket whose cells it follows. Every cell that is taken or freed earns
+//! [`EARNED`] tokens. A table that refuses every key earns none and soon stops searching. Searches
+//! resume when cells become free. Over any `n` operations, searches follow at most `EARNED * n +
+//! SAVED * limit` buckets.
 
 use super::{CELLS_MOST, Place, SUBTABLES_MOST, Spot, Table};
 use crate::{
@@ -18,7 +18,7 @@ use crate::{
     probe::{self, BASE},
 };
 
-/// What happens when all cells of a key are taken.
+/// The policy when all cells of a key are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Moves {
     /// The key is refused.
@@ -26,17 +26,17 @@ pub enum Moves {
     Never,
     /// A cell of the first subtable's bucket moves to another of its buckets, if one has room.
     First,
-    /// Cells move along the shortest chain to an empty one, found by looking at no more than this
-    /// many buckets, up to [`Moves::SEARCH_MOST`].
+    /// Cells move along the shortest chain to an empty cell. The search reads at most this many
+    /// buckets, up to [`Moves::SEARCH_MOST`].
     Search(u32),
 }
 
 impl Moves {
-    /// The most buckets that a search may look at.
+    /// The most buckets that one search may read.
     pub const SEARCH_MOST: u32 = 4096;
 
-    /// The most buckets whose cells searches follow over this many operations, whatever the keys and
-    /// however full the table is ([`Moved::looked`]).
+    /// The most buckets whose cells searches follow over this many operations, for any keys and any
+    /// load ([`Moved::looked`]).
     pub fn work_most(self, operations: u64) -> u64 {
         EARNED.saturating_mul(operations).saturating_add(Budget::new(self).most)
     }
@@ -51,7 +51,7 @@ impl Moves {
         }
     }
 
-    /// The policy and its limit as two numbers of an image.
+    /// The policy and its limit as two fields of an image.
     pub(crate) fn to_fields(self) -> [u64; 2] {
         match self {
             Moves::Never => [0, 0],
@@ -60,7 +60,7 @@ impl Moves {
         }
     }
 
-    /// What [`to_fields`](Self::to_fields) gave.
+    /// The inverse of [`to_fields`](Self::to_fields).
     pub(crate) fn from_fields(policy: u64, limit: u32) -> Option<Self> {
         match (policy, limit) {
             (0, 0) => Some(Moves::Never),
@@ -71,22 +71,22 @@ impl Moves {
     }
 }
 
-/// How often the fail-safe was needed since the table was made or read from bytes.
+/// Counts of searches since the table was built or read from bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Moved {
     /// Insertions that found all cells of their key taken.
     pub needed: u64,
-    /// Those of them for which room was made.
+    /// Insertions for which a search made room.
     pub resolved: u64,
-    /// Cells moved for them.
+    /// Cells that these insertions moved.
     pub cells: u64,
-    /// Buckets whose cells a search followed: the work of all searches.
+    /// Buckets whose cells searches followed: the work of all searches.
     pub looked: u64,
 }
 
 /// Tokens that a cell earns when it is taken or freed.
 const EARNED: u64 = 4;
-/// Searches that a budget saves for, each of as many buckets as the shape allows.
+/// The most tokens of a budget, as a number of searches of the full limit.
 const SAVED: u64 = 64;
 
 /// The buckets that searches may still follow.
@@ -94,7 +94,7 @@ const SAVED: u64 = 64;
 pub(crate) struct Budget {
     tokens: u64,
     most: u64,
-    /// Changes of the table that have earned their tokens.
+    /// Changes of the table whose tokens were added.
     paid: u64,
 }
 
@@ -109,7 +109,7 @@ impl Budget {
         Budget { tokens: most, most, paid: 0 }
     }
 
-    /// The tokens after this number of changes of the table.
+    /// The tokens after `changes` changes of the table.
     #[inline(always)]
     fn at(&self, changes: u64) -> u64 {
         let earned = EARNED.saturating_mul(changes - self.paid);
@@ -117,12 +117,13 @@ impl Budget {
     }
 }
 
-/// A bucket on the way of a search.
+/// A bucket that a search has reached.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Step {
     subtable: u32,
     bucket: u64,
-    /// The step that led here, and which of its cells would move here; a root leads from itself.
+    /// The step that led here, and its cell that would move here. The first steps refer to
+    /// themselves.
     from: u32,
     cell: u32,
 }
@@ -134,8 +135,8 @@ impl Table {
         self.budget.at(self.changes) > 0
     }
 
-    /// An empty cell for a fingerprint all of whose cells are taken, by moving if that is allowed and
-    /// the budget lasts.
+    /// Makes an empty cell for a fingerprint whose cells are all taken, by moving others. `None` if
+    /// moves are not allowed, the budget is spent or the search finds no chain.
     #[cold]
     #[inline(never)]
     pub(crate) fn room_by_moving<L: Layout>(
@@ -195,7 +196,7 @@ impl Table {
         self.moved.looked += looked;
         let spot = found.map(|(mut at, mut cell, last, free)| {
             self.move_cell(layout, &steps[at], cell, &last, free);
-            // Each cell along the way moves into the place that the one after it has left.
+            // Each cell of the chain moves into the cell that its successor has left.
             while steps[at].from as usize != at {
                 let (from, left) = (steps[at].from as usize, cell);
                 cell = steps[at].cell;
@@ -209,7 +210,7 @@ impl Table {
         spot
     }
 
-    /// The step and the cell in it that can move, and the bucket and empty cell it can move to. Also
+    /// The step and its cell that can move, and the bucket and empty cell that it can move to. Also
     /// the number of buckets followed, at most `limit`.
     fn find_chain<L: Layout>(
         &self,
@@ -248,7 +249,7 @@ impl Table {
         (None, at as u64)
     }
 
-    /// Where a cell of a step's bucket would go in another subtable, if it can be stored there.
+    /// The bucket of a cell in another subtable, if it can be stored there.
     #[inline(always)]
     fn step<L: Layout>(
         &self,
@@ -272,7 +273,7 @@ impl Table {
         (empty != 0).then(|| empty.trailing_zeros())
     }
 
-    /// Moves a cell in use to an empty one of another of its buckets.
+    /// Moves a cell to an empty cell of another of its buckets.
     fn move_cell<L: Layout>(&mut self, layout: L, from: &Step, cell: u32, to: &Step, free: u32) {
         let (source, target) =
             (self.offset(from.subtable, from.bucket), self.offset(to.subtable, to.bucket));

@@ -1,4 +1,4 @@
-//! From a digest to a fingerprint, and from that to its bucket in each subtable.
+//! Addressing: from a digest to a fingerprint, and from that to its bucket in each subtable.
 
 use super::{ANY, Place};
 use crate::{
@@ -6,20 +6,20 @@ use crate::{
     hash::{permute::Permutation, spread},
 };
 
-/// What the places of a key are computed from: a copy that a loop keeps at hand.
+/// The addressing of a table. A loop keeps this copy in registers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ways<const D: usize> {
-    /// How many fingerprints there are.
+    /// The number of fingerprints.
     pub(super) fingerprints: u64,
-    /// Fingerprints with an image whose bits under this mask are all set are passed over; zero if
-    /// none is.
+    /// A fingerprint is replaced by its successor if one of its permuted fingerprints has all bits
+    /// of this mask set. 0 if every fingerprint can be stored.
     pub(super) passed: u64,
     pub(super) subtables: usize,
-    /// Bits of a remainder.
+    /// Bits per remainder.
     pub(super) remainder: u32,
     pub(super) bucket_bytes: usize,
     pub(super) subtable_bytes: usize,
-    /// One for each subtable; the first is the identity.
+    /// One permutation per subtable; the first is the identity.
     pub(super) permutations: [Permutation; D],
 }
 
@@ -31,8 +31,8 @@ impl<const D: usize> Ways<D> {
         if self.passed == 0 { fingerprint } else { self.next_storable(fingerprint) }
     }
 
-    /// The fingerprint, or the first after it whose remainder can be stored in every subtable now
-    /// and after every growth.
+    /// The fingerprint, or the first one after it whose remainder can be stored in every subtable,
+    /// now and after every growth.
     #[inline(always)]
     pub(crate) fn next_storable(&self, mut fingerprint: u64) -> u64 {
         while self.is_passed_over(fingerprint) {
@@ -73,7 +73,8 @@ impl<const D: usize> Ways<D> {
         places
     }
 
-    /// The image of a fingerprint in each subtable: the bucket, and under it the remainder.
+    /// The permuted fingerprint of each subtable: the bucket in the upper bits, the remainder in
+    /// the lower.
     #[inline(always)]
     pub(crate) fn images_of(&self, fingerprint: u64) -> [u64; D] {
         let mut images = [fingerprint; D];
