@@ -1,51 +1,53 @@
 //! Buckets: small runs of cells that are read together.
 //!
-//! A bucket of 8-, 16- or 32-bit cells in 16, 32 or 64 bytes is compared in one or two vector
-//! operations ([`Lanes`]); a line of 24-bit cells, or half a one, has them in two planes, of 16 and
-//! of 8 bits ([`Split`]); a bucket of any other width up to 32 lies without gaps and is compared a 64-bit
-//! word of several cells at a time ([`Odd`]) or eight cells ([`Eights`]), a wider one cell by cell
-//! ([`Wide`]). Zero is the
-//! empty cell in all.
+//! The width and number of the cells select one of these layouts. Zero is the empty cell in all.
+//!
+//! - [`Lanes`]: 8-, 16- or 32-bit cells in 16, 32 or 64 bytes, compared in one or two vector operations.
+//! - [`Split`]: 24-bit cells in 32 or 64 bytes, stored in two planes of 16 and of 8 bits.
+//! - [`Eights`]: other widths up to 25 bits, eight cells compared at a time.
+//! - [`Odd`]: other widths up to 32 bits, a 64-bit word of several cells compared at a time.
+//! - [`Wide`]: widths up to 64 bits, compared cell by cell.
 
 use crate::probe::{BASE, Eight, Isa, Lane};
 
-/// How the cells of a bucket lie in its bytes.
+/// The positions of a bucket's cells in its bytes.
 pub(crate) trait Layout: Copy {
-    /// Which cells of the bucket that starts at `bytes[0]` hold `value` outside the `ignored` bits.
+    /// The cells of the bucket at `bytes[0]` that hold `value` outside the `ignored` bits, as a
+    /// mask.
     fn matches<I: Isa>(self, isa: I, bytes: &[u8], value: u64, ignored: u64) -> u64;
 
-    /// Bits that a cell has in [`marks`](Self::marks).
+    /// Bits per cell in [`marks`](Self::marks).
     const SPAN: u32 = 1;
 
-    /// The cells that are `value` once the bits of `set` are set in them, each by [`SPAN`](Self::SPAN)
-    /// bits: as [`matches`](Self::matches), in fewer steps.
+    /// The cells that equal `value` after the bits of `set` are set in them, as a mask with
+    /// [`SPAN`](Self::SPAN) bits per cell. Takes fewer steps than [`matches`](Self::matches).
     #[inline(always)]
     fn marks<I: Isa>(self, isa: I, bytes: &[u8], value: u64, set: u64) -> u64 {
         self.matches(isa, bytes, value, set)
     }
 
-    /// Where a bucket starts.
+    /// The offset of a bucket in a table's bytes.
     fn offset(self, bucket: usize) -> usize;
 
-    /// The bytes of a table from a bucket on, or of the bucket alone.
+    /// The bytes of a table starting at a bucket, or those of the bucket alone.
     #[inline(always)]
     fn bucket(self, table: &[u8], bucket: usize) -> &[u8] {
         &table[self.offset(bucket)..]
     }
 
-    /// The same, to change.
+    /// [`bucket`](Self::bucket), as mutable bytes.
     #[inline(always)]
     fn bucket_mut(self, table: &mut [u8], bucket: usize) -> &mut [u8] {
         &mut table[self.offset(bucket)..]
     }
 
-    /// The value of a cell of the bucket that starts at `bytes[0]`.
+    /// The value of a cell of the bucket at `bytes[0]`.
     fn read(self, bytes: &[u8], cell: u32) -> u64;
 
-    /// Makes a cell of the bucket that starts at `bytes[0]` hold `value`.
+    /// Writes `value` to a cell of the bucket at `bytes[0]`.
     fn write(self, bytes: &mut [u8], cell: u32, value: u64);
 
-    /// Makes the lowest bit of all `cells` cells of the bucket that starts at `bytes[0]` zero.
+    /// Clears the lowest bit of all `cells` cells of the bucket at `bytes[0]`.
     #[inline(always)]
     fn clear_lowest(self, bytes: &mut [u8], cells: u32) {
         for cell in 0..cells {
@@ -55,7 +57,7 @@ pub(crate) trait Layout: Copy {
     }
 }
 
-/// Cells that are lanes of a vector: `L` wide, filling `N` bytes.
+/// Cells that are lanes of a vector: of type `L`, filling `N` bytes.
 #[derive(Debug)]
 pub(crate) struct Lanes<L, const N: usize>(std::marker::PhantomData<L>);
 
@@ -96,7 +98,7 @@ impl<L: Lane, const N: usize> Layout for Lanes<L, N> {
         bucket * N
     }
 
-    // As one of many buckets: one question about bounds in place of three.
+    // Indexing an array of buckets takes one bounds check; slicing bytes takes three.
     #[inline(always)]
     fn bucket(self, table: &[u8], bucket: usize) -> &[u8] {
         &table.as_chunks::<N>().0[bucket]
@@ -128,8 +130,8 @@ impl<L: Lane, const N: usize> Layout for Lanes<L, N> {
     }
 }
 
-/// Cells of any width from 5 to 32 bits, without gaps. Their number times their width is a whole
-/// number of bytes, and eight more bytes can be read after the last bucket.
+/// Cells of any width from 5 to 32 bits, without gaps. The number of cells times the width must be
+/// a whole number of bytes, and eight more bytes must be readable after the last bucket.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Odd {
     pub(crate) cells: u32,
@@ -137,7 +139,7 @@ pub(crate) struct Odd {
 }
 
 impl Odd {
-    /// Cells compared at a time: as many as a word holds from any bit of a byte on.
+    /// Cells compared at a time: as many as fit in a word that starts at any bit of a byte.
     #[inline(always)]
     fn group(self) -> u32 {
         57 / self.width
@@ -196,8 +198,8 @@ impl Layout for Odd {
     }
 }
 
-/// The same for widths up to [`Eight::WIDTH_MOST`] and whole eights of cells, compared eight at a time.
-/// Sixteen more bytes can be read after the last bucket.
+/// [`Odd`] for widths up to [`Eight::WIDTH_MOST`] and a multiple of eight cells, compared eight at
+/// a time. Sixteen more bytes must be readable after the last bucket.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Eights {
     odd: Odd,
@@ -242,8 +244,8 @@ impl Layout for Eights {
     }
 }
 
-/// `CELLS` cells of 24 bits in `N` bytes, twice `HALF`: the upper 16 bits of all, then the lower
-/// eight, and what is left over. A line has 21, half a line 10.
+/// `CELLS` cells of 24 bits in `N` bytes, `N = 2 * HALF`: the upper 16 bits of all cells, then the
+/// lower eight of all, then unused bytes. A cache line has 21 cells, half a line 10.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Split<const CELLS: usize, const N: usize, const HALF: usize>;
 
@@ -254,7 +256,7 @@ impl<const CELLS: usize, const N: usize, const HALF: usize> Layout for Split<CEL
         let Some(lower) = bucket.last_chunk::<HALF>() else { unreachable!("half a bucket") };
         let upper = isa.matches_but(bucket, (value >> 8) as u16, (ignored >> 8) as u16);
         let lower = isa.matches_but(lower, value as u8, ignored as u8);
-        // The second half of the bucket starts before the lower bytes do.
+        // The second half of the bucket starts before the plane of lower bytes.
         upper & (lower >> (2 * CELLS - HALF)) & const { (1 << CELLS) - 1 }
     }
 
@@ -285,8 +287,8 @@ impl<const CELLS: usize, const N: usize, const HALF: usize> Layout for Split<CEL
     }
 }
 
-/// Cells of any width up to 64 bits, without gaps. Their number times their width is a whole number
-/// of bytes, and sixteen more bytes can be read after the last bucket.
+/// Cells of any width up to 64 bits, without gaps. The number of cells times the width must be a
+/// whole number of bytes, and sixteen more bytes must be readable after the last bucket.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wide {
     pub(crate) cells: u32,
@@ -336,14 +338,14 @@ impl Layout for Wide {
     }
 }
 
-/// Any of the layouts above, found out at every call: for what is not worth a loop of its own.
+/// Any of the layouts above, selected again at every call. For code outside hot loops.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Any {
     pub(crate) cells: u32,
     pub(crate) width: u32,
 }
 
-/// Runs a body with the layout that a shape has.
+/// Runs a body with the layout that the shape selects.
 macro_rules! as_it_is {
     ($any:expr, |$layout:ident| $body:expr) => {
         match ($any.width, $any.cells) {
@@ -429,12 +431,12 @@ mod tests {
     use crate::probe::Portable;
     use sidon_kit::Rng;
 
-    /// Random writes against a vector of integers, matches against a loop over it.
+    /// Compares random writes with a vector of integers, and matches with a loop over it.
     fn is_a_vector<L: Layout>(layout: L, cells: u32, width: u32) {
         let mut rng = Rng::seeded(u64::from(width));
         let ceiling = u64::MAX >> (64 - width);
         let len = crate::left::bucket_bytes(cells, width) as usize;
-        // Two buckets beside the one under test, to see that writes stay inside.
+        // A bucket on each side of the one under test shows that writes stay inside it.
         let mut bytes = vec![0u8; 3 * len + 16];
         let mut values = vec![0u64; cells as usize];
         for _ in 0..2_000 {

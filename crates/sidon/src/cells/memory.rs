@@ -1,25 +1,25 @@
-//! Zeroed bytes of a fixed number, aligned to cache lines, on huge pages when there are many.
+//! A fixed number of zeroed bytes, aligned to cache lines, on huge pages if there are many.
 //!
-//! A random read in a large table costs a walk through the page tables beside the read itself;
-//! with pages of 2 MiB the walk is shorter and mostly cached. Many systems hand huge pages only
-//! to those who ask, so a table of 2 MiB or more is mapped on its own and asks. Where that is
-//! not possible the table works on ordinary pages. Targets other than Unix and Windows, such as
-//! WebAssembly, cannot map memory: tables of any size are then on the heap.
+//! A random read in a large table also costs a walk through the page tables. With pages of 2 MiB
+//! the walk is shorter and mostly cached. Many systems give huge pages only on request, so a table
+//! of at least 2 MiB gets its own mapping and requests them. Without huge pages the table works on
+//! ordinary pages. Targets other than Unix and Windows, such as WebAssembly, cannot map memory:
+//! tables of any size are then on the heap.
 
 use crate::{error::Infeasible, probe::LINE};
 use memmap2::MmapMut;
 use std::fmt;
 
-/// From this size on a table is mapped, aligned to a huge page and asks for huge pages.
+/// A table of at least this size is mapped, aligned to a huge page, and requests huge pages.
 const HUGE_FROM: usize = 2 << 20;
 const HUGE_PAGE: usize = 2 << 20;
-/// Whether the target can map memory. Elsewhere every call of `memmap2` returns an error.
+/// Whether the target can map memory. Otherwise every call of `memmap2` returns an error.
 const MAPS: bool = cfg!(any(unix, windows));
 
 /// Zeroed bytes: a whole number of cache lines, the first at the start of one.
 pub struct Memory {
     owner: Owner,
-    /// Where in the owner's bytes the first line starts.
+    /// The offset of the first cache line in the owner's bytes.
     start: usize,
     len: usize,
 }
@@ -30,12 +30,13 @@ enum Owner {
 }
 
 impl Memory {
-    /// Room for `bytes` bytes, rounded up to whole lines, all zero.
+    /// `bytes` zeroed bytes, rounded up to whole cache lines.
     pub fn zeroed(bytes: u64) -> Result<Self, Infeasible> {
         Memory::with(bytes, MAPS)
     }
 
-    /// Zeroed memory of `bytes` bytes. Without `maps`, large tables are on the heap as small ones are.
+    /// Zeroed memory of `bytes` bytes. Without `maps`, large tables are on the heap, like small
+    /// ones.
     fn with(bytes: u64, maps: bool) -> Result<Self, Infeasible> {
         let infeasible = || Infeasible::Memory { bytes };
         let len = usize::try_from(bytes)
@@ -62,8 +63,8 @@ impl Memory {
         }
         #[cfg(target_os = "linux")]
         if let Owner::Mapped(map) = &owner {
-            // A wish, not a need: a kernel without huge pages refuses, and the table works. A rest of
-            // less than half a huge page stays on ordinary ones, which take no more than it.
+            // The request may fail: a kernel without huge pages refuses it, and the table works. A
+            // remainder of less than half a huge page stays on ordinary pages, which waste less.
             let huge = (len + HUGE_PAGE / 2) / HUGE_PAGE * HUGE_PAGE;
             let _ = map.advise_range(memmap2::Advice::HugePage, start, huge);
         }
@@ -76,7 +77,7 @@ impl Memory {
         &self.owner.bytes()[self.start..self.start + self.len]
     }
 
-    /// All bytes, to change.
+    /// All bytes, mutable.
     #[inline(always)]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         let bytes = match &mut self.owner {
@@ -86,7 +87,7 @@ impl Memory {
         &mut bytes[self.start..self.start + self.len]
     }
 
-    /// A copy in memory of its own.
+    /// An independent copy.
     pub(crate) fn try_clone(&self) -> Result<Self, Infeasible> {
         let mut copy = Memory::zeroed(self.len as u64)?;
         copy.bytes_mut().copy_from_slice(self.bytes());

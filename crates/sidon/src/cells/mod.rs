@@ -1,4 +1,4 @@
-//! Where the bits are kept: memory that is fixed at the start, and packed integers in it.
+//! Memory of fixed size, and packed integers in it.
 
 pub(crate) mod bucket;
 mod memory;

@@ -4,8 +4,9 @@
 //! bytes    |76543210|FEDCBA98|...          little-endian words of 64 bits
 //! cell i      bits i*width .. (i+1)*width, lowest first
 //! ```
-//! A cell is read from the aligned word that holds its first bit, and from the next word only if
-//! it goes on there, so a width that divides 64 costs one word and never a second cache line.
+//! A cell is read from the aligned word that holds its first bit. The next word is read only if the
+//! cell continues there. A width that divides 64 therefore reads one word, and never two cache
+//! lines.
 
 use super::Memory;
 use crate::error::{Infeasible, Refused};
@@ -25,7 +26,7 @@ impl Packed {
     /// `cells` cells of `width` bits, all zero.
     pub(crate) fn zeroed(cells: u64, width: u32) -> Result<Self, Infeasible> {
         Infeasible::unless_within("width", width.into(), 1, WIDTH_MOST.into())?;
-        // One word more than the cells need, so that the word after the last cell's can be read.
+        // One word more than the cells need, so that the word after the last cell can be read.
         let bytes = Self::payload_bytes(cells, width)?
             .checked_add(8)
             .ok_or(Infeasible::Memory { bytes: u64::MAX })?;
@@ -43,7 +44,7 @@ impl Packed {
         bits.map(|bits| bits.div_ceil(8)).ok_or(Infeasible::Memory { bytes: u64::MAX })
     }
 
-    /// How many cells there are.
+    /// The number of cells.
     pub(crate) fn cells(&self) -> u64 {
         self.cells
     }
@@ -58,13 +59,13 @@ impl Packed {
         ceiling(self.width)
     }
 
-    /// The bytes in use, the last bits beyond the cells zero.
+    /// The bytes of the cells. Bits beyond the last cell are zero.
     pub(crate) fn payload(&self) -> &[u8] {
         &self.memory.bytes()[..self.payload_len()]
     }
 
-    /// Takes over what [`payload`](Self::payload) gave. `false`, with nothing changed, if the
-    /// length is another or a bit beyond the cells is set.
+    /// Loads the bytes of [`payload`](Self::payload). Returns `false` and changes nothing if the
+    /// length differs or a bit beyond the cells is set.
     pub(crate) fn load(&mut self, payload: &[u8]) -> bool {
         let used = (self.cells * u64::from(self.width)) % 8;
         let beyond = match payload.last() {
@@ -101,7 +102,7 @@ impl Packed {
         read(self.bytes(), self.width, cell)
     }
 
-    /// Makes the value of a cell `value`, or refuses one above the ceiling.
+    /// Sets a cell to `value`. A value above the ceiling is refused.
     ///
     /// # Panics
     /// If there is no such cell.
@@ -141,12 +142,12 @@ impl Packed {
         (0..self.cells).map(move |cell| read(bytes, width, cell))
     }
 
-    /// Makes every cell zero.
+    /// Sets every cell to zero.
     pub(crate) fn clear(&mut self) {
         self.bytes_mut().fill(0);
     }
 
-    /// A copy in memory of its own.
+    /// An independent copy.
     pub(crate) fn try_clone(&self) -> Result<Self, Infeasible> {
         Ok(Packed { memory: self.memory.try_clone()?, ..*self })
     }
@@ -161,7 +162,7 @@ const fn ceiling(width: u32) -> u64 {
     u64::MAX >> (64 - width)
 }
 
-/// The value of a cell, out of the [`bytes`](Packed::bytes) of cells of that width.
+/// The value of a cell, read from the [`bytes`](Packed::bytes) of cells of width `width`.
 #[inline(always)]
 pub(crate) fn read(bytes: &[u8], width: u32, cell: u64) -> u64 {
     let bit = cell * u64::from(width);
@@ -173,7 +174,7 @@ pub(crate) fn read(bytes: &[u8], width: u32, cell: u64) -> u64 {
     value & ceiling(width)
 }
 
-/// Makes the value of a cell `value`, which its width must hold, and returns the one it had.
+/// Sets a cell to `value`, which must fit `width`, and returns its previous value.
 #[inline(always)]
 pub(crate) fn write(bytes: &mut [u8], width: u32, cell: u64, value: u64) -> u64 {
     debug_assert!(value <= ceiling(width), "{value} needs more than {width} bits");
@@ -220,7 +221,7 @@ mod tests {
         prop::collection::vec(step, 0..200)
     }
 
-    /// What the twin says of a write: the value afterwards, or nothing if it is refused.
+    /// Applies a write to the exact reference. Returns `false` if it is refused.
     fn twin(values: &mut [u64], ceiling: u64, step: &Step) -> bool {
         let (cell, value) = match *step {
             Step::Set(cell, value) => (cell, value),
