@@ -1,6 +1,7 @@
-//! A round of AES in plain Rust: one table of the S-box times the matrix's column, turned by bytes.
+//! A round of AES in plain Rust, by one table: the S-box times a column of the matrix, rotated by
+//! bytes.
 //!
-//! The tables are computed from the field, not copied: byte `b` goes to the affine image of its
+//! The tables are computed from the field. The S-box takes byte `b` to an affine function of its
 //! inverse modulo x^8 + x^4 + x^3 + x + 1 (FIPS 197, section 5.1.1).
 
 /// Twice `byte` in the field.
@@ -8,8 +9,8 @@ const fn double(byte: u8) -> u8 {
     (byte << 1) ^ if byte & 0x80 != 0 { 0x1b } else { 0 }
 }
 
-/// Where SubBytes takes each byte. The powers of 3 run through the field, so that inverses are met
-/// by going forth with 3 and back with its inverse at once.
+/// The S-box. The powers of 3 are all elements of the field except zero. The loop multiplies by 3
+/// and divides by 3 at once, which gives every element with its inverse.
 const fn substitution() -> [u8; 256] {
     let mut table = [0; 256];
     table[0] = 0x63;

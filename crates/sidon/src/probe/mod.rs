@@ -1,9 +1,9 @@
-//! The few operations worth a SIMD instruction, and the library's only unsafe code.
+//! The operations that use SIMD instructions, and the library's only unsafe code.
 //!
-//! [`Isa`] names them. [`Portable`] defines them in plain Rust and is the specification;
-//! `Sse2` and `Avx2` are its twins on x86-64, tested to be equal to it. A hot loop is a
-//! [`Kernel`], generic over the instruction set, and [`dispatch`] runs it with the best one this
-//! processor has: the question is asked once a batch, and costs nothing inside the loop.
+//! [`Isa`] lists them. [`Portable`] defines them in plain Rust and is the specification. `Sse2` and
+//! `Avx2` implement them for x86-64; tests compare them with `Portable`. A hot loop is a
+//! [`Kernel`], generic over the instruction set. [`dispatch`] runs it with the best set that this
+//! processor has. The choice is made once per batch and costs nothing inside the loop.
 //!
 //! ```text
 //! dispatch(kernel) --+-- AVX2 found --> kernel.run(Avx2)      compiled with AVX2 and AES throughout
@@ -21,16 +21,16 @@ pub(crate) use portable::Portable;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86::{Avx2, Sse2};
 
-/// Bytes in a cache line, the unit in which memory moves.
+/// Bytes per cache line, the unit of transfers from memory.
 pub const LINE: usize = 64;
 
-/// How many bits of a [`Blocked`](crate::member::Blocked) line one key may set.
+/// The most bits of a [`Blocked`](crate::member::Blocked) line that one key may set.
 pub(crate) const LINE_HASHES_MAX: u32 = 16;
 
-/// How many 4-bit cells of a line one word names.
+/// The most 4-bit cells of a line that one word selects.
 pub(crate) const NIBBLES_MAX: u32 = 5;
 
-/// An instruction set: a proof, held by value, that its operations may be executed.
+/// An instruction set. Its value proves that the processor can execute its operations.
 pub(crate) trait Isa: Copy {
     /// 16 bytes, the state of a cipher.
     type Block: Copy;
@@ -47,11 +47,12 @@ pub(crate) trait Isa: Copy {
     /// The sums of the first and of the second words, modulo 2^64.
     fn add(self, one: Self::Block, other: Self::Block) -> Self::Block;
 
-    /// A round of AES (FIPS 197): SubBytes, ShiftRows, MixColumns, and the round's key is added.
+    /// A round of AES (FIPS 197): SubBytes, ShiftRows, MixColumns, then exclusive or with the round
+    /// key.
     fn aes_round(self, block: Self::Block, key: Self::Block) -> Self::Block;
 
-    /// Runs a kernel in a function of its own, compiled for this instruction set: for loops that
-    /// would take registers from each other.
+    /// Runs a kernel in a separate function, compiled for this instruction set. For loops that
+    /// would compete for registers if they were inlined into one function.
     #[inline(always)]
     fn apart<K: Kernel>(self, kernel: K) -> K::Output {
         #[inline(never)]
@@ -61,21 +62,21 @@ pub(crate) trait Isa: Copy {
         inner(self, kernel)
     }
 
-    /// Which lanes of the bucket hold `value`: bit `i` of the answer is lane `i`. A lane is
+    /// The lanes of the bucket that hold `value`: bit `i` of the result is lane `i`. A lane is
     /// little-endian, and the bucket has 16, 32 or 64 bytes.
     fn matches<L: Lane, const N: usize>(self, bucket: &[u8; N], value: L) -> u64;
 
-    /// Which lanes of the bucket hold `value` where the bits of `ignored` are not looked at.
+    /// The lanes of the bucket that hold `value` outside the bits of `ignored`, as a mask.
     fn matches_but<L: Lane, const N: usize>(self, bucket: &[u8; N], value: L, ignored: L) -> u64;
 
-    /// Which bytes of the bucket lie in lanes that are `value` once the bits of `set` are set in
-    /// them: bit `i` of the answer is byte `i`, so a lane has as many bits as bytes. The fewest steps
-    /// from a bucket to a number.
+    /// The bytes of lanes that equal `value` after the bits of `set` are set in them. Bit `i` of
+    /// the result is byte `i`, so a lane has as many bits as bytes. This takes fewer steps than
+    /// [`matches_but`](Self::matches_but).
     fn marks<L: Lane, const N: usize>(self, bucket: &[u8; N], value: L, set: L) -> u64;
 
-    /// For each of eight lines, whether one of its 16-bit lanes but the last holds the value of the same
-    /// index. And of those that do not, whether the value and the last lane add up to more than a lane
-    /// holds: a bit each.
+    /// For each of eight lines, whether one of its 16-bit lanes except the last holds the value
+    /// with the line's index. The second result has a bit for each line without its value: whether
+    /// the value plus the last lane is above the largest lane value.
     #[inline(always)]
     fn eight_lines(self, lines: [&[u8; LINE]; 8], values: &[u16; 8]) -> ([bool; 8], u8) {
         let (mut held, mut beyond) = ([false; 8], 0);
@@ -88,45 +89,47 @@ pub(crate) trait Isa: Copy {
         (held, beyond)
     }
 
-    /// Whether one of the 4-bit cells of the line that `word` names is zero: cell `i` is named by
-    /// the seven bits below the upper `7 * i`, for `i` below `cells`, at most [`NIBBLES_MAX`].
+    /// Whether one of the 4-bit cells of the line that `word` selects is zero. The upper seven bits
+    /// of `word` select cell 0, the next seven cell 1, and so on, for `cells` cells, at most
+    /// [`NIBBLES_MAX`].
     fn any_nibble_zero(self, line: &[u8; LINE], word: u64, cells: u32) -> bool;
 
-    /// A one in the lowest bit of each of those cells, in a line of zeros: eight little-endian words.
+    /// A line of zeros with a one in the lowest bit of each selected cell: eight little-endian
+    /// words.
     fn nibble_ones(self, word: u64, cells: u32) -> [u64; LINE / 8];
 
-    /// A [`Sieve`] and a number of cells, made ready for a loop.
+    /// A [`Sieve`] and a number of cells, prepared for a loop.
     type Sieve: Copy;
 
-    /// Makes a sieve ready for so many cells of a line, at most [`SIEVED_MAX`].
+    /// Prepares a sieve for `cells` cells of a line, at most [`SIEVED_MAX`].
     fn sieve(self, sieve: &Sieve, cells: u32) -> Self::Sieve;
 
-    /// Whether none of the 8-bit cells of the line that `word` names is excluded.
+    /// Whether the sieve excludes none of the 8-bit cells of the line that `word` selects.
     fn all_admitted(self, line: &[u8; LINE], word: u64, sieve: &Self::Sieve) -> bool;
 
-    /// Which of [`Eight`] cells that lie without gaps from `bytes[0]` on are `value` once the bits of
-    /// `set` are set in them: bit `i` of the answer is cell `i`. There are sixteen bytes from byte
-    /// `width / 2` on.
+    /// The cells among [`Eight`], stored without gaps from `bytes[0]`, that equal `value` after the
+    /// bits of `set` are set in them. Bit `i` of the result is cell `i`. At least `width / 2 + 16`
+    /// bytes must be readable.
     fn eight(self, bytes: &[u8], eight: &Eight, value: u32, set: u32) -> u64;
 
-    /// Whether all bits that `choice` names in the line are set.
+    /// Whether all bits of `choice` are set in the line.
     fn line_contains(self, line: &[u8; LINE], choice: LineChoice) -> bool;
 
-    /// Sets all bits that `choice` names in the line.
+    /// Sets all bits of `choice` in the line.
     fn line_insert(self, line: &mut [u8; LINE], choice: LineChoice);
 }
 
-/// How many 8-bit cells of a line one word names.
+/// The most 8-bit cells of a line that one word selects.
 pub const SIEVED_MAX: u32 = 8;
 
-/// Which 8-bit cells of a line a word names, and which values exclude a key there.
+/// The 8-bit cells of a line that a word selects, and the values that exclude a key.
 ///
-/// Cell `i` is named by the product of the word and `factors[i]`, modulo 2^64: by its upper six bits.
-/// The three bits below pick one of `marks`. The key is excluded if bit `value + mark` of `excluded` is
-/// set. The highest bit is not, nor are those beyond.
+/// The product of the word and `factors[i]`, modulo 2^64, selects cell `i` by its upper six bits.
+/// The three bits below pick one of `marks`. The key is excluded if bit `value + mark` of
+/// `excluded` is set. Bit 31 must not be set; sums above 31 exclude no key.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sieve {
-    /// One factor a cell.
+    /// One factor per cell.
     pub factors: [u64; SIEVED_MAX as usize],
     /// One mark for each value of the three bits.
     pub marks: [u32; 8],
@@ -134,20 +137,20 @@ pub(crate) struct Sieve {
     pub excluded: u32,
 }
 
-/// Eight cells of one width, without gaps: where each lies.
+/// The positions of eight cells of one width, without gaps.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Eight {
     /// The bits of a cell, 5 to [`Eight::WIDTH_MOST`].
     width: u32,
-    /// For each cell four bytes that hold it, from the first byte on for the first four, from byte
-    /// `width / 2` on for the others.
+    /// Four bytes for each cell that contain it. The first four cells count bytes from the first
+    /// byte, the others from byte `width / 2`.
     bytes: [u8; 32],
-    /// How far the cell is to be moved down in them.
+    /// The shift to the right that moves each cell to the lowest bits.
     shifts: [u32; 8],
 }
 
 impl Eight {
-    /// The widest cell that four bytes hold wherever it begins.
+    /// The widest cell that four bytes contain wherever it starts.
     pub(crate) const WIDTH_MOST: u32 = 25;
 
     /// Cells of this width.
@@ -174,19 +177,19 @@ impl Eight {
     }
 }
 
-/// Which bits of a 64-byte line stand for a key.
+/// The bits of a 64-byte line that represent a key.
 ///
-/// The line is eight little-endian words of 64 bits. Bit `i` of a key lies in word
-/// `(i + start) mod 8`, at the place that the upper six bits of `word * SALT[i]` name. Thus a key
-/// spreads over as many words as it can, and `start` evens out the words if the number of bits is
-/// no multiple of eight.
+/// The line is eight little-endian words of 64 bits. Bit `i` of a key is in word `(i + start) mod
+/// 8`, at the position given by the upper six bits of `word * SALT[i]`. A key therefore uses as
+/// many words as possible. If the number of bits is no multiple of eight, `start` makes all words
+/// equally likely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LineChoice {
-    /// 32 digest bits that pick the places.
+    /// 32 digest bits that select the positions.
     pub word: u32,
     /// The first word, below 8; zero if `hashes` is 8 or 16.
     pub start: u8,
-    /// How many bits a key sets, 1 to [`LINE_HASHES_MAX`].
+    /// The number of bits that a key sets, 1 to [`LINE_HASHES_MAX`].
     pub hashes: u8,
 }
 
@@ -207,9 +210,9 @@ const fn salts() -> [u32; LINE_HASHES_MAX as usize] {
     salts
 }
 
-/// An unsigned integer that a bucket has in each lane.
+/// An unsigned integer type that fills the lanes of a bucket.
 pub(crate) trait Lane: Copy + Eq {
-    /// Its bytes in memory.
+    /// Its size in memory.
     const BYTES: usize;
     /// Reads a lane from exactly [`Self::BYTES`] bytes.
     fn read(bytes: &[u8]) -> Self;
@@ -248,13 +251,14 @@ macro_rules! lane {
 }
 lane!(u8, u16, u32);
 
-/// A loop that wants the best instruction set there is.
+/// A loop that runs with the best available instruction set.
 ///
-/// Its `run` should be `#[inline(always)]`, and so should all it calls in the loop: what is
-/// inlined into the dispatcher's arm is compiled for that arm's instructions, and what is not is
-/// called instruction by instruction. Closures given to iterator adapters often are not.
+/// Its `run` and all functions that it calls in the loop should be `#[inline(always)]`. Code
+/// inlined into an arm of the dispatcher is compiled for that arm's instructions. Other code calls
+/// a function for each vector instruction. Closures given to iterator adapters are often not
+/// inlined.
 pub(crate) trait Kernel {
-    /// What the loop yields.
+    /// The result of the loop.
     type Output;
     /// The loop.
     fn run<I: Isa>(self, isa: I) -> Self::Output;
@@ -267,7 +271,7 @@ pub(crate) fn dispatch<K: Kernel>(kernel: K) -> K::Output {
     {
         match Avx2::detect() {
             Some(isa) => x86::run_avx2(isa, kernel),
-            // Not inlined: its room on the stack is nothing to the other arm.
+            // Not inlined, so that its stack frame does not enlarge that of the other arm.
             None => Sse2::ALWAYS.apart(kernel),
         }
     }
@@ -275,14 +279,14 @@ pub(crate) fn dispatch<K: Kernel>(kernel: K) -> K::Output {
     kernel.run(Portable)
 }
 
-/// The best instruction set that needs no question: for single operations.
+/// The best instruction set that needs no detection: for single operations.
 #[cfg(target_arch = "x86_64")]
 pub(crate) const BASE: Sse2 = Sse2::ALWAYS;
-/// The best instruction set that needs no question: for single operations.
+/// The best instruction set that needs no detection: for single operations.
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) const BASE: Portable = Portable;
 
-/// Asks for the cache line that holds `bytes[index]`, without waiting. Any index is allowed.
+/// Prefetches the cache line that holds `bytes[index]`. Any index is allowed.
 #[inline(always)]
 pub fn prefetch(bytes: &[u8], index: usize) {
     #[cfg(target_arch = "x86_64")]

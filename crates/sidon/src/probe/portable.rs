@@ -135,7 +135,7 @@ impl Isa for Portable {
     }
 }
 
-/// The bits of the choice, word by word.
+/// The bits of the choice as eight words.
 #[inline(always)]
 pub(super) fn line_bits(choice: LineChoice) -> [u64; 8] {
     let mut bits = [0; 8];

@@ -1,7 +1,7 @@
-//! SSE2 and AVX2 twins of the portable definition.
+//! SSE2 and AVX2 versions of the portable definition.
 //!
-//! Every function here is `unsafe` for one reason alone, that the processor must have the
-//! instructions. A value of [`Sse2`] or [`Avx2`] is the proof that it has.
+//! Every function here is `unsafe` for one reason: the processor must have the instructions. A
+//! value of [`Sse2`] or [`Avx2`] proves that it has them.
 
 use super::{Eight, Isa, Kernel, LINE, Lane, LineChoice, Portable, SALT, Sieve, portable};
 use std::{
@@ -14,7 +14,7 @@ use std::{
 pub(crate) struct Sse2(());
 
 impl Sse2 {
-    /// The proof, which needs no question.
+    /// The proof, which needs no detection.
     pub(crate) const ALWAYS: Sse2 = Sse2(());
 }
 
@@ -26,7 +26,7 @@ impl Avx2 {
     /// The proof, if this processor has the instructions.
     #[inline]
     pub(crate) fn detect() -> Option<Self> {
-        // What the compiler was told to expect need not be asked.
+        // Features that the compiler may assume need no detection.
         if cfg!(all(
             target_feature = "avx2",
             target_feature = "bmi1",
@@ -37,7 +37,7 @@ impl Avx2 {
         )) {
             return Some(Avx2(()));
         }
-        // Six questions in one, since every batch asks.
+        // Caches the result of six checks, since every batch calls `detect`.
         static FOUND: AtomicU8 = AtomicU8::new(UNASKED);
         const UNASKED: u8 = 0;
         const YES: u8 = 1;
@@ -76,7 +76,7 @@ pub(super) fn run_avx2<K: Kernel>(isa: Avx2, kernel: K) -> K::Output {
     unsafe { inner(isa, kernel) }
 }
 
-/// The same in a function that is never inlined.
+/// [`run_avx2`] in a function that is never inlined.
 #[inline(always)]
 fn run_avx2_apart<K: Kernel>(isa: Avx2, kernel: K) -> K::Output {
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,aes")]
@@ -91,11 +91,11 @@ fn run_avx2_apart<K: Kernel>(isa: Avx2, kernel: K) -> K::Output {
 #[inline(always)]
 pub(super) fn prefetch(bytes: &[u8], index: usize) {
     let address = bytes.as_ptr().wrapping_add(index);
-    // SAFETY: a prefetch reads nothing and faults at no address; SSE is part of x86-64.
+    // SAFETY: a prefetch never faults, whatever the address; SSE is part of x86-64.
     unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) }
 }
 
-/// The 16 bytes from `bytes[at]` on.
+/// The 16 bytes that start at `bytes[at]`.
 #[inline(always)]
 fn load128(bytes: &[u8], at: usize) -> __m128i {
     let part = &bytes[at..at + 16];
@@ -255,20 +255,21 @@ impl Isa for Sse2 {
     }
 }
 
-/// [`Isa::nibble_ones`] for a number of cells that is known.
+/// [`Isa::nibble_ones`] for a constant number of cells.
 #[inline(always)]
 fn nibble_ones<const CELLS: usize>(_: Avx2, word: u64) -> [u64; LINE / 8] {
     let mut ones = [0; LINE / 8];
     // SAFETY: a value of `Avx2` proves AVX2; `ones` has 64 writable bytes, and the stores allow
     // any alignment.
     unsafe {
-        // The two bytes that hold the seven bits of each cell, moved down to their places: the
-        // upper half of a product is a shift to the right, by as many bits as the lane wants.
+        // Each lane takes the two bytes that contain the seven bits of its cell, and moves them
+        // down. The upper half of a product with a power of two is a shift to the right, by a
+        // different amount per lane.
         let bytes = _mm_setr_epi8(7, -1, 6, 7, 5, 6, 4, 5, 3, 4, -1, -1, -1, -1, -1, -1);
         let shifts = _mm_setr_epi16(i16::MIN, 1 << 14, 1 << 13, 1 << 12, 1 << 11, 0, 0, 0);
         let named = _mm_shuffle_epi8(_mm_set1_epi64x(word as i64), bytes);
         let named = _mm_and_si128(_mm_mulhi_epu16(named, shifts), _mm_set1_epi16(127));
-        // Of the seven bits the upper six name a byte, the lowest its half.
+        // The upper six bits select a byte, the lowest bit its half.
         let halves = _mm_and_si128(named, _mm_set1_epi16(1));
         let value = _mm_shuffle_epi8(_mm_set1_epi16(0x1001), halves);
         let byte = _mm_srli_epi16::<1>(named);
@@ -294,7 +295,7 @@ fn nibble_ones<const CELLS: usize>(_: Avx2, word: u64) -> [u64; LINE / 8] {
     ones
 }
 
-/// The 32 bytes from `bytes[at]` on.
+/// The 32 bytes that start at `bytes[at]`.
 ///
 /// # Safety
 /// The processor must have AVX.
@@ -438,7 +439,8 @@ impl Isa for Avx2 {
             let zero = _mm_setzero_si128();
             let mut equal = [_mm256_setzero_si256(); 8];
             for i in 0..8 {
-                // Two parts of sixteen lanes that overlap in one leave out the last.
+                // Two vectors of sixteen lanes that overlap in one lane cover all lanes except the
+                // last.
                 let wanted = _mm256_set1_epi16(values[i] as i16);
                 let lower = _mm256_cmpeq_epi16(load256(lines[i], 0), wanted);
                 let upper = _mm256_cmpeq_epi16(load256(lines[i], LINE / 2 - 2), wanted);
@@ -455,7 +457,7 @@ impl Isa for Avx2 {
             let fits = _mm_cmpeq_epi16(_mm_subs_epu16(values, room), zero);
             let beyond = _mm_andnot_si128(fits, absent);
             let both = _mm_packs_epi16(absent, beyond);
-            // A bool is a byte whose lowest bit it is: written so, eight of them are one word.
+            // A `bool` is a byte that is 0 or 1, so eight of them are written as one word.
             let bytes = (!_mm_cvtsi128_si64(both) & 0x0101_0101_0101_0101).to_le_bytes();
             let mut held = [false; 8];
             for (held, byte) in held.iter_mut().zip(bytes) {
@@ -470,7 +472,8 @@ impl Isa for Avx2 {
         debug_assert!(cells <= super::NIBBLES_MAX, "the word names no more cells");
         // SAFETY: a value of `Avx2` proves AVX2; `load256` checks its own bounds.
         let zero = unsafe {
-            // The two bytes that hold the seven bits of each cell, moved down to their places.
+            // Each lane takes the two bytes that contain the seven bits of its cell, and moves them
+            // down.
             let bytes = _mm256_setr_epi8(
                 7, -1, -1, -1, 6, 7, -1, -1, 5, 6, -1, -1, 4, 5, -1, -1, //
                 3, 4, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,
@@ -478,8 +481,8 @@ impl Isa for Avx2 {
             let shifts = _mm256_setr_epi32(1, 2, 3, 4, 5, 0, 0, 0);
             let named = _mm256_shuffle_epi8(_mm256_set1_epi64x(word as i64), bytes);
             let named = _mm256_srlv_epi32(named, shifts);
-            // Of the seven bits the upper four name a dword, the lower three its nibble. A
-            // permutation looks at the lower three bits of its indices alone.
+            // The upper four bits select a dword, the lower three its nibble. `permutevar8x32` uses
+            // the lower three bits of an index.
             let dword = _mm256_srli_epi32::<3>(named);
             let low = _mm256_permutevar8x32_epi32(load256(line, 0), dword);
             let high = _mm256_permutevar8x32_epi32(load256(line, 32), dword);
@@ -499,7 +502,8 @@ impl Isa for Avx2 {
 
     #[inline(always)]
     fn nibble_ones(self, word: u64, cells: u32) -> [u64; LINE / 8] {
-        // The same number key after key: a jump that is always foreseen, and no loop behind it.
+        // `cells` is the same for every key, so this branch is always predicted, and the loop is
+        // unrolled.
         match cells {
             0 => [0; LINE / 8],
             1 => nibble_ones::<1>(self, word),
@@ -516,7 +520,7 @@ impl Isa for Avx2 {
     #[inline(always)]
     fn sieve(self, sieve: &Sieve, cells: u32) -> Avx2Sieve {
         let (_, cells) = Portable.sieve(sieve, cells);
-        // Lanes are in the order that picking halves of two registers leaves.
+        // The order of lanes after `even_halves` and `odd_halves` of two registers.
         let order = [0, 1, 4, 5, 2, 3, 6, 7];
         let asked = (0..8).filter(|&lane| order[lane] < cells).map(|lane| 1 << lane).sum();
         // SAFETY: a value of `Avx2` proves AVX2; `factors` and `marks` have the 64 and 32 bytes that
@@ -536,7 +540,7 @@ impl Isa for Avx2 {
     fn all_admitted(self, line: &[u8; LINE], word: u64, sieve: &Avx2Sieve) -> bool {
         // SAFETY: a value of `Avx2` proves AVX2; `load256` checks its own bounds.
         let excluded = unsafe {
-            // The upper half of each product, of 64 bits by parts of 32.
+            // The upper half of each 64-bit product, computed from 32-bit parts.
             let low = _mm256_set1_epi32(word as i32);
             let high = _mm256_set1_epi32((word >> 32) as i32);
             let [a, b] = sieve.factors;
@@ -547,8 +551,8 @@ impl Isa for Avx2 {
             );
             let named = _mm256_add_epi32(carried, crossed);
 
-            // Four bits name a dword of the line, the upper one its half; a permutation looks at
-            // the lower three bits of its indices alone, and a blend at the highest.
+            // Four bits select a dword of the line, the highest of them the half. `permutevar8x32`
+            // uses the lower three bits of an index, and a blend uses the highest.
             let dword = _mm256_srli_epi32::<28>(named);
             let lower = _mm256_permutevar8x32_epi32(load256(line, 0), dword);
             let upper = _mm256_permutevar8x32_epi32(load256(line, 32), dword);
@@ -557,12 +561,12 @@ impl Isa for Avx2 {
                 _mm256_castsi256_ps(upper),
                 _mm256_castsi256_ps(named),
             ));
-            // Two bits name its byte, the next three the mark.
+            // Two bits select the byte of the dword, the next three the mark.
             let rest = _mm256_srli_epi32::<23>(named);
             let place = _mm256_and_si256(rest, _mm256_set1_epi32(24));
             let values = _mm256_and_si256(_mm256_srlv_epi32(values, place), _mm256_set1_epi32(255));
             let index = _mm256_add_epi32(values, _mm256_permutevar8x32_epi32(sieve.marks, rest));
-            // The bit of the index becomes the sign, and what lies beyond 32 bits becomes zero.
+            // The shift moves the bit of the index to the sign bit. An index above 31 gives zero.
             let excluded = _mm256_sllv_epi32(sieve.excluded, index);
             _mm256_movemask_ps(_mm256_castsi256_ps(excluded))
         };
@@ -613,8 +617,8 @@ impl Isa for Avx2 {
     }
 }
 
-/// Lanes of 32 bits that are zero where the registers are. What is not zero stays so when it is narrowed,
-/// twice here.
+/// Four lanes of 32 bits, one per register, which are zero exactly if the register is. Saturated
+/// narrowing, done twice here, keeps a value other than zero.
 ///
 /// # Safety
 /// The processor must have AVX2.
@@ -640,7 +644,7 @@ unsafe fn even_halves(a: __m256i, b: __m256i) -> __m256i {
     }
 }
 
-/// Their upper halves.
+/// The upper halves of eight words, those of `a` first in each half of the register.
 ///
 /// # Safety
 /// The processor must have AVX2.
@@ -660,7 +664,7 @@ unsafe fn odd_halves(a: __m256i, b: __m256i) -> __m256i {
 #[inline(always)]
 unsafe fn line_bits(choice: LineChoice) -> (__m256i, __m256i) {
     if choice.hashes != 8 {
-        // Other numbers of bits are rare enough to take the definition's own way.
+        // Other numbers of bits are rare, so they use the portable definition.
         let bits = portable::line_bits(choice);
         // SAFETY: `bits` has 64 readable bytes; the loads allow any alignment; the caller has AVX2.
         return unsafe {
@@ -688,8 +692,8 @@ pub(crate) struct Avx2Sieve {
     low: __m256i,
     high: __m256i,
     marks: __m256i,
-    /// What is excluded, the lowest bit highest.
+    /// The excluded values in reverse: bit 31 is value 0.
     excluded: __m256i,
-    /// The lanes of the cells that are asked.
+    /// The lanes of the cells that are tested, as a mask.
     asked: i32,
 }
