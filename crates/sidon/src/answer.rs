@@ -1,8 +1,8 @@
-//! What a structure can say.
+//! The answers of structures, with their certainty.
 
 use std::fmt;
 
-/// How far an answer can be trusted.
+/// The certainty of an answer.
 ///
 /// Every structure that answers membership or states has a method `certainty`.
 /// It needs no trait:
@@ -69,7 +69,7 @@ impl fmt::Display for TwoDigits {
     }
 }
 
-/// What a state map says of a key.
+/// The answer of a state map (a maplet) about a key.
 ///
 /// ```
 /// use sidon::Lookup;
@@ -85,7 +85,7 @@ pub enum Lookup<S> {
     State(S),
     /// The key has no state.
     Absent,
-    /// The cells of the key do not tell: never a guess.
+    /// The cells of the key do not determine its state.
     DontKnow,
 }
 
@@ -99,18 +99,19 @@ impl<S: fmt::Display> fmt::Display for Lookup<S> {
     }
 }
 
-/// On which side of the truth an [`Estimate`] may lie.
+/// The side of the truth on which an [`Estimate`] may lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bound {
     /// The value is the truth.
     Exact,
-    /// The truth is the value or less.
+    /// The truth is at most the value.
     AtMost,
-    /// The truth is the value or more, but for the slack: a counter stands at its ceiling.
+    /// The truth is at least the value less the slack: the counters of the key are at their
+    /// ceiling.
     AtLeast,
 }
 
-/// A count, with how far it can be trusted.
+/// A count with its bounds.
 ///
 /// It prints the bounds that are known: `=`, `<=` or `>=`.
 /// ```
@@ -129,26 +130,27 @@ pub enum Bound {
 pub struct Estimate {
     /// The count.
     pub value: u64,
-    /// Which side of the truth it may lie on; this is a fact.
+    /// The side of the truth on which the value may lie. This is always a fact.
     pub bound: Bound,
-    /// How far the value may lie above the truth, as far as `certainty` goes.
+    /// The most by which the value may exceed the truth, except with the probability in
+    /// `certainty`.
     pub slack: u64,
-    /// How sure the slack is.
+    /// The certainty of the slack.
     pub certainty: Certainty,
 }
 
 impl Estimate {
-    /// The count itself.
+    /// An exact count.
     pub fn exact(value: u64) -> Self {
         Estimate { value, bound: Bound::Exact, slack: 0, certainty: Certainty::Certain }
     }
 
-    /// A count that the truth does not exceed, and from which it differs by at most `slack`.
+    /// An upper bound of the count, which is at most `slack` above the truth.
     pub fn at_most(value: u64, slack: u64, certainty: Certainty) -> Self {
         Estimate { value, bound: Bound::AtMost, slack, certainty }
     }
 
-    /// A count that stopped at a ceiling.
+    /// A count that stopped at the ceiling of its counter.
     pub fn at_least(value: u64) -> Self {
         Estimate { value, bound: Bound::AtLeast, slack: 0, certainty: Certainty::Certain }
     }
@@ -171,7 +173,7 @@ impl fmt::Display for Estimate {
         };
         match (bound, certainty) {
             (Bound::Exact, _) => write!(f, "= {value}"),
-            // That no count is below zero is not worth a word.
+            // Omits the lower bound 0.
             (Bound::AtMost, _) if least == 0 => write!(f, "<= {value}"),
             (Bound::AtMost, Certainty::Certain) => write!(f, "<= {value} and >= {least}"),
             (Bound::AtMost, _) => {

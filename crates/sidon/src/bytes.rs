@@ -1,11 +1,11 @@
-//! A structure as bytes: versioned, little-endian, checksummed. `docs/FORMAT.md` draws it.
+//! The byte format of structures: versioned, little-endian, with a checksum. See `docs/FORMAT.md`.
 //!
 //! ```text
 //! | SIDN | version 2 | kind 2 | hash 2 | fields 2 | zero 4 | seed check 8 | payload length 8 |
 //! | field 8 | field 8 | ... | payload | crc32 4 |
 //! ```
-//! Any input whatever gives a structure or [`Malformed`]: never a panic, and never more memory
-//! than the input is long. A structure that is read back is equal in every answer and statistic.
+//! Any input gives a structure or [`Malformed`], never a panic, and takes no more memory than the
+//! input is long. A structure read back has the same answers and statistics.
 
 use crate::{Malformed, Seed, hash};
 use std::io;
@@ -15,26 +15,25 @@ const VERSION: u16 = 1;
 const HEADER: usize = 32;
 const CHECKSUM: usize = 4;
 
-/// A structure that can become bytes and come back.
+/// A structure that can be saved as bytes and read back.
 pub trait Image: Sized {
-    /// Its number in the format.
+    /// The structure's number in the format.
     const KIND: u16;
 
-    /// The bytes. They hold no secret: of the seed only a check value.
+    /// The bytes. They do not contain the seed, only its check value.
     fn to_bytes(&self) -> Vec<u8>;
 
-    /// The structure that the bytes hold, if they were written under this seed.
+    /// Reads a structure from bytes that were written under the same seed.
     fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed>;
 }
 
-/// The kind of the structure that an image claims to hold, from its first bytes.
+/// The kind of structure that an image claims to hold, read from its header.
 pub fn kind(image: &[u8]) -> Result<u16, Malformed> {
     let header = header(image)?;
     Ok(header.kind)
 }
 
-/// The bytes of the first of `image`'s structures that the header announces, of which `image` may
-/// hold only the start.
+/// The length of an image, read from its header. `image` may be the start of the image alone.
 pub fn announced(image: &[u8]) -> Result<u64, Malformed> {
     let header = header(image)?;
     let front = (HEADER + CHECKSUM + usize::from(header.fields) * 8) as u64;
@@ -42,7 +41,7 @@ pub fn announced(image: &[u8]) -> Result<u64, Malformed> {
     front.checked_add(header.payload).ok_or(Malformed::Length { expected: u64::MAX, got })
 }
 
-/// The bytes that [`announced`] needs.
+/// The number of bytes that [`announced`] needs.
 pub const START: usize = HEADER + CHECKSUM;
 
 struct Header {
@@ -76,7 +75,7 @@ fn header(image: &[u8]) -> Result<Header, Malformed> {
     })
 }
 
-/// The `N` bytes from `at` on, which the caller has made sure of.
+/// The `N` bytes that start at `at`. The caller has checked the length.
 fn take<const N: usize>(image: &[u8], at: usize) -> [u8; N] {
     image[at..at + N].try_into().expect("a slice of N bytes")
 }
@@ -94,7 +93,7 @@ fn sealed(kind: u16, seed_check: u64, fields: &[u64], payload: &[u8]) -> Vec<u8>
     image
 }
 
-/// Everything before the payload.
+/// Writes everything before the payload.
 fn start(image: &mut Vec<u8>, kind: u16, seed_check: u64, fields: &[u64], payload: u64) {
     image.extend(MAGIC);
     image.extend(VERSION.to_le_bytes());
@@ -109,21 +108,21 @@ fn start(image: &mut Vec<u8>, kind: u16, seed_check: u64, fields: &[u64], payloa
     }
 }
 
-/// An image taken apart, of any kind and under any seed: its length and its checksum are right.
+/// The parts of an image of any kind and under any seed. Its length and checksum were checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parts<'a> {
     /// The kind of the structure.
     pub kind: u16,
-    /// What [`Seed::check_value`] gives for the seed it was built under.
+    /// The [`Seed::check_value`] of the seed that the structure was built under.
     pub seed_check: u64,
-    /// Its shape, then its statistics.
+    /// The shape of the structure, then its statistics.
     pub fields: Vec<u64>,
-    /// Its table.
+    /// The table of the structure.
     pub payload: &'a [u8],
 }
 
 impl<'a> Parts<'a> {
-    /// The parts of an image, after every check that needs neither a shape nor a seed.
+    /// Splits an image into parts, after every check that needs neither a shape nor a seed.
     pub fn of(image: &'a [u8]) -> Result<Self, Malformed> {
         let header = header(image)?;
         let payload = checked(image, &header)?;
@@ -133,13 +132,13 @@ impl<'a> Parts<'a> {
         Ok(Parts { kind: header.kind, seed_check: header.seed_check, fields, payload })
     }
 
-    /// The image that these are the parts of.
+    /// The image with these parts.
     pub fn to_bytes(&self) -> Vec<u8> {
         sealed(self.kind, self.seed_check, &self.fields, self.payload)
     }
 }
 
-/// Writes an image whose payload comes piece by piece, so that it need not be in memory at once.
+/// Writes an image whose payload is given in pieces, so that it need not be in memory as a whole.
 #[derive(Debug)]
 pub struct Writer<W> {
     out: W,
@@ -148,7 +147,7 @@ pub struct Writer<W> {
 }
 
 impl<W: io::Write> Writer<W> {
-    /// Writes all that comes before a payload of so many bytes.
+    /// Writes the header and the fields of an image with a payload of `payload` bytes.
     pub fn new(
         mut out: W,
         kind: u16,
@@ -164,7 +163,7 @@ impl<W: io::Write> Writer<W> {
         Ok(Writer { out, checksum, left: payload })
     }
 
-    /// Writes the next piece. An error if the payload was to be shorter.
+    /// Writes the next piece. An error if the payload becomes longer than announced.
     pub fn piece(&mut self, bytes: &[u8]) -> io::Result<()> {
         let left = self.left.checked_sub(bytes.len() as u64);
         self.left = left.ok_or_else(|| io::Error::other("the payload is longer than announced"))?;
@@ -172,7 +171,7 @@ impl<W: io::Write> Writer<W> {
         self.out.write_all(bytes)
     }
 
-    /// Writes the checksum. An error if the payload was to be longer.
+    /// Writes the checksum. An error if the payload is shorter than announced.
     pub fn finish(mut self) -> io::Result<W> {
         if self.left > 0 {
             return Err(io::Error::other("the payload is shorter than announced"));
@@ -224,12 +223,12 @@ pub(crate) fn read<const FIELDS: usize>(
     Ok((fields, payload))
 }
 
-/// A field that must fit 32 bits.
+/// A field that must fit in 32 bits.
 pub(crate) fn narrow(name: &'static str, field: u64) -> Result<u32, Malformed> {
     u32::try_from(field).map_err(|_| Malformed::Field { name })
 }
 
-/// A field that is 0 or 1.
+/// A field that must be 0 or 1.
 pub(crate) fn flag(name: &'static str, field: u64) -> Result<bool, Malformed> {
     match field {
         0 => Ok(false),
@@ -238,8 +237,8 @@ pub(crate) fn flag(name: &'static str, field: u64) -> Result<bool, Malformed> {
     }
 }
 
-/// Refuses a shape that asks for another payload than there is: no structure is built, and no
-/// memory taken, that the input does not justify.
+/// Refuses a payload whose length differs from the one that the shape needs. This happens before
+/// any memory is taken, so a short input cannot request a large table.
 pub(crate) fn justify(payload: &[u8], needed: u64) -> Result<(), Malformed> {
     let got = payload.len() as u64;
     if got != needed {
@@ -248,8 +247,8 @@ pub(crate) fn justify(payload: &[u8], needed: u64) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// Refuses a table in which more bits are set than `keys` keys of `hashes` hashes can set, or none
-/// although there are keys.
+/// Refuses a table with more bits set than `keys` keys of `hashes` hashes can set, or with none set
+/// although `keys` is above zero.
 pub(crate) fn plausible(
     name: &'static str,
     set: u64,
