@@ -1,30 +1,30 @@
-//! A state map beside an exact twin: what it errs in, counted.
+//! Measures the errors of a state map against an exact reference.
 //!
-//! Whatever is done to the map is done to a hash table of all flows, and what the map answers is
-//! compared with the truth. The paper names five ways to err: a stranger that gets a state (false
-//! positive) or a "don't know"; a member that gets none (false negative), a wrong one (false return
-//! state) or a "don't know". Bonomi et al., SIGCOMM 2006, section 3.
+//! Every operation is applied to the map and to a hash table of all flows, and the answers of the
+//! map are compared with the truth. The paper names five errors. A flow that was never inserted may
+//! get a state (false positive) or a "don't know". A stored flow may get none (false negative), a
+//! wrong one (false return state) or a "don't know". Bonomi et al., SIGCOMM 2006, section 3.
 
 use super::{Event, Machine, State, Sweep};
 use crate::{Refused, answer::Lookup, ops::Next, ops::StateMap};
 use std::{collections::HashMap, hash::Hash};
 
-/// How often something happened, of how many times it could have.
+/// A number of occurrences and the number of opportunities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Share {
-    /// How often it happened.
+    /// The number of occurrences.
     pub hits: u64,
-    /// How often it could have.
+    /// The number of opportunities.
     pub of: u64,
 }
 
 impl Share {
-    /// The rate; zero of nothing is zero.
+    /// The rate. Zero if there was no opportunity.
     pub fn rate(self) -> f64 {
         if self.of == 0 { 0.0 } else { self.hits as f64 / self.of as f64 }
     }
 
-    /// The ends of the 95 per cent interval of the rate, by Wilson's score.
+    /// The 95 % interval of the rate, by Wilson's score.
     pub fn interval(self) -> [f64; 2] {
         if self.of == 0 {
             return [0.0, 1.0];
@@ -43,18 +43,18 @@ impl Share {
     }
 }
 
-/// What a map erred in.
+/// The errors of a map, by kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tally {
-    /// Strangers that were answered a state.
+    /// Flows never inserted that got a state.
     pub false_positives: Share,
-    /// Strangers that were answered `DontKnow`.
+    /// Flows never inserted that got `DontKnow`.
     pub stranger_dont_knows: Share,
-    /// Members that were answered `Absent`.
+    /// Stored flows that got `Absent`.
     pub false_negatives: Share,
-    /// Members that were answered another state than theirs.
+    /// Stored flows that got another state than theirs.
     pub false_states: Share,
-    /// Members that were answered `DontKnow`.
+    /// Stored flows that got `DontKnow`.
     pub member_dont_knows: Share,
     /// Operations that were refused.
     pub refused: Share,
@@ -89,8 +89,8 @@ impl Tally {
     }
 }
 
-/// A state map and its exact twin. The map may age under a [`Clock`](super::Clock), the twin does not:
-/// flows that expire become false negatives.
+/// A state map and its exact reference. The map may age under a [`Clock`](super::Clock). The
+/// reference does not age, so expired flows count as false negatives.
 #[derive(Debug)]
 pub struct Audit<M, K> {
     map: M,
@@ -99,7 +99,7 @@ pub struct Audit<M, K> {
 }
 
 impl<K: Copy + Eq + Hash, M: StateMap<K, State = State>> Audit<M, K> {
-    /// An empty map beside an empty twin.
+    /// An empty map with an empty reference.
     pub fn new(map: M) -> Self {
         Audit { map, twin: HashMap::new(), tally: Tally::default() }
     }
@@ -109,18 +109,18 @@ impl<K: Copy + Eq + Hash, M: StateMap<K, State = State>> Audit<M, K> {
         &self.map
     }
 
-    /// What the map erred in so far.
+    /// The errors so far.
     pub fn tally(&self) -> Tally {
         self.tally
     }
 
-    /// The same map and twin, with nothing counted yet.
+    /// This map and reference, with all error counts set to zero.
     #[must_use]
     pub fn settled(self) -> Self {
         Audit { tally: Tally::default(), ..self }
     }
 
-    /// How many flows there truly are.
+    /// The true number of flows.
     pub fn flows(&self) -> usize {
         self.twin.len()
     }
@@ -130,8 +130,8 @@ impl<K: Copy + Eq + Hash, M: StateMap<K, State = State>> Audit<M, K> {
         self.twin.get(key).copied()
     }
 
-    /// The flow is truly in this state, or truly gone, whatever was done to the map: for a caller
-    /// whose operation was refused, and who goes by that.
+    /// Sets the true state of a flow, or removes it, without changing the map. For a caller whose
+    /// operation was refused and who acts on the refusal.
     pub fn correct(&mut self, key: &K, truth: Option<State>) {
         match truth {
             Some(state) => self.twin.insert(*key, state),
@@ -139,8 +139,7 @@ impl<K: Copy + Eq + Hash, M: StateMap<K, State = State>> Audit<M, K> {
         };
     }
 
-    /// Does this to the flow, in the map and in the twin. Both do what they are told; the map may
-    /// refuse, which is counted.
+    /// Applies an operation to the map and to the reference. Counts a refusal of the map.
     pub fn apply(&mut self, key: &K, next: Next<State>) -> Result<(), Refused> {
         let done = match next {
             Next::Stay => Ok(()),
@@ -154,8 +153,8 @@ impl<K: Copy + Eq + Hash, M: StateMap<K, State = State>> Audit<M, K> {
         done
     }
 
-    /// An event of a machine: the map goes by what it believes of the flow, the twin by the truth.
-    /// What the map believed is compared.
+    /// Applies an event of a machine. The map starts from the state that it has for the flow, the
+    /// reference from the true state. Counts an error if the two differ.
     pub fn step(&mut self, key: &K, machine: &Machine, event: Event) -> Result<(), Refused> {
         let truth = self.truth(key);
         let done = self.map.transition(key, &mut |now| machine.next(now, event));
@@ -174,7 +173,7 @@ impl<K: Copy + Eq + Hash, M: StateMap<K, State = State>> Audit<M, K> {
         refused.map_or(Ok(()), Err)
     }
 
-    /// Asks for the flow, and compares the answer with the truth.
+    /// Looks up the flow and compares the answer with the truth.
     pub fn ask(&mut self, key: &K) -> Lookup<State> {
         let answer = self.map.lookup(key);
         self.tally.compare(answer, self.truth(key));
@@ -218,7 +217,7 @@ mod tests {
     use super::*;
     use crate::state::machine::Rule;
 
-    /// A map that answers what it is told to.
+    /// A map that returns a given answer.
     struct Liar(Lookup<State>);
 
     impl StateMap<u64> for Liar {
@@ -266,7 +265,7 @@ mod tests {
         audit.step(&1, &machine, 1).unwrap();
         assert_eq!(audit.truth(&1), Some(1));
         assert_eq!(audit.tally().false_negatives, Share { hits: 1, of: 1 });
-        // The map believes in state a, and its change is refused.
+        // The map has state a for the flow, and its change is refused.
         audit.map.0 = Lookup::State(0);
         assert_eq!(audit.step(&1, &machine, 1), Err(Refused::NotStored));
         assert_eq!(audit.tally().false_states, Share { hits: 1, of: 2 });

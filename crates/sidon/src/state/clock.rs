@@ -75,7 +75,7 @@ pub struct Clock<M> {
 }
 
 impl<M: Sweep> Clock<M> {
-    /// Ages a map from now on, with the clock hand where the map has it. A period of 0 means 1.
+    /// A clock that ages `map`, starting at the map's clock hand. A period of 0 means 1.
     pub fn new(map: M, period: u64) -> Self {
         let (units, hand, passed, wait, now, cleared) = (0, 0, 0, 0, None, 0);
         Clock { map, period: period.max(1), units, hand, passed, wait, now, cleared }

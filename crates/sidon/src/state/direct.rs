@@ -1,16 +1,17 @@
 //! States in a plain filter: the set of all pairs of a flow and its state.
 //!
-//! A pair has `k` cells, as a key of a counting Bloom filter has; whoever knows the state asks with
-//! one check, whoever does not asks for every state. Two states that both seem to hold are
-//! [`Lookup::DontKnow`]:
+//! A pair has `k` cells, like a key of a counting Bloom filter. A caller that knows the state
+//! checks one pair; a lookup checks the pairs of all states. If two pairs seem to be stored, the
+//! answer is [`Lookup::DontKnow`]:
 //! ```text
-//!   (X, 3) --> . . 1 . 1 . . 1 . .        X goes from 3 to 5: these are lowered,
-//!   (X, 5) --> . . . . . . 1 . 1 . 1      and these raised
+//!  (X, 3) --> . . 1 . 1 . . 1 . .        X goes from 3 to 5: these are decremented,
+//!  (X, 5) --> . . . . . . 1 . 1 . 1      and these incremented
 //! ```
-//! A check passes with the rate `f` of the filter, so a member of `s` states is unknown in
-//! `1 - (1 - f)^(s-1)` of the lookups: for few states, or where the event tells the state. With
-//! ageing a single bit a cell suffices, and old pairs then stay until the hand comes by. Bonomi et
-//! al., SIGCOMM 2006, section 3.1, where it is the DBF.
+//! A pair that is not stored passes with the rate `f` of the filter, so a lookup of a stored flow
+//! among `s` states answers `DontKnow` with probability `1 - (1 - f)^(s-1)`. The map suits few
+//! states, or events that imply the state. With ageing, one bit per cell suffices; old pairs then
+//! stay until the clock hand clears them. Bonomi et al., SIGCOMM 2006, section 3.1, where it is the
+//! DBF.
 
 use super::{
     State, Sweep, check_states, known,
@@ -31,14 +32,14 @@ pub const COUNTER_MOST: u32 = 16;
 /// The integers that fix the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
-    /// How many cells there are: any number but zero.
+    /// The number of cells: at least 1.
     pub cells: u64,
-    /// How many of them a pair uses: 1 to 32.
+    /// The number of cells of a pair: 1 to 32.
     pub hashes: u32,
-    /// How many states there are.
+    /// The number of states.
     pub states: u32,
-    /// The bits of a counter, 1 to [`COUNTER_MOST`]. One bit does not count: a Bloom filter, which
-    /// only ageing empties, and which must be timed.
+    /// The bits of a counter, 1 to [`COUNTER_MOST`]. One bit makes the map a Bloom filter, which
+    /// only ageing can empty, so it must be timed.
     pub counter: u32,
     /// Whether cells have a flag, so that a [`Clock`](super::Clock) can age them.
     pub timed: bool,
@@ -74,7 +75,7 @@ impl Direct {
         Ok(Direct { shape, seed, array })
     }
 
-    /// Takes every flow out.
+    /// Removes every flow.
     pub fn clear(&mut self) {
         self.array.clear();
     }
@@ -101,18 +102,18 @@ impl Direct {
         Certainty::from_rate(rate.min(1.0))
     }
 
-    /// A copy in memory of its own.
+    /// An independent copy.
     pub fn try_clone(&self) -> Result<Self, Infeasible> {
         Ok(Direct { array: self.array.try_clone()?, ..*self })
     }
 
-    /// Whether the flow may be in this state: one check. `false` is a fact about a member.
+    /// Whether the flow may be in this state, by one check. For a stored flow, `false` is a fact.
     pub fn is_in<K: Key + ?Sized>(&self, key: &K, state: State) -> bool {
         self.all_in_use(&self.spots(key.digest(self.seed), state))
     }
 
-    /// The flow goes from one state to another: the caller knows both, and no other is asked for.
-    /// On `Err`, nothing has changed.
+    /// Changes a flow from one state to another. The caller knows both, so no other state is
+    /// checked. On `Err`, nothing has changed.
     pub fn modify_from<K: Key + ?Sized>(
         &mut self,
         key: &K,
@@ -128,7 +129,7 @@ impl Direct {
         self.replace(&old, &new)
     }
 
-    /// The flow, which is in this state, leaves. On `Err`, nothing has changed.
+    /// Removes a flow that is in this state. On `Err`, nothing has changed.
     pub fn forget_from<K: Key + ?Sized>(&mut self, key: &K, state: State) -> Result<(), Refused> {
         let spots = self.spots(key.digest(self.seed), state);
         if !self.all_in_use(&spots) {
@@ -150,7 +151,8 @@ impl Direct {
         (1 << self.shape.counter) - 1
     }
 
-    /// Old pair out, new pair in; nothing if a counter of the new one is full.
+    /// Removes the old pair and adds the new one. Refused if a counter of the new one is at its
+    /// ceiling.
     fn replace(&mut self, old: &Spots, new: &Spots) -> Result<(), Refused> {
         self.raise(new)?;
         self.lower(old);
@@ -170,19 +172,19 @@ impl Direct {
         Ok(())
     }
 
-    /// A bit is another pair's as well as this one's, and stays.
+    /// Decrements the counters of a pair. A bit is kept, because another pair may share it.
     fn lower(&mut self, spots: &Spots) {
         if self.shape.counter > 1 {
             for &cell in spots.as_slice() {
-                // Ageing may have cleared a counter that flows still held.
+                // Ageing may have cleared a counter that flows still use.
                 self.array.write(cell, self.array.value(cell).saturating_sub(1), false);
             }
         }
     }
 }
 
-/// The digest of a flow in a state: the flow's, moved on by a multiple of the golden ratio's bits
-/// and mixed by SplitMix64's finaliser. Part of the byte format.
+/// The digest of a flow in a state: the flow's digest plus a multiple of the golden ratio's bits,
+/// mixed by SplitMix64's finaliser. Part of the byte format.
 fn pair(digest: Digest, state: State) -> Digest {
     let step = 0x9e37_79b9_7f4a_7c15u64.wrapping_mul(u64::from(state) + 1);
     let mut x = digest.0.wrapping_add(step);
@@ -194,7 +196,7 @@ fn pair(digest: Digest, state: State) -> Digest {
 impl<K: Key + ?Sized> StateMap<K> for Direct {
     type State = State;
 
-    /// Asks for every state.
+    /// Checks every state.
     fn lookup(&self, key: &K) -> Lookup<State> {
         let digest = key.digest(self.seed);
         let mut answer = Lookup::Absent;
@@ -209,7 +211,7 @@ impl<K: Key + ?Sized> StateMap<K> for Direct {
         answer
     }
 
-    /// Touches the cells of every state that seems to hold.
+    /// Touches the cells of every state that seems to be stored.
     fn touch(&mut self, key: &K) -> Lookup<State> {
         let answer = self.lookup(key);
         let digest = key.digest(self.seed);
@@ -234,8 +236,8 @@ impl<K: Key + ?Sized> StateMap<K> for Direct {
         self.raise(&spots)
     }
 
-    /// Where several states seem to hold, nobody knows which to take out: the new one is added and
-    /// all others stay, so that the answer is `DontKnow` until ageing clears them.
+    /// If several states seem to be stored, the map cannot tell which one to remove. It then adds
+    /// the new state and keeps all others, so the answer is `DontKnow` until ageing clears them.
     fn modify(&mut self, key: &K, state: State) -> Result<(), Refused> {
         match self.lookup(key) {
             Lookup::State(old) if old == state => {
@@ -249,7 +251,7 @@ impl<K: Key + ?Sized> StateMap<K> for Direct {
         }
     }
 
-    /// [`Refused::Ambiguous`] where several states seem to hold.
+    /// [`Refused::Ambiguous`] if several states seem to be stored.
     fn forget(&mut self, key: &K) -> Result<(), Refused> {
         match self.lookup(key) {
             Lookup::State(state) => self.forget_from(key, state),
@@ -274,7 +276,8 @@ impl Sweep for Direct {
 }
 
 impl Merge for Direct {
-    /// Takes over all pairs of the other, whose flows must not be in this one. They count as touched.
+    /// Adds all pairs of the other map, whose flows must not be stored in this one. They count as
+    /// touched.
     fn merge(&mut self, other: &Self) -> Result<(), Refused> {
         member::same("seed", self.seed == other.seed)?;
         member::same("shape", self.shape == other.shape)?;
@@ -327,7 +330,7 @@ mod tests {
 
     const SHAPE: Shape = Shape { cells: 10_000, hashes: 7, states: 8, counter: 4, timed: false };
 
-    /// Figure 1: the cells of (X, 3) are lowered, those of (X, 5) raised.
+    /// Figure 1: the cells of (X, 3) are decremented, those of (X, 5) incremented.
     #[test]
     fn a_state_change_as_in_figure_1() {
         let mut map = Direct::new(Shape { cells: 12, hashes: 3, ..SHAPE }, Seed(1)).unwrap();
@@ -339,7 +342,7 @@ mod tests {
         assert_eq!(after, [0, 0, 0, 0, 1, 3, 1, 0, 2, 0, 1, 0]);
     }
 
-    /// Figure 2: cells without a flag are cleared, and all flags go down.
+    /// Figure 2: cells without a flag are cleared, and all flags are cleared.
     #[test]
     fn a_phase_ends_as_in_figure_2() {
         let shape = Shape { cells: 8, hashes: 3, timed: true, ..SHAPE };

@@ -1,17 +1,18 @@
-//! A state machine as data: what every event means in every state, and for a flow that is not there.
+//! A state machine as a table: the action of every event in every state and for absent flows.
 //!
-//! States and events have names. A rule says what an event does, in one of the paper's three forms:
-//! go to a state, whatever the present one; go there if in a given state; add to the present one.
+//! States and events have names. A rule defines the action of an event, in one of the paper's three
+//! forms: go to a state from any state, go to it from a given state, or add to the number of the
+//! state.
 //! ```text
 //!            | closed  opening  open   | absent    unknown
 //!   syn      | opening    .       .    | opening   .            opens a flow
 //!   ack      |    .      open     .    |    .      .            if in opening, go to open
 //!   rst      | closed  closed  closed  |    .      closed       go to closed, which is terminal
 //! ```
-//! [`Machine::new`] compiles the rules to such a table, or names what is wrong with them. A flow
-//! that reaches a terminal state leaves. What the table has no entry for changes nothing: an event
-//! for an absent flow that opens none, a transition that is not valid in the present state. Bonomi
-//! et al., SIGCOMM 2006, section 3.
+//! [`Machine::new`] compiles the rules to such a table, or returns what is wrong with them. A flow
+//! that reaches a terminal state is removed. An empty entry of the table changes nothing. Examples
+//! are an event that opens no flow, for an absent flow, and a transition that is not valid in the
+//! present state. Bonomi et al., SIGCOMM 2006, section 3.
 
 use super::{STATES_MOST, State};
 use crate::{answer::Lookup, ops::Next};
@@ -20,60 +21,60 @@ use std::{collections::HashMap, fmt};
 /// The number of an event: `0..events`.
 pub type Event = u16;
 
-/// What an event does.
+/// The action of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule<'a> {
-    /// An absent flow enters in this state. A flow that is there stays as it is, unless another rule
-    /// says more.
+    /// An absent flow is inserted in this state. A stored flow keeps its state, unless another rule
+    /// applies.
     Open(&'a str),
-    /// The same, and the event is known to be the first of its flow: if the flow seems to be there,
-    /// another one is, and the two become unknown.
+    /// As `Open`, for an event that is certainly the first of its flow. If the flow seems to be
+    /// stored, then another flow shares its cells, and both become unknown.
     OpenNew(&'a str),
-    /// From any state to this one.
+    /// From any state, and from unknown, to this one.
     Go(&'a str),
     /// From the first state to the second.
     If(&'a str, &'a str),
-    /// From state `i` to state `i + n`, if there is one.
+    /// From state `i` to state `i + n`, if that state exists.
     Add(i32),
-    /// In this state the event is the first of another flow, and the two become unknown.
+    /// In this state the event is the first of another flow, and both flows become unknown.
     Mix(&'a str),
 }
 
-/// Why rules are no machine.
+/// The reason why rules are no machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Faulty {
-    /// A machine needs a state and an event, and has at most [`STATES_MOST`] of each.
+    /// The number of states or events is not from 1 to [`STATES_MOST`].
     Number {
         /// States or events.
         what: &'static str,
-        /// How many there are.
+        /// The number given.
         got: usize,
     },
-    /// A name that two states, or two events, have.
+    /// Two states, or two events, have this name.
     Twice {
         /// State or event.
         what: &'static str,
         /// The name.
         name: String,
     },
-    /// A name that no state, or no event, has.
+    /// No state, or no event, has this name.
     Unknown {
         /// State or event.
         what: &'static str,
         /// The name.
         name: String,
     },
-    /// Two rules send one state to two others on one event.
+    /// Two rules lead from one state to different states on the same event.
     Conflict {
         /// The event.
         event: String,
         /// The state, or `absent`.
         state: String,
-        /// Where the two rules lead.
+        /// The states that the two rules lead to.
         to: [String; 2],
     },
-    /// No event opens a flow, so none is ever there.
+    /// No event opens a flow, so the map would stay empty.
     Closed,
 }
 
@@ -95,7 +96,7 @@ impl fmt::Display for Faulty {
 
 impl std::error::Error for Faulty {}
 
-/// What an event means for a flow that is where the table says.
+/// The action of an event on a flow.
 type Cell = Next<State>;
 
 /// A compiled machine. See the [module](self).
@@ -109,8 +110,8 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// The machine of these states, of which the terminal ones are a part, and these events and
-    /// their rules.
+    /// Compiles a machine from its states, the terminal ones among them, and the rules of its
+    /// events.
     ///
     /// ```
     /// use sidon::{Lookup, ops::Next, state::machine::{Machine, Rule}};
@@ -183,14 +184,14 @@ impl Machine {
         self.events.iter().position(|event| event == name).map(|number| number as Event)
     }
 
-    /// Whether a flow that reaches the state leaves.
+    /// Whether a flow that reaches the state is removed.
     pub fn is_terminal(&self, state: State) -> bool {
         self.terminal.get(usize::from(state)).copied().unwrap_or(false)
     }
 
-    /// What the event means for a flow that is answered `now`: what a
-    /// [`transition`](crate::ops::StateMap::transition) does with it. An event or a state that the
-    /// machine does not have means nothing.
+    /// The action of an event on a flow whose state is `now`, for
+    /// [`transition`](crate::ops::StateMap::transition). `Stay` for an event or a state that the
+    /// machine does not have.
     #[inline]
     pub fn next(&self, now: Lookup<State>, event: Event) -> Next<State> {
         let row = self.states.len() + 2;
@@ -273,7 +274,7 @@ impl Machine {
     }
 }
 
-/// Names and their numbers, if there are some and all differ.
+/// The names and their numbers. An error if there is no name, or if two are equal.
 fn numbers<'a>(
     what: &'static str,
     names: impl ExactSizeIterator<Item = &'a str>,

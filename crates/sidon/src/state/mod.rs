@@ -1,17 +1,20 @@
-//! States: what is this flow in? A state, none, or an honest "don't know".
+//! State maps (maplets): a state for every flow, none, or "don't know".
 //!
-//! | | a flow takes | a lookup reads | cells that err |
+//! | | a flow takes | a lookup reads | errors come from |
 //! |---|---|---|---|
-//! | [`Direct`] | `k` counters or bits | `k` cells a state | all states are asked for |
-//! | [`Stateful`] | `k` cells of a state and a counter | `k` cells | where flows of two states meet |
-//! | [`Fingerprint`] | one cell | 2 lines | where two flows share a fingerprint |
+//! | [`Direct`] | `k` counters or bits | `k` cells per state | pairs whose cells are all in use by others |
+//! | [`Stateful`] | `k` cells of a state and a counter | `k` cells | cells with flows of two states |
+//! | [`Fingerprint`] | one cell | 2 lines | flows that share a fingerprint |
 //!
-//! All three are [`StateMap`](crate::ops::StateMap)s: `insert` a new flow, `modify` and `forget` one
-//! that is in. A stream in which that is always true is well-behaved, and then no member is ever
-//! answered a wrong state. Streams from a network are not: flows end without a word, packets come
-//! for flows that never began. [`Clock`] clears flows that nothing touched for two periods, and
-//! [`Machine`] defines what every event means in every state, and for a flow that is not there. With one
-//! state they are sets that age: [`Recent`].
+//! A map of this kind is called a *maplet* in the literature: it stores a value for every key
+//! without the key. All three are [`StateMap`](crate::ops::StateMap)s. A well-behaved caller
+//! inserts flows that are not stored, and modifies and forgets flows that are stored. Then no
+//! answer about a stored flow is a wrong state.
+//!
+//! Network traffic is not well-behaved: flows end silently, and packets arrive for flows that never
+//! started. [`Clock`] clears flows that nothing touched for two periods. [`Machine`] defines the
+//! action of every event in every state, and for flows that are absent or unknown. With one state,
+//! the maps are sets that age: [`Recent`].
 //!
 //! The structures are those of Bonomi, Mitzenmacher, Panigrahy, Singh and Varghese, "Beyond Bloom
 //! filters: from approximate membership checks to approximate state machines", SIGCOMM 2006.
@@ -36,17 +39,17 @@ pub use stateful::Stateful;
 /// The number of a state: `0..states`.
 pub type State = u16;
 
-/// The most states that a structure can tell apart.
+/// The most states of a structure.
 pub const STATES_MOST: u32 = 1 << 15;
 
 use crate::{Infeasible, Refused};
 
-/// The states of a structure are from 1 to [`STATES_MOST`].
+/// Checks that the number of states is 1 to [`STATES_MOST`].
 fn check_states(states: u32) -> Result<(), Infeasible> {
     Infeasible::unless_within("states", states.into(), 1, STATES_MOST.into())
 }
 
-/// Refuses a state that the structure does not have.
+/// Refuses a state number that the structure does not have.
 #[inline(always)]
 fn known(state: State, states: u32) -> Result<(), Refused> {
     if u32::from(state) < states {

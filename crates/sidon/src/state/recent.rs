@@ -1,8 +1,8 @@
-//! Sets that forget: a key that nothing touched for a whole phase is no longer in.
+//! Sets whose keys expire if nothing touches them for two periods.
 //!
-//! A set is a map of one state, and its cells have the flag that ageing needs. So a [`Direct`] is a
-//! counting Bloom filter here, or a Bloom filter with counters of one bit, and a [`Fingerprint`] is
-//! a d-left filter:
+//! A set is a map of one state, and its cells have the flags that ageing needs. Over a [`Direct`],
+//! the set is a counting Bloom filter, or a Bloom filter if the counters have one bit. Over a
+//! [`Fingerprint`], it is a d-left filter:
 //! ```
 //! use sidon::{Seed, ops::Insert, plan::{self, States}, state::{Clock, Fingerprint, Recent}};
 //! let shape = plan::fingerprint_fast(States { flows: 10_000, states: 1, error: 1e-4 })?;
@@ -13,7 +13,7 @@
 //! assert!(!seen.tick(2_000).touch("a client"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-//! Beside the flags it costs what the filters cost, and is as often wrong about strangers.
+//! Except for the flags, memory and false-positive rate are those of the filter.
 
 use super::{Direct, Fingerprint, State, Sweep};
 use crate::{
@@ -22,17 +22,17 @@ use crate::{
     ops::{Contains, Insert, Merge, Remove, StateMap},
 };
 
-/// The one state: the key is in.
+/// The state of a key that is stored.
 const IN: State = 0;
 
-/// A set of the keys that were there lately, over a map of one state or more. See the [module](self).
+/// A set of recently touched keys, over a map of one state or more. See the [module](self).
 #[derive(Debug)]
 pub struct Recent<M> {
     map: M,
 }
 
 impl<M> Recent<M> {
-    /// The set that the map is: the keys that have any state in it.
+    /// The set of the keys that have any state in the map.
     pub fn new(map: M) -> Self {
         Recent { map }
     }
@@ -42,12 +42,13 @@ impl<M> Recent<M> {
         &self.map
     }
 
-    /// The map, to change: batches, for one, are its own.
+    /// The map, mutable, for its batch operations.
     pub fn map_mut(&mut self) -> &mut M {
         &mut self.map
     }
 
-    /// Whether the key is in; if it is, it has been touched, and stays for another phase.
+    /// Whether the key is stored. If it is, it counts as touched and stays for at least one more
+    /// period.
     pub fn touch<K: ?Sized>(&mut self, key: &K) -> bool
     where
         M: StateMap<K>,
@@ -55,8 +56,8 @@ impl<M> Recent<M> {
         !matches!(self.map.touch(key), Lookup::Absent)
     }
 
-    /// The key was seen: touched if it is in, which is told, and inserted if not. On `Err`, nothing
-    /// has changed.
+    /// Touches the key if it is stored, and inserts it if not. Returns whether it was stored. On
+    /// `Err`, nothing has changed.
     pub fn see<K: ?Sized>(&mut self, key: &K) -> Result<bool, Refused>
     where
         M: StateMap<K, State = State>,
@@ -142,7 +143,7 @@ mod tests {
         state::{Clock, direct},
     };
 
-    /// Keys that are seen in every phase stay, and all others go within two.
+    /// Keys that are touched in every period stay, and all others expire within two.
     fn forgets<M>(set: Recent<M>, certainty: fn(&Recent<M>) -> Certainty)
     where
         M: StateMap<u64, State = State> + Sweep,
@@ -160,13 +161,14 @@ mod tests {
             left.push((500..2_000u64).filter(|key| clock.map().contains(key)).count());
         }
         let mut set = clock.into_map();
-        // The first visit clears flags, the second clears cells, except those shared with busy keys.
+        // The first visit clears flags, the second clears cells, except those shared with busy
+        // keys.
         assert_eq!(left[0], 1_500);
         assert!(left[1] < 20 && left[3] < 20, "{left:?}");
         assert!((0..500u64).all(|busy| set.contains(&busy)));
         let passing = certainty(&set).error();
         assert!(passing > 0.0 && passing < 0.01, "{passing}");
-        // Whoever comes back is new, and can be taken out again.
+        // An expired key counts as new, and can be inserted and removed again.
         let gone = (500..2_000u64).find(|key| !set.contains(key)).unwrap();
         assert_eq!(set.see(&gone), Ok(false));
         set.insert(&gone).unwrap();

@@ -1,4 +1,4 @@
-//! The `k` cells of a flow, anywhere in an array of cells: what Bloom-like state maps share.
+//! The `k` cells of a flow in an array of cells, for the maps that work like Bloom filters.
 
 use crate::{
     Digest, Infeasible, Malformed,
@@ -6,7 +6,7 @@ use crate::{
     hash::spread,
 };
 
-/// The cells of a flow, each once.
+/// The distinct cells of a flow.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Spots {
     cells: [u64; spread::MOST as usize],
@@ -14,7 +14,7 @@ pub(super) struct Spots {
 }
 
 impl Spots {
-    /// These cells; one that comes twice counts once.
+    /// These cells, without duplicates.
     pub(super) fn of(all: impl IntoIterator<Item = u64>) -> Self {
         let mut spots = Spots { cells: [0; spread::MOST as usize], len: 0 };
         for cell in all {
@@ -26,7 +26,7 @@ impl Spots {
         spots
     }
 
-    /// The cells of a digest in an array of so many.
+    /// The cells of a digest in an array of `cells` cells.
     pub(super) fn of_digest(digest: Digest, hashes: u32, cells: u64) -> Self {
         Self::of((0..hashes).map(|i| spread::position(digest, i, cells)))
     }
@@ -36,20 +36,20 @@ impl Spots {
     }
 }
 
-/// Cells of some bits, the lowest of which is a flag if there is ageing.
+/// An array of cells. With ageing, the lowest bit of a cell is its flag.
 #[derive(Debug)]
 pub(super) struct Array {
     pub(super) cells: Packed,
     hashes: u32,
     /// Whether the lowest bit of a cell is a flag.
     timed: bool,
-    /// Cells that are not empty.
+    /// The number of cells that are not empty.
     pub(super) occupied: u64,
     /// The position of the clock hand, in units.
     pub(super) hand: u64,
 }
 
-/// Cells visited as one unit of a sweep: some lines.
+/// The number of cells that a sweep visits as one unit.
 const UNIT: u64 = 256;
 
 impl Array {
@@ -71,14 +71,14 @@ impl Array {
         Spots::of_digest(digest, self.hashes, self.cells.cells())
     }
 
-    /// What a cell holds beside the flag.
+    /// The value of a cell, without the flag.
     #[inline]
     pub(super) fn value(&self, cell: u64) -> u64 {
         self.cells.get(cell) >> u32::from(self.timed)
     }
 
-    /// Makes a cell hold a value that its width allows; `touch` sets its flag, and an empty cell
-    /// has none.
+    /// Writes a value that fits the width. `touch` sets the flag of the cell; an empty cell has no
+    /// flag.
     #[inline]
     pub(super) fn write(&mut self, cell: u64, value: u64, touch: bool) {
         let old = self.cells.get(cell);
@@ -106,8 +106,8 @@ impl Array {
         self.cells.cells().div_ceil(UNIT)
     }
 
-    /// Moves the clock hand to unit `to`, as [`Sweep`](super::Sweep) says. Without flags no cell
-    /// changes.
+    /// Moves the clock hand to unit `to`, as [`Sweep`](super::Sweep) requires. Without flags no
+    /// cell changes.
     pub(super) fn sweep(&mut self, to: u64) -> u64 {
         let to = to.clamp(self.hand, self.units());
         let (first, last) = (self.hand * UNIT, to.saturating_mul(UNIT).min(self.cells.cells()));
@@ -147,14 +147,14 @@ impl Array {
         Ok(Array { cells: self.cells.try_clone()?, ..*self })
     }
 
-    /// Whether a merge with `other` touches this cell: if it adds a value. The flag in `other`
+    /// Whether a merge with `other` touches this cell: if `other` adds a value. The flag in `other`
     /// depends on the clock hand of `other`, which may be at another position.
     pub(super) fn merge_touches(&self, other: &Self, cell: u64) -> bool {
         self.timed && other.value(cell) != 0
     }
 
-    /// Loads the position of the clock hand and a payload. `sound` must hold for every value. A
-    /// flag needs a value.
+    /// Loads the position of the clock hand and a payload. `sound` must hold for every value, and
+    /// every cell with a flag must have a value.
     pub(super) fn load(
         &mut self,
         hand: u64,

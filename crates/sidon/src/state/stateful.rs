@@ -1,23 +1,28 @@
-//! States in the cells of a Bloom filter: a cell that flows of two states meet in says so.
+//! States in the cells of a Bloom filter. A cell used by flows of two states becomes unknown.
 //!
-//! A flow has `k` cells, and each holds its state and the number of flows that use it:
+//! A flow has `k` cells. Each holds its state and the number of flows that use the cell:
 //! ```text
-//!   X in 3:  2 1 3 . 3 2 . ? 1 . . .      cells 2, 4, 7: one is shared, and does not tell
-//!   X to 5:  2 1 5 . 5 2 . ? 1 . . .      the other two are X's own, and change
+//!  X in 3:  2 1 3 . 3 2 . ? 1 . . .      cells 2, 4, 7: cell 7 is shared and unknown
+//!  X to 5:  2 1 5 . 5 2 . ? 1 . . .      the other two belong to X alone, and change
 //! ```
-//! A lookup asks all `k` cells. An empty one: the flow is not in. Two states: not in either. All
-//! unknown: [`Lookup::DontKnow`]. Else the state that the known ones agree in. Settled where the
-//! paper leaves a choice: cells of a flow that coincide count once; what is modified to the state it
-//! has changes nothing; a flow that leaves lowers the count, and the last one empties the cell.
-//! An unknown cell stays so until it is empty. Bonomi et al., SIGCOMM 2006, section 3.3: the SBF.
+//! A lookup reads all `k` cells:
+//!
+//! - If one is empty, or two hold different states, the flow is absent.
+//! - If all are unknown, the answer is [`Lookup::DontKnow`].
+//! - Otherwise it is the state that the known cells agree on.
+//!
+//! Where the paper leaves a choice, this map does the following. Coinciding cells of a flow count
+//! once. Modifying a flow to its present state changes nothing. Removing a flow decrements the
+//! counts, and the last flow empties the cell. An unknown cell stays unknown until it is empty.
+//! Bonomi et al., SIGCOMM 2006, section 3.3: the SBF.
 //!
 //! # Sums
 //!
-//! [`Keeping::Summed`] goes further: a state is a number of a Sidon set, no two pairs of which have
-//! the same sum, and a cell holds the sum of its flows' numbers. Two flows in a cell are then the
-//! pair of states that the sum says; a lookup takes what all its cells have in common. Three flows
-//! are unknown, but only as long as they are three. It is the idea of variable increments
-//! (Rottenstreich et al., INFOCOM 2012) brought to states; cells are wider in return.
+//! With [`Keeping::Summed`] a state is a number of a Sidon set, in which no two pairs have the same
+//! sum. A cell holds the sum of the numbers of its flows. The sum of two flows determines their two
+//! states, and a lookup takes the state that all its cells have in common. A cell of three or more
+//! flows is unknown until at most two are left. This applies the idea of variable increments
+//! (Rottenstreich et al., INFOCOM 2012) to states. The cells are wider.
 
 use super::{
     State, Sweep, check_states, known,
@@ -34,30 +39,30 @@ use crate::{
 
 /// The widest counter.
 pub const COUNTER_MOST: u32 = 8;
-/// The most states whose sums are kept.
+/// The most states with [`Keeping::Summed`].
 pub const SUMMED_MOST: u32 = 64;
 
-/// What a cell holds.
+/// The content of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keeping {
-    /// A state and the number of flows, in a counter of so many bits, 2 to [`COUNTER_MOST`].
+    /// A state and the number of flows. The counter has 2 to [`COUNTER_MOST`] bits.
     Counted(u32),
-    /// A state and a flag for ageing: a second flow makes the cell unknown, whatever its state.
+    /// A state and a flag for ageing. A second flow makes the cell unknown, whatever its state.
     Timed,
-    /// The sum of the states' numbers and the number of flows, in a counter of so many bits.
+    /// The sum of the states' numbers and the number of flows. The counter has this many bits.
     Summed(u32),
 }
 
 /// The integers that fix the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
-    /// How many cells there are: any number but zero.
+    /// The number of cells: at least 1.
     pub cells: u64,
-    /// How many of them a flow uses: 1 to 32.
+    /// The number of cells of a flow: 1 to 32.
     pub hashes: u32,
-    /// How many states there are; at most [`SUMMED_MOST`] for sums.
+    /// The number of states; at most [`SUMMED_MOST`] for sums.
     pub states: u32,
-    /// What a cell holds.
+    /// The content of a cell.
     pub keeping: Keeping,
 }
 
@@ -75,11 +80,11 @@ impl Shape {
         Packed::bytes_of(self.cells, self.width())
     }
 
-    /// The bits of a cell's value: a state or unknown; with sums, the largest sum and one above.
+    /// The bits of a cell's value: a state or unknown. With sums, up to the largest sum plus one.
     fn value_bits(&self) -> u32 {
         let values = match self.keeping {
             Keeping::Counted(_) => u64::from(self.states) + 1,
-            // Without a counter, zero must mean empty.
+            // Without a counter, the value zero must mean empty.
             Keeping::Timed => u64::from(self.states) + 2,
             Keeping::Summed(counter) => {
                 let largest = marks(self.states.min(SUMMED_MOST)).last().copied().unwrap_or(0);
@@ -104,8 +109,8 @@ impl Shape {
     }
 }
 
-/// The numbers of the states: the first of a Sidon set, each the least that keeps all differences
-/// apart. Mian and Chowla, 1944, from zero on.
+/// The numbers of the states: the first numbers of a Sidon set, each the least that keeps all
+/// differences distinct. Mian and Chowla, 1944, but starting at zero.
 pub fn marks(states: u32) -> Vec<u64> {
     let (mut marks, mut differences) = (Vec::new(), Vec::new());
     let mut next = 0;
@@ -120,7 +125,7 @@ pub fn marks(states: u32) -> Vec<u64> {
     marks
 }
 
-/// What a cell tells of the flows in it.
+/// The states of the flows in a cell, as far as they are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Content {
     Empty,
@@ -137,9 +142,9 @@ pub struct Stateful {
     shape: Shape,
     seed: Seed,
     array: Array,
-    /// The bits of a cell's value, which the shape gives.
+    /// The bits of a cell's value, which follow from the shape.
     bits: u32,
-    /// With sums: the number of each state, and the states of each sum of two.
+    /// With sums: the number of each state, and the two states of each sum.
     marks: Vec<u64>,
     pairs: Vec<Option<(State, State)>>,
 }
@@ -164,7 +169,7 @@ impl Stateful {
         Ok(Stateful { shape, seed, array, bits: shape.value_bits(), marks: own, pairs })
     }
 
-    /// Takes every flow out.
+    /// Removes every flow.
     pub fn clear(&mut self) {
         self.array.clear();
     }
@@ -179,7 +184,7 @@ impl Stateful {
         self.array.fill()
     }
 
-    /// The share of cells that do not tell a state. Reads all of the table.
+    /// The share of cells that are unknown. Reads all of the table.
     pub fn unknown(&self) -> f64 {
         let unknown = |&cell: &u64| self.content(cell) == Content::Unknown;
         (0..self.shape.cells).filter(unknown).count() as f64 / self.shape.cells as f64
@@ -191,7 +196,7 @@ impl Stateful {
         Certainty::from_rate(self.fill().powi(self.shape.hashes as i32))
     }
 
-    /// A copy in memory of its own.
+    /// An independent copy.
     pub fn try_clone(&self) -> Result<Self, Infeasible> {
         let (marks, pairs) = (self.marks.clone(), self.pairs.clone());
         Ok(Stateful { array: self.array.try_clone()?, marks, pairs, ..*self })
@@ -204,7 +209,7 @@ impl Stateful {
         }
     }
 
-    /// The value that stands for unknown.
+    /// The value of an unknown cell.
     fn lost(&self) -> u64 {
         match self.shape.keeping {
             Keeping::Counted(_) => 0,
@@ -213,7 +218,7 @@ impl Stateful {
         }
     }
 
-    /// Flows and value of a cell; a timed cell in use counts one flow.
+    /// The number of flows and the value of a cell. A timed cell in use counts one flow.
     fn parts(&self, cell: u64) -> (u64, u64) {
         let bits = self.bits;
         match (self.shape.keeping, self.array.value(cell)) {
@@ -253,7 +258,7 @@ impl Stateful {
         }
     }
 
-    /// What the value of a state alone in a cell is.
+    /// The value of a cell with one flow in this state.
     fn value_of(&self, state: State) -> u64 {
         match self.shape.keeping {
             Keeping::Summed(_) => self.marks[usize::from(state)],
@@ -261,8 +266,9 @@ impl Stateful {
         }
     }
 
-    /// The sum of a cell of so many flows when one of this state has left, and more was added. A
-    /// stranger may have been taken for a member: what no such flows sum up to is lost.
+    /// The sum of a cell of `flows` flows after subtracting state `old` and adding `more`. Unknown
+    /// if no such flows have that sum: a flow that was never inserted may have been mistaken for a
+    /// stored one.
     fn resum(&self, flows: u64, sum: u64, old: State, more: u64) -> u64 {
         let largest = self.marks.last().copied().unwrap_or(0);
         match sum.checked_sub(self.value_of(old)) {
@@ -272,7 +278,8 @@ impl Stateful {
     }
 
     fn lookup_at(&self, spots: &Spots) -> Lookup<State> {
-        // What all cells so far have in common: at most two states, or no cell told any.
+        // The states that all known cells so far have in common, at most two. `None` before the
+        // first known cell.
         let mut common: Option<[Option<State>; 2]> = None;
         for &cell in spots.as_slice() {
             let says = match self.content(cell) {
@@ -345,7 +352,7 @@ impl Stateful {
             let (flows, value) = self.parts(cell);
             let lost = self.lost();
             let (flows, value) = match (self.shape.keeping, now) {
-                // Nobody knows how many flows are in an unknown cell: ageing clears it.
+                // The number of flows in an unknown cell is not known, so only ageing clears it.
                 (Keeping::Timed, _) if value == lost => (1, lost),
                 (_, _) if flows == 1 => (0, 0),
                 (Keeping::Summed(_), Lookup::State(old)) if value != lost => {
@@ -404,7 +411,8 @@ impl Sweep for Stateful {
 }
 
 impl Merge for Stateful {
-    /// Takes over all flows of the other, which must not be in this one. They count as touched.
+    /// Adds all flows of the other map, which must not be stored in this one. They count as
+    /// touched.
     fn merge(&mut self, other: &Self) -> Result<(), Refused> {
         member::same("seed", self.seed == other.seed)?;
         member::same("shape", self.shape == other.shape)?;
@@ -526,14 +534,14 @@ mod tests {
         let (x, y) = (Spots::of([0, 1, 2]), Spots::of([2, 3, 3]));
         map.insert_at(&x, 1).unwrap();
         map.insert_at(&y, 1).unwrap();
-        // They agree, and then no longer.
+        // First both flows are in the same state, then in different ones.
         assert_eq!(contents(&map)[..4], [1, 1, 1, 1]);
         map.modify_at(&y, 1).unwrap();
         assert_eq!(contents(&map)[..4], [1, 1, 1, 1]);
         map.modify_at(&y, 4).unwrap();
         assert_eq!(contents(&map)[..4], [1, 1, -1, 4]);
         assert_eq!((map.lookup_at(&x), map.lookup_at(&y)), (Lookup::State(1), Lookup::State(4)));
-        // Two states, and an empty cell, are no flow.
+        // Cells with two states, or an empty cell, mean that the flow is absent.
         assert_eq!(map.lookup_at(&Spots::of([0, 3])), Lookup::Absent);
         assert_eq!(map.lookup_at(&Spots::of([0, 9])), Lookup::Absent);
         assert_eq!(map.lookup_at(&Spots::of([2])), Lookup::DontKnow);
@@ -560,13 +568,13 @@ mod tests {
         map.modify_at(&y, 6).unwrap();
         map.forget_at(&z).unwrap();
         assert_eq!(contents(&map)[..4], [2, 206, 6, 0]);
-        // A flow of which only the pair is known: what it leaves behind is unknown.
+        // Only the pair of states of this flow is known, so the cell is unknown after it changes.
         let w = Spots::of([1]);
         assert_eq!(map.lookup_at(&w), Lookup::DontKnow);
         map.insert_at(&w, 6).unwrap();
         map.forget_at(&w).unwrap();
         assert_eq!(contents(&map)[..4], [2, -1, 6, 0]);
-        // Until one flow is left in the cell, and is told its state.
+        // The cell stays unknown until one flow is left in it and is set to a state.
         map.forget_at(&x).unwrap();
         assert_eq!(contents(&map)[..4], [0, -1, 6, 0]);
         map.modify_at(&y, 3).unwrap();

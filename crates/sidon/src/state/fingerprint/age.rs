@@ -1,37 +1,37 @@
 //! Ageing by the caller's rules: the action on a cell may depend on its state.
 //!
-//! [`Sweep`](crate::state::Sweep) has one period for all flows. Here the caller sees each visited
-//! cell and chooses its action, so flows in some states can expire sooner than others. With
-//! [`set_timers`](Fingerprint::set_timers) a sweep skips the parts of the table in which a timer
-//! finds no cell of its own ([`marks`](super::marks)).
+//! [`Sweep`](crate::state::Sweep) has one period for all flows. Here the caller receives each
+//! visited cell and chooses its action, so flows in some states can expire sooner than others. With
+//! [`set_timers`](Fingerprint::set_timers) a sweep skips the parts of the table in which the timer
+//! has no cells ([`marks`](super::marks)).
 
 use super::{Fingerprint, Layout, Lookup, Marks, State, UNTOUCHED, marks::GROUP, with_fast_layout};
 use crate::probe::BASE;
 
-/// A cell under the hand.
+/// A cell that a sweep visits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Visited {
-    /// What it answers.
+    /// The answer of a lookup of its flow.
     pub answer: Lookup<State>,
-    /// Whether it was touched since its flag last went down.
+    /// Whether it was touched since its flag was last cleared.
     pub touched: bool,
-    /// How many flows it stands for.
+    /// The number of flows that share it.
     pub flows: u64,
-    /// Its sampling class, see [`Fingerprint::class_of`].
+    /// The sampling class, see [`Fingerprint::class_of`].
     pub class: u32,
 }
 
-/// What becomes of a cell.
+/// The action on a visited cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// It stays as it is, its flag too.
+    /// Keeps the cell and its flag.
     Keep,
-    /// It stays, and its flag goes down.
+    /// Keeps the cell and clears its flag.
     Untouch,
-    /// It stays in another state, its flag as it is. A shared cell, which has no state, and a state
-    /// that the map does not have stay as they are.
+    /// Changes the state and keeps the flag. A shared cell, which has no state, does not change,
+    /// nor does any cell if the map has no such state.
     Become(State),
-    /// It is empty from now on.
+    /// Empties the cell.
     Clear,
 }
 
@@ -45,10 +45,10 @@ pub struct Swept {
 }
 
 impl Fingerprint {
-    /// Says which timers act on which states: one bit per timer for each state, and at the end the
-    /// bits of shared cells. [`sweep_timer`](Self::sweep_timer) then skips groups of buckets that
-    /// hold no cell for its timer. The ninth timer and later ones share the bit of the eighth. Reads
-    /// all of the table.
+    /// Sets the timers of each state: one bit per timer for each state, and at the end the bits of
+    /// shared cells. [`sweep_timer`](Self::sweep_timer) then skips groups of buckets that hold no
+    /// cell for its timer. The ninth timer and later ones share the bit of the eighth. Reads all of
+    /// the table.
     pub fn set_timers(&mut self, timers_of: Vec<u8>) {
         let buckets = self.table.payload().len() / self.table.bucket_bytes;
         self.marks = Marks::new(timers_of, buckets);
@@ -70,14 +70,14 @@ impl Fingerprint {
         }
     }
 
-    /// The timers of each state, as [`set_timers`](Self::set_timers) was given them.
+    /// The timers of each state, as given to [`set_timers`](Self::set_timers).
     pub fn timers_of(&self) -> &[u8] {
         self.marks.timers_of()
     }
 
-    /// Visits the cells of timer `timer`, and those of the stash, and does with each as `fate` says. It
-    /// reads groups of buckets that may hold such cells. Without [`set_timers`](Self::set_timers) it
-    /// visits the stash alone.
+    /// Visits the cells of timer `timer` and those of the stash, and applies the action that `fate`
+    /// returns. It reads groups of buckets that may hold such cells. Without
+    /// [`set_timers`](Self::set_timers) it visits the stash alone.
     pub fn sweep_timer(&mut self, timer: usize, fate: &mut dyn FnMut(Visited) -> Fate) -> Swept {
         let buckets = self.table.payload().len() / self.table.bucket_bytes;
         let (mut swept, mut from) = (Swept::default(), 0);
@@ -101,9 +101,9 @@ impl Fingerprint {
         swept
     }
 
-    /// Visits buckets `from..to`, counted through all subtables, and the stash with the last one. Does
-    /// with every cell in use what `fate` says. Returns the number of cells cleared. The clock hand
-    /// stays where it is.
+    /// Visits buckets `from..to`, numbered through all subtables, and the stash with the last one.
+    /// Applies the action that `fate` returns to every cell in use. Returns the number of cells
+    /// cleared. The clock hand does not move.
     pub fn sweep_by(&mut self, from: u64, to: u64, fate: &mut dyn FnMut(Visited) -> Fate) -> u64 {
         let buckets = u64::from(self.shape.subtables) * self.shape.buckets;
         let mut cleared = 0;
@@ -138,8 +138,8 @@ impl Fingerprint {
         cleared
     }
 
-    /// Acts on the cells of a bucket, or on those of the timers `own`. Returns the number of cells
-    /// cleared, and the timers of those that remain.
+    /// Applies actions to the cells of a bucket, or to those of the timers `own`. Returns the
+    /// number of cells cleared, and the timers of those that remain.
     #[inline(always)]
     fn decide_bucket<L: Layout>(
         &mut self,
@@ -166,7 +166,7 @@ impl Fingerprint {
                     continue;
                 }
             }
-            // A cell is a complement, and an empty one zero.
+            // A cell stores the complement, and an empty one is zero.
             let remainder = (!value & self.table.form.cell_mask()) >> self.table.form.low;
             let class = self.class_at(remainder);
             let decided = self.decided(class, low, fate);
@@ -186,7 +186,7 @@ impl Fingerprint {
         (cleared, timers)
     }
 
-    /// The low bits of a cell after its fate, `None` if it is empty; what is counted is right then.
+    /// The low bits of a cell after its action, `None` if it becomes empty. Updates the counts.
     #[inline(always)]
     fn decided(
         &mut self,

@@ -1,4 +1,4 @@
-//! The byte image of a fingerprint map: its buckets, then 16 bytes for each stashed flow.
+//! The saved bytes of a fingerprint map: its buckets, then 16 bytes for each stashed flow.
 
 use super::{Fingerprint, Layout, Moves, Placing, STASH_BYTES, Shape, Sweep};
 use crate::{
@@ -89,8 +89,9 @@ impl Image for Fingerprint {
 }
 
 impl Fingerprint {
-    /// Counts what is stored, and refuses a table that no sequence of operations leads to: bits
-    /// beyond a cell's parts, a value that is none, a fingerprint in two cells.
+    /// Counts the stored flows, and refuses a table that no sequence of operations produces.
+    /// Examples are bits beyond the parts of a cell, a value without a meaning, and a fingerprint
+    /// in two cells.
     fn recount(&mut self) -> Result<(), Malformed> {
         let malformed = Malformed::Field { name: "payload" };
         let permuted = self.shape.placing == Placing::Permuted;
@@ -102,7 +103,7 @@ impl Fingerprint {
             for bucket in 0..self.shape.buckets {
                 let offset = self.table.offset(subtable, bucket);
                 let bytes = &self.table.memory.bytes()[offset..];
-                // What is left over of a bucket.
+                // The unused bytes of a bucket must be zero.
                 let used = (self.shape.cells * self.shape.width / 8) as usize;
                 if bytes[used..self.table.bucket_bytes].iter().any(|&byte| byte != 0) {
                     return Err(malformed);

@@ -1,30 +1,30 @@
-//! Two maps become one, cell by cell, with the caller told of each.
+//! Merges another map cell by cell, with a report to the caller for each cell.
 //!
-//! [`Merge`](crate::ops::Merge) takes all of another map or nothing. Here what does not fit is left
-//! out, what is in both becomes shared, and whoever counts flows hears of either.
+//! [`Merge`](crate::ops::Merge) adds all of another map or nothing. Here, flows that do not fit are
+//! left out, and flows stored in both maps become shared. The caller receives a report of both.
 
 use super::{Fingerprint, Lookup, State};
 use crate::Refused;
 
-/// A cell of the other map on its way.
+/// The report of one cell of the other map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Met {
-    /// What this map answered for the flow before. If not `Absent`, the cell is shared now.
+    /// The answer of this map before the merge. If it is not `Absent`, the cell is shared now.
     pub own: Lookup<State>,
-    /// What the other one answers for it.
+    /// The answer of the other map.
     pub other: Lookup<State>,
-    /// Why the flow was left out, if it was: there is no room for it.
+    /// The reason why the flow was left out, if it was.
     pub refused: Option<Refused>,
     /// The sampling class of the flow, see [`Fingerprint::class_of`].
     pub class: u32,
 }
 
 impl Fingerprint {
-    /// Takes over the flows of another map, as far as there is room, and tells `met` of each cell.
-    /// A fingerprint that is in both becomes a shared cell, which counts as many flows as it can:
-    /// the map is for flows that leave by ageing, not by being forgotten one by one.
+    /// Adds the flows of another map, as far as there is room, and calls `met` for each cell. A
+    /// fingerprint stored in both becomes a shared cell. Its count of flows stops at the ceiling,
+    /// so the map should remove such flows by ageing, not by `forget`.
     ///
-    /// `Err`, with nothing changed, if the two differ as for [`Merge`](crate::ops::Merge).
+    /// `Err`, with nothing changed, if the maps differ as for [`Merge`](crate::ops::Merge).
     pub fn take_over(&mut self, other: &Self, met: &mut dyn FnMut(Met)) -> Result<(), Refused> {
         self.same(other)?;
         let ceiling = u64::from(self.shape.shared);
@@ -34,7 +34,7 @@ impl Fingerprint {
             let room = ceiling - held.map_or(0, |own| self.tally.flows_of(own)).min(ceiling);
             let joined = match self.capped(low, room) {
                 Some(low) => self.join(fingerprint, low),
-                // The cell is shared by as many as it can count.
+                // The count of the shared cell is at its ceiling.
                 None => Ok(()),
             };
             let class = self.class_at(fingerprint);
@@ -99,7 +99,7 @@ mod tests {
             };
             assert_eq!(map.lookup(&key), expected, "{key}");
         }
-        // A shared cell counts up to three, and stays shared when more come.
+        // A shared cell counts up to three flows, and stays shared when there are more.
         for _ in 0..3 {
             map.take_over(&other, &mut |met| assert_eq!(met.refused, None)).unwrap();
         }

@@ -20,10 +20,10 @@ use std::ops::Range;
 pub const GROUP: usize = 4;
 /// Groups of a chunk.
 const CHUNK: usize = 64;
-/// The most timers with marks of their own. Later ones share the marks of the last.
+/// The most timers with separate marks. Later ones share the marks of the last.
 const TIMERS: usize = 8;
 
-/// The marks of a map; empty if the map has no timers.
+/// The marks of a map. Empty if the map has no timers.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Marks {
     /// The timers of each state, one bit each, and at the end those of shared cells.
@@ -36,7 +36,7 @@ pub(super) struct Marks {
 const EACH: u64 = 0x0101_0101_0101_0101;
 
 impl Marks {
-    /// No marks yet, for a table of this many buckets in all its subtables.
+    /// No marks yet, for a table of `buckets` buckets in all subtables.
     pub(super) fn new(timers_of: Vec<u8>, buckets: usize) -> Self {
         let groups = if timers_of.is_empty() { 0 } else { buckets.div_ceil(GROUP) };
         let top = vec![0; groups.div_ceil(CHUNK).div_ceil(64)];
@@ -91,7 +91,8 @@ impl Marks {
         }
     }
 
-    /// The first marked group of a timer from `group` on. Removes the marks of chunks that have none.
+    /// The first marked group of a timer, starting at `group`. Removes the marks of chunks without
+    /// marked groups.
     pub(super) fn next(&mut self, timer: usize, group: usize) -> Option<usize> {
         let timer = timer.min(TIMERS - 1);
         let top = &mut self.tops[timer];

@@ -1,7 +1,8 @@
-//! A state for every flow in two to five bytes, or an honest "don't know".
+//! A map (a maplet) from flows to states in two to five bytes per flow, which may answer "don't
+//! know".
 //!
-//! Every flow has one bucket in each of a few subtables, and one cell in one of them: what is left
-//! of its fingerprint there, its state, and a flag for ageing.
+//! Every flow has one bucket in each of a few subtables, and one cell in one of these buckets. The
+//! cell holds the remainder of its fingerprint, its state, and a flag for ageing.
 //! ```text
 //! digest --fraction--> fingerprint f in 0..buckets * 2^r
 //! f --permute(i)--> | bucket | remainder |               for subtable i in 0..d
@@ -12,27 +13,28 @@
 //! A lookup reads `d` buckets; two of 64 bytes are the fast shape. A transition reads and writes
 //! them in one pass. Bonomi et al., SIGCOMM 2006, section 3.4, where it is the FCF.
 //!
-//! # What is certain
+//! # Certainty
 //!
 //! Bucket and remainder come from one fingerprint by a permutation for each subtable, so a
-//! fingerprint has at most one cell ([`DLeft`](crate::member::DLeft) tells why). Two flows get into
-//! each other's way if and only if they share the whole fingerprint, `n / (buckets * 2^r)` of them.
-//! A newcomer that does is seen, because its cell is there already: the cell becomes *shared*. It
-//! then answers [`Lookup::DontKnow`], counts its flows, and is empty when all have left; the last
-//! one to be modified has it for itself again. So while the caller inserts flows that are not in,
-//! and modifies and forgets flows that are, an answer about a member is its state or `DontKnow`, and
-//! never a wrong one.
+//! fingerprint has at most one cell (see [`DLeft`](crate::member::DLeft)). Two flows interfere only
+//! if their whole fingerprints are equal: `n / (buckets * 2^r)` of the flows. A new flow with a
+//! stored fingerprint is detected, and the cell becomes *shared*. A shared cell answers
+//! [`Lookup::DontKnow`] and counts its flows. It is emptied when all have been removed. If one flow
+//! is left, modifying that flow gives the cell a state again.
 //!
-//! A stranger that shares a member's fingerprint is answered that member's state, and what the
-//! caller then does to the stranger is done to the member. No table without the keys can see that:
-//! the rate is [`stranger_rate`](Fingerprint::stranger_rate), and is what a plan keeps small.
+//! A well-behaved caller inserts flows that are not stored, and modifies and forgets flows that
+//! are. Then an answer about a stored flow is its state or `DontKnow`, never a wrong state.
 //!
-//! # The paper's own variant
+//! A flow that was never inserted may share the fingerprint of a stored one. A lookup then answers
+//! the state of the stored flow, and a write changes that flow. No table without the keys can
+//! detect this. A plan keeps its rate small: [`stranger_rate`](Fingerprint::stranger_rate).
 //!
-//! [`Placing::Independent`] gives a flow a bucket of its own in each subtable and one fingerprint for
-//! all. A fingerprint can then stand in two buckets of a flow, which is answered `DontKnow`; such a
-//! flow cannot be forgotten, since nobody knows which cell is its own, and ageing must do it. Cells
-//! do not move and tables do not grow. It is here to be compared with.
+//! # The paper's variant
+//!
+//! [`Placing::Independent`] gives a flow independent buckets and one remainder for all of them. Two
+//! buckets of a flow may then hold its remainder, and the answer is `DontKnow`. Such a flow cannot
+//! be forgotten, because the map cannot tell which cell belongs to it; only ageing removes it.
+//! Cells do not move and tables do not grow. The variant exists for comparison.
 
 mod age;
 mod image;
@@ -69,44 +71,45 @@ use tally::Tally;
 /// The highest sampling class, see [`Fingerprint::class_of`].
 pub const CLASSES: u32 = 16;
 
-/// Zero bits at the end of a fingerprint or of one of its remainders, of which `bits` are the same in
-/// every subtable: each permutation multiplies by an odd number modulo a multiple of `2^bits`.
+/// The number of zero bits at the end of a fingerprint or of one of its remainders, at most `bits`.
+/// It is the same in every subtable, because each permutation multiplies by an odd number modulo a
+/// multiple of `2^bits`.
 #[inline(always)]
 fn class(number: u64, bits: u32) -> u32 {
     (number | 1 << bits.min(CLASSES)).trailing_zeros()
 }
 
-/// The most flows of the stash.
+/// The most flows in the stash.
 pub const STASH_MOST: u32 = 64;
 
 /// The integers that fix the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
-    /// How many subtables, 2 to 8.
+    /// The number of subtables, 2 to 8.
     pub subtables: u32,
-    /// How many buckets each subtable has: any number but zero.
+    /// The number of buckets per subtable: at least 1.
     pub buckets: u64,
-    /// How many cells a bucket has, 1 to 32; together they are a whole number of bytes.
+    /// The number of cells per bucket, 1 to 32. A bucket must be a whole number of bytes.
     pub cells: u32,
-    /// The bits of a cell, 8 to 64. Fast are 32 cells of 16, 21 of 24 and 16 of 32, which fill a line,
-    /// and 10 of 24 in half a line.
+    /// The bits of a cell, 8 to 64. The fast shapes fill a cache line with 32 cells of 16 bits, 21
+    /// of 24 or 16 of 32, or half a line with 10 of 24.
     pub width: u32,
-    /// The bits of a remainder, at most what value and flag leave of the cell.
+    /// The bits of a remainder, at most the bits of a cell less [`low_bits`](Self::low_bits).
     pub remainder: u32,
-    /// How many states there are, 1 to [`STATES_MOST`]: they are `0..states`.
+    /// The number of states, 1 to [`STATES_MOST`]: they are `0..states`.
     pub states: u32,
-    /// The most flows that a shared cell counts, 2 or more.
+    /// The most flows that a shared cell counts, at least 2.
     pub shared: u32,
-    /// Where buckets and remainder come from.
+    /// The source of buckets and remainder.
     pub placing: Placing,
-    /// What happens when all cells of a flow are taken.
+    /// The policy when all cells of a flow are taken.
     pub moves: Moves,
-    /// Whether a flow that changes its state is taken out and inserted again, into the emptiest of
-    /// its buckets, in place of being changed where it is.
+    /// Whether a flow that changes its state is removed and inserted again, into the emptiest of
+    /// its buckets. Otherwise its cell is changed.
     pub reinsert: bool,
-    /// How many flows beyond the table's cells are kept in a list, up to [`STASH_MOST`].
+    /// The most flows without a cell that are kept in a list, up to [`STASH_MOST`].
     pub stash: u32,
-    /// How many times the table may still be doubled.
+    /// The number of times that the table may still be doubled.
     pub growths: u32,
     /// Whether a table that would refuse a flow as [`Refused::Full`] doubles itself instead, while
     /// `growths` lasts and at least an eighth of its cells is in use.
@@ -124,12 +127,12 @@ impl Shape {
         self.form().bytes().saturating_add(STASH_BYTES * u64::from(self.stash))
     }
 
-    /// How many fingerprints there are: `buckets * 2^remainder`, which growing does not change.
+    /// The number of fingerprints: `buckets * 2^remainder`, which growing does not change.
     pub fn fingerprints(&self) -> u64 {
         self.buckets << self.remainder
     }
 
-    /// The bits of a cell that are not remainder: the value and the flag.
+    /// The bits of a cell besides the remainder: the value and the flag.
     pub fn low_bits(&self) -> u32 {
         low_bits(self.states, self.shared)
     }
@@ -157,7 +160,7 @@ impl Shape {
     fn form(&self) -> Form {
         let Shape { subtables, buckets, cells, width, remainder, moves, growths, .. } = *self;
         let (placing, low) = (self.placing, self.low_bits());
-        // A cell that moves may pass the clock hand of the clock: it counts as touched.
+        // A cell that moves may pass the clock hand, so it counts as touched.
         let lost_by_moving = UNTOUCHED;
         Form {
             subtables,
@@ -174,16 +177,17 @@ impl Shape {
     }
 }
 
-/// The bits of value and flag: a value for each state and each number of flows that share a cell,
-/// and one more, which no cell has, so that none looks empty.
+/// The bits of value and flag. There is a value for each state and for each number of flows that
+/// share a cell, and an unused one, so that no cell in use looks empty.
 pub(crate) fn low_bits(states: u32, shared: u32) -> u32 {
     let values = u64::from(states) + u64::from(shared) + 1;
     values.next_power_of_two().ilog2() + 1
 }
 
-/// The lowest bit of a cell's low bits: set if the cell was not touched in this phase.
+/// The lowest bit of a cell's low bits: set if the cell was not touched since the last visit of the
+/// clock hand.
 const UNTOUCHED: u64 = 1;
-/// Bytes of a stashed flow.
+/// Bytes per stashed flow.
 const STASH_BYTES: u64 = 16;
 
 /// A map from flows to states. See the [module](self).
@@ -193,12 +197,12 @@ pub struct Fingerprint {
     seed: Seed,
     /// The low bits of a cell are its value, then [`UNTOUCHED`].
     table: Table,
-    /// Fingerprints and low bits of the flows that found no cell.
+    /// Fingerprints and low bits of the flows without a cell.
     stash: Vec<(u64, u64)>,
-    /// How many flows there are, and how many cells are shared.
+    /// The number of flows and of shared cells.
     tally: Tally,
     marks: Marks,
-    /// The position of the clock hand: a bucket, counted through all subtables.
+    /// The position of the clock hand: a bucket, numbered through all subtables.
     hand: u64,
 }
 
@@ -218,7 +222,7 @@ impl Fingerprint {
         })
     }
 
-    /// Takes every flow out. The table keeps the size it has grown to.
+    /// Removes every flow. The table keeps its present size.
     pub fn clear(&mut self) {
         self.table.clear();
         self.stash.clear();
@@ -227,22 +231,22 @@ impl Fingerprint {
         self.hand = 0;
     }
 
-    /// The integers that fix the memory, as they are now.
+    /// The integers that fix the memory, as they are after growing and shrinking.
     pub fn shape(&self) -> Shape {
         self.shape
     }
 
-    /// How many flows are stored, those of shared cells counted each.
+    /// The number of flows stored, including every flow of a shared cell.
     pub fn flows(&self) -> u64 {
         self.tally.flows
     }
 
-    /// How many cells are shared, and so answer `DontKnow`.
+    /// The number of shared cells, which answer `DontKnow`.
     pub fn shared(&self) -> u64 {
         self.tally.shared
     }
 
-    /// How many flows are in the stash.
+    /// The number of flows in the stash.
     pub fn stashed(&self) -> u64 {
         self.stash.len() as u64
     }
@@ -252,18 +256,19 @@ impl Fingerprint {
         self.table.load()
     }
 
-    /// How often a flow found all its cells taken, and what moved to make room.
+    /// Counts of searches for flows whose cells were all taken.
     pub fn moved(&self) -> Moved {
         self.table.moved
     }
 
-    /// How many buckets of each subtable hold exactly 0, 1, .. cells in use.
+    /// The number of buckets that hold exactly 0, 1, .. cells in use, by subtable.
     pub fn loads(&self) -> Vec<Vec<u64>> {
         self.table.loads()
     }
 
-    /// The share of strangers that are not answered [`Lookup::Absent`]: fingerprints in use, of
-    /// those there are. With independent buckets, the chance that a cell of theirs matches.
+    /// The probability that a flow never inserted is not answered [`Lookup::Absent`]: the share of
+    /// fingerprints in use. With independent buckets, the probability that a cell in its buckets
+    /// matches.
     pub fn stranger_rate(&self) -> f64 {
         let stored = self.table.occupied as f64 + self.stash.len() as f64;
         match self.shape.placing {
@@ -283,9 +288,10 @@ impl Fingerprint {
     }
 
     /// The sampling class of a flow: the number of zero bits at the end of its fingerprint, at most
-    /// [`CLASSES`] and at most the bits of a remainder. One flow in `2^k` is of class `k` or higher. A cell shows its class, so a flow
-    /// that expires still knows the share that it was sampled by ([`Visited::class`]). With
-    /// independent placing, a cell and its flow may differ in class.
+    /// [`CLASSES`] and at most the bits of a remainder. One flow in `2^k` is of class `k` or
+    /// higher. The class can be read from the cell of a flow ([`Visited::class`]), so a caller that
+    /// samples flows by class knows the share of an expired flow. With independent placing, a cell
+    /// and its flow may differ in class.
     #[inline(always)]
     pub fn class_of(&self, digest: Digest) -> u32 {
         self.classes()(digest)
@@ -301,18 +307,19 @@ impl Fingerprint {
         class(fingerprint, self.shape.remainder)
     }
 
-    /// The fingerprint of a flow: flows that share it are one to a map of permuted placing, others
-    /// never.
+    /// The fingerprint of a flow. With permuted placing, the map cannot distinguish flows with
+    /// equal fingerprints, and distinguishes all others.
     pub fn fingerprint<K: Key + ?Sized>(&self, key: &K) -> u64 {
         self.table.fingerprint_of(key.digest(self.seed))
     }
 
-    /// How many cells are in each state, and at the end how many are shared. Reads all of the table.
+    /// The number of cells in each state, and at the end the number of shared cells. Reads all of
+    /// the table.
     pub fn census(&self) -> Vec<u64> {
         self.census_from(0)
     }
 
-    /// As [`census`](Self::census), of the flows of this sampling class or a higher one.
+    /// As [`census`](Self::census), for the flows of this sampling class or a higher one.
     pub fn census_from(&self, least: u32) -> Vec<u64> {
         let mut census = vec![0; self.shape.states as usize + 1];
         for (_, answer) in self.cells().filter(|&(class, _)| class >= least) {
@@ -331,17 +338,17 @@ impl Fingerprint {
         cells.map(|(fingerprint, low)| (self.class_at(fingerprint), self.tally.read(low)))
     }
 
-    /// A copy in memory of its own.
+    /// An independent copy.
     pub fn try_clone(&self) -> Result<Self, Infeasible> {
         let (table, stash, marks) =
             (self.table.try_clone()?, self.stash.clone(), self.marks.clone());
         Ok(Fingerprint { table, stash, marks, ..*self })
     }
 
-    /// Doubles the buckets. No flow is lost, and no answer changes. The clock hand moves along with the
-    /// buckets.
+    /// Doubles the buckets. No flow is lost, and no answer changes. The clock hand moves along with
+    /// the buckets.
     ///
-    /// `Infeasible`, with nothing changed, if the shape allows no more growth or there is no memory.
+    /// `Infeasible`, with nothing changed, if `growths` is 0 or memory cannot be allocated.
     pub fn grow(&mut self) -> Result<(), Infeasible> {
         self.reshape(self.table.form.grown()?)
     }
@@ -369,7 +376,7 @@ impl Fingerprint {
         Ok(())
     }
 
-    /// Writes the answer for each flow to the same place of `answers`. Nothing is touched.
+    /// Writes the answer for each flow to the same index of `answers`. Touches no flow.
     ///
     /// # Panics
     /// If the two slices differ in length.
@@ -378,7 +385,7 @@ impl Fingerprint {
         self.lookup_keys(&Unhashed { seed: self.seed, keys }, answers);
     }
 
-    /// As [`lookup_batch`](Self::lookup_batch): compiled once, here.
+    /// [`lookup_batch`](Self::lookup_batch) without a type parameter, so that it is compiled once.
     fn lookup_keys(&self, keys: &dyn Hashes, answers: &mut [Lookup<State>]) {
         with_pairs!(
             self.shape,
@@ -392,8 +399,8 @@ impl Fingerprint {
         );
     }
 
-    /// A transition of each flow, in order. `follow` chooses the next states and learns, after each
-    /// write, whether the map accepted it.
+    /// A transition of each flow, in order. `follow` chooses the next states and is called after
+    /// each write with its result.
     pub fn follow_batch<K: Key>(&mut self, keys: &[K], follow: &mut impl Follow) {
         let keys: &dyn Hashes = &Unhashed { seed: self.seed, keys };
         with_pairs!(
@@ -409,9 +416,9 @@ impl Fingerprint {
         );
     }
 
-    /// A [`transition`](StateMap::transition) of each flow, in order: `change` gets the index of a
-    /// key and its state now. `refused` is called with the index of each refused flow and
-    /// the reason; the others are done.
+    /// A [`transition`](StateMap::transition) of each flow, in order. `change` gets the index of a
+    /// key and its present state. `refused` is called with the index of each refused flow and the
+    /// reason; all other transitions are done.
     pub fn transition_batch<K: Key>(
         &mut self,
         keys: &[K],
@@ -421,9 +428,9 @@ impl Fingerprint {
         self.follow_batch(keys, &mut Refusing { change, refused });
     }
 
-    /// Does the same to each flow whatever its state: [`insert`](StateMap::insert),
-    /// [`modify`](StateMap::modify), [`set`](StateMap::set) or [`forget`](StateMap::forget), as
-    /// `next` says for its index.
+    /// Applies the operation `next` returns for the index of each flow, whatever its state:
+    /// [`insert`](StateMap::insert), [`modify`](StateMap::modify), [`set`](StateMap::set) or
+    /// [`forget`](StateMap::forget).
     pub fn apply_batch<K: Key>(
         &mut self,
         keys: &[K],
@@ -446,7 +453,7 @@ impl Fingerprint {
         })
     }
 
-    /// Refuses a map whose cells mean something else.
+    /// Refuses a map whose cells are not compatible.
     fn same(&self, other: &Self) -> Result<(), Refused> {
         let (own, its) = (self.shape, other.shape);
         member::same("seed", self.seed == other.seed)?;
@@ -463,7 +470,7 @@ impl Fingerprint {
         })
     }
 
-    /// One function for all closures: single operations are compiled once.
+    /// Takes a trait object, so that single operations are compiled once for all closures.
     fn transition_of(
         &mut self,
         digest: Digest,
@@ -485,17 +492,17 @@ impl<K: Key + ?Sized> StateMap<K> for Fingerprint {
     }
 
     fn touch(&mut self, key: &K) -> Lookup<State> {
-        // A flow that stays is refused nothing.
+        // `Stay` is never refused.
         self.transition_with(key, |_| Next::Stay).unwrap_or(Lookup::DontKnow)
     }
 
-    /// A fingerprint that has a cell already is another flow's, and its cell becomes shared.
-    /// [`Refused::Overflow`] if that counts as many flows as it can.
+    /// A fingerprint that already has a cell belongs to another flow, and the cell becomes shared.
+    /// [`Refused::Overflow`] if its count of flows is at its ceiling.
     fn insert(&mut self, key: &K, state: State) -> Result<(), Refused> {
         self.transition_with(key, |_| Next::Insert(state)).map(|_| ())
     }
 
-    /// A shared cell stays so, unless only one of its flows is left: that is this one.
+    /// A shared cell stays shared, unless only this flow is left in it.
     fn modify(&mut self, key: &K, state: State) -> Result<(), Refused> {
         self.transition_with(key, |_| Next::Modify(state)).map(|_| ())
     }
@@ -504,7 +511,7 @@ impl<K: Key + ?Sized> StateMap<K> for Fingerprint {
         self.transition_with(key, |_| Next::Set(state)).map(|_| ())
     }
 
-    /// A shared cell counts one flow less, and is empty when all have left.
+    /// A shared cell counts one flow less, and is emptied when all have been removed.
     fn forget(&mut self, key: &K) -> Result<(), Refused> {
         self.transition_with(key, |_| Next::Forget).map(|_| ())
     }
@@ -519,12 +526,12 @@ impl<K: Key + ?Sized> StateMap<K> for Fingerprint {
 }
 
 impl Merge for Fingerprint {
-    /// Takes over every flow of the other, which must be flows that are not in this one: a
-    /// fingerprint that is in both becomes a shared cell. The two may have grown apart; all else must
-    /// be equal, and placing permuted. For ageing, flows that were taken over count as touched.
+    /// Adds every flow of the other map, which must not be stored in this one: a fingerprint stored
+    /// in both becomes a shared cell. The maps may differ in growth. All else must be equal, and
+    /// placing permuted. For ageing, added flows count as touched.
     fn merge(&mut self, other: &Self) -> Result<(), Refused> {
         self.same(other)?;
-        // What is refused half-way is undone by going back to a copy.
+        // A refusal in the middle is undone by restoring this copy.
         let Ok(before) = self.try_clone() else {
             return Err(self.full());
         };
@@ -553,7 +560,7 @@ impl Sweep for Fingerprint {
     }
 }
 
-/// Asks, key by key.
+/// Looks up flows one by one.
 struct Ask<'a> {
     map: &'a Fingerprint,
     answers: &'a mut [Lookup<State>],
@@ -577,7 +584,7 @@ impl Each for Ask<'_> {
     }
 }
 
-/// Changes states, key by key.
+/// Changes the states of flows one by one.
 struct Change<'a, F> {
     map: &'a mut Fingerprint,
     /// The index of the first key.
@@ -618,7 +625,7 @@ pub trait Follow {
     );
 }
 
-/// A closure that chooses and one that hears of refusals.
+/// A closure that chooses the next state, and one that receives refusals.
 struct Refusing<'a, F> {
     change: F,
     refused: &'a mut dyn FnMut(usize, Refused),

@@ -1,8 +1,8 @@
-//! Batches on the fast shapes: two subtables, a line or half a one a bucket.
+//! Batches on the fast shapes: two subtables whose buckets fill a cache line or half of one.
 //!
-//! The two buckets of some flows are asked for before others are looked at, so that memory works for
-//! many at a time. A loop has the table and the few numbers it needs at hand, and does what happens
-//! nearly always; the rest is left to the steps that single operations take.
+//! A loop prefetches the two buckets of later flows before it reads those of earlier ones, so that
+//! cache misses overlap. It keeps the table and a few numbers in registers and handles the common
+//! case. All other cases take the steps of single operations.
 
 use super::{
     Fingerprint, Follow, Isa, Layout, Lookup, Next, Refused, State, marks::Marks, tally::Tally,
@@ -15,8 +15,7 @@ use crate::{
     probe::{self, BASE, Kernel},
 };
 
-/// Runs a body with the layout of a shape that has loops of its own and the bytes of its buckets, or
-/// the other body.
+/// Runs a body with the layout and the bucket size of a fast shape, or the other body.
 macro_rules! with_pairs {
     ($shape:expr, |$layout:ident, $N:ident| $body:expr, $other:expr) => {{
         use $crate::cells::bucket::{Lanes, Split};
@@ -49,21 +48,21 @@ macro_rules! with_pairs {
 }
 pub(super) use with_pairs;
 
-/// How many flows acting is behind asking where memory is what a batch waits for: long enough for it to
-/// answer.
+/// The number of flows by which acting follows prefetching in tables beyond the caches. It hides
+/// the latency of memory.
 const LAG: usize = 16;
 
 /// The two buckets of a flow.
 #[derive(Clone, Copy, Default)]
 struct Pair {
-    /// Which they are, counted on from one subtable to the next.
+    /// The buckets, numbered through all subtables.
     buckets: [usize; 2],
-    /// What the flow's cell holds in either, if its low bits are all zero. A cell is a complement:
-    /// these bits are ones here.
+    /// The value of the flow's cell in either bucket, for low bits of zero. A cell stores the
+    /// complement, so these bits are ones here.
     cells: [u64; 2],
 }
 
-/// From a digest to its pair: copies that a loop keeps at hand.
+/// Computes the pair of a digest. A loop keeps these copies in registers.
 struct Finder {
     ways: Ways<2>,
     cut: Cut,
@@ -75,7 +74,7 @@ impl Finder {
         Finder { ways: map.table.ways(), cut: map.table.cut() }
     }
 
-    /// Finds the buckets of a flow and asks for them.
+    /// Finds the buckets of a flow and prefetches them.
     #[inline(always)]
     fn approach<const N: usize>(&self, table: &[[u8; N]], digest: Digest) -> Pair {
         let pair = self.find(digest);
@@ -95,22 +94,22 @@ impl Finder {
     }
 }
 
-/// How far a batch has come, and the flows whose buckets are on their way.
+/// The progress of a batch, and the flows whose buckets are being prefetched.
 struct Way<'a> {
     keys: &'a dyn Hashes,
-    /// Digests and pairs of the last flows that were asked for.
+    /// Digests and pairs of the last flows that were prefetched.
     digests: [Digest; CHUNK],
     pairs: [Pair; CHUNK],
-    /// Flows asked for and acted on.
+    /// The number of flows prefetched, and of those acted on.
     asked: usize,
     acted: usize,
-    /// Flows hashed and asked for at a time, and how many acting is behind.
+    /// The number of flows hashed and prefetched at a time, and how many of them acting is behind.
     group: usize,
     lag: usize,
 }
 
 impl<'a> Way<'a> {
-    /// The start of a batch on a table of so many bytes.
+    /// The start of a batch on a table of `bytes` bytes.
     #[inline(always)]
     fn start(keys: &'a dyn Hashes, bytes: usize) -> Self {
         let (group, lag) = if bytes < DEEP { (CHUNK, 0) } else { (GROUP, LAG) };
@@ -118,8 +117,8 @@ impl<'a> Way<'a> {
         Way { keys, digests, pairs, asked: 0, acted: 0, group, lag }
     }
 
-    /// Acts on the flows that are left, in order, each some time after its buckets were asked for.
-    /// Ends after the last or the first that is not done, and says whether it is done.
+    /// Acts on the remaining flows, in order, each some time after its buckets were prefetched.
+    /// Stops after a flow for which `act` returned `false`, and then returns `false`.
     #[inline(always)]
     fn go<const N: usize>(&mut self, finder: &Finder, act: &mut impl Act<N>) -> bool {
         let len = self.keys.len();
@@ -146,12 +145,12 @@ impl<'a> Way<'a> {
         }
     }
 
-    /// The digest of a flow that was asked for not long ago.
+    /// The digest of a flow that was prefetched recently.
     fn digest(&self, key: usize) -> Digest {
         self.digests[key % CHUNK]
     }
 
-    /// Finds the buckets under way anew, in a table that may have grown.
+    /// Finds the buckets of prefetched flows again, in a table that may have grown.
     #[cold]
     #[inline(never)]
     fn find_anew(&mut self, map: &Fingerprint) {
@@ -162,16 +161,16 @@ impl<'a> Way<'a> {
     }
 }
 
-/// What is done with a flow once its buckets have come.
+/// The action on a flow whose buckets were prefetched.
 trait Act<const N: usize> {
     fn table(&self) -> &[[u8; N]];
 
-    /// Acts on the flow of this index; `false` if that is not done.
+    /// Acts on the flow of this index. Returns `false` if it must take the slow path.
     fn act(&mut self, key: usize, pair: &Pair) -> bool;
 }
 
-/// Which flows may be in the stash: a bit for each first bucket, modulo 64. A full table has a full
-/// stash, and most flows then need not be compared with it.
+/// The flows that may be in the stash: one bit for each first bucket, modulo 64. A full table has a
+/// full stash, and most flows then need not be compared with it.
 #[derive(Clone, Copy)]
 struct Stashed(u64);
 
@@ -189,8 +188,8 @@ impl Stashed {
     }
 }
 
-/// Which cells of the two buckets hold the flow's remainder: those of the second from bit
-/// [`CELLS_MOST`] on. If the remainder is the largest, empty cells are among them.
+/// The cells of the two buckets that hold the flow's remainder, as a mask. Those of the second
+/// bucket start at bit [`CELLS_MOST`]. If the remainder is the largest, empty cells match, too.
 #[inline(always)]
 fn matches<I: Isa, L: Layout, const N: usize>(
     isa: I,
@@ -204,7 +203,7 @@ fn matches<I: Isa, L: Layout, const N: usize>(
     left | right << CELLS_MOST
 }
 
-/// Asks for every flow.
+/// Looks up every flow.
 pub(super) struct Ask<'a, L, const N: usize> {
     pub(super) layout: L,
     pub(super) map: &'a Fingerprint,
@@ -312,7 +311,7 @@ impl<F: Follow, L: Layout, const N: usize> Kernel for Change<'_, F, L, N> {
 }
 
 impl Fingerprint {
-    /// A transition to the next state, if that is known already, or else as `follow` says.
+    /// A transition to `next`, if it is already chosen, otherwise to the choice of `follow`.
     #[cold]
     #[inline(never)]
     fn change_slowly(
@@ -335,7 +334,7 @@ struct Changing<'a, F, I, L, const N: usize> {
     table: &'a mut [[u8; N]],
     low_mask: u64,
     occupied: &'a mut u64,
-    /// The cells of the whole table.
+    /// The number of cells of the whole table.
     cells: u64,
     changes: &'a mut u64,
     needed: &'a mut u64,
@@ -347,7 +346,7 @@ struct Changing<'a, F, I, L, const N: usize> {
     tally: &'a mut Tally,
     marks: &'a mut Marks,
     follow: &'a mut F,
-    /// The next state of a flow that is left to the slow path, if it is known.
+    /// The next state of a flow that takes the slow path, if it is already chosen.
     next: Option<Next<State>>,
 }
 
@@ -393,7 +392,7 @@ impl<F: Follow, I: Isa, L: Layout, const N: usize> Act<N> for Changing<'_, F, I,
 }
 
 impl<F: Follow, I: Isa, L: Layout, const N: usize> Changing<'_, F, I, L, N> {
-    /// A flow that has no cell.
+    /// Handles a flow without a cell.
     #[inline(always)]
     fn absent(&mut self, key: usize, pair: &Pair) -> bool {
         if self.stashed.may_hold(pair) && self.is_stashed(pair) {
@@ -435,7 +434,7 @@ impl<F: Follow, I: Isa, L: Layout, const N: usize> Changing<'_, F, I, L, N> {
         pair.buckets.map(|bucket| self.layout.matches(self.isa, &self.table[bucket], 0, 0))
     }
 
-    /// Takes a cell of the emptier bucket, ties to the left.
+    /// Stores a flow in the emptier bucket, ties to the left.
     #[inline(always)]
     fn enter(&mut self, pair: &Pair, empty: [u64; 2], state: State) {
         let place = usize::from(empty[1].count_ones() > empty[0].count_ones());
@@ -448,7 +447,8 @@ impl<F: Follow, I: Isa, L: Layout, const N: usize> Changing<'_, F, I, L, N> {
         self.changed();
     }
 
-    /// A cell was taken or freed, which pays for a search: the next flow without room is left to one.
+    /// Records that a cell was taken or freed. This earns tokens, so the next flow without room may
+    /// search.
     #[inline(always)]
     fn changed(&mut self) {
         *self.changes += 1;
@@ -463,7 +463,7 @@ impl<F: Follow, I: Isa, L: Layout, const N: usize> Changing<'_, F, I, L, N> {
         self.stash.iter().any(|&(stashed, _)| stashed == fingerprint)
     }
 
-    /// Leaves the flow to the steps that single operations take.
+    /// Passes the flow to the slow path.
     #[inline(always)]
     fn leave(&mut self, next: Option<Next<State>>) -> bool {
         self.next = next;

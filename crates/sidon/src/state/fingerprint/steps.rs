@@ -1,4 +1,4 @@
-//! What happens to a cell: look first, then write.
+//! The operations on a cell: read first, then write.
 
 use super::{
     Fingerprint, Follow, Isa, Layout, Lookup, Next, Place, Placing, Refused, Spot, State, UNTOUCHED,
@@ -81,7 +81,7 @@ impl Fingerprint {
         Ok(Lookup::Absent)
     }
 
-    /// As [`transition_at`](Self::transition_at), with the calls of `follow` before and after it.
+    /// [`transition_at`](Self::transition_at) with the calls of `follow` before and after it.
     #[inline(always)]
     pub(super) fn follow_at<const D: usize, I: Isa, L: Layout>(
         &mut self,
@@ -101,7 +101,7 @@ impl Fingerprint {
         follow.done(key, before, chosen, result.map(|_| ()));
     }
 
-    /// A flow takes a cell of its own.
+    /// Stores a new flow in an empty cell.
     #[inline(always)]
     fn enter<const D: usize, I: Isa, L: Layout>(
         &mut self,
@@ -120,7 +120,7 @@ impl Fingerprint {
         Ok(())
     }
 
-    /// Notes that a cell of the bucket at `offset` now has these low bits.
+    /// Marks the group of the bucket at `offset` for the timers of a cell with these low bits.
     #[inline(always)]
     fn mark(&mut self, offset: usize, low: u64) {
         if !self.marks.is_empty() {
@@ -142,7 +142,8 @@ impl Fingerprint {
         self.mark(places[spot.place].offset, low);
     }
 
-    /// The same where all cells are taken, by moving, growing or the stash if they are allowed.
+    /// Stores a new flow whose cells are all taken, by moving, growing or the stash, if they are
+    /// allowed.
     #[cold]
     #[inline(never)]
     fn enter_by_moving<L: Layout>(
@@ -174,7 +175,7 @@ impl Fingerprint {
         Err(self.full())
     }
 
-    /// Whether a flow whose cells are all taken may still find room.
+    /// Whether the map may still make room for a flow whose cells are all taken.
     pub(super) fn may_make_room(&self) -> bool {
         let grows = self.shape.grows && self.table.may_double();
         self.table.may_search() || grows || self.stash.len() < self.shape.stash as usize
@@ -207,7 +208,7 @@ impl Fingerprint {
         }
     }
 
-    /// The same low bits, of no more than so many flows; `None` if that is none.
+    /// These low bits with at most `flows` flows. `None` for 0.
     pub(super) fn capped(&self, low: u64, flows: u64) -> Option<u64> {
         match flows {
             0 => None,
@@ -216,8 +217,8 @@ impl Fingerprint {
         }
     }
 
-    /// Takes over the flows of another map's cell. A cell under the flags of a clock counts as
-    /// touched: the hands of the two maps differ. Timers visit all cells at once and keep the flag.
+    /// Adds the flows of another map's cell. Under a clock the cell counts as touched, because the
+    /// clock hands of the two maps differ. Timers visit all cells at once, so the flag is kept.
     pub(super) fn join(&mut self, fingerprint: u64, low: u64) -> Result<(), Refused> {
         let low = if self.marks.is_empty() { low & !UNTOUCHED } else { low };
         let places = self.table.places_of::<ANY>(fingerprint);
@@ -227,7 +228,7 @@ impl Fingerprint {
         let old = match (found, stashed) {
             (0, None) => {
                 let flows = self.tally.flows_of(low);
-                // The other may count more flows in a cell than this one can.
+                // The other map may count more flows in a cell than this one can.
                 let ceiling = self.shape.shared.into();
                 if flows > ceiling {
                     return Err(Refused::Overflow { ceiling });
@@ -255,7 +256,7 @@ impl Fingerprint {
         Ok(())
     }
 
-    /// Where in the stash the flow of these places is.
+    /// The index of the flow with these places in the stash.
     #[cold]
     #[inline(never)]
     fn stashed_at(&self, places: &[Place]) -> Option<usize> {
@@ -263,7 +264,8 @@ impl Fingerprint {
         self.stash.iter().position(|&(stashed, _)| stashed == fingerprint)
     }
 
-    /// A flow whose remainder stands in several of its buckets, which are then independent.
+    /// Changes a flow whose remainder is in several of its buckets, which happens with independent
+    /// placing.
     #[cold]
     #[inline(never)]
     fn change_several<const D: usize>(
@@ -285,7 +287,7 @@ impl Fingerprint {
                 let spot = Spot { place: i, cell: found.trailing_zeros() };
                 found &= found - 1;
                 let old = self.table.low_at(layout, places, spot);
-                // One of these is the flow's, and its state is known to nobody from now on.
+                // One of these cells belongs to the flow, so all of them become unknown.
                 let low = match next {
                     Next::Stay => old & !UNTOUCHED,
                     _ => self.tally.shared_by(1),

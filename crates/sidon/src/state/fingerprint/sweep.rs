@@ -53,7 +53,7 @@ impl Fingerprint {
         for cell in 0..self.shape.cells {
             let value = layout.read(bucket, cell);
             if value != 0 {
-                // A cell is a complement.
+                // A cell stores the complement.
                 layout.write(bucket, cell, value | UNTOUCHED);
             }
         }
@@ -76,13 +76,13 @@ impl Fingerprint {
     }
 }
 
-/// Counts out a cell that was cleared.
+/// Subtracts a cleared cell from the counts.
 fn expire(tally: &mut Tally, low: u64) {
     tally.flows -= tally.flows_of(low);
     tally.shared -= u64::from(tally.is_shared(low));
 }
 
-/// Passes some buckets, and gives the number of cells cleared.
+/// Visits some buckets, and returns the number of cells cleared.
 struct Pass<'a, L> {
     layout: L,
     map: &'a mut Fingerprint,
@@ -104,7 +104,7 @@ impl<L: Layout> Kernel for Pass<'_, L> {
         for bucket in buckets {
             let bucket = layout.bucket_mut(bytes, bucket);
             let empty = layout.matches(isa, bucket, 0, 0);
-            // A cell is a complement: touched ones have their lowest bit set.
+            // A cell stores the complement, so touched cells have their lowest bit set.
             let touched = layout.matches(isa, bucket, 1, all_but_lowest);
             let mut stale = !(empty | touched) & all;
             while stale != 0 {

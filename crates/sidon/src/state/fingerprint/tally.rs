@@ -1,18 +1,18 @@
-//! What the low bits of a cell mean, and how many flows there are.
+//! The meaning of a cell's low bits, and the counts of flows and shared cells.
 //!
-//! Above the flag is the value: a state, or from the number of states on "unknown, of one flow", "of
-//! two flows", .. up to as many as a cell counts.
+//! The value is above the flag. Values below the number of states are states. Later values mean
+//! "unknown, one flow", "unknown, two flows", and so on up to the most flows of a shared cell.
 
 use super::{Lookup, Next, Shape, State, UNTOUCHED, known};
 use crate::Refused;
 
-/// The rules of the low bits, and the counts that they keep.
+/// The encoding of the low bits, and the counts of flows and shared cells.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tally {
     states: u32,
     /// The most flows of a shared cell.
     most: u32,
-    /// Flows stored, those of shared cells counted each.
+    /// Flows stored, including every flow of a shared cell.
     pub(super) flows: u64,
     /// Shared cells.
     pub(super) shared: u64,
@@ -23,13 +23,13 @@ impl Tally {
         Tally { states: shape.states, most: shape.shared, flows: 0, shared: 0 }
     }
 
-    /// Refuses a state that there is not.
+    /// Refuses a state number that the map does not have.
     #[inline(always)]
     pub(super) fn known(&self, state: State) -> Result<(), Refused> {
         known(state, self.states)
     }
 
-    /// What the low bits of a cell say.
+    /// The answer for a cell with these low bits.
     #[inline(always)]
     pub(super) fn read(&self, low: u64) -> Lookup<State> {
         let value = low >> 1;
@@ -40,13 +40,13 @@ impl Tally {
         }
     }
 
-    /// How many flows a cell with these low bits stands for.
+    /// The number of flows in a cell with these low bits.
     #[inline(always)]
     pub(super) fn flows_of(&self, low: u64) -> u64 {
         (low >> 1).saturating_sub(u64::from(self.states) - 1).max(1)
     }
 
-    /// The low bits of a shared cell of so many flows, touched.
+    /// The low bits of a shared cell of `flows` flows, touched.
     #[inline(always)]
     pub(super) fn shared_by(&self, flows: u64) -> u64 {
         (u64::from(self.states) + flows - 1) << 1
@@ -57,7 +57,7 @@ impl Tally {
         low >> 1 >= u64::from(self.states)
     }
 
-    /// What becomes of the low bits of a flow's only cell; `None` if it is empty afterwards.
+    /// The new low bits of a flow's only cell. `None` if it becomes empty.
     #[inline(always)]
     pub(super) fn change(&mut self, low: u64, next: Next<State>) -> Result<Option<u64>, Refused> {
         match next {
@@ -66,7 +66,7 @@ impl Tally {
                 self.known(state)?;
                 let states = u64::from(self.states);
                 if low >> 1 > states {
-                    // Whose state of several flows that is nobody could tell later.
+                    // A state of one of several flows could not be assigned to its flow later.
                     return Ok(Some(low & !UNTOUCHED));
                 }
                 self.shared -= u64::from(low >> 1 == states);
@@ -90,7 +90,7 @@ impl Tally {
                 }
                 let left = self.flows_of(low) - 1;
                 self.shared -= u64::from(left == 0);
-                // A cell is not touched by what leaves it.
+                // Removing a flow does not touch its cell.
                 Ok((left > 0).then(|| self.shared_by(left) | (low & UNTOUCHED)))
             }
         }

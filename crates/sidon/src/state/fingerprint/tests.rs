@@ -1,4 +1,4 @@
-//! The promises of the module, exhausted where the table is small.
+//! The promises of the module, tested exhaustively where the table is small.
 
 use super::{super::Clock, *};
 use crate::{Digest, bytes::Image};
@@ -33,7 +33,7 @@ fn wide((width, cells): (u32, u32), buckets: u64) -> Shape {
     Shape { remainder: (width - shape.low_bits()).min(40), moves: Moves::Search(64), ..shape }
 }
 
-/// A digest that has this fingerprint, one of many.
+/// One of the digests that have this fingerprint.
 fn digest_of(map: &Fingerprint, fingerprint: u64, which: u64) -> Digest {
     let all = u128::from(map.shape.fingerprints());
     let digest = Digest((u128::from(fingerprint) << 64).div_ceil(all) as u64 + which);
@@ -77,7 +77,7 @@ fn every_sequence(map: &Fingerprint, twin: &mut [Option<State>; 3], keys: &[Dige
 fn no_short_sequence_ends_in_a_wrong_state() {
     for shape in [SMALL, Shape { buckets: 3, reinsert: true, ..SMALL }] {
         let map = map(shape);
-        // The largest remainder is among them: an empty cell must not pass for it.
+        // The largest remainder is among them: an empty cell must not match it.
         let shared = shape.fingerprints() - 1;
         let keys = [(shared, 0), (shared, 1), (2, 0)];
         let keys = keys.map(|(fingerprint, which)| digest_of(&map, fingerprint, which));
@@ -94,12 +94,12 @@ fn a_shared_cell_counts_its_flows_and_empties_with_them() {
     assert_eq!((map.lookup(&a), map.shared(), map.flows()), (Lookup::DontKnow, 1, 2));
     map.insert(&c, 0).unwrap();
     assert_eq!(map.insert(&d, 0), Err(Refused::Overflow { ceiling: 3 }));
-    // Nobody's state is known while there are two.
+    // The state of each flow is unknown while there are two.
     map.forget(&a).unwrap();
     map.modify(&b, 4).unwrap();
     assert_eq!((map.lookup(&b), map.flows()), (Lookup::DontKnow, 2));
     map.forget(&c).unwrap();
-    // The last one has the cell for itself: its state is unknown until it is told.
+    // The last flow has the cell alone. Its state is unknown until it is modified.
     assert_eq!(map.lookup(&b), Lookup::DontKnow);
     assert_eq!(map.transition_with(&b, |_| Next::Stay), Ok(Lookup::DontKnow));
     map.modify(&b, 4).unwrap();
@@ -142,7 +142,7 @@ fn what_cannot_be_done_is_refused_and_changes_nothing() {
     assert_eq!((map.flows(), map.stashed()), (0, 0));
 }
 
-/// A stream of operations on keys that are in or not as the operation needs, in batches or not.
+/// Operations on keys that are stored or absent as the operation needs, in batches and one by one.
 #[test]
 fn batches_and_single_operations_agree_in_every_width() {
     for width in WIDTHS {
@@ -187,7 +187,7 @@ fn batches_and_single_operations_agree_in_every_width() {
                         Some(&state) => {
                             assert!([Lookup::State(state), Lookup::DontKnow].contains(&answer));
                         }
-                        // Short remainders have strangers that pass.
+                        // With short remainders, some keys never inserted pass.
                         None => assert!(answer == Lookup::Absent || shape.remainder < 20),
                     }
                 }
@@ -202,13 +202,13 @@ fn batches_and_single_operations_agree_in_every_width() {
     }
 }
 
-/// Whatever is asked of a map, sensible or not: a batch does it as single operations do, in order.
+/// For operations of any kind, valid or not, a batch does the same as single operations in order.
 #[test]
 fn a_batch_leaves_the_bytes_that_single_operations_leave() {
     for width in WIDTHS {
         for (grows, reinsert) in [(false, false), (true, false), (false, true)] {
             let shape = Shape { states: 5, shared: 3, stash: 2, reinsert, ..wide(width, 2) };
-            // So few fingerprints that the largest remainder is met, and flows meet.
+            // So few fingerprints that the largest remainder occurs, and flows share fingerprints.
             let shape = Shape { remainder: 7, growths: 3, grows, ..shape };
             let (mut one, mut batch) = (map(shape), map(shape));
             let mut rng = Rng::seeded(u64::from(width.0));
@@ -263,8 +263,8 @@ fn a_batch_leaves_the_bytes_that_single_operations_leave() {
     }
 }
 
-/// The same where memory is what a batch waits for: acting is some groups behind asking, and flows meet
-/// themselves on the way.
+/// A batch on a table beyond the caches, in which acting is some groups behind prefetching. Flows
+/// occur several times within that distance.
 #[test]
 fn a_batch_in_a_table_beyond_the_caches_does_as_single_operations_do() {
     for width in WIDTHS {
@@ -273,7 +273,7 @@ fn a_batch_in_a_table_beyond_the_caches_does_as_single_operations_do() {
         let shape = Shape { remainder: 7, ..shape };
         let (mut one, mut batch) = (map(shape), map(shape));
         let mut rng = Rng::seeded(u64::from(width.0));
-        // Every third has the largest remainder, which empty cells look like.
+        // Every third flow has the largest remainder, which empty cells look like.
         let flows: Vec<Digest> = (0..60)
             .map(|i| {
                 let any = rng.below(shape.fingerprints());
@@ -387,7 +387,7 @@ fn what_is_not_touched_for_a_phase_is_gone_and_all_else_stays() {
             for key in busy {
                 assert_ne!(clock.tick(1).touch(key), Lookup::Absent, "{width:?} round {round}");
             }
-            // Newcomers make cells move while the hand goes round.
+            // New flows make cells move while the clock hand goes round.
             for _ in 0..5 {
                 let _ = clock.tick(0).insert(&rng.next_u64(), 1);
             }
@@ -502,7 +502,7 @@ fn a_hand_with_rules_does_to_every_cell_what_they_say() {
                 twin.entry(fingerprint).or_insert((state, 0)).1 += 1;
             }
         }
-        // Even states go, odd ones below ten rise by two, shared ones are looked at and kept.
+        // Clears even states, adds two to odd ones below ten, and keeps shared cells.
         let (mut cleared, mut seen) = (0, 0);
         let units = map.units();
         let shared = map.shared();
@@ -556,7 +556,7 @@ fn a_full_table_stops_searching_and_resumes_when_cells_free_up() {
     insert(&mut map, 0..2 * cells);
     assert!(work(&map) <= bound(2 * cells), "{}", work(&map));
     assert!(map.load() > 0.97, "{}", map.load());
-    // Full: a hundred times as many newcomers cost no search at all.
+    // In a full table, a hundred times as many new flows cost no search.
     let before = work(&map);
     let refused = insert(&mut map, 10 * cells..110 * cells);
     assert!(refused >= 100 * cells - cells / 10, "{refused}");
