@@ -1,4 +1,4 @@
-//! Batches for [`Min`]: hash all keys, ask for their counters, then act.
+//! Batches for [`Min`]: hash all keys, prefetch their counters, then act.
 
 use super::{
     cell::{self, Cell, Job, Mapping},
@@ -13,7 +13,7 @@ use crate::{
 use std::marker::PhantomData;
 
 impl Min {
-    /// Adds to each key's count the amount at the same place. `refused` is called with the index of
+    /// Adds to each key's count the amount at the same index. `refused` is called with the index of
     /// each key whose amount was not added, as in [`add`](crate::ops::Count::add).
     ///
     /// # Panics
@@ -27,7 +27,7 @@ impl Min {
         assert_eq!(keys.len(), amounts.len(), "one amount a key");
         batch::hashed(self.seed, keys, |first, digests| {
             let amounts = &amounts[first..first + digests.len()];
-            // If the total has room for all of them, none need be asked.
+            // If the total has room for all of them, none can be refused.
             match amounts.iter().try_fold(self.total, |total, &amount| min::grown(total, amount)) {
                 Ok(total) => {
                     self.total = total;
@@ -42,7 +42,7 @@ impl Min {
         });
     }
 
-    /// Adds amounts that are in the total already.
+    /// Adds amounts that are already in the total.
     fn raise_digests(&mut self, digests: &[Digest], amounts: &[u64]) {
         struct Batch<'a>(&'a mut Min, &'a [Digest], &'a [u64]);
         impl Job for Batch<'_> {
@@ -59,7 +59,7 @@ impl Min {
         cell::by_shape(self.shape, Batch(self, digests, amounts));
     }
 
-    /// Writes what [`estimate`](crate::ops::Count::estimate) says of each key to the same place.
+    /// Writes the [`estimate`](crate::ops::Count::estimate) of each key to the same index.
     ///
     /// # Panics
     /// If the two slices differ in length.
@@ -70,8 +70,8 @@ impl Min {
         });
     }
 
-    /// Writes the smallest counter of each key to the same place: the value of its estimate, and
-    /// [`ceiling`](super::min::Shape::ceiling) where that is not an upper bound.
+    /// Writes the smallest counter of each key to the same index. This is the value of its
+    /// estimate, or [`ceiling`](super::min::Shape::ceiling) if that is not an upper bound.
     ///
     /// # Panics
     /// If the two slices differ in length.
@@ -86,7 +86,7 @@ impl Min {
         if self.reads_lines() {
             return self.ask(digests, estimates);
         }
-        // In two loops: together they have more to remember than there are registers.
+        // Two loops, because one loop would need more registers than there are.
         let reading = self.reading();
         let mut values = [0; CHUNK];
         for (digests, estimates) in digests.chunks(CHUNK).zip(estimates.chunks_mut(CHUNK)) {
@@ -96,7 +96,7 @@ impl Min {
         }
     }
 
-    /// Compiled once for each kind of answer, here.
+    /// Compiled once for each type of answer.
     #[inline(never)]
     fn ask<T: Answer>(&self, digests: &[Digest], answers: &mut [T]) {
         struct Batch<'a, T>(&'a [Digest], Ask<'a, T>);
@@ -113,8 +113,8 @@ impl Min {
     }
 }
 
-/// What is done with the counters of each key. A trait and not a closure, so that it is inlined
-/// into the loop and compiled for its instruction set.
+/// The action on the counters of each key. A trait instead of a closure, so that it is inlined into
+/// the loop and compiled for its instruction set.
 trait Act<C: Cell> {
     fn mapping(&self) -> &Mapping;
     fn table(&self) -> &[u8];
@@ -144,7 +144,7 @@ impl<C: Cell> Act<C> for Add<'_, C> {
     }
 }
 
-/// What can be said of a key.
+/// An answer about a key.
 trait Answer {
     fn of<C: Cell>(sketch: &Min, least: u64, first: usize) -> Self;
 }
@@ -195,10 +195,10 @@ impl<S: Steps> Kernel for EachKey<'_, S> {
     fn run<I: Isa>(self, isa: I) {
         let EachKey(digests, bytes, mut steps) = self;
         if bytes > NEAR {
-            // Digests are hashed already, whatever the seed.
+            // The digests are already hashed, so the seed has no effect.
             return batch::each_key(isa, Seed(0), digests, bytes, steps);
         }
-        // Nothing to wait for.
+        // The table is in the cache, so there is nothing to prefetch.
         let mut place = S::NOWHERE;
         for (i, &digest) in digests.iter().enumerate() {
             steps.approach(digest, &mut place);
@@ -207,8 +207,8 @@ impl<S: Steps> Kernel for EachKey<'_, S> {
     }
 }
 
-/// Asks for the counters of a key if they are far, and acts on them. The digest alone is kept in
-/// between: where the counters are is found twice, which is cheaper than to remember it.
+/// Prefetches the counters of a key if the table is not in the cache, and acts on them. Only the
+/// digest is kept in between: computing the positions twice is cheaper than storing them.
 struct Each<A, C, const D: usize>(A, PhantomData<C>);
 
 impl<A: Act<C>, C: Cell, const D: usize> Steps for Each<A, C, D> {

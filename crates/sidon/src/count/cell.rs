@@ -1,12 +1,11 @@
-//! Counters of 8, 16, 32 or 64 bits, and where those of a key lie.
+//! Counters of 8, 16, 32 or 64 bits, and the positions of those of a key.
 //!
 //! ```text
-//! Rows   | row 0: . . x . . . | row 1: x . . . . . | row 2: . . . . x . |      a line a row
+//! Rows   | row 0: . . x . . . | row 1: x . . . . . | row 2: . . . . x . |      one line per row
 //! Line   | . . . . | . . . . | x . / . x / . x | . . . . |                     one line
 //! ```
-//! In rows, counter `i` of a key lies anywhere in row `i`. In a line, the digest names a line of
-//! 64 bytes, each row has its own segment of every line, and counter `i` lies in the segment of
-//! row `i`.
+//! In rows, counter `i` of a key is anywhere in row `i`. In a line, the digest selects a line of 64
+//! bytes. Each row has its own segment of every line, and counter `i` is in the segment of row `i`.
 
 use super::min::{Layout, Shape};
 use crate::{
@@ -15,26 +14,26 @@ use crate::{
     probe::{self, LINE},
 };
 
-/// The most rows a sketch has.
+/// The most rows of a sketch.
 pub const ROWS_MOST: u32 = 16;
-/// The same, as a capacity.
+/// [`ROWS_MOST`] as the length of an array.
 pub(super) const MOST: usize = ROWS_MOST as usize;
 
-/// A counter as it lies in memory, little-endian.
+/// A counter in memory, little-endian.
 pub(super) trait Cell {
     /// Its bytes.
     type Bytes: Copy;
     const BYTES: usize;
-    /// The largest value; a counter that shows it stands for that or more.
+    /// The largest value. A counter at this value means it or more.
     const CEILING: u64;
     /// The counters of a table.
     fn cells(table: &[u8]) -> &[Self::Bytes];
-    /// The counters of a table, to change.
+    /// The counters of a table, mutable.
     fn cells_mut(table: &mut [u8]) -> &mut [Self::Bytes];
     fn get(cell: Self::Bytes) -> u64;
-    /// The counter of a value that is not above the ceiling.
+    /// The bytes of a value, which must not be above the ceiling.
     fn put(value: u64) -> Self::Bytes;
-    /// Adds an amount; the counter stays at its ceiling once there.
+    /// Adds an amount. A counter at its ceiling stays there.
     fn raise(cell: &mut Self::Bytes, amount: u64);
 }
 
@@ -75,24 +74,24 @@ macro_rules! cell {
 }
 cell!(u8, u16, u32, u64);
 
-/// From a digest to places.
+/// The mapping from a digest to the positions of its counters.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mapping {
     rows: u32,
     columns: u64,
-    /// Lines of the table, and cells of a row in each; zero for rows.
+    /// Lines of the table, and cells of a row in each. Both are zero with [`Layout::Rows`].
     lines: u64,
     pub(super) segment: u64,
 }
 
-/// The counters of a key; those beyond the rows mean nothing.
+/// The positions of a key's counters. Those beyond the number of rows are unused.
 pub(super) type Places<const D: usize> = [usize; D];
 
 impl Mapping {
     /// The mapping of a shape, and the bytes of its table.
     pub(super) fn new(shape: Shape) -> Result<(Self, u64), Infeasible> {
         if !matches!(shape.width, 8 | 16 | 32 | 64) {
-            // Only these four; the bounds cannot say that.
+            // Only these four widths; the error names the next one.
             Infeasible::unless_within("width", shape.width.into(), 8, 64)?;
             let wider = shape.width.next_power_of_two().into();
             Infeasible::unless_within("width", shape.width.into(), wider, wider)?;
@@ -114,7 +113,7 @@ impl Mapping {
         Ok((Mapping { rows, columns, lines, segment }, lines * LINE as u64))
     }
 
-    /// The places of a digest: `D` of them, or as many as there are rows if `D` is [`MOST`].
+    /// The positions of a digest: `D` of them, or one per row if `D` is [`MOST`].
     #[inline(always)]
     pub(super) fn places<C: Cell, const D: usize>(&self, digest: Digest, at: &mut Places<D>) {
         if self.segment == 0 {
@@ -126,8 +125,8 @@ impl Mapping {
         let (line, mut word) = spread::split(digest, 0, self.lines);
         let mut cell = line as usize * (LINE / C::BYTES);
         for at in &mut at[..self.rows::<D>()] {
-            // The whole part picks a cell of the segment, the fraction goes on to the next: at
-            // most 32 bits are used up, and in 2^32 lines as many are uniform.
+            // The whole part selects a cell of the segment, and the fraction selects the next. All
+            // rows use at most 32 bits, and with up to 2^32 lines as many bits are uniform.
             let product = u128::from(word) * u128::from(self.segment);
             *at = cell + (product >> 64) as usize;
             word = product as u64;
@@ -135,13 +134,13 @@ impl Mapping {
         }
     }
 
-    /// How many rows there are: `D` itself where that is exact.
+    /// The number of rows: `D`, unless `D` is [`MOST`].
     #[inline(always)]
     pub(super) fn rows<const D: usize>(&self) -> usize {
         if D == MOST { self.rows as usize } else { D }
     }
 
-    /// Asks for the lines of a key.
+    /// Prefetches the lines of a key.
     #[inline(always)]
     pub(super) fn prefetch<C: Cell, const D: usize>(&self, table: &[u8], digest: Digest) {
         let mut at = [0; D];
@@ -160,7 +159,7 @@ impl Mapping {
     }
 }
 
-/// What is done by shape: compiled for each width, and for four rows apart from the rest.
+/// An operation that is compiled for each width, and for four rows separately.
 pub(super) trait Job {
     type Output;
     fn run<C: Cell, const D: usize>(self) -> Self::Output;

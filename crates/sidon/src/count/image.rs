@@ -1,4 +1,4 @@
-//! The image of a [`Min`]: eight fields, then the counters as they lie in memory.
+//! The saved bytes of a [`Min`]: eight fields, then the counters as they are in memory.
 
 use super::{
     cell::{self, Cell, Job},
@@ -49,7 +49,7 @@ impl Image for Min {
         let mut sketch = Min::new(shape, seed)?;
         sketch.memory.bytes_mut()[..payload.len()].copy_from_slice(payload);
         (sketch.total, sketch.floor, sketch.rounding) = (total, floor, rounding);
-        // Every decay lowers the floor.
+        // Every decay reduces the floor.
         let decayed = rounding > 0;
         if floor > shape.ceiling() || decayed != (floor < shape.ceiling()) {
             return Err(Malformed::Field { name: "floor" });
@@ -61,7 +61,7 @@ impl Image for Min {
     }
 }
 
-/// Whether the counters can be those of so much in total.
+/// Checks whether the counters fit the total.
 struct Plausible<'a>(&'a Min);
 
 impl Job for Plausible<'_> {
@@ -78,13 +78,13 @@ impl Job for Plausible<'_> {
             };
             let value = C::get(*cell);
             if row >= rows {
-                // A cell of a line that no row has.
+                // A cell of a line that belongs to no row.
                 if value != 0 {
                     return false;
                 }
                 continue;
             }
-            // A counter stays at its ceiling while all others decay, and the total with them.
+            // A counter stays at its ceiling while all others, and the total, decay.
             let stays = value == C::CEILING && sketch.rounding > 0;
             sums[row] += if stays { 0 } else { u128::from(value) };
             hidden[row] |= value == C::CEILING;

@@ -1,22 +1,23 @@
-//! A count for any key in counters that keys share: never below the truth, and seldom far above.
+//! The Count-Min sketch: an upper bound of the count of any key, in counters that keys share.
 //!
 //! Every key has one counter in each of a few rows. An amount is added to all of them, and the
-//! smallest is the answer: it has the key's own amounts, and those of the keys that share it.
+//! smallest is the answer. It holds the key's own amounts and those of the keys that share it.
 //! ```text
 //! row 0  | . . 7 . . . . . |
 //! row 1  | . . . . . 5 . . |        the key's count is at most 5
 //! row 2  | 9 . . . . . . . |
 //! ```
-//! Others bring a counter `total / columns` on average, so the answer is less than
-//! `e * total / columns` too high but for one key in `e^rows`. With conservative update a counter
-//! is raised only as far as the answer needs, which errs less, several times less on few columns,
-//! but cannot be undone. All counters of a key in one line cost one memory access instead of
-//! `rows`, and accuracy: keys that share a line share more of their counters.
+//! Other keys add `total / columns` to a counter on average. The answer is therefore less than `e *
+//! total / columns` too high, except for one key in `e^rows`. With conservative update a counter is
+//! incremented only as far as the answer needs. The errors are smaller, several times on few
+//! columns, but amounts cannot be subtracted. With all counters of a key in one cache line, an
+//! operation reads one line instead of `rows`. The answers are less accurate, because keys that
+//! share a line share more counters.
 //!
-//! A counter that reaches its ceiling stays there and stands for that or more; an answer that rests
-//! on such counters alone is [`Bound::AtLeast`]. Cormode and
-//! Muthukrishnan, J. Algorithms 2005; conservative update by Estan and Varghese, 2002; the unbiased
-//! median by Krishnamurthy et al., IMC 2003.
+//! A counter that reaches its ceiling stays there and means that value or more. If all counters of
+//! a key are at their ceiling, its answer is [`Bound::AtLeast`]. Cormode and Muthukrishnan, J.
+//! Algorithms 2005; conservative update by Estan and Varghese, 2002; the unbiased median by
+//! Krishnamurthy et al., IMC 2003.
 
 use super::cell::{self, Cell, Job, MOST, Mapping};
 use crate::{
@@ -30,36 +31,38 @@ use std::f64::consts::E;
 /// The integers that fix a sketch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
-    /// How many counters a key has, one in each row: 1 to [`ROWS_MOST`](super::ROWS_MOST).
+    /// The number of rows, each with one counter of a key: 1 to [`ROWS_MOST`](super::ROWS_MOST).
     pub rows: u32,
-    /// How many counters a row has. With [`Layout::Line`] a multiple of the cells that a row has
-    /// in a line, `512 / width / rows`.
+    /// The number of counters per row. With [`Layout::Line`], a multiple of the cells that a row
+    /// has in a line, `512 / width / rows`.
     pub columns: u64,
     /// The bits of a counter: 8, 16, 32 or 64.
     pub width: u32,
-    /// How counters are raised.
+    /// The rule of updates.
     pub update: Update,
-    /// Where the counters of a key lie.
+    /// The positions of a key's counters.
     pub layout: Layout,
 }
 
-/// How counters are raised.
+/// The rule by which an amount changes counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Update {
-    /// Every counter of the key by the amount: counters are sums, and can be subtracted.
+    /// Adds the amount to every counter of the key. Counters are sums, and amounts can be
+    /// subtracted.
     #[default]
     Plain,
-    /// Every counter of the key to the new answer, if it is below: smaller errors, and no way back.
+    /// Raises every counter of the key to the new answer, if it is below. Errors are smaller, but
+    /// amounts cannot be subtracted.
     Conservative,
 }
 
-/// Where the counters of a key lie.
+/// The positions of a key's counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Layout {
-    /// Anywhere in their rows: a line a row.
+    /// Anywhere in their rows: one cache line per row.
     #[default]
     Rows,
-    /// In one line of 64 bytes.
+    /// In one cache line of 64 bytes.
     Line,
 }
 
@@ -89,41 +92,42 @@ pub struct Min {
     pub(super) mapping: Mapping,
     /// The bytes of the table that hold counters.
     pub(super) used: usize,
-    /// All that was added, less what was subtracted.
+    /// The sum of all amounts added, less those subtracted.
     pub(super) total: u64,
-    /// What a counter at its ceiling stands for at least: the ceiling, until counts decay.
+    /// The least count that a counter at its ceiling means: the ceiling, until counts decay.
     pub(super) floor: u64,
-    /// How far decay may have rounded a counter up.
+    /// The most by which decay may have rounded a counter up.
     pub(super) rounding: u64,
     slack: Slack,
 }
 
-/// How the slack of an answer follows from what others hold.
+/// The rule that computes the slack of an answer from the amounts of other keys.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Slack {
-    /// Slack for each unit of it: the whole part, `u64::MAX` if nothing can be said, and the
-    /// fraction of 2^64.
+    /// Slack per unit of other keys' amounts: the whole part, and the fraction of 2^64. The whole
+    /// part is `u64::MAX` if there is no bound.
     whole: u64,
     part: u64,
     rest: Rest,
-    /// The chance that an answer is further off.
+    /// The probability that an answer exceeds the slack.
     error: f64,
 }
 
-/// What others hold.
+/// The amounts of other keys.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Rest {
     /// The total, less the answer.
     Total,
-    /// What a row has in the key's line, less the answer.
+    /// The sum of a row's counters in the key's line, less the answer.
     Line,
     /// The total.
     All,
 }
 
 impl Slack {
-    /// Each row errs by `e` times its mean at a chance of `1/e`, by Markov's inequality, and the
-    /// rows err independently: `X < e (mass - count) / columns`, where `count = value - X`.
+    /// Each row errs by more than `e` times its mean with probability below `1/e`, by Markov's
+    /// inequality. Rows err independently: `X < e (mass - count) / columns`, where `count = value -
+    /// X`.
     fn new(shape: Shape, mapping: Mapping) -> Self {
         let error = (-f64::from(shape.rows)).exp();
         let per = |columns: u64| {
@@ -132,19 +136,21 @@ impl Slack {
         };
         let (factor, rest) = match (shape.layout, shape.update) {
             (Layout::Rows, _) => (per(shape.columns), Rest::Total),
-            // In the key's line the rows are independent, and what they hold is known.
+            // In the key's line the rows are independent, and the sum of their counters can be
+            // read.
             (Layout::Line, Update::Plain) => (per(mapping.segment), Rest::Line),
-            // What a line holds is not known: one row's mean is all there is.
+            // The sum of the amounts in a line is not known, so the bound is that of one row's
+            // mean.
             (Layout::Line, Update::Conservative) => {
                 (1.0 / (error * shape.columns as f64), Rest::All)
             }
         };
-        // Rounded up: the slack may be too large by a unit, never too small.
+        // Rounded up: the slack may be one unit too large, never too small.
         let (whole, part) = (factor as u64, (factor.fract() * 2f64.powi(64)) as u64);
         Slack { whole, part: part.saturating_add(1 << 11), rest, error }
     }
 
-    /// The slack where others hold so much.
+    /// The slack if other keys have amounts of `rest`.
     #[inline(always)]
     fn of(&self, rest: u64) -> u64 {
         let part = ((u128::from(rest) * u128::from(self.part)) >> 64) as u64;
@@ -166,10 +172,10 @@ impl Min {
         Ok(Min { shape, seed, memory, mapping, used, total: 0, floor, rounding: 0, slack })
     }
 
-    /// Takes an amount out of the key's count. This is for amounts that were added: what a
-    /// stranger takes out is missing from the counts of others.
+    /// Subtracts an amount from the key's count. Subtract only amounts that were added: otherwise
+    /// the counts of other keys become too small.
     ///
-    /// Refused if a counter is below the amount, or at its ceiling, or if the update is
+    /// Refused if a counter is below the amount or at its ceiling, or if the update is
     /// conservative.
     pub fn subtract<K: Key + ?Sized>(&mut self, key: &K, amount: u64) -> Result<(), Refused> {
         struct Subtract<'a>(&'a mut Min, Digest, u64);
@@ -202,11 +208,11 @@ impl Min {
         cell::by_shape(self.shape, Subtract(self, digest, amount))
     }
 
-    /// Takes out what another sketch holds, all of which was added to this one too: a part of the
-    /// same stream, or an earlier copy of this sketch. What is left is the sketch of the rest.
+    /// Subtracts another sketch, all of whose amounts were added to this one, too: of a part of the
+    /// same stream, or an earlier copy of this sketch.
     ///
-    /// Refused if a counter is below the other's, or at its ceiling, if the other has decayed, or
-    /// if the update is conservative.
+    /// Refused if a counter is below the other's or at its ceiling, if the other has decayed, or if
+    /// the update is conservative.
     pub fn unmerge(&mut self, other: &Self) -> Result<(), Refused> {
         struct Unmerge<'a>(&'a mut Min, &'a Min);
         impl Job for Unmerge<'_> {
@@ -237,8 +243,8 @@ impl Min {
         cell::by_shape(self.shape, Unmerge(self, other))
     }
 
-    /// Multiplies every count by `numerator / denominator`, at most 1, and rounds up. Afterwards
-    /// an answer is of amounts that have decayed, and still never below them.
+    /// Multiplies every count by `numerator / denominator`, at most 1, and rounds up. Afterwards an
+    /// answer is an upper bound of the decayed amounts.
     pub fn decay(&mut self, numerator: u32, denominator: u32) -> Result<(), Infeasible> {
         struct Decay<'a, F>(&'a mut Min, F);
         impl<F: Fn(u64) -> u64> Job for Decay<'_, F> {
@@ -246,7 +252,7 @@ impl Min {
             fn run<C: Cell, const D: usize>(self) {
                 let used = self.0.used;
                 for cell in C::cells_mut(&mut self.0.memory.bytes_mut()[..used]) {
-                    // Nobody knows what a counter at its ceiling would be.
+                    // The true value of a counter at its ceiling is not known, so it stays.
                     let value = C::get(*cell);
                     if value != C::CEILING {
                         *cell = C::put(self.1(value));
@@ -263,24 +269,24 @@ impl Min {
         let part = |value: u64| (u128::from(value) * numerator).div_ceil(denominator) as u64;
         cell::by_shape(self.shape, Decay(self, part));
         self.total = part(self.total);
-        // A counter at its ceiling may have been well above it, but nothing says so.
+        // A counter at its ceiling may have been well above it, but that is not known.
         self.floor = (u128::from(self.floor) * numerator / denominator) as u64;
         self.rounding = part(self.rounding).saturating_add(1);
         Ok(())
     }
 
-    /// Takes every count out.
+    /// Sets every count to zero.
     pub fn clear(&mut self) {
         self.memory.bytes_mut().fill(0);
         (self.total, self.floor, self.rounding) = (0, self.shape.ceiling(), 0);
     }
 
-    /// The key's count without the bias of sharing: from each of its counters the mean that others
-    /// bring is taken off, and the median of that is the answer. It errs on both sides, by less on
-    /// average where columns are few, and may be negative.
+    /// The key's count without the bias of shared counters. Subtracts from each of its counters the
+    /// mean of the other keys, and takes the median. The result errs on both sides and may be
+    /// negative. Its average error is smaller where columns are few.
     ///
-    /// `None` where it cannot be had: a counter is at its ceiling, a row has a single column, or
-    /// the update is conservative.
+    /// `None` if a counter is at its ceiling, if a row has a single column, or if the update is
+    /// conservative.
     pub fn estimate_unbiased<K: Key + ?Sized>(&self, key: &K) -> Option<f64> {
         struct Unbiased<'a>(&'a Min, Digest);
         impl Job for Unbiased<'_> {
@@ -322,12 +328,12 @@ impl Min {
         self.shape
     }
 
-    /// All that was added, less what was subtracted, as it has decayed.
+    /// The sum of all amounts added, less those subtracted, after decay.
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// How many counters are at their ceiling. Reads the whole table.
+    /// The number of counters at their ceiling. Reads the whole table.
     pub fn at_ceiling(&self) -> u64 {
         self.count(|value, ceiling| value == ceiling)
     }
@@ -338,7 +344,7 @@ impl Min {
         self.count(|value, _| value != 0) as f64 / cells
     }
 
-    /// A copy in memory of its own.
+    /// An independent copy.
     pub fn try_clone(&self) -> Result<Self, Infeasible> {
         Ok(Min { memory: self.memory.try_clone()?, ..*self })
     }
@@ -360,7 +366,7 @@ impl Min {
         if self.shape.update == Update::Plain { Ok(()) } else { Err(Refused::NotSums) }
     }
 
-    /// Refused unless the two have one seed and shape.
+    /// Refused unless both have the same seed and shape.
     fn like(&self, other: &Self) -> Result<(), Refused> {
         same("seed", self.seed == other.seed)?;
         same("rows", self.shape.rows == other.shape.rows)?;
@@ -376,7 +382,7 @@ impl Min {
         &self.memory.bytes()[..self.used]
     }
 
-    /// What a row has in the line of a place, if no counter hides it.
+    /// The sum of row 0's counters in the line of a place. `None` if one of them is at its ceiling.
     #[inline(always)]
     fn in_line<C: Cell>(&self, place: usize) -> Option<u64> {
         let (mut sum, mut hidden) = (0u64, false);
@@ -388,7 +394,7 @@ impl Min {
         (!hidden).then_some(sum)
     }
 
-    /// What a smallest counter of this value says; the first counter of the key tells its line.
+    /// The answer for a key with this smallest counter. Its first counter gives the line.
     #[inline(always)]
     pub(super) fn estimate_from<C: Cell>(&self, least: u64, first: usize) -> Estimate {
         let reading = self.reading();
@@ -401,7 +407,7 @@ impl Min {
         }
     }
 
-    /// How counters are read, where that is the same for all keys.
+    /// The reading of counters, as far as it is the same for all keys.
     #[inline(always)]
     pub(super) fn reading(&self) -> Reading {
         let Min { floor, rounding, slack, .. } = *self;
@@ -411,42 +417,43 @@ impl Min {
         reading.with(self.total)
     }
 
-    /// Whether what others hold differs from line to line.
+    /// Whether the slack depends on the key's line.
     #[inline(always)]
     pub(super) fn reads_lines(&self) -> bool {
         self.slack.rest == Rest::Line
     }
 }
 
-/// From a smallest counter to what it says.
+/// Turns a smallest counter into an estimate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Reading {
     ceiling: u64,
     floor: u64,
-    /// What a row holds at most.
+    /// The most that a row holds.
     mass: u64,
-    /// The bits of an answer that count as the key's own part of that: all or none.
+    /// The mask of the answer that is subtracted from `mass` as the key's own part: all bits or
+    /// none.
     own: u64,
     rounding: u64,
     slack: Slack,
 }
 
 impl Reading {
-    /// The same where a row holds so much.
+    /// This reading for a row that holds `mass`.
     #[inline(always)]
     fn with(self, mass: u64) -> Self {
         Reading { mass: mass.saturating_add(self.rounding), ..self }
     }
 
-    /// The same where nothing is known of what a row holds.
+    /// This reading without a bound of the slack.
     #[inline(always)]
     fn blind(self) -> Self {
         Reading { slack: Slack { whole: u64::MAX, ..self.slack }, ..self }
     }
 
-    /// What smallest counters of these values say.
+    /// The estimates for these smallest counters.
     pub(super) fn estimates(self, values: &[u64], estimates: &mut [Estimate]) {
-        // The usual case, in a loop of its own: more than two columns, and nothing has decayed.
+        // The common case has its own loop: more than two columns, and no decay.
         let slack = Slack { whole: 0, rest: Rest::Total, ..self.slack };
         let usual = Reading { own: u64::MAX, rounding: 0, slack, ..self };
         if self == usual {
@@ -463,8 +470,8 @@ impl Reading {
         }
     }
 
-    /// What a smallest counter of this value says. Answers differ from key to key in no order: what
-    /// depends on them is chosen, not branched on.
+    /// The estimate for this smallest counter. It uses conditional moves, because branches on the
+    /// values of random keys would be mispredicted.
     #[inline(always)]
     fn estimate(&self, least: u64) -> Estimate {
         let full = least == self.ceiling;
@@ -472,7 +479,7 @@ impl Reading {
         let bound = if full { Bound::AtLeast } else { Bound::AtMost };
         let bound = if least == 0 { Bound::Exact } else { bound };
         let rest = self.mass.saturating_sub(value & self.own);
-        // No count is below zero: that much is certain.
+        // Counts are not negative, so a slack equal to the value is certain.
         let slack = self.slack.of(rest).saturating_add(self.rounding).min(value);
         let certainty = if slack == value {
             Certainty::Certain
@@ -509,15 +516,15 @@ pub(super) fn raise<C: Cell>(cells: &mut [C::Bytes], at: &[usize], update: Updat
     }
 }
 
-/// The total after an amount.
+/// The total after adding an amount.
 #[inline(always)]
 pub(super) fn grown(total: u64, amount: u64) -> Result<u64, Refused> {
     total.checked_add(amount).ok_or(Refused::Overflow { ceiling: u64::MAX })
 }
 
 impl<K: Key + ?Sized> Count<K> for Min {
-    /// Refused only if the total would pass 2^64; a counter that would pass its ceiling stays
-    /// there, and answers say so.
+    /// Refused only if the total would exceed 2^64 - 1. A counter that would exceed its ceiling
+    /// stays at it, and estimates report that.
     #[inline]
     fn add(&mut self, key: &K, amount: u64) -> Result<(), Refused> {
         struct Add<'a>(&'a mut Min, Digest, u64);
@@ -539,9 +546,9 @@ impl<K: Key + ?Sized> Count<K> for Min {
         cell::by_shape(self.shape, Add(self, digest, amount))
     }
 
-    /// Exact if a counter of the key is zero. Otherwise the truth is at most the value, and at
-    /// least the value less the slack but for one key in `e^rows`; if all counters of the key are
-    /// at their ceiling only the latter.
+    /// Exact if a counter of the key is zero. Otherwise the value is an upper bound, and the truth
+    /// is at least the value less the slack, except for one key in `e^rows`. If all counters of the
+    /// key are at their ceiling, only the lower bound holds.
     #[inline]
     fn estimate(&self, key: &K) -> Estimate {
         struct Ask<'a>(&'a Min, Digest);
@@ -560,8 +567,8 @@ impl<K: Key + ?Sized> Count<K> for Min {
 }
 
 impl Merge for Min {
-    /// With plain update, what the sketch of both streams would hold. With conservative update the
-    /// sums are still never below the truth, but a little above what one sketch would hold.
+    /// With plain update, the result is the sketch of both streams. With conservative update the
+    /// sums are still upper bounds, a little higher than those of one sketch of both streams.
     fn merge(&mut self, other: &Self) -> Result<(), Refused> {
         struct Sum<'a>(&'a mut Min, &'a Min);
         impl Job for Sum<'_> {

@@ -1,11 +1,11 @@
-//! Counts: how much was added under this key?
+//! Counts: the amount added under a key, as an exact number or with bounds.
 //!
 //! | | memory | an answer is |
 //! |---|---|---|
-//! | [`Min`] | counters that keys share | at most so much, and not far above, for any key |
-//! | [`Top`] | the heaviest keys themselves | from so much to so much, often exact, for the heaviest |
+//! | [`Min`] | counters that keys share | an upper bound close to the truth, for any key |
+//! | [`Top`] | the heaviest keys themselves | a lower and an upper bound, often equal, for the heaviest keys |
 //!
-//! [`solve()`] makes better counts of a plain [`Min`] when all keys are known.
+//! If all keys are known, [`solve()`] computes better counts from a plain [`Min`].
 
 mod bulk;
 mod cell;

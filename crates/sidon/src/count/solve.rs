@@ -1,16 +1,16 @@
-//! Better counts from a sketch when all keys are known: those that explain all counters best.
+//! Better counts from a sketch if all keys are known: a least-squares solution.
 //!
 //! A plain [`Min`] is a linear system: every counter is the sum of the counts of its keys. An
-//! estimate looks at a key's own counters alone; here the counts of all keys are sought together,
-//! with the least sum of squared differences from the counters, none negative and none above its
-//! estimate.
+//! estimate uses only the counters of its key. This solver computes the counts of all keys
+//! together. It minimises the sum of squared differences from the counters, with each count between
+//! zero and its estimate.
 //! ```text
 //! counters = A * counts,     0 <= counts <= estimates,     a column of A has a one in each row
 //! ```
-//! Solved key by key: each count in turn is moved to where the differences at its own counters
-//! cancel, or to its bound. Every step lowers the sum, and a sweep over all keys touches `rows`
-//! counters each. If there are fewer keys than counters the answer mostly is the truth itself.
-//! Lee, Liu, Yoon and Zhang, IMC 2005.
+//! The solver changes one count at a time to the value that cancels the differences at its own
+//! counters, or to its bound. Every step reduces the sum. A sweep over all keys reads `rows`
+//! counters per key. With fewer keys than counters, the solution is usually the truth. Lee, Liu,
+//! Yoon and Zhang, IMC 2005.
 
 use super::{
     cell::{self, Cell, Job},
@@ -18,26 +18,26 @@ use super::{
 };
 use crate::{Key, Refused};
 
-/// Counts that explain the counters.
+/// The counts that fit the counters best.
 #[derive(Debug, Clone, PartialEq)]
 #[must_use]
 pub struct Solution {
     /// The count of each key, in the order of the keys.
     pub counts: Vec<f64>,
-    /// The root of the mean squared difference between a counter and what the counts make of it:
-    /// near zero if the keys are all there were.
+    /// The root mean square of the differences between counters and the sums of the counts. It is
+    /// near zero if the keys are all that were added.
     pub residual: f64,
-    /// How many sweeps were made.
+    /// The number of sweeps.
     pub sweeps: u32,
 }
 
-/// A sweep that moves no count by more than this, relative to the largest, is the last.
+/// The solver stops after a sweep that changes no count by more than this, relative to the largest.
 const STILL: f64 = 1e-9;
 
-/// The counts of distinct keys that explain the sketch best, after at most `sweeps` sweeps.
+/// The counts of distinct keys that fit the sketch best, after at most `sweeps` sweeps.
 ///
-/// The keys should be all that were added: what others have added is put down to these. Counters at
-/// their ceiling are left out. Refused under conservative update.
+/// `keys` should be all keys that were added, because the amounts of others are assigned to these.
+/// Counters at their ceiling are ignored. Refused with conservative update.
 pub fn solve<K: Key>(sketch: &Min, keys: &[K], sweeps: u32) -> Result<Solution, Refused> {
     struct Solve<'a, K>(&'a Min, &'a [K], u32);
     impl<K: Key> Job for Solve<'_, K> {
@@ -52,9 +52,9 @@ pub fn solve<K: Key>(sketch: &Min, keys: &[K], sweeps: u32) -> Result<Solution, 
 
 /// Bounded least squares over a matrix of ones.
 struct System {
-    /// The unknowns of each equation that takes part, less what the counts make of it.
+    /// The value of each equation in use, less the sum of the present counts.
     rest: Vec<f64>,
-    /// Which equations each unknown is in: those of unknown `i` end at `ends[i]`.
+    /// The equations of each unknown. Those of unknown `i` end at `ends[i]`.
     places: Vec<usize>,
     ends: Vec<usize>,
     most: Vec<f64>,
@@ -92,20 +92,20 @@ impl System {
                 break;
             }
         }
-        // Equations without an unknown count too: a stranger shows in them.
+        // Equations without an unknown count, too: they show the amounts of keys not given.
         let squares: f64 = self.rest.iter().map(|rest| rest * rest).sum();
         let residual = (squares / self.rest.len().max(1) as f64).sqrt();
         Solution { counts, residual, sweeps: made }
     }
 
-    /// Moves each count to its best place while the others stay, and returns the longest move.
+    /// Sets each count to its best value while the others stay, and returns the largest change.
     fn sweep(&mut self, counts: &mut [f64]) -> f64 {
         let (mut longest, mut start) = (0.0f64, 0);
         for (i, count) in counts.iter_mut().enumerate() {
             let places = &self.places[start..self.ends[i]];
             start = self.ends[i];
             if places.is_empty() {
-                // Nothing is known but that all of its counters are at their ceiling.
+                // All of its counters are at their ceiling, so the estimate is all that is known.
                 *count = self.most[i];
                 continue;
             }
