@@ -1,4 +1,4 @@
-//! One bucket: where its parts lie, and what is asked of it and done to it alone.
+//! One bucket: the layout of its bytes, and the operations on it.
 
 use super::{AMOUNTS_MOST, Bounds, Stored};
 use crate::{
@@ -13,11 +13,11 @@ pub(super) const TAGS: usize = 2 * ENTRIES;
 /// Bytes of eight counts.
 const COUNTS: usize = 8 * ENTRIES;
 
-/// Where a bucket's parts lie: tags, what was turned away and first amounts, by which it is found
-/// who stays; then entry by entry the other amounts, what was missed and the key; then up to the
-/// next line.
+/// The layout of a bucket. First the tags, the upper bounds of keys without an entry, and the first
+/// amounts, by which entries are evicted. Then for each entry the other amounts, the missed amounts
+/// and the key, padded to a whole cache line.
 ///
-/// What it does, it does to the bytes of one bucket, [`bytes`](Self::bytes) of them.
+/// All methods take the bytes of one bucket, [`bytes`](Self::bytes) of them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bucket {
     pub(super) key: usize,
@@ -33,7 +33,7 @@ impl Bucket {
     pub(super) const fn head(self) -> usize {
         self.first() + COUNTS
     }
-    /// Bytes from one entry to the next: a line if that is nearly what it needs.
+    /// Bytes from one entry to the next: a whole line if the entry nearly fills it.
     #[inline(always)]
     pub(super) const fn stride(self) -> usize {
         let needed = 8 * (2 * self.amounts - 1) + self.key;
@@ -67,7 +67,7 @@ impl Bucket {
     }
 }
 
-/// The tag of a key in its bucket. No key has that of an empty entry.
+/// The tag of a key in its bucket. It is never that of an empty entry.
 #[inline(always)]
 pub(super) fn tag_of(digest: Digest) -> u16 {
     (digest.0 as u16).max(1)
@@ -90,7 +90,7 @@ pub(super) fn set_word(bytes: &mut [u8], at: usize, word: u64) {
 }
 
 impl Bucket {
-    /// Which entries have this tag: a bit each.
+    /// The entries that have this tag, as a mask.
     #[inline(always)]
     pub(super) fn tagged<I: Isa>(self, isa: I, bytes: &[u8], tag: u16) -> u64 {
         match bytes.first_chunk::<TAGS>() {
@@ -131,7 +131,7 @@ impl Bucket {
         None
     }
 
-    /// What an entry's key has.
+    /// The bounds of an entry's key.
     #[inline(always)]
     pub(super) fn bounds<const A: usize>(self, bytes: &[u8], entry: usize) -> [Bounds; A] {
         let mut bounds = [Bounds::default(); A];
@@ -143,7 +143,7 @@ impl Bucket {
         bounds
     }
 
-    /// Adds to what an entry's key has. A sum stops at [`CEILING`](super::CEILING).
+    /// Adds to the amounts of an entry's key. A sum stops at [`CEILING`](super::CEILING).
     #[inline(always)]
     pub(super) fn add<const A: usize>(self, bytes: &mut [u8], entry: usize, amounts: [u64; A]) {
         const { assert!(A <= AMOUNTS_MOST) };
@@ -153,7 +153,7 @@ impl Bucket {
         }
     }
 
-    /// The most that a key without an entry may have.
+    /// The upper bounds for any key without an entry.
     #[inline(always)]
     pub(super) fn turned_away<const A: usize>(self, bytes: &[u8]) -> [u64; A] {
         let mut most = [0; A];
@@ -163,7 +163,7 @@ impl Bucket {
         most
     }
 
-    /// Notes that a key without an entry may have so much.
+    /// Raises the upper bounds for keys without an entry to `most`.
     #[inline(always)]
     pub(super) fn turn_away<const A: usize>(self, bytes: &mut [u8], most: [u64; A]) {
         for (amount, most) in most.into_iter().enumerate() {
@@ -172,7 +172,7 @@ impl Bucket {
         }
     }
 
-    /// The entry with the smallest first amount, the first of them, and that.
+    /// The first entry with the smallest first amount, and that amount.
     #[inline(always)]
     pub(super) fn lightest(self, bytes: &[u8]) -> (usize, u64) {
         let counts = &bytes[self.first()..][..COUNTS];
@@ -186,7 +186,7 @@ impl Bucket {
         (lightest, least)
     }
 
-    /// Makes an entry.
+    /// Writes an entry.
     #[inline(always)]
     pub(super) fn write<K: Stored, const A: usize>(
         self,

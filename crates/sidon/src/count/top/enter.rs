@@ -1,4 +1,4 @@
-//! Many keys at a time: ask for the lines of some, then add what they have.
+//! Batches: prefetch the lines of some keys, then add their amounts.
 
 use super::{
     Place, Shape, Stored, Top,
@@ -13,22 +13,22 @@ use crate::{
 };
 use std::marker::PhantomData;
 
-/// Tables up to this many bytes are asked for nothing ahead: they are always near.
+/// Tables up to this many bytes stay in the cache and are not prefetched.
 const NEAR: usize = 64 << 10;
 
-/// A key of a batch that is to be added: its digest under the table's seed, and where in the batch it
-/// and its amounts are.
+/// A key of a batch to add: its digest under the table's seed, and the indices of the key and of
+/// its amounts in the batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pick {
     /// The digest of the key.
     pub digest: Digest,
-    /// Which key.
+    /// The index of the key.
     pub key: u32,
-    /// Which amounts.
+    /// The index of the amounts.
     pub amounts: u32,
 }
 
-/// Its digest is known.
+/// Uses the digest given.
 impl Key for Pick {
     #[inline(always)]
     fn digest_with<H: Hasher>(&self, _: H) -> Digest {
@@ -36,12 +36,12 @@ impl Key for Pick {
     }
 }
 
-/// What is added, by its number.
+/// The additions of a batch, by number.
 pub(super) trait Additions<K, const A: usize> {
     fn of(&self, number: usize) -> (&K, [u64; A]);
 }
 
-/// Keys and amounts side by side.
+/// Keys and amounts with the same index.
 pub(super) struct Beside<'a, K, const A: usize>(pub &'a [K], pub &'a [[u64; A]]);
 
 impl<K, const A: usize> Additions<K, A> for Beside<'_, K, A> {
@@ -51,7 +51,7 @@ impl<K, const A: usize> Additions<K, A> for Beside<'_, K, A> {
     }
 }
 
-/// Keys and amounts that are picked.
+/// Keys and amounts selected by picks.
 pub(super) struct Picked<'a, K, const A: usize>(pub &'a [Pick], pub &'a [K], pub &'a [[u64; A]]);
 
 impl<K, const A: usize> Additions<K, A> for Picked<'_, K, A> {
@@ -62,7 +62,7 @@ impl<K, const A: usize> Additions<K, A> for Picked<'_, K, A> {
     }
 }
 
-/// The bytes of a table, taken hold of once for many keys.
+/// The mutable parts of a table, borrowed once for many keys.
 pub(super) struct Cells<'a, K, const A: usize> {
     pub(super) buckets: &'a mut [u8],
     pub(super) filter: &'a mut [u8],
@@ -127,7 +127,7 @@ impl<K: Stored, const A: usize> Cells<'_, K, A> {
     }
 }
 
-/// The most that a key may have, if it has no entry.
+/// The upper bounds for a key without an entry.
 #[inline(always)]
 pub(super) fn without_entry<const A: usize>(
     bucket: Bucket,
@@ -137,14 +137,14 @@ pub(super) fn without_entry<const A: usize>(
     digest: Digest,
 ) -> [u64; A] {
     let mut most = bucket.turned_away(bytes);
-    // If nobody was turned away, the key would have an entry.
+    // If no key was rejected so far, the key would have an entry.
     if most != [0; A] {
         filter::lower(filter, shape, digest, &mut most);
     }
     most
 }
 
-/// Adds to the keys of these digests, in order, what the additions of their numbers say.
+/// Adds the additions of these keys, in order.
 pub(super) fn each<H: Key, K: Stored, const A: usize>(
     cells: Cells<'_, K, A>,
     hashed: &[H],

@@ -1,4 +1,4 @@
-//! The counters of keys that have no entry: rows of 32 bits, an amount beside the other.
+//! The counters of keys without an entry: rows of 32 bits, with the amounts of a key side by side.
 
 use super::Shape;
 use crate::{Digest, hash::spread};
@@ -14,14 +14,14 @@ fn counters<const A: usize>(filter: &[u8], at: usize) -> [u32; A] {
     counters
 }
 
-/// Where the key's counters of a row start.
+/// The offset of the key's counters in a row.
 #[inline(always)]
 pub(super) fn place<const A: usize>(shape: &Shape, digest: Digest, row: u32) -> usize {
     let column = spread::position(digest, row + 1, shape.columns);
     (u64::from(row) * shape.columns + column) as usize * A * 4
 }
 
-/// What the key may have at most is not more than its counters say.
+/// Reduces `most` to the key's counters where they are smaller.
 #[inline(always)]
 pub(super) fn lower<const A: usize>(
     filter: &[u8],
@@ -33,7 +33,7 @@ pub(super) fn lower<const A: usize>(
         for (most, counter) in
             most.iter_mut().zip(counters::<A>(filter, place::<A>(shape, digest, row)))
         {
-            // A counter at its ceiling says nothing.
+            // A counter at its ceiling gives no bound.
             if counter != u32::MAX {
                 *most = (*most).min(counter.into());
             }
@@ -41,7 +41,7 @@ pub(super) fn lower<const A: usize>(
     }
 }
 
-/// The key's counters are no less than what it may have.
+/// Raises the key's counters to `most` where they are smaller.
 #[inline(always)]
 pub(super) fn raise<const A: usize>(
     filter: &mut [u8],

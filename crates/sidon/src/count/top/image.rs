@@ -1,5 +1,5 @@
-//! The image of a [`Top`]: its shape and totals as fields, then the buckets and the filter as they
-//! lie in memory.
+//! The saved bytes of a [`Top`]: its shape and totals as fields, then the buckets and the filter as
+//! they are in memory.
 
 use super::{
     AMOUNTS_MOST, ENTRIES, Shape, Stored, Top,
@@ -54,15 +54,16 @@ impl<K: Stored, const A: usize> Image for Top<K, A> {
 }
 
 impl<K: Stored, const A: usize> Top<K, A> {
-    /// Whether the bucket can have come to be: every key is at its place, once, and no count is
-    /// above the total.
+    /// Whether a sequence of additions can produce the bucket: every key is in its own bucket,
+    /// once, and no count is above the total.
     fn is_sound(&self, bucket: usize) -> bool {
         let bytes = self.bucket(bucket);
         let within = |counts: &[u64]| counts.iter().zip(self.total).all(|(&n, total)| n <= total);
         if !within(&Self::BUCKET.turned_away::<A>(bytes)) {
             return false;
         }
-        // What an empty bucket with the same entries and notes would have: nothing else anywhere.
+        // A bucket rebuilt from its entries and bounds must equal this one, so no other byte is
+        // set.
         let mut again = vec![0; bytes.len()];
         again[TAGS..TAGS + 8 * A].copy_from_slice(&bytes[TAGS..TAGS + 8 * A]);
         let mut seen: Vec<K> = Vec::with_capacity(ENTRIES);

@@ -1,9 +1,9 @@
-//! Two tables become one: of any two streams, or of two that share no key.
+//! Merging the tables of any two streams, or of two streams without a common key.
 //!
-//! The entries of both tables' buckets compete for the eight places. For streams that may share
-//! keys, one table's entry may have gone uncounted in the other: what the other says of keys
-//! without an entry is added to the most it may have. For streams that share no key, the shards of a
-//! stream, nothing is added: what was exact stays exact.
+//! The entries of both tables compete for the eight entries of each bucket. If the streams may have
+//! common keys, the other table may have counted amounts of a key without giving it an entry. Its
+//! upper bound for keys without an entry is then added to the entry's. If the streams have no
+//! common key, like the shards of a stream, nothing is added, and exact counts stay exact.
 
 use super::{
     ENTRIES, Place, Stored, Top,
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{Refused, member::same, ops::Merge};
 
-/// A key on its way to the merged table.
+/// A key that competes for an entry of the merged table.
 #[derive(Clone, Copy)]
 struct Candidate<K, const A: usize> {
     key: K,
@@ -21,15 +21,15 @@ struct Candidate<K, const A: usize> {
 }
 
 impl<K: Stored, const A: usize> Merge for Top<K, A> {
-    /// Afterwards the table holds what both held, of streams that may share keys.
+    /// Adds the counts of another table, whose stream may have keys in common with this one.
     fn merge(&mut self, other: &Self) -> Result<(), Refused> {
         self.join(other, true)
     }
 }
 
 impl<K: Stored, const A: usize> Top<K, A> {
-    /// Afterwards the table holds what both held, of streams that share no key: exact counts stay
-    /// exact. If they did share one, its bounds would be wrong.
+    /// Adds the counts of another table, whose stream has no key in common with this one. Exact
+    /// counts stay exact. The bounds of a common key would be wrong.
     pub fn merge_disjoint(&mut self, other: &Self) -> Result<(), Refused> {
         self.join(other, false)
     }
@@ -43,7 +43,7 @@ impl<K: Stored, const A: usize> Top<K, A> {
         for (total, other) in self.total.iter_mut().zip(other.total) {
             *total = total.saturating_add(other);
         }
-        // The filters are needed as they were until every bucket has been joined.
+        // The filters must not change until every bucket has been merged.
         let mut losers = Vec::new();
         for bucket in self.all_buckets() {
             self.join_bucket(other, bucket, shared, &mut losers);
@@ -62,7 +62,7 @@ impl<K: Stored, const A: usize> Top<K, A> {
         Ok(())
     }
 
-    /// Joins a bucket, and notes who has lost its entry.
+    /// Merges a bucket, and adds the keys that have lost their entry to `losers`.
     fn join_bucket(
         &mut self,
         other: &Self,

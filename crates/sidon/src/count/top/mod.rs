@@ -1,26 +1,25 @@
-//! The heaviest keys in fixed memory, each with what it has at least and at most.
+//! The heaviest keys in fixed memory, each with a lower and an upper bound of its count.
 //!
-//! Every key has one bucket of eight entries, and a newcomer that finds it full has to earn its
-//! place. Until then its amounts are kept in a small filter, a Count-Min sketch of conservative
-//! update for all keys that have no entry. Once the filter's count passes the lightest entry of the
-//! bucket, the two change places: the newcomer's entry starts with the filter's count, and the
-//! filter is raised to what the evicted entry had.
+//! Every key has one bucket of eight entries. A new key that finds its bucket full is counted in a
+//! small filter: a Count-Min sketch with conservative update for all keys without an entry. When
+//! its count in the filter exceeds the lightest entry of the bucket, the new key replaces that
+//! entry. The new entry starts with the filter's count, and the filter is raised to the count of
+//! the evicted key.
 //! ```text
-//! bucket  | 8 tags | turned away at most | 8 x at most | 8 x (more amounts, missed at most, key) |
+//! bucket  | 8 tags | most without entry  | 8 x at most | 8 x (more amounts, missed at most, key) |
 //!                        ^ |                                               ^
 //! filter  | . . 7 . 3 . .  v . . |    counts of keys without an entry ------+
 //! ```
-//! A count is never below the truth, and what was counted while a key had its entry never above.
-//! An entry that was made while nobody had been turned away from its bucket, or whose counters in
-//! the filter were zero, was made on the key's first appearance: its counts are exact. A bucket
-//! remembers the most that anyone without an entry may have, so the table knows which keys cannot
-//! be missing: see [`Ranking`].
+//! The count of an entry is an upper bound. The part counted since the key got its entry is a lower
+//! bound. The two are equal if the entry was made when the key first appeared. That is so if the
+//! bucket had rejected no key, or if the key's counters in the filter were zero. A bucket also has
+//! an upper bound for every key without an entry. From it, the table computes which keys cannot be
+//! missing: see [`Ranking`].
 //!
-//! An addition to a key with an entry reads the bucket's head and the entry, two or three lines; any
-//! other the head and the filter, three or four. A key
-//! may have several amounts, bytes and packets for example; the first decides who stays. Metwally,
-//! Agrawal and El Abbadi's Space-Saving, ICDT 2005, in buckets; the filter in front of it by Homem
-//! and Carvalho, 2010.
+//! An addition to a key with an entry reads the bucket's head and the entry, two or three lines.
+//! Any other addition reads the head and the filter, three or four lines. A key may have several
+//! amounts, for example bytes and packets; the first one decides evictions. Metwally, Agrawal and
+//! El Abbadi's Space-Saving, ICDT 2005, in buckets; the filter by Homem and Carvalho, 2010.
 
 mod bucket;
 mod enter;
@@ -42,21 +41,21 @@ use bucket::Bucket;
 use enter::{Beside, Cells, Picked};
 use std::marker::PhantomData;
 
-/// The most amounts a key has.
+/// The most amounts of a key.
 pub const AMOUNTS_MOST: usize = 4;
-/// The largest amount. A sum that would pass it stops here, and then means this or more.
+/// The largest amount. A sum that would exceed it stops here, and then means this or more.
 pub const CEILING: u64 = u64::MAX;
-/// The most rows a filter has.
+/// The most rows of a filter.
 pub const ROWS_MOST: usize = 4;
 
 /// The integers that fix a table of the heaviest keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
-    /// How many buckets of eight entries: any number but zero.
+    /// The number of buckets of eight entries: at least 1.
     pub buckets: u64,
-    /// How many counters a key without an entry has for each of its amounts, 1 to 4.
+    /// The number of counters of a key without an entry, for each of its amounts: 1 to 4.
     pub rows: u32,
-    /// How many counters of 32 bits a row of the filter has for each amount: any number but zero.
+    /// The number of 32-bit counters per row of the filter, for each amount: at least 1.
     pub columns: u64,
 }
 
@@ -80,17 +79,17 @@ impl Shape {
     }
 }
 
-/// What a key has, from `least` to `most`.
+/// A lower and an upper bound of an amount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Bounds {
-    /// The truth is this or more.
+    /// The truth is at least this.
     pub least: u64,
-    /// The truth is this or less; at [`CEILING`], no upper bound is known.
+    /// The truth is at most this. At [`CEILING`], there is no upper bound.
     pub most: u64,
 }
 
 impl Bounds {
-    /// Whether the truth is known.
+    /// Whether both bounds are equal, so that the amount is exact.
     pub fn is_exact(&self) -> bool {
         self.least == self.most && self.most < CEILING
     }
@@ -103,7 +102,7 @@ pub struct Top<K, const A: usize = 1> {
     seed: Seed,
     buckets: Memory,
     filter: Memory,
-    /// All that was added.
+    /// The sums of all amounts added.
     total: [u64; A],
     key: PhantomData<K>,
 }
@@ -153,12 +152,12 @@ impl<K: Stored, const A: usize> Top<K, A> {
     /// [`add_batch`](Self::add_batch) for some of many keys, in the order in which they are picked.
     ///
     /// # Panics
-    /// If a pick is of a key or of amounts that are not there.
+    /// If a pick has an index beyond `keys` or `amounts`.
     pub fn add_picked_batch(&mut self, picks: &[Pick], keys: &[K], amounts: &[[u64; A]]) {
         enter::each(self.cells(), picks, Picked(picks, keys, amounts));
     }
 
-    /// What the key has: from its entry, or from nothing to what the filter says.
+    /// The bounds of a key's amounts: from its entry, or from zero to the count of the filter.
     pub fn bounds(&self, key: &K) -> [Bounds; A] {
         let place = self.place(key.digest(self.seed));
         match self.find(&place, key) {
@@ -167,13 +166,13 @@ impl<K: Stored, const A: usize> Top<K, A> {
         }
     }
 
-    /// The heaviest `count` keys by their first amounts, as far as the table knows. Reads all
+    /// The heaviest `count` keys by their first amounts, and how many of them are certain. Reads all
     /// buckets.
     pub fn heaviest(&self, count: usize) -> Ranking<K, A> {
         ranking::rank(self, count)
     }
 
-    /// Takes every key out.
+    /// Removes every key.
     pub fn clear(&mut self) {
         self.buckets.bytes_mut().fill(0);
         self.filter.bytes_mut().fill(0);
@@ -185,19 +184,19 @@ impl<K: Stored, const A: usize> Top<K, A> {
         self.shape
     }
 
-    /// All that was added, by amount, up to [`CEILING`].
+    /// The sums of all amounts added, up to [`CEILING`].
     pub fn total(&self) -> [u64; A] {
         self.total
     }
 
-    /// How many keys have an entry. Reads all buckets.
+    /// The number of keys with an entry. Reads all buckets.
     pub fn stored(&self) -> u64 {
         let taken = |bucket| Self::BUCKET.taken(self.bucket(bucket)).count() as u64;
         self.all_buckets().map(taken).sum()
     }
 }
 
-/// Where a key's bucket starts, and the digest, which tells the rest.
+/// The offset of a key's bucket, and the key's digest.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     bucket: usize,
@@ -212,12 +211,12 @@ impl<K: Stored, const A: usize> Top<K, A> {
         Place { bucket: bucket * Self::BUCKET.bytes(), digest }
     }
 
-    /// Where each bucket starts.
+    /// The offset of each bucket.
     fn all_buckets(&self) -> impl Iterator<Item = usize> + use<K, A> {
         (0..self.shape.buckets as usize).map(|bucket| bucket * Self::BUCKET.bytes())
     }
 
-    /// The bytes of the bucket that starts there.
+    /// The bytes of the bucket at offset `at`.
     fn bucket(&self, at: usize) -> &[u8] {
         &self.buckets.bytes()[at..][..Self::BUCKET.bytes()]
     }
@@ -228,13 +227,13 @@ impl<K: Stored, const A: usize> Top<K, A> {
         Self::BUCKET.find(probe::BASE, self.bucket(place.bucket), tag, key)
     }
 
-    /// The most that this key may have, if it has no entry.
+    /// The upper bounds for a key without an entry.
     fn without_entry(&self, place: &Place) -> [u64; A] {
         let (bucket, filter) = (self.bucket(place.bucket), self.filter.bytes());
         enter::without_entry(Self::BUCKET, bucket, filter, &self.shape, place.digest)
     }
 
-    /// All of it, to change.
+    /// The mutable parts of the table.
     #[inline(always)]
     fn cells(&mut self) -> Cells<'_, K, A> {
         let Top { shape, seed, buckets, filter, total, key } = self;

@@ -2,7 +2,7 @@
 
 use super::{Bounds, CEILING, Stored, Top};
 
-/// A key and what it has.
+/// A key and the bounds of its amounts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry<K, const A: usize> {
     /// The key.
@@ -12,29 +12,28 @@ pub struct Entry<K, const A: usize> {
 }
 
 impl<K, const A: usize> Entry<K, A> {
-    /// Whether all amounts are known.
+    /// Whether all amounts are exact.
     pub fn is_exact(&self) -> bool {
         self.amounts.iter().all(Bounds::is_exact)
     }
 }
 
-/// The heaviest keys by the most that their first amounts may be, heaviest first. Equal amounts are in
-/// the order of their keys, so the list does not show the order of digests.
+/// The heaviest keys by the upper bounds of their first amounts, heaviest first. Equal bounds are
+/// in the order of their keys, so the list does not show the order of digests.
 ///
-/// Nothing that is missing from the list has more than [`others`](Self::others), so that many of
-/// the truly heaviest keys are certainly in it: [`complete`](Self::complete).
+/// Keys that are not listed have at most [`others`](Self::others). So the list certainly contains
+/// the [`complete`](Self::complete) heaviest keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub struct Ranking<K, const A: usize> {
     /// The list, heaviest first.
     pub entries: Vec<Entry<K, A>>,
-    /// The first amount of every key that is not in the list is this or less; at
-    /// [`CEILING`], no upper bound is known.
+    /// The upper bound for the first amount of every key that is not listed. At [`CEILING`], there
+    /// is no upper bound.
     pub others: u64,
-    /// The `complete` heaviest keys there are, up to ties, are all in the list, at any place of
-    /// it.
+    /// The true `complete` heaviest keys, up to ties, are all listed, at any position.
     pub complete: usize,
-    /// The first `leading` of the list are the heaviest keys there are, up to ties, in any order.
+    /// The first `leading` entries are the true heaviest keys, up to ties, in any order.
     pub leading: usize,
 }
 
@@ -60,8 +59,8 @@ pub(super) fn rank<K: Stored, const A: usize>(table: &Top<K, A>, count: usize) -
 }
 
 impl<K: Ord, const A: usize> Ranking<K, A> {
-    /// The heaviest `count` of these entries, if no key without one has more than `others`: those of
-    /// tables that share no key, for example.
+    /// The heaviest `count` of these entries. No key without an entry may have more than `others`.
+    /// The entries may come from several tables without a common key.
     pub fn of(mut entries: Vec<Entry<K, A>>, mut others: u64, count: usize) -> Self {
         others = others.max(keep_heaviest(&mut entries, count));
         let complete =
@@ -71,8 +70,8 @@ impl<K: Ord, const A: usize> Ranking<K, A> {
     }
 }
 
-/// Sorts the entries, heaviest first, and keeps `count` of them. Returns the most that one of the
-/// others may have.
+/// Sorts the entries, heaviest first, and keeps `count` of them. Returns the largest upper bound of
+/// the others.
 fn keep_heaviest<K: Ord, const A: usize>(entries: &mut Vec<Entry<K, A>>, count: usize) -> u64 {
     entries.sort_unstable_by(|a, b| {
         b.amounts[0].most.cmp(&a.amounts[0].most).then_with(|| a.key.cmp(&b.key))
@@ -82,13 +81,13 @@ fn keep_heaviest<K: Ord, const A: usize>(entries: &mut Vec<Entry<K, A>>, count: 
     others
 }
 
-/// Whether an amount of at least `least` is no less than one of at most `most`. Amounts at the
-/// ceiling cannot be compared.
+/// Whether an amount of at least `least` is certainly not below one of at most `most`. Amounts at
+/// the ceiling cannot be compared.
 fn covers(least: u64, most: u64) -> bool {
     least >= most && most < CEILING
 }
 
-/// How many of the first have no less than any after them can have.
+/// The number of first entries whose lower bounds are at least the upper bounds of all later ones.
 fn leading<K, const A: usize>(entries: &[Entry<K, A>], others: u64) -> usize {
     let mut least = u64::MAX;
     let mut leading = 0;

@@ -1,21 +1,21 @@
-//! Keys that a table can keep and give back.
+//! Keys that a table can store and return.
 
 use crate::{Digest, Key};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// A key of a fixed number of bytes. Its order is that of equal amounts in a
+/// A key with a fixed number of bytes. Keys with equal amounts are listed in this order in a
 /// [`Ranking`](super::Ranking).
 pub trait Stored: Key + Copy + Ord {
-    /// How many bytes, at least one.
+    /// The number of bytes, at least one.
     const BYTES: usize;
 
     /// Writes the key to exactly [`Self::BYTES`] bytes. Equal keys write equal bytes.
     fn write(&self, bytes: &mut [u8]);
 
-    /// The key of exactly [`Self::BYTES`] bytes. Bytes that no key writes give any key.
+    /// The key of exactly [`Self::BYTES`] bytes. Bytes that no key writes give an arbitrary key.
     fn read(bytes: &[u8]) -> Self;
 
-    /// Whether these bytes are the key's.
+    /// Whether these bytes are those of the key.
     #[inline(always)]
     fn is(&self, bytes: &[u8]) -> bool {
         Self::read(bytes) == *self

@@ -1,4 +1,5 @@
-//! Bounds hold for every key, exact is exact, and nothing is missing that cannot be.
+//! The bounds of every key hold, exact counts are exact, and no key is missing from `complete`
+//! ones.
 
 use super::*;
 use crate::{Malformed, Refused, bytes::Image, ops::Merge};
@@ -41,7 +42,7 @@ fn filled(shape: Shape, stream: &[(Flow, [u64; 2])]) -> Table {
     table
 }
 
-/// Every claim the table makes, against the truth. Returns how many entries are exact.
+/// Compares every claim of the table with the truth. Returns the number of exact entries.
 #[track_caller]
 fn check(table: &Table, truth: &Truth, count: usize) -> (usize, Ranking<Flow, 2>) {
     for (flow, counts) in truth {
@@ -63,7 +64,7 @@ fn check(table: &Table, truth: &Truth, count: usize) -> (usize, Ranking<Flow, 2>
     for (count, flow) in &heaviest {
         assert!(*count <= ranking.others || listed.contains_key(flow), "{count} is missing");
     }
-    // Up to ties: whoever has as much as the last one may stand for it.
+    // Up to ties: a key with the same amount as the last one may take its place.
     let of = |flow: &Flow| truth[flow][0];
     for (first, of_those) in [(ranking.complete, ranking.entries.len()), (ranking.leading, 0)] {
         let among = &ranking.entries[..of_those.max(first)];
@@ -82,8 +83,7 @@ fn every_claim_is_true_on_a_zipf_stream() {
     let stream = stream(400_000, 50_000, 1);
     let table = filled(SMALL, &stream);
     let (exact, ranking) = check(&table, &truth(&stream), 50);
-    // 54 KiB for 50,000 flows; the first twenty are beyond doubt, and most were there from the
-    // start.
+    // 54 KiB for 50,000 flows. The first twenty are certain, and most had an entry from the start.
     assert!(ranking.complete >= 20 && ranking.leading >= 5, "{ranking:?}");
     assert!(exact >= 10, "{exact}");
     assert_eq!(table.total()[1], 400_000);
@@ -140,7 +140,7 @@ fn tiny_tables_and_rare_shapes_only_know_less() {
 
 #[test]
 fn newcomers_that_grow_displace_the_light_and_are_never_underrated() {
-    // All entries are taken by flows of one packet before the heavy ones come.
+    // Flows of one packet take all entries before the heavy flows start.
     let mut early = stream(3_000, 100_000, 4);
     let late: Vec<Flow> = FiveTuples::seeded(41).take(20).collect();
     let mut rng = Rng::seeded(5);
@@ -178,7 +178,7 @@ fn merged_tables_hold_the_truth_of_both_streams() {
     any.merge(&filled(SMALL, right)).unwrap();
     let (_, ranking) = check(&any, &truth, 50);
     assert!(ranking.complete >= 10, "{ranking:?}");
-    // Shards by digest share no key: what is exact in one is exact in both.
+    // Shards by digest have no common key, so exact counts stay exact.
     let of_left = |packet: &&(Flow, _)| crate::Key::digest(&packet.0, SEED).0 & 1 == 0;
     let left: Vec<_> = whole.iter().filter(of_left).copied().collect();
     let right: Vec<_> = whole.iter().filter(|packet| !of_left(packet)).copied().collect();
@@ -186,7 +186,7 @@ fn merged_tables_hold_the_truth_of_both_streams() {
     shards.merge_disjoint(&filled(SMALL, &right)).unwrap();
     let (exact, ranking) = check(&shards, &truth, 50);
     assert!(ranking.complete >= 15 && exact >= 10, "{exact} {ranking:?}");
-    // A merged table goes on.
+    // A merged table accepts further additions.
     for (flow, amounts) in &whole {
         shards.add(flow, *amounts);
     }
@@ -229,7 +229,7 @@ fn amounts_beyond_the_ceiling_are_lower_bounds_and_stop_no_other_key() {
         }
         let ranking = all.heaviest(10);
         assert_eq!(ranking.entries[0].amounts[0].most, CEILING);
-        // Several keys are at the ceiling: which of them is the largest is not known.
+        // Several keys are at the ceiling, so the largest of them is not known.
         assert_eq!(ranking.leading, 0);
     }
     assert_eq!(all.total()[0], CEILING);
@@ -246,7 +246,7 @@ fn amounts_beyond_the_ceiling_are_lower_bounds_and_stop_no_other_key() {
 
 #[test]
 fn counters_at_their_ceiling_do_not_underrate() {
-    // One counter of 32 bits for all, and amounts far beyond it.
+    // One counter of 32 bits for all keys, and amounts far above its ceiling.
     let shape = Shape { buckets: 1, rows: 1, columns: 1 };
     let mut table = Top::<u32>::new(shape, SEED).unwrap();
     let mut truth = HashMap::new();
@@ -264,7 +264,7 @@ fn counters_at_their_ceiling_do_not_underrate() {
 
 #[test]
 fn an_amount_of_nothing_is_still_an_appearance() {
-    // The first amount is zero throughout: nobody earns a place, and packets are not lost.
+    // The first amount is always zero, so no new key gets an entry, but packets are counted.
     let shape = Shape { buckets: 1, rows: 1, columns: 50 };
     let mut table = Top::<u32, 2>::new(shape, SEED).unwrap();
     for key in (0..20).cycle().take(200) {
@@ -288,7 +288,8 @@ fn images_come_back_and_impossible_ones_do_not() {
     assert_eq!(other.err(), Some(Malformed::Field { name: "key bytes" }));
     let other = Top::<Flow, 1>::from_bytes(&image, SEED);
     assert_eq!(other.err(), Some(Malformed::Field { name: "amounts" }));
-    // Any change of a bucket's byte under a right checksum: another structure, or none.
+    // Changes each byte of a bucket under a valid checksum. The result must be another structure or
+    // an error.
     let start = 32 + 9 * 8;
     for at in start..image.len() - 4 {
         let mut damaged = image.clone();
