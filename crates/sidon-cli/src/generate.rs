@@ -173,7 +173,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 
 fn refused(why: Infeasible) -> anyhow::Error {
     match why {
-        Infeasible::Parameter { name: "sum of shares", got, .. } => {
+        Infeasible::OutOfRange { name: "sum of shares", got, .. } => {
             anyhow!("the weights of --mix add up to {got}; type at least one weight above 0")
         }
         why => refusal(why, |name| match name {

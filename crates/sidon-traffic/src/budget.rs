@@ -75,13 +75,13 @@ impl Budget {
     /// Divides `memory` bytes, with room for this number of user-defined machines.
     pub fn with_machines(memory: u64, machines: usize) -> Result<Self, Infeasible> {
         if machines > MACHINES_MOST {
-            let (got, most) = (machines as f64, MACHINES_MOST as f64);
-            return Err(Infeasible::Parameter { name: "machines", got, least: 0.0, most });
+            let (got, most) = (machines as u64, MACHINES_MOST as u64);
+            return Err(Infeasible::OutOfRange { name: "machines", got, least: 0, most });
         }
         let machines = machines as u64;
         if memory < LEAST {
-            let (got, least) = (memory as f64, LEAST as f64);
-            return Err(Infeasible::Parameter { name: "memory", got, least, most: f64::MAX });
+            let (name, got, least, most) = ("memory", memory, LEAST, u64::MAX);
+            return Err(Infeasible::OutOfRange { name, got, least, most });
         }
         let share = |share: u64| memory / WHOLE * share / SHARDS as u64;
         Ok(Budget {

@@ -11,7 +11,7 @@ use crate::{Malformed, Seed, hash};
 use std::io;
 
 const MAGIC: [u8; 4] = *b"SIDN";
-const VERSION: u16 = 1;
+pub(crate) const VERSION: u16 = 1;
 const HEADER: usize = 32;
 const CHECKSUM: usize = 4;
 

@@ -44,21 +44,41 @@ impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Refused::Full { stored, cells } => {
-                write!(f, "no cell is free for the key: {stored} of {cells} are in use")
+                write!(
+                    f,
+                    "no cell is free for the key: {stored} of {cells} cells are in use; remove \
+                     keys or build a larger table"
+                )
             }
             Refused::Overflow { ceiling } => {
-                write!(f, "a counter is at its ceiling of {ceiling}")
+                write!(
+                    f,
+                    "a counter of the key would exceed its ceiling of {ceiling}; build a table \
+                     with wider counters"
+                )
             }
             Refused::Outside { universe } => {
-                write!(f, "the key is not below the universe's size of {universe}")
+                write!(f, "the number is not below {universe}, the size of the universe")
             }
-            Refused::NotStored => write!(f, "the key is not stored"),
+            Refused::NotStored => write!(f, "the key is not stored, so it cannot be removed"),
             Refused::NotSums => {
-                write!(f, "under conservative update the counters are not sums of amounts")
+                write!(
+                    f,
+                    "counters of a conservative update are not sums, so amounts cannot be subtracted; \
+                     build a table with a plain update"
+                )
             }
-            Refused::Ambiguous => write!(f, "more than one cell may be the key's"),
+            Refused::Ambiguous => write!(
+                f,
+                "more than one cell may be the key's, and clearing the wrong one would lose \
+                 another key"
+            ),
             Refused::Mismatch { field } => {
-                write!(f, "the two structures differ in their {field}")
+                write!(
+                    f,
+                    "the two structures differ in their {field}; build both with one shape and \
+                     one seed"
+                )
             }
         }
     }
@@ -70,16 +90,56 @@ impl std::error::Error for Refused {}
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Infeasible {
-    /// A parameter lies outside what the structure allows.
-    Parameter {
+    /// A whole number lies outside its range.
+    OutOfRange {
         /// The name of the parameter.
         name: &'static str,
-        /// What was asked for.
+        /// The number given.
+        got: u64,
+        /// The smallest number allowed.
+        least: u64,
+        /// The largest number allowed; `u64::MAX` if there is no limit.
+        most: u64,
+    },
+    /// A rate, or another number with a fraction, lies outside its range.
+    Rate {
+        /// The name of the parameter.
+        name: &'static str,
+        /// The number given; it may be infinite or not a number.
         got: f64,
-        /// The smallest value allowed.
+        /// The smallest number allowed.
         least: f64,
-        /// The largest value allowed.
+        /// The largest number allowed. If it is 1, the number must be below 1.
         most: f64,
+    },
+    /// A number must be a multiple of another one.
+    NotAMultiple {
+        /// The name of the parameter.
+        name: &'static str,
+        /// The number given.
+        got: u64,
+        /// The number that must divide it.
+        of: u64,
+    },
+    /// Only some numbers of a range are allowed.
+    NotOneOf {
+        /// The name of the parameter.
+        name: &'static str,
+        /// The number given.
+        got: u64,
+        /// The numbers allowed, in words: `"a prime power"`.
+        allowed: &'static str,
+        /// One of the numbers allowed: the next larger one if there is one.
+        near: u64,
+    },
+    /// Two parameters are allowed, but not together.
+    Conflict {
+        /// The name of the parameter that must change.
+        name: &'static str,
+        /// Its value.
+        got: String,
+        /// The value that would work, after the word "must".
+        must: &'static str,
     },
     /// The operating system does not give this much memory, or no machine could address it.
     Memory {
@@ -99,26 +159,75 @@ impl Infeasible {
         if (least..=most).contains(&got) {
             return Ok(());
         }
-        Err(Infeasible::Parameter { name, got: got as f64, least: least as f64, most: most as f64 })
+        Err(Infeasible::OutOfRange { name, got, least, most })
+    }
+
+    /// `Ok` if `of` divides `got`, else the parameter by its name.
+    pub(crate) fn unless_multiple(name: &'static str, got: u64, of: u64) -> Result<(), Infeasible> {
+        if got.is_multiple_of(of) {
+            return Ok(());
+        }
+        Err(Infeasible::NotAMultiple { name, got, of })
+    }
+
+    /// A conflict of the parameter `name` with another one.
+    pub(crate) fn conflict(
+        name: &'static str,
+        got: &dyn fmt::Debug,
+        must: &'static str,
+    ) -> Infeasible {
+        Infeasible::Conflict { name, got: format!("{got:?}"), must }
+    }
+
+    /// The name of the parameter that must change; `None` if memory is missing.
+    pub fn name(&self) -> Option<&'static str> {
+        match self {
+            Infeasible::OutOfRange { name, .. }
+            | Infeasible::Rate { name, .. }
+            | Infeasible::NotAMultiple { name, .. }
+            | Infeasible::NotOneOf { name, .. }
+            | Infeasible::Conflict { name, .. } => Some(name),
+            Infeasible::Memory { .. } => None,
+        }
     }
 }
 
 impl fmt::Display for Infeasible {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Infeasible::Parameter { name, got, least, most } => {
-                write!(f, "{name} is {}, and must be ", Number(*got))?;
-                let (least, most) = (Number(*least), Number(*most));
-                match (least.is_limit(), most.is_limit()) {
-                    (true, true) if least.0 == most.0 => write!(f, "{least}"),
-                    (true, true) => write!(f, "from {least} to {most}"),
-                    (true, false) => write!(f, "at least {least}"),
-                    (false, true) => write!(f, "at most {most}"),
-                    (false, false) => write!(f, "another number"),
+            Infeasible::OutOfRange { name, got, least, most } => {
+                write!(f, "{name} is {got}, and must be ")?;
+                match (least, most) {
+                    (least, most) if least == most => write!(f, "{least}"),
+                    (least, &u64::MAX) => write!(f, "at least {least}"),
+                    (0, most) => write!(f, "at most {most}"),
+                    (least, most) => write!(f, "from {least} to {most}"),
                 }
             }
+            Infeasible::Rate { name, got, least, most } => {
+                let (got, least) = (Number(*got), Number(*least));
+                write!(f, "{name} is {got}, and must be ")?;
+                if *most == 1.0 {
+                    write!(f, "at least {least} and below 1")
+                } else {
+                    write!(f, "from {least} to {}", Number(*most))
+                }
+            }
+            Infeasible::NotAMultiple { name, got, of } => {
+                write!(f, "{name} is {got}, and must be a multiple of {of}")?;
+                match got.checked_next_multiple_of(*of) {
+                    Some(next) => write!(f, ", such as {next}"),
+                    None => Ok(()),
+                }
+            }
+            Infeasible::NotOneOf { name, got, allowed, near } => {
+                write!(f, "{name} is {got}, and must be {allowed}, such as {near}")
+            }
+            Infeasible::Conflict { name, got, must } => {
+                write!(f, "{name} is {got}, and must {must}")
+            }
             Infeasible::Memory { bytes: u64::MAX } => {
-                write!(f, "the table would not fit any address space")
+                write!(f, "the table would need more bytes than a machine can address")
             }
             Infeasible::Memory { bytes } => {
                 write!(f, "the system does not give the {bytes} bytes that the table needs")
@@ -131,13 +240,6 @@ impl std::error::Error for Infeasible {}
 
 /// A number in a message: an exponent replaces more than 15 digits.
 struct Number(f64);
-
-impl Number {
-    /// Whether this is a limit at all. The ends of `u64` and `f64` are not.
-    fn is_limit(&self) -> bool {
-        self.0.abs() < u64::MAX as f64
-    }
-}
 
 impl fmt::Display for Number {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -213,7 +315,11 @@ impl fmt::Display for Malformed {
                 write!(f, "expected {expected} bytes, got {got}")
             }
             Malformed::Magic => write!(f, "not a sidon structure: the magic number is missing"),
-            Malformed::Version { got } => write!(f, "format version {got} is not known"),
+            Malformed::Version { got } => write!(
+                f,
+                "format version {got} is not known: this library reads version {}",
+                crate::bytes::VERSION
+            ),
             Malformed::Kind { expected, got } => {
                 write!(f, "expected a structure of kind {expected}, got kind {got}")
             }
@@ -223,7 +329,11 @@ impl fmt::Display for Malformed {
                  the structure again with this version",
                 crate::hash::KEYED_AES
             ),
-            Malformed::Seed => write!(f, "written under another seed"),
+            Malformed::Seed => write!(
+                f,
+                "written under another seed; the bytes do not hold it, so pass the seed that the \
+                 structure was built with"
+            ),
             Malformed::Checksum => write!(f, "the checksum does not match the bytes"),
             Malformed::Field { name } => write!(f, "the field {name} has an impossible value"),
             Malformed::Part { part, field } => {
@@ -247,19 +357,152 @@ impl std::error::Error for Malformed {
 mod tests {
     use super::*;
 
+    /// Every variant, with its message. `match`es below make sure that none is left out.
     #[test]
-    fn limits_are_whole_numbers_and_absent_ones_are_not_printed() {
-        let text = |got, least, most| {
-            Infeasible::Parameter { name: "memory", got, least, most }.to_string()
+    fn messages_name_the_field_the_value_and_a_way_out() {
+        let range = |got, least, most| Infeasible::OutOfRange { name: "keys", got, least, most };
+        let rate = |got, least, most| Infeasible::Rate { name: "rate", got, least, most };
+        let multiple = |got, of| Infeasible::NotAMultiple { name: "cells", got, of };
+        let messages = [
+            (
+                range(1 << 60, 1, 1 << 48),
+                "keys is 1152921504606846976, and must be from 1 to 281474976710656",
+            ),
+            (range(u64::MAX, 0, 8), "keys is 18446744073709551615, and must be at most 8"),
+            (range(7, 8, u64::MAX), "keys is 7, and must be at least 8"),
+            (range(1, 0, 0), "keys is 1, and must be 0"),
+            (rate(2.0, 1e-12, 1.0), "rate is 2, and must be at least 1e-12 and below 1"),
+            (rate(1e300, 0.5, 2.0), "rate is 1e300, and must be from 0.5 to 2"),
+            (rate(f64::NAN, 0.5, 2.0), "rate is NaN, and must be from 0.5 to 2"),
+            (multiple(100, 64), "cells is 100, and must be a multiple of 64, such as 128"),
+            (multiple(u64::MAX, 2), "cells is 18446744073709551615, and must be a multiple of 2"),
+            (
+                Infeasible::NotOneOf { name: "order", got: 6, allowed: "a prime power", near: 7 },
+                "order is 6, and must be a prime power, such as 7",
+            ),
+            (
+                Infeasible::conflict("growths", &3, "be 0 if placing is Independent"),
+                "growths is 3, and must be 0 if placing is Independent",
+            ),
+            (
+                Infeasible::Memory { bytes: 1 << 50 },
+                "the system does not give the 1125899906842624 bytes that the table needs",
+            ),
+            (
+                Infeasible::Memory { bytes: u64::MAX },
+                "the table would need more bytes than a machine can address",
+            ),
+        ];
+        let kind = |why: &Infeasible| match why {
+            Infeasible::OutOfRange { .. } => 0,
+            Infeasible::Rate { .. } => 1,
+            Infeasible::NotAMultiple { .. } => 2,
+            Infeasible::NotOneOf { .. } => 3,
+            Infeasible::Conflict { .. } => 4,
+            Infeasible::Memory { .. } => 5,
         };
+        compare(&messages, kind, 6);
         assert_eq!(
-            text(102_400.0, 262_144.0, f64::MAX),
-            "memory is 102400, and must be at least 262144"
+            messages.each_ref().map(|(why, _)| why.name())[9..],
+            [Some("order"), Some("growths"), None, None]
         );
-        assert_eq!(text(9.0, f64::MIN, 8.0), "memory is 9, and must be at most 8");
-        assert_eq!(text(2.0, 1e-12, 1.0), "memory is 2, and must be from 1e-12 to 1");
-        assert_eq!(text(1.0, 0.0, 0.0), "memory is 1, and must be 0");
-        assert_eq!(text(1e300, 1.0, 2.0), "memory is 1e300, and must be from 1 to 2");
-        assert_eq!(text(f64::NAN, 0.5, 2.0), "memory is NaN, and must be from 0.5 to 2");
+
+        let messages = [
+            (
+                Refused::Full { stored: 90, cells: 100 },
+                "no cell is free for the key: 90 of 100 cells are in use; remove keys or build a \
+                 larger table",
+            ),
+            (
+                Refused::Overflow { ceiling: 15 },
+                "a counter of the key would exceed its ceiling of 15; build a table with wider \
+                 counters",
+            ),
+            (
+                Refused::Outside { universe: 256 },
+                "the number is not below 256, the size of the universe",
+            ),
+            (Refused::NotStored, "the key is not stored, so it cannot be removed"),
+            (
+                Refused::NotSums,
+                "counters of a conservative update are not sums, so amounts cannot be subtracted; \
+                 build a table with a plain update",
+            ),
+            (
+                Refused::Ambiguous,
+                "more than one cell may be the key's, and clearing the wrong one would lose \
+                 another key",
+            ),
+            (
+                Refused::Mismatch { field: "hashes" },
+                "the two structures differ in their hashes; build both with one shape and one seed",
+            ),
+        ];
+        let kind = |why: &Refused| match why {
+            Refused::Full { .. } => 0,
+            Refused::Overflow { .. } => 1,
+            Refused::Outside { .. } => 2,
+            Refused::NotStored => 3,
+            Refused::NotSums => 4,
+            Refused::Ambiguous => 5,
+            Refused::Mismatch { .. } => 6,
+        };
+        compare(&messages, kind, 7);
+
+        let messages = [
+            (Malformed::Length { expected: 80, got: 79 }, "expected 80 bytes, got 79"),
+            (Malformed::Magic, "not a sidon structure: the magic number is missing"),
+            (
+                Malformed::Version { got: 9 },
+                "format version 9 is not known: this library reads version 1",
+            ),
+            (Malformed::Kind { expected: 1, got: 3 }, "expected a structure of kind 1, got kind 3"),
+            (
+                Malformed::Hash { got: 77 },
+                "its digests are of hash function 77, and this version has number HASH only; \
+                 build the structure again with this version",
+            ),
+            (
+                Malformed::Seed,
+                "written under another seed; the bytes do not hold it, so pass the seed that the \
+                 structure was built with",
+            ),
+            (Malformed::Checksum, "the checksum does not match the bytes"),
+            (Malformed::Field { name: "hashes" }, "the field hashes has an impossible value"),
+            (
+                Malformed::Part { part: "flows", field: "rows" },
+                "the field rows of the part flows has an impossible value",
+            ),
+            (
+                Malformed::Shape(Infeasible::Memory { bytes: 1 << 50 }),
+                "the shape cannot be built: the system does not give the 1125899906842624 bytes \
+                 that the table needs",
+            ),
+        ];
+        let kind = |why: &Malformed| match why {
+            Malformed::Length { .. } => 0,
+            Malformed::Magic => 1,
+            Malformed::Version { .. } => 2,
+            Malformed::Kind { .. } => 3,
+            Malformed::Hash { .. } => 4,
+            Malformed::Seed => 5,
+            Malformed::Checksum => 6,
+            Malformed::Field { .. } => 7,
+            Malformed::Part { .. } => 8,
+            Malformed::Shape(_) => 9,
+        };
+        compare(&messages, kind, 10);
+    }
+
+    /// Compares messages, of which each of `kinds` variants must have one.
+    #[track_caller]
+    fn compare<E: std::error::Error>(messages: &[(E, &str)], kind: fn(&E) -> usize, kinds: usize) {
+        let hash = crate::hash::KEYED_AES.to_string();
+        for (error, text) in messages {
+            assert_eq!(error.to_string(), text.replace("HASH", &hash));
+        }
+        for number in 0..kinds {
+            assert!(messages.iter().any(|(error, _)| kind(error) == number), "variant {number}");
+        }
     }
 }

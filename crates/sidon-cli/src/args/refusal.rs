@@ -11,42 +11,63 @@ pub(crate) fn refusal(
     why: Infeasible,
     option: impl Fn(&str) -> Option<&'static str>,
 ) -> anyhow::Error {
-    let Infeasible::Parameter { name, got, least, most } = why else { return why.into() };
-    let Some(option) = option(name) else { return why.into() };
-    let text = |value: f64| match option {
-        "--memory" => memory_text(value as u64),
-        _ => number(value),
-    };
-    if got < least {
-        let least = ceil(least);
-        let times = times(least / got, "as much");
-        anyhow!("{option} {} is too small; type {option} {} or more{times}", text(got), text(least))
-    } else if got >= most && most == 1.0 {
-        // The library refuses a share of 1, too.
-        anyhow!("{option} {} is too large; type a number below 1", text(got))
-    } else if got > most {
-        let most = floor(most);
-        let times = times(got / most, "less");
-        anyhow!("{option} {} is too large; type {option} {} or less{times}", text(got), text(most))
-    } else {
-        anyhow!(
-            "{option} {got} is not a number; type one from {} to {}",
-            text(ceil(least)),
-            text(floor(most))
-        )
+    let Some(option) = why.name().and_then(option) else { return why.into() };
+    match why {
+        Infeasible::OutOfRange { got, least, most, .. } => {
+            let text = |value: u64| match option {
+                "--memory" => memory_text(value),
+                _ => whole(value),
+            };
+            if got < least {
+                too_small(option, &text(got), &text(least), least as f64 / got as f64)
+            } else {
+                too_large(option, &text(got), &text(most), got as f64 / most as f64)
+            }
+        }
+        Infeasible::Rate { got, most, .. } if got >= most && most == 1.0 => {
+            // The library refuses a share of 1, too.
+            anyhow!("{option} {} is too large; type a number below 1", number(got))
+        }
+        Infeasible::Rate { got, least, most, .. } => {
+            let (least, most) = (ceil(least), floor(most));
+            let [got_text, least_text, most_text] = [got, least, most].map(number);
+            if got < least {
+                too_small(option, &got_text, &least_text, least / got)
+            } else if got > most {
+                too_large(option, &got_text, &most_text, got / most)
+            } else {
+                anyhow!("{option} {got} is not a number; type one from {least_text} to {most_text}")
+            }
+        }
+        // The library's message, with the option in place of the parameter.
+        why => {
+            let text = why.to_string();
+            let rest = why.name().and_then(|name| text.strip_prefix(name)).unwrap_or(&text);
+            anyhow!("{option}{rest}")
+        }
     }
+}
+
+fn too_small(option: &str, got: &str, least: &str, factor: f64) -> anyhow::Error {
+    let times = times(factor, "as much");
+    anyhow!("{option} {got} is too small; type {option} {least} or more{times}")
+}
+
+fn too_large(option: &str, got: &str, most: &str, factor: f64) -> anyhow::Error {
+    let times = times(factor, "less");
+    anyhow!("{option} {got} is too large; type {option} {most} or less{times}")
 }
 
 /// An engine that cannot be built.
 pub(crate) fn engine_refusal(why: Infeasible) -> anyhow::Error {
     match why {
-        Infeasible::Parameter { name: "machines", got, most, .. } => {
+        Infeasible::OutOfRange { name: "machines", got, most, .. } => {
             anyhow!("{got} state machines are too many; give --machine at most {most} times")
         }
-        Infeasible::Parameter { name: "subnets", got, most, .. } => {
+        Infeasible::OutOfRange { name: "subnets", got, most, .. } => {
             anyhow!("{got} subnets are too many; give --subnet at most {most} times")
         }
-        Infeasible::Parameter { name: "memory", .. } => refusal(why, |_| Some("--memory")),
+        Infeasible::OutOfRange { name: "memory", .. } => refusal(why, |_| Some("--memory")),
         why => anyhow!("--memory is too large: {why}; type a smaller --memory"),
     }
 }
@@ -60,6 +81,12 @@ fn times(factor: f64, what: &str) -> String {
         }
         factor => format!(", {factor:.0e} times {what}"),
     }
+}
+
+/// A whole number as a user types it: all its digits, or `1e19` from 10^15 on if that is as exact.
+fn whole(number: u64) -> String {
+    let (digits, exponent) = (number.to_string(), format!("{number:e}"));
+    if digits.len() > 15 && exponent.len() < digits.len() { exponent } else { digits }
 }
 
 /// A number as a user types it.
@@ -100,7 +127,7 @@ mod tests {
     #[test]
     fn a_refusal_names_the_option_and_a_value_that_works() {
         let refuse = |got, least, most| {
-            let why = Infeasible::Parameter { name: "false_positives", got, least, most };
+            let why = Infeasible::Rate { name: "false_positives", got, least, most };
             refusal(why, |name| (name == "false_positives").then_some("--fpr")).to_string()
         };
         assert_eq!(
@@ -125,14 +152,44 @@ mod tests {
             "--fpr 1e-8 is too small; type --fpr 8.674e-7 or more, 86.74 times as much"
         );
         assert!(refuse(1e-300, 9.657e-15, 1.0).ends_with("or more, 1e286 times as much"));
-        let other = Infeasible::Parameter { name: "x", got: 3.0, least: 1.0, most: 2.0 };
+        let other = Infeasible::OutOfRange { name: "x", got: 3, least: 1, most: 2 };
         assert_eq!(refusal(other.clone(), |_| None).to_string(), other.to_string());
+        let many = Infeasible::OutOfRange { name: "keys", got: 1 << 60, least: 1, most: 1 << 59 };
+        assert_eq!(
+            refusal(many, |_| Some("--keys")).to_string(),
+            "--keys 1152921504606846976 is too large; type --keys 576460752303423488 or less, 2 \
+             times less"
+        );
+        let (name, most) = ("keys", 1 << 60);
+        let one_more = Infeasible::OutOfRange { name, got: most + 1, least: 1, most };
+        assert_eq!(
+            refusal(one_more, |_| Some("--keys")).to_string(),
+            "--keys 1152921504606846977 is too large; type --keys 1152921504606846976 or less"
+        );
+        let odd = Infeasible::NotAMultiple { name: "cells", got: 100, of: 64 };
+        assert_eq!(
+            refusal(odd, |_| Some("--cells")).to_string(),
+            "--cells is 100, and must be a multiple of 64, such as 128"
+        );
+    }
+
+    #[test]
+    fn whole_numbers_are_printed_exactly() {
+        for (number, text) in [
+            (1_000_000, "1000000"),
+            (10_000_000_000_000_000_000, "1e19"),
+            (1_200_000_000_000_000, "1.2e15"),
+            (1 << 60, "1152921504606846976"),
+            (u64::MAX, "18446744073709551615"),
+        ] {
+            assert_eq!(whole(number), text);
+        }
     }
 
     #[test]
     fn memory_is_typed_with_its_unit() {
-        let (got, least) = (102_400.0, 262_144.0);
-        let why = Infeasible::Parameter { name: "memory", got, least, most: f64::MAX };
+        let (got, least) = (102_400, 262_144);
+        let why = Infeasible::OutOfRange { name: "memory", got, least, most: u64::MAX };
         assert_eq!(
             engine_refusal(why).to_string(),
             "--memory 100KiB is too small; type --memory 256KiB or more, 2.56 times as much"

@@ -202,7 +202,7 @@ fn shape(args: &Args, layout: Layout) -> anyhow::Result<Option<Shape>> {
         Ok(shape) => Ok(Some(shape)),
         // A line has too few counters for these rows, or the memory is smaller than a line.
         Err(_) if layout == Layout::Line => Ok(None),
-        Err(Infeasible::Parameter { name: "columns", got, least, .. }) => {
+        Err(Infeasible::OutOfRange { name: "columns", got, least, .. }) => {
             let (size, rows) = (memory_text(bytes), (1.0 / args.delta).ln().ceil().max(1.0));
             let row = rows * f64::from(args.width) / 8.0;
             Err(if got < least {

@@ -56,7 +56,7 @@ fn rows(args: &Args) -> anyhow::Result<Vec<plan::Member>> {
         let fewer = args.fpr * 2f64.powi(64) / 16.0;
         let digests = matches!(
             why,
-            Infeasible::Parameter { name: "false_positives", got, least, .. }
+            Infeasible::Rate { name: "false_positives", got, least, .. }
                 if got > 0.0 && got < least && least > 1e-12 && fewer >= 1.0
         );
         let why = refusal(why, |name| match name {

@@ -68,8 +68,8 @@ impl Engine {
         let budget = Budget::with_machines(settings.memory, settings.machines.len())?;
         let Settings { seed, audit, .. } = settings;
         if settings.subnets.len() > SUBNETS_MOST {
-            let (got, most) = (settings.subnets.len() as f64, SUBNETS_MOST as f64);
-            return Err(Infeasible::Parameter { name: "subnets", got, least: 0.0, most });
+            let (got, most) = (settings.subnets.len() as u64, SUBNETS_MOST as u64);
+            return Err(Infeasible::OutOfRange { name: "subnets", got, least: 0, most });
         }
         let shards = (0..SHARDS).map(|number| Shard::new(number, &budget, seed, audit));
         let shards = shards.collect::<Result<_, _>>()?;

@@ -275,28 +275,31 @@ impl Iterator for Generator {
 }
 
 fn check(mix: &Mix) -> Result<(), Infeasible> {
-    let within = |name, got: f64, least: f64, most: f64| {
+    let within = |name, got: u64, least: u64, most: u64| {
         if (least..=most).contains(&got) {
             return Ok(());
         }
-        Err(Infeasible::Parameter { name, got, least, most })
+        Err(Infeasible::OutOfRange { name, got, least, most })
     };
     let Shares { web, dns, peers, ping, scan } = mix.shares;
     let sum = [web, dns, peers, ping, scan].map(u64::from).iter().sum::<u64>();
-    within("rate", mix.rate as f64, 1.0, 1e9)?;
+    within("rate", mix.rate, 1, 1_000_000_000)?;
     // The year 2106 is the last that a pcap file can hold.
-    within("start_ns", mix.start_ns as f64, 0.0, 4.2e18)?;
-    within("clients", f64::from(mix.clients), 1.0, f64::from(1 << 24) - 2.0)?;
-    within("servers", f64::from(mix.servers), 1.0, f64::from(1 << 17))?;
-    within("active", f64::from(mix.active), 1.0, f64::from(1 << 24))?;
-    within("zipf", mix.zipf, 0.0, 2.0)?;
-    within("largest", f64::from(mix.largest), 1.0, f64::from(1 << 30))?;
-    within("ipv6", f64::from(mix.ipv6), 0.0, 100.0)?;
-    within("sum of shares", sum as f64, 1.0, f64::from(u32::MAX))?;
+    within("start_ns", mix.start_ns, 0, 4_200_000_000_000_000_000)?;
+    within("clients", mix.clients.into(), 1, (1 << 24) - 2)?;
+    within("servers", mix.servers.into(), 1, 1 << 17)?;
+    within("active", mix.active.into(), 1, 1 << 24)?;
+    if !(0.0..=2.0).contains(&mix.zipf) {
+        let (name, got) = ("zipf", mix.zipf);
+        return Err(Infeasible::Rate { name, got, least: 0.0, most: 2.0 });
+    }
+    within("largest", mix.largest.into(), 1, 1 << 30)?;
+    within("ipv6", mix.ipv6.into(), 0, 100)?;
+    within("sum of shares", sum, 1, u32::MAX.into())?;
     if let Some(flood) = mix.flood {
-        within("sources", flood.sources as f64, 0.0, f64::from(u32::MAX) + 1.0)?;
-        within("share", f64::from(flood.share), 0.0, 100.0)?;
-        within("answered", f64::from(flood.answered), 0.0, 100.0)?;
+        within("sources", flood.sources, 0, 1 << 32)?;
+        within("share", flood.share.into(), 0, 100)?;
+        within("answered", flood.answered.into(), 0, 100)?;
     }
     Ok(())
 }

@@ -183,10 +183,7 @@ fn a_scanner_knocks_at_many_doors() {
 
 #[test]
 fn mixes_that_cannot_be_are_refused_by_name() {
-    let name = |mix: Mix| match Generator::new(mix, 1) {
-        Err(Infeasible::Parameter { name, .. }) => name,
-        other => panic!("{other:?}"),
-    };
+    let name = |mix: Mix| Generator::new(mix, 1).unwrap_err().name().unwrap();
     let flood = |flood| Mix { flood: Some(flood), ..mix() };
     assert_eq!(name(Mix { rate: 0, ..mix() }), "rate");
     assert_eq!(name(Mix { clients: 0, ..mix() }), "clients");

@@ -26,7 +26,7 @@ impl Network {
     pub fn new(address: Ipv4Addr, length: u32) -> Result<Self, Infeasible> {
         if !(16..=32).contains(&length) {
             let (name, got) = ("prefix length", length.into());
-            return Err(Infeasible::Parameter { name, got, least: 16.0, most: 32.0 });
+            return Err(Infeasible::OutOfRange { name, got, least: 16, most: 32 });
         }
         let hosts = 1u64 << (32 - length);
         let network = (u64::from(address.to_bits()) / hosts * hosts) as u32;

@@ -296,8 +296,8 @@ mod tests {
 
     #[test]
     fn shapes_that_cannot_be_are_infeasible() {
-        assert!(matches!(Packed::zeroed(1, 0), Err(Infeasible::Parameter { .. })));
-        assert!(matches!(Packed::zeroed(1, 33), Err(Infeasible::Parameter { .. })));
+        assert!(matches!(Packed::zeroed(1, 0), Err(Infeasible::OutOfRange { .. })));
+        assert!(matches!(Packed::zeroed(1, 33), Err(Infeasible::OutOfRange { .. })));
         assert!(matches!(Packed::zeroed(u64::MAX, 32), Err(Infeasible::Memory { .. })));
     }
 }

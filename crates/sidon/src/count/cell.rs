@@ -91,10 +91,9 @@ impl Mapping {
     /// The mapping of a shape, and the bytes of its table.
     pub(super) fn new(shape: Shape) -> Result<(Self, u64), Infeasible> {
         if !matches!(shape.width, 8 | 16 | 32 | 64) {
-            // Only these four widths; the error names the next one.
-            Infeasible::unless_within("width", shape.width.into(), 8, 64)?;
-            let wider = shape.width.next_power_of_two().into();
-            Infeasible::unless_within("width", shape.width.into(), wider, wider)?;
+            let (name, got, allowed) = ("width", shape.width.into(), "8, 16, 32 or 64");
+            let near = shape.width.clamp(8, 64).next_power_of_two().into();
+            return Err(Infeasible::NotOneOf { name, got, allowed, near });
         }
         Infeasible::unless_within("rows", shape.rows.into(), 1, ROWS_MOST.into())?;
         Infeasible::unless_within("columns", shape.columns, 1, 1 << 48)?;

@@ -20,7 +20,7 @@ impl Form {
 
     /// This form with half the buckets, if their number is even.
     pub(crate) fn shrunk(self) -> Result<Form, Infeasible> {
-        Infeasible::unless_within("odd buckets", self.buckets % 2, 0, 0)?;
+        Infeasible::unless_multiple("buckets", self.buckets, 2)?;
         let (buckets, remainder) = (self.buckets / 2, self.remainder + 1);
         Ok(Form { buckets, remainder, growths: self.growths + 1, ..self })
     }
@@ -76,9 +76,14 @@ impl Table {
                     let (target, remainder) = (image >> next.form.remainder, image & mask);
                     let used: &mut u32 = &mut used[target as usize % 2];
                     let most = next.form.low_mask() + u64::from(next.storable(remainder, low));
-                    Infeasible::unless_within("copies", low + 1, 1, most)?;
+                    Infeasible::unless_within("copies of a key", low + 1, 1, most)?;
                     let room = u64::from(next.form.cells);
-                    Infeasible::unless_within("cells", u64::from(*used) + 1, 1, room)?;
+                    Infeasible::unless_within(
+                        "used cells of a bucket",
+                        u64::from(*used) + 1,
+                        1,
+                        room,
+                    )?;
                     let (at, value) = (next.offset(subtable, target), next.encode(remainder, low));
                     layout.write(&mut next.memory.bytes_mut()[at..], *used, value);
                     *used += 1;

@@ -97,7 +97,7 @@ impl Shape {
 
     /// Checks all but the memory, and whether the code can refuse.
     pub(crate) fn check(self) -> Result<(), Infeasible> {
-        mapping::check(self.cells, self.width(), self.hashes, self.spread).map(|_| ())
+        mapping::check(("cells", self.cells), self.width(), self.hashes, self.spread).map(|_| ())
     }
 
     pub(crate) fn code(self) -> Result<Pairs, Infeasible> {

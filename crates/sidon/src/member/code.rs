@@ -203,6 +203,13 @@ pub(super) struct PairShape {
     pub(super) overflow: Overflow,
 }
 
+/// The sums that this many bits keep.
+#[inline(always)]
+fn sums_kept(bits: u32, centre: i64) -> std::ops::RangeInclusive<i64> {
+    let all = 1i64 << bits;
+    if centre == 0 { 0..=all - 1 } else { 1 - all / 2..=all / 2 }
+}
+
 impl Pairs {
     pub(super) fn new(shape: PairShape) -> Result<Self, Infeasible> {
         let PairShape { increments, keys_bits, sum_bits, .. } = shape;
@@ -236,13 +243,21 @@ impl Pairs {
             increments,
         };
         let (least, most) = (i64::from(increments.least()), i64::from(increments.most()));
-        let one = [least, most].iter().all(|value| code.field(value - centre).is_some());
-        Infeasible::unless_within("increments beyond the sum", u64::from(!one), 0, 0)?;
+        let fits = |&bits: &u32| {
+            let range = sums_kept(bits, centre);
+            range.contains(&(least - centre)) && range.contains(&(most - centre))
+        };
+        // Increments are below 2^8.
+        let needed = (1..=9).find(fits).unwrap_or(16);
+        Infeasible::unless_within("sum_bits", sum_bits.into(), needed.into(), 16)?;
         if shape.centred && !pins {
             // Keys may leave in any order: where that can carry the sum out of its range, only
             // pinning is left.
             let far = (most - centre).max(centre - least) as u64 * ceiling;
-            Infeasible::unless_within("sum out of range", far, 0, (1 << (sum_bits - 1)) - 1)?;
+            if far >= 1 << (sum_bits - 1) {
+                let must = "be Pin, or the cell must have more sum_bits or fewer keys_bits";
+                return Err(Infeasible::conflict("overflow", &shape.overflow, must));
+            }
         }
         Ok(code)
     }
@@ -280,9 +295,8 @@ impl Pairs {
     /// The bits that keep a sum; `None` if there are none.
     #[inline(always)]
     fn field(&self, kept: i64) -> Option<u64> {
-        let all = 1i64 << self.sum_bits;
-        let (least, most) = if self.centre == 0 { (0, all - 1) } else { (1 - all / 2, all / 2) };
-        (least..=most).contains(&kept).then_some((kept & (all - 1)) as u64)
+        let mask = (1i64 << self.sum_bits) - 1;
+        sums_kept(self.sum_bits, self.centre).contains(&kept).then_some((kept & mask) as u64)
     }
 
     fn keys_ceiling(&self) -> u64 {

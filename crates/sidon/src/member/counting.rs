@@ -71,7 +71,8 @@ impl Shape {
     /// Checks all but the memory.
     pub(crate) fn check(self) -> Result<(), Infeasible> {
         Infeasible::unless_within("width", self.width.into(), 1, WIDTH_MOST.into())?;
-        mapping::check(self.counters, self.width, self.hashes, self.spread).map(|_| ())
+        mapping::check(("counters", self.counters), self.width, self.hashes, self.spread)
+            .map(|_| ())
     }
 }
 

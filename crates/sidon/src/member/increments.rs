@@ -48,8 +48,9 @@ impl Increments {
         sorted[..values.len()].sort_unstable();
         let least = u64::from(sorted[0]);
         Infeasible::unless_within("increment", least, 1, u8::MAX.into())?;
-        let twice = sorted[..values.len()].windows(2).filter(|pair| pair[0] == pair[1]).count();
-        Infeasible::unless_within("equal increments", twice as u64, 0, 0)?;
+        if let Some(twice) = sorted[..values.len()].windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Infeasible::conflict("increment", &twice[0], "differ from the others"));
+        }
         Ok(Increments { values: sorted, len: values.len() as u8 })
     }
 

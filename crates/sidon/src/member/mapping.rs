@@ -43,18 +43,18 @@ pub(super) struct InLines {
 }
 
 /// Checks how `hashes` cells of a key spread over a table of `cells` cells of `width` bits. Returns the
-/// mapping if they lie in lines.
+/// mapping if they lie in lines. `name` is the shape's field that holds `cells`.
 pub(super) fn check(
-    cells: u64,
+    (name, cells): (&'static str, u64),
     width: u32,
     hashes: u32,
     spread: Spread,
 ) -> Result<Option<InLines>, Infeasible> {
     Infeasible::unless_within("hashes", hashes.into(), 1, spread::MOST.into())?;
-    Infeasible::unless_within("cells", cells, 1, u64::MAX)?;
+    Infeasible::unless_within(name, cells, 1, u64::MAX)?;
     match spread {
         Spread::Anywhere => Ok(None),
-        Spread::Lines(lines) => InLines::new(cells, width, hashes, lines).map(Some),
+        Spread::Lines(lines) => InLines::new((name, cells), width, hashes, lines).map(Some),
     }
 }
 
@@ -71,14 +71,24 @@ impl Ones {
 }
 
 impl InLines {
-    /// The mapping onto a table of `cells` cells of `width` bits.
-    pub(super) fn new(cells: u64, width: u32, hashes: u32, lines: u32) -> Result<Self, Infeasible> {
+    /// The mapping onto a table of `cells` cells of `width` bits. `name` is the shape's field that
+    /// holds `cells`.
+    pub(super) fn new(
+        (name, cells): (&'static str, u64),
+        width: u32,
+        hashes: u32,
+        lines: u32,
+    ) -> Result<Self, Infeasible> {
         Infeasible::unless_within("lines", lines.into(), 1, LINES_MOST.min(hashes).into())?;
-        Infeasible::unless_within("hashes beyond whole lines", (hashes % lines).into(), 0, 0)?;
+        Infeasible::unless_multiple("hashes", hashes.into(), lines.into())?;
         let bits = LINE as u64 * 8;
         let width = u64::from(width.max(1));
-        Infeasible::unless_within("bits beyond whole cells", bits % width, 0, 0)?;
-        Infeasible::unless_within("cells beyond whole lines", cells % (bits / width), 0, 0)?;
+        if !bits.is_multiple_of(width) {
+            let (allowed, near) =
+                ("a power of two if cells lie in lines", width.next_power_of_two());
+            return Err(Infeasible::NotOneOf { name: "width", got: width, allowed, near });
+        }
+        Infeasible::unless_multiple(name, cells, bits / width)?;
         Ok(InLines { lines, each: hashes / lines, all: cells / (bits / width) })
     }
 

@@ -224,7 +224,7 @@ impl Table {
         hashes: u32,
         spread: Spread,
     ) -> Result<Self, Infeasible> {
-        let in_lines = mapping::check(cells, width, hashes, spread)?;
+        let in_lines = mapping::check(("cells", cells), width, hashes, spread)?;
         let cells = Packed::zeroed(cells, width)?;
         Ok(Table { cells, hashes: hashes as usize, in_lines, occupied: 0 })
     }

@@ -134,7 +134,8 @@ impl Shape {
     /// Checks all but the memory.
     pub(crate) fn check(self) -> Result<(), Infeasible> {
         self.code()?;
-        mapping::check(self.counters, self.width, self.hashes, self.spread).map(|_| ())
+        mapping::check(("counters", self.counters), self.width, self.hashes, self.spread)
+            .map(|_| ())
     }
 
     pub(crate) fn code(self) -> Result<Sums, Infeasible> {

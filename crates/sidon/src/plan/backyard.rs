@@ -42,7 +42,7 @@ pub fn backyard(target: Target) -> Result<Shape, Infeasible> {
     let line = Shape { lines: 1, sharing: 1 }.fingerprints() as f64;
     if got < LOAD_LEAST / line {
         let least = LOAD_LEAST / line;
-        return Err(Infeasible::Parameter { name: "false_positives", got, least, most: 1.0 });
+        return Err(Infeasible::Rate { name: "false_positives", got, least, most: 1.0 });
     }
     let smallest = |sharing| {
         let lines = least(keys, |lines| {

@@ -86,7 +86,7 @@ pub fn blocked(target: Target) -> Result<blocked::Shape, Infeasible> {
     target.check()?;
     let (name, got) = ("false_positives", target.false_positives);
     if got < BLOCKED_RATE_LEAST {
-        return Err(Infeasible::Parameter { name, got, least: BLOCKED_RATE_LEAST, most: 1.0 });
+        return Err(Infeasible::Rate { name, got, least: BLOCKED_RATE_LEAST, most: 1.0 });
     }
     let lines_for = |hashes| least_lines(target, hashes);
     let fast = lines_for(FAST_HASHES);

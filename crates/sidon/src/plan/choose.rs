@@ -170,8 +170,6 @@ mod tests {
     #[test]
     fn a_rate_that_digests_cannot_tell_apart_is_infeasible() {
         let target = Target { keys: 1 << 40, false_positives: 1e-9 };
-        assert!(
-            matches!(members(target), Err(Infeasible::Parameter { least, .. }) if least > 9e-7)
-        );
+        assert!(matches!(members(target), Err(Infeasible::Rate { least, .. }) if least > 9e-7));
     }
 }

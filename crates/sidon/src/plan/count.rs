@@ -31,7 +31,7 @@ fn rows(delta: f64) -> Result<u32, Infeasible> {
     let least = (-f64::from(ROWS_MOST)).exp();
     // Written so that a share that is no number is refused too.
     if !(delta >= least && delta < 1.0) {
-        return Err(Infeasible::Parameter { name: "delta", got: delta, least, most: 1.0 });
+        return Err(Infeasible::Rate { name: "delta", got: delta, least, most: 1.0 });
     }
     // A share that was meant as a power of e stays one.
     let exact = (1.0 / delta).ln();
@@ -43,7 +43,7 @@ pub fn count(target: CountTarget) -> Result<Shape, Infeasible> {
     let rows = rows(target.delta)?;
     let (got, least) = (target.epsilon, E / (1u64 << 48) as f64);
     if !(got >= least && got < 1.0) {
-        return Err(Infeasible::Parameter { name: "epsilon", got, least, most: 1.0 });
+        return Err(Infeasible::Rate { name: "epsilon", got, least, most: 1.0 });
     }
     let columns = (E / got).ceil() as u64;
     Ok(Shape { rows, columns, width: 32, update: Update::Plain, layout: Layout::Rows })

@@ -210,7 +210,7 @@ fn smallest_of(wish: &Left, frames: impl IntoIterator<Item = Frame>) -> Result<S
     best.ok_or_else(|| {
         let (name, got) = ("false_positives", wish.false_positives);
         let least = f64::from(TIGHT.subtables * TIGHT.cells) / 2f64.powi(32 - wish.counter as i32);
-        Infeasible::Parameter { name, got, least: least / SPARSE as f64, most: 1.0 }
+        Infeasible::Rate { name, got, least: least / SPARSE as f64, most: 1.0 }
     })
 }
 
@@ -224,7 +224,7 @@ impl Left {
         }
         if !(self.refusals > 0.0 && self.refusals <= 1e6) {
             let (name, got) = ("refusals", self.refusals);
-            return Err(Infeasible::Parameter { name, got, least: f64::MIN_POSITIVE, most: 1e6 });
+            return Err(Infeasible::Rate { name, got, least: f64::MIN_POSITIVE, most: 1e6 });
         }
         Ok(())
     }

@@ -84,7 +84,7 @@ impl Target {
         let least = RATE_LEAST.max(16.0 * self.keys as f64 / 2f64.powi(64));
         // Written so that a rate that is no number is refused too.
         if !(got >= least && got < 1.0) {
-            return Err(Infeasible::Parameter { name, got, least, most: 1.0 });
+            return Err(Infeasible::Rate { name, got, least, most: 1.0 });
         }
         Ok(())
     }

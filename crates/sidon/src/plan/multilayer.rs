@@ -66,7 +66,7 @@ fn layers(
     Infeasible::unless_within("first", first.into(), 1, 8)?;
     // Where one key can fill a counter, layers save nothing.
     let top = (1u64 << first) - 1;
-    Infeasible::unless_within("first ceiling", top, increments.most().into(), u64::MAX)?;
+    Infeasible::unless_within("first", first.into(), u64::from(increments.most().ilog2()) + 1, 8)?;
     let keys = target.keys as f64;
     let above = |level: u64| {
         let cell = cell(increments, level)?;
@@ -97,7 +97,10 @@ fn buckets(most: f64) -> u64 {
 
 /// The false-positive rate of both layers while they hold `keys` keys.
 pub fn multilayer_rate(shape: multilayer::Shape, keys: u64) -> Result<f64, Infeasible> {
-    Infeasible::unless_within("lines", u64::from(shape.spread != Spread::Anywhere), 0, 0)?;
+    if shape.spread != Spread::Anywhere {
+        let must = "be Anywhere for this formula";
+        return Err(Infeasible::conflict("spread", &shape.spread, must));
+    }
     let cell = cell(shape.increments, shape.ceiling().min(WIDE))?;
     Ok(cell.rate(shape.counters as f64, shape.hashes, keys as f64))
 }

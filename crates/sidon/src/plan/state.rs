@@ -321,7 +321,7 @@ fn smallest(
         }
     }
     let least = 16.0 / 2f64.powi(63 - low as i32);
-    best.ok_or(Infeasible::Parameter { name: "error", got: error, least, most: 1.0 })
+    best.ok_or(Infeasible::Rate { name: "error", got: error, least, most: 1.0 })
 }
 
 /// Every state map that meets the target, cheapest first, and the plain alternative.

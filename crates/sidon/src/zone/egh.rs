@@ -50,8 +50,10 @@ impl Shape {
             Infeasible::unless_within("modulus", modulus.into(), least, MODULUS_MOST)?;
             least = u64::from(modulus) + 1;
             for prime in plan::primes_of(modulus.into()) {
-                let times = 1 + u64::from(!primes.insert(prime));
-                Infeasible::unless_within("moduli with a common prime", times, 1, 1)?;
+                if !primes.insert(prime) {
+                    let must = "have no prime factor in common with the moduli before it";
+                    return Err(Infeasible::conflict("modulus", &modulus, must));
+                }
             }
         }
         Ok(())

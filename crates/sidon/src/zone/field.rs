@@ -64,10 +64,9 @@ impl Field {
     pub fn new(order: u64) -> Result<Self, Infeasible> {
         Infeasible::unless_within("order", order, 2, ORDER_MOST)?;
         let Some((p, exponent)) = prime_power(order) else {
-            // The error names the next possible order.
-            let most = next_prime_power(order).unwrap_or(ORDER_MOST) as f64;
-            let (name, got) = ("order", order as f64);
-            return Err(Infeasible::Parameter { name, got, least: most, most });
+            let near = next_prime_power(order).unwrap_or(ORDER_MOST);
+            let (name, allowed) = ("order", "a prime power");
+            return Err(Infeasible::NotOneOf { name, got: order, allowed, near });
         };
         let (p, order) = (p as u32, order as u32);
         if exponent == 1 {
@@ -339,10 +338,8 @@ mod tests {
             [(6, 7), (10, 11), (12, 13), (15, 16), (18, 19), (24, 25), (65_535, 65_536)]
         {
             let why = Field::new(order).unwrap_err();
-            let (next_as_f64, got) = (next as f64, order as f64);
-            let expected =
-                Infeasible::Parameter { name: "order", got, least: next_as_f64, most: next_as_f64 };
-            assert_eq!(why, expected);
+            let text = format!("order is {order}, and must be a prime power, such as {next}");
+            assert_eq!(why.to_string(), text);
             assert_eq!(next_prime_power(order), Some(next));
         }
         for order in [0, 1, 65_537, u64::MAX] {

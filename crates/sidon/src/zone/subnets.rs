@@ -64,7 +64,10 @@ impl Shape {
         }
         // A slot takes eight bytes and the subnet. 32 slots in use share one bitmap of 32 bytes.
         let slots = (bytes.saturating_mul(8) / (64 + u64::from(subnet_bits) + 7)).min(all - 1);
-        Infeasible::unless_within("slots", slots, 8, all)?;
+        if slots < 8 {
+            let least = if all > 8 { 71 + u64::from(subnet_bits) } else { direct.bytes() };
+            Infeasible::unless_within("bytes", bytes, least, u64::MAX)?;
+        }
         Ok(Shape { subnet_bits, slots, bitmaps: (slots - slots / 8) / 32 })
     }
 

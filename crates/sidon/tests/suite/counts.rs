@@ -314,11 +314,11 @@ fn shapes_that_cannot_be_are_infeasible() {
         (Shape { width: 0, ..SHAPE }, "width"),
         (Shape { width: 24, ..SHAPE }, "width"),
         (Shape { width: 128, ..SHAPE }, "width"),
-        (Shape { width: 64, rows: 9, layout: Layout::Line, ..SHAPE }, "rows of a line"),
-        (Shape { columns: 511, layout: Layout::Line, ..SHAPE }, "columns beyond whole lines"),
+        (Shape { width: 64, rows: 9, layout: Layout::Line, ..SHAPE }, "rows"),
+        (Shape { columns: 511, layout: Layout::Line, ..SHAPE }, "columns"),
     ] {
         let why = Min::new(shape, Seed(1)).unwrap_err();
-        assert!(matches!(why, Infeasible::Parameter { name: got, .. } if got == name), "{why}");
+        assert_eq!(why.name(), Some(name), "{why}");
     }
     let much = Shape { columns: 1 << 46, width: 64, ..SHAPE };
     assert!(matches!(Min::new(much, Seed(1)), Err(Infeasible::Memory { .. })));

@@ -156,8 +156,8 @@ impl Counts {
 /// The shape of a map of `bytes` bytes for a machine of `states` states.
 pub fn shape(bytes: u64, states: usize) -> Result<Shape, Infeasible> {
     if states == 0 || states > STATES_MOST {
-        let (got, most) = (states as f64, STATES_MOST as f64);
-        return Err(Infeasible::Parameter { name: "states", got, least: 1.0, most });
+        let (got, most) = (states as u64, STATES_MOST as u64);
+        return Err(Infeasible::OutOfRange { name: "states", got, least: 1, most });
     }
     let bucket = u64::from(CELLS * WIDTH / 8);
     let shape = Shape {
@@ -211,8 +211,8 @@ impl Runner {
         let shape = shape(bytes, machine.states().len())?;
         let events = machine.events().len().max(definition.events.len());
         if events > EVENTS_MOST {
-            let (got, most) = (events as f64, EVENTS_MOST as f64);
-            return Err(Infeasible::Parameter { name: "events", got, least: 0.0, most });
+            let (name, got, most) = ("events", events as u64, EVENTS_MOST as u64);
+            return Err(Infeasible::OutOfRange { name, got, least: 0, most });
         }
         let states = machine.states().iter().map(|name| (name.clone(), Stay::default()));
         let events = machine.events().iter().map(|name| (name.clone(), 0));

@@ -59,7 +59,9 @@ impl Shape {
         let within = Infeasible::unless_within;
         within("subtables", self.subtables.into(), 2, SUBTABLES_MOST.into())?;
         if ![8, 16, 32].contains(&self.cells) {
-            within("cells", self.cells.into(), 8, 8)?;
+            let (name, got, allowed) = ("cells", self.cells.into(), "8, 16 or 32");
+            let near = self.cells.clamp(8, 32).next_power_of_two().into();
+            return Err(Infeasible::NotOneOf { name, got, allowed, near });
         }
         within("width", self.width.into(), 5, 32)?;
         within("counter", self.counter.into(), 0, COUNTER_MOST.into())?;

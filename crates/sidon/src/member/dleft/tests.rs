@@ -195,13 +195,13 @@ fn growing_changes_no_answer_and_shrinking_undoes_it() {
             assert_eq!(filter.shape().buckets, 101 << grown);
             assert_eq!(answers(&filter), before);
         }
-        assert!(matches!(filter.grow(), Err(Infeasible::Parameter { name: "growths", .. })));
+        assert!(matches!(filter.grow(), Err(Infeasible::OutOfRange { name: "growths", .. })));
         for _ in 0..4 {
             filter.shrink().unwrap();
             assert_eq!(answers(&filter), before);
         }
         assert_eq!(filter.shape(), shape);
-        assert!(matches!(filter.shrink(), Err(Infeasible::Parameter { .. })));
+        assert!(matches!(filter.shrink(), Err(Infeasible::NotAMultiple { name: "buckets", .. })));
         assert_eq!(answers(&filter), before);
     }
 }

@@ -142,7 +142,7 @@ impl Shape {
         within("subtables", self.subtables.into(), 2, SUBTABLES_MOST.into())?;
         within("cells", self.cells.into(), 1, 32)?;
         within("width", self.width.into(), 8, 64)?;
-        within("bits beyond whole bytes", (self.cells * self.width % 8).into(), 0, 0)?;
+        Infeasible::unless_multiple("cells * width", (self.cells * self.width).into(), 8)?;
         check_states(self.states)?;
         within("shared", self.shared.into(), 2, STATES_MOST.into())?;
         let low = self.low_bits();
@@ -150,9 +150,19 @@ impl Shape {
         within("stash", self.stash.into(), 0, STASH_MOST.into())?;
         within("growths", self.growths.into(), 0, (self.remainder - 1).into())?;
         if self.placing == Placing::Independent {
-            within("growths of independent buckets", self.growths.into(), 0, 0)?;
-            within("stash of independent buckets", self.stash.into(), 0, 0)?;
-            within("moves of independent buckets", self.moves.to_fields()[0], 0, 0)?;
+            let conflict = |name, got, must| Err(Infeasible::conflict(name, got, must));
+            match (self.growths, self.stash, self.moves) {
+                (0, 0, Moves::Never) => {}
+                (0, 0, moves) => {
+                    return conflict("moves", &moves, "be Never if placing is Independent");
+                }
+                (0, stash, _) => {
+                    return conflict("stash", &stash, "be 0 if placing is Independent");
+                }
+                (growths, ..) => {
+                    return conflict("growths", &growths, "be 0 if placing is Independent");
+                }
+            }
         }
         self.form().check()
     }
