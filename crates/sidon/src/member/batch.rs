@@ -1,38 +1,38 @@
-//! Batches: hash, ask for lines, and act on them once they have come.
+//! Batches: hash keys, prefetch their cache lines, and act on them later.
 
 use crate::{Digest, Key, Seed, hash, probe::Isa};
 
-/// Keys under way at a time: enough to hide a memory's latency, few enough to stay in registers'
-/// reach.
+/// Keys in flight at a time: enough to hide the latency of memory, few enough to stay in the L1
+/// cache.
 pub(crate) const CHUNK: usize = 32;
 
-/// Tables up to this many bytes sit in the core's own cache: asking for their lines ahead costs
-/// more than it saves.
+/// Tables up to this many bytes are in the core's L2 cache. Prefetching their lines costs more than
+/// it saves.
 pub(crate) const NEAR: usize = 512 << 10;
 
-/// What is done with each key in two steps or three: finding its cells and asking for them, asking
-/// for more where the first to come tell what is needed, and acting on them once they have come. A
-/// trait and not closures, so that all are inlined into the loop and compiled for its instruction
-/// set.
+/// The two or three steps for each key. The first finds its cells and prefetches them. The second
+/// may prefetch further cells, which depend on those read first. The last acts on the cells. A
+/// trait instead of closures, so that all steps are inlined into the loop and compiled for its
+/// instruction set.
 pub(crate) trait Steps {
-    /// Where the cells of a key are.
+    /// The positions of a key's cells.
     type Place: Copy;
-    /// Any value, before there is one.
+    /// Any value, for initialisation.
     const NOWHERE: Self::Place;
-    /// Finds the cells of a key and asks for them.
+    /// Finds the cells of a key and prefetches them.
     fn approach(&mut self, digest: Digest, place: &mut Self::Place);
-    /// Looks at what has come, and asks for what else is needed.
+    /// Reads the first cells, and prefetches others that it needs.
     #[inline(always)]
     fn draw_near(&mut self, _place: &Self::Place) {}
-    /// Acts on the key of this index.
+    /// Acts on the key with index `key`.
     fn act(&mut self, key: usize, place: &Self::Place);
 }
 
-/// Tables from this many bytes on are in no cache: memory is what a batch waits for, and is kept
-/// busy all the time. Smaller ones are best taken a chunk at a time.
+/// Tables of at least this many bytes are not cached, so a batch keeps memory busy all the time.
+/// Smaller tables are faster one chunk at a time.
 pub(crate) const DEEP: usize = 16 << 20;
 
-/// Takes the steps for every key, in order, in the way that suits a table of so many bytes.
+/// Runs the steps for every key, in order, by the method that suits a table of `bytes` bytes.
 #[inline(always)]
 pub(crate) fn each_key<I: Isa, K: Key, S: Steps>(
     isa: I,
@@ -48,7 +48,7 @@ pub(crate) fn each_key<I: Isa, K: Key, S: Steps>(
     }
 }
 
-/// The first step for a chunk of keys, then the next.
+/// Runs the first step for a chunk of keys, then the next step.
 #[inline(always)]
 fn by_chunks<I: Isa, K: Key, S: Steps>(isa: I, seed: Seed, keys: &[K], mut steps: S) {
     let mut places = [S::NOWHERE; CHUNK];
@@ -67,13 +67,13 @@ fn by_chunks<I: Isa, K: Key, S: Steps>(isa: I, seed: Seed, keys: &[K], mut steps
 
 /// Keys hashed at a time.
 pub(crate) const GROUP: usize = 8;
-/// How far acting is behind asking: long enough for memory to answer.
+/// The number of keys by which acting follows prefetching. It hides the latency of memory.
 const LAG: usize = 16;
-/// Places remembered, a power of two.
+/// Positions kept, a power of two.
 const RING: usize = (LAG + GROUP).next_power_of_two();
 
-/// Each step some keys behind the one before: while the memory works for one group of keys the
-/// next is hashed, and an earlier one acted on.
+/// Runs each step some keys behind the one before. While memory serves one group of keys, the next
+/// group is hashed and an earlier one is acted on.
 #[inline(always)]
 fn staggered<I: Isa, K: Key, S: Steps>(isa: I, seed: Seed, keys: &[K], mut steps: S) {
     let mut places = [S::NOWHERE; RING];
@@ -102,16 +102,16 @@ fn staggered<I: Isa, K: Key, S: Steps>(isa: I, seed: Seed, keys: &[K], mut steps
     }
 }
 
-/// Keys of whatever type, to a loop that is compiled once: it has a group of them hashed while memory
-/// works for the group before.
+/// Keys of any type, for a loop that is compiled once. The loop hashes a group of keys while memory
+/// serves the group before.
 pub(crate) trait Hashes {
-    /// How many keys there are.
+    /// The number of keys.
     fn len(&self) -> usize;
-    /// Writes the digests of the keys from this index on.
+    /// Writes the digests of the keys, starting at index `from`.
     fn hash(&self, from: usize, digests: &mut [Digest]);
 }
 
-/// Keys to be hashed under a seed.
+/// Keys to hash under a seed.
 pub(crate) struct Unhashed<'a, K> {
     pub(crate) seed: Seed,
     pub(crate) keys: &'a [K],
@@ -127,37 +127,38 @@ impl<K: Key> Hashes for Unhashed<'_, K> {
     }
 }
 
-/// What is done with groups of keys of whatever type: finding their places and asking for them, and
-/// acting on them once they have come.
+/// The two steps for groups of keys of any type: finding and prefetching their positions, and
+/// acting on them later.
 pub(crate) trait Groups {
-    /// How the keys are taken where memory is what a batch waits for.
+    /// The group sizes for tables that are not cached.
     const PACE: Pace;
-    /// Where a key is.
+    /// The position of a key.
     type Place: Copy;
-    /// Any value, before there is one.
+    /// Any value, for initialisation.
     const NOWHERE: Self::Place;
-    /// Finds the places of some keys, and asks for them.
+    /// Finds the positions of some keys, and prefetches them.
     fn ask<I: Isa>(&mut self, isa: I, digests: &[Digest], places: &mut [Self::Place]);
-    /// Acts on the keys from the one of this index on.
+    /// Acts on keys, starting at index `first`.
     fn act<I: Isa>(&mut self, isa: I, first: usize, places: &[Self::Place]);
 }
 
-/// How many keys are taken at a time, where a batch is taken so.
+/// The group sizes of a batch on a table that is not cached.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pace {
-    /// Keys asked for at a time, a part of [`CHUNK`].
+    /// Keys prefetched at a time, a divisor of [`CHUNK`].
     pub(crate) ask: usize,
-    /// Keys acted on at a time: whole groups of those asked for, at most a chunk.
+    /// Keys acted on at a time: a multiple of `ask`, at most a chunk.
     pub(crate) act: usize,
-    /// How many acting is behind asking, in whole groups: long enough for memory to answer.
+    /// The number of keys by which acting follows prefetching, a multiple of `ask`.
     pub(crate) lag: usize,
-    /// From how many bytes on a table is taken so. Smaller ones are best taken a chunk at a time.
+    /// The least bytes of a table for which these sizes are used. Smaller tables are faster one
+    /// chunk at a time.
     pub(crate) from: usize,
 }
 
-/// Takes all keys through both steps, in order, in the way that suits a table of so many bytes. A chunk of
-/// places is remembered, no fewer than are under way. [`each_key`] does so for keys that are hashed one by
-/// one.
+/// Runs both steps for all keys, in order, by the method that suits a table of `bytes` bytes. Keeps
+/// a chunk of positions, at least as many as are in flight. [`each_key`] does this for keys that
+/// are hashed one by one.
 #[inline(always)]
 pub(crate) fn by_groups<I: Isa, G: Groups>(isa: I, keys: &dyn Hashes, bytes: usize, mut groups: G) {
     const {
@@ -177,7 +178,7 @@ pub(crate) fn by_groups<I: Isa, G: Groups>(isa: I, keys: &dyn Hashes, bytes: usi
         keys.hash(asked, &mut digests[..group]);
         groups.ask(isa, &digests[..group], &mut places[at..at + group]);
         asked += group;
-        // All of them have been asked for, or as many as acting is to be behind.
+        // All keys are prefetched, or enough of them for acting to be `lag` keys behind.
         while acted < len && (acted + act + lag <= asked || asked == len) {
             let (group, at) = (act.min(len - acted), acted % CHUNK);
             groups.act(isa, acted, &places[at..at + group]);
@@ -186,20 +187,20 @@ pub(crate) fn by_groups<I: Isa, G: Groups>(isa: I, keys: &dyn Hashes, bytes: usi
     }
 }
 
-/// Keys that are hashed before a loop over their digests starts.
+/// The number of keys that are hashed before a loop over their digests.
 const RUN: usize = 128;
 
-/// Calls `act` with the digests of one run of keys after the other, and the index of its first.
+/// Calls `act` with the digests of one run of keys after the other, and the index of its first key.
 ///
-/// Most loops over keys are loops over digests, which are compiled once, here. What is compiled again for
-/// every kind of key is the hashing alone.
+/// Most loops over keys are loops over digests, which are compiled once, in this crate. Only the
+/// hashing is compiled for every type of key.
 pub(crate) fn hashed<K: Key>(seed: Seed, keys: &[K], act: impl FnMut(usize, &[Digest])) {
     runs(&Unhashed { seed, keys }, act);
 }
 
-/// The same for keys of whatever type.
+/// [`hashed`] for keys that are given as [`Hashes`].
 pub(crate) fn runs(keys: &(impl Hashes + ?Sized), act: impl FnMut(usize, &[Digest])) {
-    // Room that is not needed takes time to make.
+    // Initialising a longer array than needed takes time.
     if keys.len() <= CHUNK {
         runs_of::<CHUNK>(keys, act);
     } else {
@@ -217,8 +218,8 @@ fn runs_of<const N: usize>(keys: &(impl Hashes + ?Sized), mut act: impl FnMut(us
     }
 }
 
-/// The digests of a chunk of keys. Loops over chunks are written out where they are needed: a
-/// closure would not always be inlined, and then not be compiled for the loop's instruction set.
+/// The digests of a chunk of keys. Each caller has its own loop over chunks: a closure would not
+/// always be inlined, and then not be compiled for the loop's instruction set.
 #[inline(always)]
 pub(crate) fn chunk<'a, I: Isa, K: Key>(
     isa: I,

@@ -1,25 +1,27 @@
-//! Two counters a cell, how many keys and the sum of their increments: B_h sequences at work.
+//! A counting filter whose cells hold a number of keys and a sum of increments (B_h sequences).
 //!
-//! A key adds one to the first counter of each of its cells and one of several increments to the
-//! second. If all sums of `h` increments are distinct, the two tell every increment of up to `h`
-//! keys; beyond, they still exclude many.
+//! A key adds one to the first counter of each of its cells, and one of several increments to the
+//! second. If all sums of `h` increments are distinct, the two counters determine every increment
+//! of up to `h` keys. With more keys they still exclude many increments.
 //! ```text
 //! D = {1, 4, 8, 13}     | . 2:17 . . 3:25 . . |     17 = 4 + 13 and 25 = 4 + 8 + 13, nothing else:
-//!                           ^        ^              a key that adds 8, 8 is not in
+//!                          ^        ^              a key that adds 8, 8 is absent
 //! ```
-//! Two counters take more room than one: [`Variable`](super::Variable) is smaller at the same rate.
-//! What this has besides is the number of keys of a cell, and with `centred` a sum that stays near
-//! zero and so needs fewer bits. A lookup reads up to `k` cells, and a table of a few words.
+//! Two counters take more memory than one: [`Variable`](super::Variable) is smaller at the same
+//! rate. This filter also has the number of keys of each cell. With `centred`, the sum stays near
+//! zero and needs fewer bits. A lookup reads up to `k` cells, and a table of a few words.
 //!
-//! A removal that would leave a sum outside what the remaining keys can have added is refused. A key
+//! A removal that would leave a sum that the remaining keys cannot have added is refused. A key
 //! that was never inserted and yet passes takes one key and one increment from each of its `k`
-//! cells. Three facts survive it. The keys of all cells sum up to `k` times the keys stored, unless a
-//! cell is pinned. The sum of a cell lies between the least and the largest that its keys can have
-//! added, and has the remainder that all those sums share. And a cell of fewer keys than are examined
-//! holds a sum of as many increments.
+//! cells. Three facts survive it:
 //!
-//! A key whose positions coincide adds there each time. Rottenstreich, Kanizo and Keslassy, "The
-//! variable-increment counting Bloom filter", INFOCOM 2012, sections II and VI: B_h-CBF.
+//! - The numbers of keys of all cells sum up to `k` times the keys stored, unless a cell is pinned.
+//! - The sum of a cell lies between the least and the largest that its keys can have added, and has the
+//!  remainder that all those sums share.
+//! - A cell of fewer keys than are examined holds a sum of as many increments.
+//!
+//! A key whose positions coincide adds to the cell each time. Rottenstreich, Kanizo and Keslassy,
+//! "The variable-increment counting Bloom filter", INFOCOM 2012, sections II and VI: B_h-CBF.
 
 use super::{
     code::{PairShape, Pairs},
@@ -36,38 +38,39 @@ use crate::{
     ops::{Contains, Insert, Merge, Remove},
 };
 
-/// Up to how many keys a cell's sum is looked at.
+/// The largest number of keys at which a lookup examines the sum of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decode {
-    /// As many as the increments are told apart for: `h`. A cell of more keys excludes none.
+    /// At most `h` keys, for which the increments are determined. A cell of more keys excludes
+    /// none.
     Basic,
-    /// Up to this many: a cell of more than `h` keys excludes an increment that is in none of the
-    /// ways to make up its sum.
+    /// At most this many keys. A cell of more than `h` keys excludes an increment that no
+    /// decomposition of its sum contains.
     Improved(u32),
 }
 
 /// The integers that fix a B_h filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
-    /// How many cells the table has: any number but zero.
+    /// The number of cells of the table: at least 1.
     pub cells: u64,
-    /// How many of them a key uses: 1 to 32.
+    /// The number of cells of a key: 1 to 32.
     pub hashes: u32,
     /// The bits of the counter of keys, 1 to 8.
     pub keys_bits: u32,
     /// The bits of the counter of increments, 1 to 16.
     pub sum_bits: u32,
-    /// What a key may add.
+    /// The values that a key may add.
     pub increments: Increments,
-    /// Up to how many keys a cell's sum is looked at.
+    /// The largest number of keys at which a lookup examines the sum of a cell.
     pub decode: Decode,
-    /// Whether the sum is kept less the rounded mean of the increments for each key, as a number
-    /// from `1 - 2^(bits - 1)` to `2^(bits - 1)`. Keys that leave in another order than they came
-    /// may carry it out of its range: then it must be pinned, unless the range holds every sum.
+    /// Whether the sum is stored less the rounded mean of the increments for each key, as a number
+    /// from `1 - 2^(bits - 1)` to `2^(bits - 1)`. Removals in another order than insertions may
+    /// move it out of its range. Such a cell must be pinned, unless the range holds every sum.
     pub centred: bool,
-    /// What a cell does when one of its counters would leave its range.
+    /// The action when one of a cell's counters would leave its range.
     pub overflow: Overflow,
-    /// Where the cells of a key lie.
+    /// The positions of a key's cells.
     pub spread: Spread,
 }
 
@@ -90,12 +93,12 @@ impl Shape {
         }
     }
 
-    /// The bits of the table that a lookup reads besides the cells.
+    /// The bits of the table that a lookup reads in addition to the cells.
     pub fn table_bits(&self) -> Result<u64, Infeasible> {
         Ok(self.code()?.table_bits())
     }
 
-    /// Checks all but the memory, and whether the code can refuse.
+    /// Checks everything except the memory and whether the code refuses.
     pub(crate) fn check(self) -> Result<(), Infeasible> {
         mapping::check(("cells", self.cells), self.width(), self.hashes, self.spread).map(|_| ())
     }
@@ -122,7 +125,7 @@ impl Bh {
         Ok(Bh { shape, filter: Coded::new(store, code, seed) })
     }
 
-    /// Takes every key out, and unpins every cell.
+    /// Removes every key, and unpins every cell.
     pub fn clear(&mut self) {
         self.filter.clear();
     }
@@ -132,7 +135,7 @@ impl Bh {
         self.shape
     }
 
-    /// How many keys are stored, each copy counted.
+    /// The number of keys stored, with repetitions.
     pub fn stored(&self) -> u64 {
         self.filter.stored
     }
@@ -142,12 +145,13 @@ impl Bh {
         self.filter.fill()
     }
 
-    /// The share of strangers that pass, from the present cells. Reads the whole table.
+    /// The false-positive rate, from the present cells. Reads the whole table.
     pub fn false_positive_rate(&self) -> f64 {
         self.filter.false_positive_rate()
     }
 
-    /// How many cells are pinned for good; none under [`Overflow::Refuse`]. Reads the whole table.
+    /// The number of pinned cells, which stay pinned; 0 under [`Overflow::Refuse`]. Reads the whole
+    /// table.
     pub fn pinned(&self) -> u64 {
         self.filter.pinned()
     }
@@ -158,7 +162,7 @@ impl Bh {
         Certainty::from_rate(self.false_positive_rate())
     }
 
-    /// A copy in memory of its own.
+    /// An independent copy.
     pub fn try_clone(&self) -> Result<Self, Infeasible> {
         Ok(Bh { shape: self.shape, filter: self.filter.try_clone()? })
     }

@@ -1,17 +1,17 @@
-//! A Bloom filter that reads one cache line a key.
+//! A Bloom filter that reads one cache line per key.
 //!
-//! The digest names a line of 64 bytes, and all of the key's bits lie in it: bit `i` in word
-//! `i mod 8`, so that eight bits are one vector operation.
+//! The digest selects a line of 64 bytes, which holds all bits of the key. Bit `i` is in word `i
+//! mod 8`, so eight bits are one vector operation.
 //! ```text
 //! digest --fraction--> | line | line | LINE | line |
 //!                                       |
 //!      lower 32 bits * salt i -->   | word 0 | word 1 | ... | word 7 |     one bit in each
 //! ```
-//! Some lines get more keys than others, which costs false positives: at 12 bits a key 0.6 %
-//! instead of 0.3 %. In return a lookup is one memory access whatever the size. A stranger that
-//! shares line and lower 32 bits with a member always passes, which puts a floor of about
-//! `keys per line / 2^32` below every rate. Putze, Sanders and Singler, WEA 2007; one bit a
-//! word as in Parquet's split blocks, on blocks of twice the size.
+//! Some lines get more keys than others, which raises the false-positive rate: at 12 bits per key
+//! to 0.6 % from 0.3 %. In return a lookup is one memory access, whatever the size. A key never
+//! inserted that shares the line and the lower 32 bits of the digest with a stored key always
+//! passes. This adds about `keys per line / 2^32` to every rate. Putze, Sanders and Singler, WEA
+//! 2007. Parquet's split blocks also have one bit per word, in blocks of half the size.
 
 use super::batch::{self, NEAR, Steps};
 use crate::{
@@ -27,9 +27,9 @@ use crate::{
 /// The integers that fix a blocked Bloom filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
-    /// How many lines of 64 bytes: any number but zero.
+    /// The number of lines of 64 bytes: at least 1.
     pub lines: u64,
-    /// How many bits of its line a key sets, 1 to 16. Eight is the fast one.
+    /// The number of bits that a key sets in its line, 1 to 16. Eight is the fastest.
     pub hashes: u32,
 }
 
@@ -58,7 +58,7 @@ impl Blocked {
         Ok(Blocked { shape, seed, memory, inserted: 0 })
     }
 
-    /// Takes every key out.
+    /// Removes every key.
     pub fn clear(&mut self) {
         self.memory.bytes_mut().fill(0);
         self.inserted = 0;
@@ -69,7 +69,7 @@ impl Blocked {
         self.shape
     }
 
-    /// How many insertions there were, repeated keys included.
+    /// The number of insertions, including repeated keys.
     pub fn inserted(&self) -> u64 {
         self.inserted
     }
@@ -79,10 +79,10 @@ impl Blocked {
         self.ones() as f64 / (self.shape.lines as f64 * LINE as f64 * 8.0)
     }
 
-    /// The share of strangers that pass, from the bits as they are. Reads the whole table.
+    /// The false-positive rate, from the present bits. Reads the whole table.
     pub fn false_positive_rate(&self) -> f64 {
-        // A stranger's bits fall independently into the words of its line: `often` of them into
-        // each word, and one more into `extra` of the eight, which start at any of the words.
+        // The bits of a key never inserted are independent of the line. Each word gets `often` of
+        // them, and `extra` of the eight words, starting at any of them, get one more.
         let (often, extra) = (self.shape.hashes / 8, (self.shape.hashes % 8) as usize);
         let mut sum = 0.0;
         let mut fills = [0.0; 8];
@@ -105,7 +105,7 @@ impl Blocked {
         Certainty::from_rate(plan::blocked_rate(self.shape, self.inserted))
     }
 
-    /// A copy in memory of its own.
+    /// An independent copy.
     pub fn try_clone(&self) -> Result<Self, Infeasible> {
         Ok(Blocked { memory: self.memory.try_clone()?, ..*self })
     }
@@ -119,7 +119,7 @@ impl Blocked {
         words.map(|word| u64::from_le_bytes(word.try_into().expect("a chunk of eight bytes")))
     }
 
-    /// Where the digest's line starts.
+    /// The offset of the digest's line.
     #[inline(always)]
     fn line(&self, digest: Digest) -> usize {
         spread::fraction(digest.0, self.shape.lines) as usize * LINE
@@ -132,7 +132,7 @@ impl Blocked {
         LineChoice { word: digest.0 as u32, start, hashes }
     }
 
-    /// Asks for the line of a digest, if the table is not near anyway.
+    /// Prefetches the line of a digest, unless the table is in the cache.
     #[inline(always)]
     fn prefetch(&self, digest: Digest) {
         let table = self.memory.bytes();
@@ -180,7 +180,7 @@ impl<K: Key + ?Sized> Insert<K> for Blocked {
     where
         K: Sized,
     {
-        // So little is done with a key that hashing it in a loop of its own would show.
+        // The work per key is so small that a separate loop for hashing would be slower.
         struct Loop<'a, K>(&'a mut Blocked, &'a [K]);
         impl<K: Key> Kernel for Loop<'_, K> {
             type Output = ();

@@ -1,13 +1,14 @@
-//! The classic filter: a set that keys enter and never leave, in about ten bits a key.
+//! The classic filter: a set without deletes, in about ten bits per key.
 //!
-//! Every key has `k` bits anywhere in a table of `m`. Inserting sets them; a key whose bits are
-//! not all set was never inserted.
+//! Every key has `k` bits anywhere in a table of `m` bits. Inserting sets them. A key with a zero
+//! among its bits was never inserted.
 //! ```text
 //! digest --spread--> | . 1 . . 1 . . . 1 . . |      k = 3
 //! ```
-//! A stranger passes if its bits happen to be set: `fill^k`, which is `(1 - e^(-kn/m))^k` for `n`
-//! keys. A lookup reads up to `k` cache lines, and about two for a stranger. Bloom, CACM 1970;
-//! [`Blocked`](super::Blocked) trades a few bits for a single line.
+//! A key that was never inserted passes if its bits happen to be set: with probability `fill^k`,
+//! which is `(1 - e^(-kn/m))^k` for `n` keys. A lookup reads up to `k` cache lines, and about two
+//! for a key that was never inserted. Bloom, CACM 1970; [`Blocked`](super::Blocked) takes a few
+//! bits more and reads a single line.
 
 use super::{
     batch,
@@ -25,9 +26,9 @@ use crate::{
 /// The integers that fix a Bloom filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
-    /// How many bits the table has: any number but zero.
+    /// The number of bits of the table: at least 1.
     pub bits: u64,
-    /// How many of them a key sets: 1 to 32.
+    /// The number of bits that a key sets: 1 to 32.
     pub hashes: u32,
 }
 
@@ -54,7 +55,7 @@ impl Bloom {
         Ok(Bloom { shape, seed, bits, inserted: 0 })
     }
 
-    /// Takes every key out.
+    /// Removes every key.
     pub fn clear(&mut self) {
         self.bits.clear();
         self.inserted = 0;
@@ -65,7 +66,7 @@ impl Bloom {
         self.shape
     }
 
-    /// How many insertions there were, repeated keys included.
+    /// The number of insertions, including repeated keys.
     pub fn inserted(&self) -> u64 {
         self.inserted
     }
@@ -75,7 +76,7 @@ impl Bloom {
         self.bits.fill()
     }
 
-    /// The share of strangers that pass, at the present fill.
+    /// The false-positive rate at the present fill.
     pub fn false_positive_rate(&self) -> f64 {
         self.bits.fill().powi(self.shape.hashes as i32)
     }
@@ -85,7 +86,7 @@ impl Bloom {
         Certainty::from_rate(self.false_positive_rate())
     }
 
-    /// A copy in memory of its own.
+    /// An independent copy.
     pub fn try_clone(&self) -> Result<Self, Infeasible> {
         Ok(Bloom { bits: self.bits.try_clone()?, ..*self })
     }

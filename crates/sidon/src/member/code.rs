@@ -1,9 +1,9 @@
-//! What a cell of variable increments says: one sum ([`Sums`]), or a count and a sum ([`Pairs`]).
+//! Codes interpret the value of a cell: as one sum ([`Sums`]), or as a count and a sum ([`Pairs`]).
 //!
-//! The four questions of every such filter, asked of the value of one cell and a byte that stands
-//! for the key's increment, its mark: may the key be among those that this cell has met, what is the value
-//! with the key, without it, and joined with another's. Tables answer the first: they are made once
-//! and are a few words.
+//! A code answers four questions about the value of a cell and a *mark*, the byte that represents a
+//! key's increment. May the key be among those added to the cell? What is the value with the key,
+//! without the key, and merged with another cell? Small tables, computed once, answer the first
+//! question.
 
 use super::{
     counting::Overflow,
@@ -14,32 +14,32 @@ use crate::Infeasible;
 /// The widest cell.
 pub(super) const WIDTH_MOST: u32 = 16;
 
-/// How the value of a cell is read and changed.
+/// The interpretation of a cell's value.
 pub(crate) trait Code {
     /// The mark of each increment.
     fn marks(&self) -> &[u8];
     /// The largest value of the counter that overflows first.
     fn ceiling(&self) -> u64;
-    /// Whether a key of this increment may be among those that the cell has met.
+    /// Whether a key with this increment may be among those added to the cell.
     fn admits(&self, value: u64, mark: u8) -> bool;
-    /// One word that says the same, if there is one: bit `value + mark` is set where the key is not
-    /// admitted, and all beyond are. The highest bit is not set.
+    /// The test of `admits` as one word, if there is one. Bit `value + mark` is set if the key is
+    /// not admitted, and sums beyond the word are admitted. The highest bit is not set.
     fn excluded(&self) -> Option<u64> {
         None
     }
-    /// The value with one more key; `None` where it cannot be held and nothing is pinned.
+    /// The value with one more key. `None` if it does not fit and the code does not pin.
     fn raise(&self, value: u64, mark: u8) -> Option<u64>;
-    /// The value without the key; `None` if it visibly was not there.
+    /// The value without the key. `None` if the cell shows that the key was not added.
     fn lower(&self, value: u64, mark: u8) -> Option<u64>;
-    /// The value of both cells' keys; `None` where it cannot be held and nothing is pinned.
+    /// The value of both cells' keys. `None` if it does not fit and the code does not pin.
     fn join(&self, own: u64, other: u64) -> Option<u64>;
-    /// Whether the cell is pinned, and says nothing.
+    /// Whether the cell is pinned, so that it excludes no key.
     fn is_pinned(&self, value: u64) -> bool;
     /// The share of increments that the cell admits.
     fn share(&self, value: u64) -> f64 {
         self.admitted(value) as f64 / self.marks().len() as f64
     }
-    /// How many of the increments the cell admits.
+    /// The number of increments that the cell admits.
     fn admitted(&self, value: u64) -> usize {
         self.marks().iter().filter(|&&mark| self.admits(value, mark)).count()
     }
@@ -47,17 +47,18 @@ pub(crate) trait Code {
 
 /// One counter: the sum of its keys' increments.
 ///
-/// It admits an increment if the rest of the sum is a sum again. For `[L, 2L - 1]` that is: the
-/// rest is zero, or `L` or more.
+/// It admits an increment if the rest of the sum is a sum again. For `[L, 2L - 1]`, this means that
+/// the rest is zero, or at least `L`.
 #[derive(Debug, Clone)]
 pub(crate) struct Sums {
     /// The largest increment less each one.
     marks: [u8; INCREMENTS_MOST],
     count: usize,
     most: u8,
-    /// Bit `most + rest`: whether the rest, which may be negative, is a sum. Beyond, all are.
+    /// Bit `most + rest`: whether the rest, which may be negative, is a sum. All rests beyond the
+    /// table are.
     table: Box<[u64]>,
-    /// Bit `value`: whether the value is a sum. Beyond, all are.
+    /// Bit `value`: whether the value is a sum. All values beyond the table are.
     sums: Box<[u64]>,
     ceiling: u64,
     pins: bool,
@@ -75,7 +76,8 @@ impl Sums {
         let pins = overflow == Overflow::Pin;
         let reach = ceiling as usize + most;
         let sums = increments.sums(reach + 1);
-        // A pinned counter admits all; so do those that no table tells from it.
+        // A pinned counter admits all keys, and so do values that the table cannot distinguish from
+        // it.
         let end = if pins { ceiling as usize } else { reach };
         let excluded = |index: usize| index < most || !sums[index - most];
         let mut code = Sums {
@@ -93,9 +95,9 @@ impl Sums {
         Ok(code)
     }
 
-    /// Whether a cell can hold this value: a sum of increments, or the ceiling if that is pinned.
+    /// Whether a cell can hold this value: a sum of increments, or the ceiling if it is pinned.
     ///
-    /// Every operation keeps this, the removal of a key that was never inserted included.
+    /// Every operation keeps this true, even the removal of a key that was never inserted.
     #[inline(always)]
     pub(super) fn is_reachable(&self, value: u64) -> bool {
         let is_sum = bit(&self.sums, value as usize).unwrap_or(value <= self.ceiling);
@@ -103,7 +105,7 @@ impl Sums {
     }
 }
 
-/// A bit for each number below `end`, cut off after the last one that is not set.
+/// A bit for each number below `end`, truncated after the last bit that is not set.
 fn bits(end: usize, is_set: impl Fn(usize) -> bool) -> Box<[u64]> {
     let len = (0..end).rev().find(|&index| !is_set(index)).map_or(0, |last| last + 1);
     let mut words = vec![u64::MAX; len.div_ceil(64)];
@@ -113,7 +115,7 @@ fn bits(end: usize, is_set: impl Fn(usize) -> bool) -> Box<[u64]> {
     words.into()
 }
 
-/// The bit of a number; `None` beyond the words.
+/// The bit of a number. `None` beyond the words.
 #[inline(always)]
 fn bit(words: &[u64], index: usize) -> Option<bool> {
     words.get(index / 64).map(|word| word >> (index % 64) & 1 == 1)
@@ -169,10 +171,10 @@ impl Code for Sums {
     }
 }
 
-/// Two counters: how many keys, in the lower bits, and the sum of their increments.
+/// Two counters: the number of keys, in the lower bits, and the sum of their increments.
 ///
-/// Up to so many keys, they admit an increment if the rest of the sum is a sum of one key less. The
-/// sum may be kept less the keys' share of the mean: then it is a number around zero.
+/// A cell of at most `examined` keys admits an increment if the rest of the sum is a sum of one key
+/// less. The sum may be stored less the mean increment for each key, as a number around zero.
 #[derive(Debug, Clone)]
 pub(crate) struct Pairs {
     /// The increments themselves.
@@ -181,9 +183,9 @@ pub(crate) struct Pairs {
     /// The bits of both counters.
     keys_bits: u32,
     sum_bits: u32,
-    /// What is taken off for each key.
+    /// The number subtracted from the sum for each key.
     centre: i64,
-    /// Up to how many keys the sum is looked at.
+    /// The largest number of keys at which the sum is examined.
     examined: u64,
     /// Bit `(keys - 1) * stride + rest`: whether the rest is a sum of one key less.
     table: Box<[u64]>,
@@ -192,7 +194,7 @@ pub(crate) struct Pairs {
     increments: Increments,
 }
 
-/// What fixes a code of pairs.
+/// The integers that fix a code of pairs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PairShape {
     pub(super) increments: Increments,
@@ -217,7 +219,7 @@ impl Pairs {
         Infeasible::unless_within("sum_bits", sum_bits.into(), 1, 16)?;
         let pins = shape.overflow == Overflow::Pin;
         let ceiling = (1u64 << keys_bits) - 1;
-        // A pinned cell is all ones, and no cell of as many keys is looked at.
+        // A pinned cell is all ones, so cells with the largest number of keys are not examined.
         let examined = u64::from(shape.examined).min(ceiling - u64::from(pins));
         let stride = examined.saturating_sub(1) * u64::from(increments.most()) + 1;
         let mut table = vec![0; (examined * stride).div_ceil(64) as usize];
@@ -251,8 +253,8 @@ impl Pairs {
         let needed = (1..=9).find(fits).unwrap_or(16);
         Infeasible::unless_within("sum_bits", sum_bits.into(), needed.into(), 16)?;
         if shape.centred && !pins {
-            // Keys may leave in any order: where that can carry the sum out of its range, only
-            // pinning is left.
+            // Keys may be removed in any order. If that can move the sum out of its range, the code
+            // must pin.
             let far = (most - centre).max(centre - least) as u64 * ceiling;
             if far >= 1 << (sum_bits - 1) {
                 let must = "be Pin, or the cell must have more sum_bits or fewer keys_bits";
@@ -262,7 +264,7 @@ impl Pairs {
         Ok(code)
     }
 
-    /// The same code without pins: it holds no cell that leaves its range.
+    /// This code without pins: it refuses cells that would leave their range.
     pub(crate) fn without_pins(self) -> Self {
         Pairs { pins: false, ..self }
     }
@@ -272,13 +274,13 @@ impl Pairs {
         self.examined * self.stride
     }
 
-    /// How many keys a cell has met.
+    /// The number of keys of a cell.
     #[inline(always)]
     pub(super) fn keys(&self, value: u64) -> u64 {
         value & self.keys_ceiling()
     }
 
-    /// The sum as it is kept.
+    /// The sum as it is stored.
     #[inline(always)]
     fn kept(&self, value: u64) -> i64 {
         let field = (value >> self.keys_bits) as i64;
@@ -292,7 +294,7 @@ impl Pairs {
         self.kept(value) + self.centre * self.keys(value) as i64
     }
 
-    /// The bits that keep a sum; `None` if there are none.
+    /// The bits of a stored sum. `None` if it is out of range.
     #[inline(always)]
     fn field(&self, kept: i64) -> Option<u64> {
         let mask = (1i64 << self.sum_bits) - 1;
@@ -307,12 +309,12 @@ impl Pairs {
         (1 << (self.keys_bits + self.sum_bits)) - 1
     }
 
-    /// Whether a cell can hold this value: a number of keys and a sum of as many increments, or
-    /// all ones if it is pinned.
+    /// Whether a cell can hold this value: a number of keys and a sum of as many increments, or all
+    /// ones if it is pinned.
     ///
-    /// Every operation keeps this. If a key is removed that was never inserted, a cell of `examined`
-    /// keys or more may keep a sum that no increments have. That sum still lies between the least and
-    /// the largest sum of as many increments, and has their remainder.
+    /// Every operation keeps this true. If a key is removed that was never inserted, a cell of
+    /// `examined` keys or more may hold a sum that no increments have. That sum still lies between
+    /// the least and the largest sum of as many increments, and has their remainder.
     pub(super) fn is_reachable(&self, value: u64) -> bool {
         let keys = self.keys(value);
         if self.is_pinned(value) {
@@ -360,7 +362,7 @@ impl Code for Pairs {
             return keys != 0;
         }
         let rest = self.sum(value) - i64::from(mark);
-        // A negative rest is a large number here.
+        // A negative rest becomes a large number here.
         if rest as u64 >= self.stride {
             return false;
         }
@@ -383,7 +385,7 @@ impl Code for Pairs {
             return Some(value);
         }
         let increment = i64::from(mark);
-        // A rest that the other keys cannot have added shows that this one is not among them.
+        // If the other keys cannot have added the rest, this key is not among them.
         if !self.admits(value, mark)
             || !self.is_in_range(self.keys(value) - 1, self.sum(value) - increment)
         {
@@ -428,8 +430,8 @@ mod tests {
         }
     }
 
-    /// Every multiset of up to six keys: what a cell admits is what some multiset of the same value
-    /// has.
+    /// Compares `admits` with an enumeration of all multisets of up to six keys: a cell admits an
+    /// increment if and only if some multiset with its value contains it.
     fn admits_what_enumeration_says(code: &impl Code) {
         let mut has = std::collections::HashMap::new();
         let mut all = vec![(0u64, 0u32)];

@@ -1,14 +1,14 @@
-//! What the filters of variable increments share: a table of cells, and a code that says what the
-//! value of a cell means.
+//! The common part of the filters with variable increments: a table of cells, and a code that
+//! interprets their values.
 //!
 //! ```text
 //! digest --spread--> cell, increment        for each of the k cells
-//! insert: raise each cell   remove: lower each   contains: does each admit the increment?
+//! insert: increment each cell   remove: decrement each   contains: does each admit the increment?
 //! ```
-//! The position of a cell is the whole part of a product and its fraction picks the increment, so
-//! an increment costs one more multiplication. A key whose positions coincide adds to the cell each
-//! time, and takes each away again. A write goes cell by cell; if one of them refuses, those before
-//! it get back what they held.
+//! The whole part of a product is the position of a cell, and its fraction selects the increment,
+//! so an increment costs one more multiplication. A key whose positions coincide adds to the cell
+//! each time, and subtracts each time. A write changes one cell after the other. If one of them
+//! refuses, the cells before it get their old values back.
 
 use super::{
     batch::{self, CHUNK, NEAR},
@@ -25,22 +25,23 @@ use crate::{
     probe::{self, Isa, Kernel, LINE},
 };
 
-/// Where values are kept.
+/// The memory of the values.
 pub(super) trait Store {
-    /// How a value is read.
+    /// Reads a value.
     type Reader<'a>: Width
     where
         Self: 'a;
-    /// Whether putting a value back may not put it where it was: then a write looks first.
+    /// Whether restoring a value may store it in another cell. If so, a write checks all cells
+    /// first.
     const MOVES: bool;
     fn table(&self) -> &Table;
     fn reader(&self) -> Self::Reader<'_>;
-    /// Makes the value of a cell `value`, or refuses and changes nothing.
+    /// Sets a cell to `value`. On `Err`, nothing has changed.
     fn write(&mut self, cell: u64, value: u64) -> Result<(), Refused>;
     fn clear(&mut self);
 }
 
-/// A table and nothing else.
+/// A store that consists of one table.
 #[derive(Debug)]
 pub(super) struct Plain(pub(super) Table);
 
@@ -70,21 +71,21 @@ impl Store for Plain {
     }
 }
 
-/// A filter of cells that a code gives their meaning.
+/// A filter whose cells are interpreted by a code.
 #[derive(Debug)]
 pub(super) struct Coded<C, S = Plain> {
     pub(super) store: S,
     pub(super) code: C,
     pub(super) seed: Seed,
     pub(super) stored: u64,
-    /// What is asked instead of the code, where that is faster.
+    /// A faster test than that of the code, if there is one.
     pub(super) rows: Option<Box<Rows>>,
     /// Whether the last insertion was refused. The next one then checks its cells before it writes
     /// to them, so that a refusal undoes no writes.
     pub(super) refusing: bool,
 }
 
-/// What is done with a key.
+/// An operation on a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Act {
     Insert,
@@ -95,7 +96,7 @@ pub(super) enum Act {
 #[inline(always)]
 fn spot(cell: u64, fraction: u64, marks: &[u8]) -> u64 {
     let which = spread::fraction(fraction, marks.len() as u64) as usize;
-    // The fraction of a length lies below it, which the compiler need not know.
+    // The fraction of a length is below it, but the compiler does not know that.
     cell << 8 | u64::from(marks.get(which).copied().unwrap_or(0))
 }
 
@@ -109,7 +110,7 @@ fn mark(spot: u64) -> u8 {
     spot as u8
 }
 
-/// Writes spots `from..to` of the digest to the same places, for increments of these marks.
+/// Writes the cells `from..to` of the digest, with their marks, to the same indices of `spots`.
 #[inline(always)]
 fn place(table: &Table, marks: &[u8], digest: Digest, from: usize, to: usize, spots: &mut [u64]) {
     match table.in_lines {
@@ -124,7 +125,7 @@ fn place(table: &Table, marks: &[u8], digest: Digest, from: usize, to: usize, sp
     }
 }
 
-/// A line is picked as a cell would be, and its fraction is spread again over the line's cells.
+/// Selects a line as if it were a cell, and spreads its fraction again over the line's cells.
 #[inline(always)]
 fn place_in_lines(
     table: &Table,
@@ -148,7 +149,7 @@ fn place_in_lines(
     }
 }
 
-/// Asks each cell whether it admits the key's increment.
+/// Tests whether each cell admits the key's increment.
 #[derive(Debug)]
 struct Admitted<'a, C>(&'a C);
 
@@ -160,7 +161,7 @@ impl<C> Clone for Admitted<'_, C> {
 impl<C> Copy for Admitted<'_, C> {}
 
 impl<C: Code> Seek for Admitted<'_, C> {
-    /// Two cells in three exclude a stranger.
+    /// Two cells exclude two of three keys never inserted.
     const FIRST: usize = 2;
 
     #[inline(always)]
@@ -204,7 +205,7 @@ impl<C: Code, S: Store> Coded<C, S> {
         self.values().filter(|&value| self.code.is_pinned(value)).count() as u64
     }
 
-    /// The share of strangers that pass this very table: draws are independent, given the table.
+    /// The false-positive rate of this table. Draws are independent, given the table.
     pub(super) fn false_positive_rate(&self) -> f64 {
         let table = self.store.table();
         let Some(mapping) = table.in_lines else {
@@ -225,7 +226,7 @@ impl<C: Code, S: Store> Coded<C, S> {
         if table.in_lines.is_some() {
             return table.contains_with(reader, Admitted(&self.code), digest);
         }
-        // Cell by cell: a stranger mostly ends at its first or second.
+        // Cell by cell: most keys never inserted are excluded by their first or second cell.
         let (cells, bytes, marks) = (table.cells.cells(), table.cells.bytes(), self.code.marks());
         for i in 0..table.hashes as u32 {
             let (cell, fraction) = spread::split(digest, i, cells);
@@ -277,7 +278,7 @@ impl<C: Code, S: Store> Coded<C, S> {
     #[inline(always)]
     fn act(&mut self, act: Act, spots: &[u64]) -> Result<(), Refused> {
         if act == Act::Remove {
-            // Pinned cells outlive their keys: an empty filter may still answer `true`.
+            // Pinned cells stay when their keys leave, so an empty filter may still answer `true`.
             if self.stored == 0 || (S::MOVES && !self.can_leave(spots)) {
                 return Err(Refused::NotStored);
             }
@@ -314,16 +315,17 @@ impl<C: Code, S: Store> Coded<C, S> {
         Ok(())
     }
 
-    /// Whether each cell by itself has room for the key.
+    /// Whether each cell has room for the key, considered alone.
     fn can_enter(&self, spots: &[u64]) -> bool {
         let bytes = self.store.table().cells.bytes();
         let read = |spot| self.store.reader().read(bytes, cell(spot));
-        // No early end: which cell is full differs from key to key, and a branch would be mispredicted.
+        // No early exit: which cell is full differs from key to key, and a branch would be
+        // mispredicted.
         let room = |&spot: &u64| self.code.raise(read(spot), mark(spot)).is_some();
         spots.iter().map(room).fold(true, |all, one| all & one)
     }
 
-    /// Gives the cells what they held, the last one first: a cell that came twice held two values.
+    /// Restores the values of the cells, last one first: a cell that occurs twice held two values.
     #[cold]
     fn put_back(&mut self, spots: &[u64], held: &[u32; MANY]) {
         for (&spot, &value) in spots.iter().zip(held).rev() {
@@ -332,7 +334,7 @@ impl<C: Code, S: Store> Coded<C, S> {
         }
     }
 
-    /// Whether each cell admits the key, those that come twice twice.
+    /// Whether each cell admits the key, and cells that occur twice admit it twice.
     fn can_leave(&self, spots: &[u64]) -> bool {
         let mut rests = [0; MANY];
         for (i, &spot) in spots.iter().enumerate() {
@@ -351,7 +353,7 @@ impl<C: Code, S: Store> Coded<C, S> {
 }
 
 impl<C: Code> Coded<C, Plain> {
-    /// Cell by cell; refused whole if a sum cannot be held and nothing is pinned.
+    /// Adds cell to cell. Refused as a whole if a sum does not fit and the code does not pin.
     pub(super) fn merge(&mut self, other: &Self) -> Result<(), Refused> {
         let fits = |(own, other)| self.code.join(own, other).is_some();
         if !self.values().zip(other.values()).all(fits) {
@@ -373,8 +375,8 @@ impl<C: Code> Coded<C, Plain> {
 }
 
 impl<S: Store> Coded<Sums, S> {
-    /// Refuses counters that are no sums of increments, and a number of keys that cannot have left
-    /// them.
+    /// Refuses counters that are no sums of increments, and a number of keys that cannot have
+    /// produced them.
     pub(super) fn check_sums(
         &self,
         stored: u64,
@@ -415,7 +417,7 @@ impl<C: Code, S: Store> OnTable for Coded<C, S> {
     }
 }
 
-/// A loop over keys that asks a table in the core's own cache: nothing need be asked for ahead.
+/// A loop over keys that looks them up in a cached table, without prefetching.
 struct Near<'a, K, C, S> {
     filter: &'a Coded<C, S>,
     keys: &'a [K],
@@ -470,7 +472,7 @@ impl<C: Code, S: Store, const INSERT: bool> table::Act<Coded<C, S>> for Apply<'_
     }
 }
 
-/// The fields of an image that all of them have.
+/// The fields that the images of all these filters have.
 pub(super) fn overflow_field(overflow: Overflow) -> u64 {
     match overflow {
         Overflow::Refuse => 0,
@@ -504,12 +506,12 @@ pub(super) fn increments_from(fields: [u64; 2]) -> Result<Increments, Malformed>
     Increments::from_fields(fields).ok_or(Malformed::Field { name: "increments" })
 }
 
-/// Refuses cells and a number of keys that no sequence of operations leads to. `counted` is what
-/// each key adds to in each of its cells, and `total` the sum of that over all cells.
+/// Refuses cells and a number of keys that no sequence of operations produces. A key adds one of
+/// the values `counted` to each of its cells, and `total` is the sum over all cells.
 ///
-/// A key adds to `hashes` cells and a removed one subtracts from as many, whether it was ever
-/// inserted or not. So the total is a difference of two sums, the first of which has
-/// `hashes * stored` addends more. Nothing is known of it once a cell was pinned.
+/// Every inserted key adds to `hashes` cells. Every removed key subtracts from as many, whether it
+/// was inserted or not. So the total is a difference of two sums, the first of which has `hashes *
+/// stored` addends more. Once a cell was pinned, nothing is known of the total.
 pub(super) fn plausible(
     pinned: bool,
     total: u128,
@@ -524,10 +526,10 @@ pub(super) fn plausible(
     Err(Malformed::Field { name: "stored" })
 }
 
-/// What can be asked of a filter that holds a [`Coded`] as `filter`.
+/// The methods of a filter with a [`Coded`] in its field `filter`.
 macro_rules! coded_filter {
     ($name:ident) => {
-        /// What is asked of digests: compiled once, here.
+        /// Operations on digests, compiled once.
         impl $name {
             fn change_digests(
                 &mut self,

@@ -1,21 +1,21 @@
-//! The counting Bloom filter: a set that keys can leave, in about forty bits a key.
+//! The counting Bloom filter: a set with deletes, in about forty bits per key.
 //!
-//! As a Bloom filter, with a small counter for each bit: inserting adds one to each of a key's
-//! `k` counters, removing subtracts one, and a key with a zero among its counters is not in.
+//! A Bloom filter with a small counter for each bit. Inserting adds one to each of a key's `k`
+//! counters, and removing subtracts one. A key with a zero among its counters is not stored.
 //! ```text
 //! digest --spread--> | . 2 . . 1 . . . 3 . . |      k = 3, counters of 4 bits
 //! ```
-//! The counters of a key lie anywhere, or in a few cache lines of the table: [`Spread`]. The second
+//! The counters of a key are anywhere, or in a few cache lines of the table: [`Spread`]. The second
 //! costs a few per cent more counters, and is several times faster in a large table.
 //!
-//! A key whose positions coincide counts once there, on insert and on remove alike. A stranger
-//! passes as in a Bloom filter, `fill^k`. A counter can reach its ceiling; what happens then is
-//! [`Overflow`]'s to say, and never a wrap. Fan et al., SIGCOMM 1998; Rottenstreich et al.,
+//! A key whose positions coincide counts once there, on insert and on remove alike. The
+//! false-positive rate is that of a Bloom filter, `fill^k`. [`Overflow`] selects the action at a
+//! counter's ceiling; a counter never wraps. Fan et al., SIGCOMM 1998; Rottenstreich et al.,
 //! INFOCOM 2012, equations 7 and 8.
 //!
-//! If a key is removed that was never inserted and yet passes, each counter still is what was added
-//! less what was subtracted. But the counters no longer bound the number of keys, since the positions
-//! of that key may coincide more often or less often than those of members. Only where every key has a
+//! If a key is removed that was never inserted and yet passes, each counter is still the additions
+//! less the subtractions. But the counters no longer bound the number of keys, since the positions
+//! of that key may coincide more or less often than those of stored keys. Only if every key has a
 //! single counter do all counters sum up to the number of keys.
 
 use super::{
@@ -36,29 +36,29 @@ use crate::{
 /// The widest counter.
 pub const WIDTH_MOST: u32 = 16;
 
-/// What happens to an insertion that meets a counter at its ceiling.
+/// The action when an insertion finds a counter at its ceiling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Overflow {
-    /// It is refused, and nothing changes.
+    /// The insertion is refused, and nothing changes.
     #[default]
     Refuse,
-    /// The counter stays at its ceiling for good: it is never lowered again and never excludes a
-    /// key. Nothing is refused and `false` stays a fact; the pinned counters add to the fill.
+    /// The counter is pinned: it stays at its ceiling, is never decremented and never excludes a
+    /// key. No insertion is refused and `false` stays a fact. Pinned counters add to the fill.
     Pin,
 }
 
 /// The integers that fix a counting Bloom filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
-    /// How many counters the table has: any number but zero.
+    /// The number of counters of the table: at least 1.
     pub counters: u64,
-    /// How many of them a key uses: 1 to 32.
+    /// The number of counters of a key: 1 to 32.
     pub hashes: u32,
     /// The bits of a counter, 1 to [`WIDTH_MOST`]; four suffice for most uses.
     pub width: u32,
-    /// What a counter does at its ceiling.
+    /// The action at a counter's ceiling.
     pub overflow: Overflow,
-    /// Where the counters of a key lie.
+    /// The positions of a key's counters.
     pub spread: Spread,
 }
 
@@ -94,7 +94,7 @@ impl Counting {
         Ok(Counting { shape, seed, counters, stored: 0 })
     }
 
-    /// Takes every key out, and unpins every counter.
+    /// Removes every key, and unpins every counter.
     pub fn clear(&mut self) {
         self.counters.clear();
         self.stored = 0;
@@ -105,7 +105,7 @@ impl Counting {
         self.shape
     }
 
-    /// How many keys are stored, each copy counted.
+    /// The number of keys stored, with repetitions.
     pub fn stored(&self) -> u64 {
         self.stored
     }
@@ -115,8 +115,8 @@ impl Counting {
         self.counters.fill()
     }
 
-    /// The share of keys never inserted that pass, from the present counters. Reads the whole table if
-    /// counters lie in lines.
+    /// The false-positive rate, from the present counters. Reads the whole table if counters are in
+    /// lines.
     pub fn false_positive_rate(&self) -> f64 {
         let Some(mapping) = self.counters.in_lines else {
             return self.fill().powi(self.shape.hashes as i32);
@@ -125,8 +125,8 @@ impl Counting {
         mapping.passes(self.shape.width, in_use)
     }
 
-    /// How many counters are at their ceiling: full under [`Overflow::Refuse`], pinned for good
-    /// under [`Overflow::Pin`]. Reads the whole table.
+    /// The number of counters at their ceiling: full under [`Overflow::Refuse`], pinned under
+    /// [`Overflow::Pin`]. Reads the whole table.
     pub fn at_ceiling(&self) -> u64 {
         let ceiling = self.counters.cells.ceiling();
         self.counters.cells.iter().filter(|&value| value == ceiling).count() as u64
@@ -138,12 +138,12 @@ impl Counting {
     }
 
     /// The probability that `contains` answers `true` for a key that was never inserted, from the
-    /// present counters. Reads the whole table if counters lie in lines.
+    /// present counters. Reads the whole table if counters are in lines.
     pub fn certainty(&self) -> Certainty {
         Certainty::from_rate(self.false_positive_rate())
     }
 
-    /// A copy in memory of its own.
+    /// An independent copy.
     pub fn try_clone(&self) -> Result<Self, Infeasible> {
         Ok(Counting { counters: self.counters.try_clone()?, ..*self })
     }
@@ -165,7 +165,8 @@ impl Counting {
         let table = self.counters.cells.bytes_mut();
         let mut fresh = 0;
         for (&value, &position) in values.iter().zip(positions) {
-            // A position that comes twice no longer holds what was read: it is raised once.
+            // A position that occurs twice no longer holds the value that was read: it is
+            // incremented once.
             let value = u64::from(value);
             let raised = width.replace(table, position, value, ceiling.min(value + 1));
             fresh += u64::from(raised & (value == 0));
@@ -186,7 +187,7 @@ impl Counting {
             absent |= read == 0;
             *value = read as u16;
         }
-        // Pinned counters outlive their keys: an empty filter may still answer `true`.
+        // Pinned counters stay when their keys leave, so an empty filter may still answer `true`.
         if absent || self.stored == 0 {
             return Err(Refused::NotStored);
         }
@@ -194,7 +195,8 @@ impl Counting {
         let table = self.counters.cells.bytes_mut();
         let mut emptied = 0;
         for (&value, &position) in values.iter().zip(positions) {
-            // A position that comes twice no longer holds what was read: it is lowered once.
+            // A position that occurs twice no longer holds the value that was read: it is
+            // decremented once.
             let value = u64::from(value);
             let rest = value - u64::from(!(pins & (value == ceiling)));
             let lowered = width.replace(table, position, value, rest);
@@ -214,7 +216,7 @@ impl Counting {
         }
     }
 
-    /// The same for counters that lie in lines.
+    /// [`act`](Self::act) for counters in lines.
     #[inline(always)]
     fn act_in_lines<const W: u32>(&mut self, act: Act, ones: &[Ones]) -> Result<(), Refused> {
         let pins = self.shape.overflow == Overflow::Pin;
@@ -307,10 +309,10 @@ impl Counting {
     }
 }
 
-/// What the counters of a key held.
+/// The values of a key's counters.
 type Values = [u16; spread::MOST as usize];
 
-/// What is done with a key.
+/// An operation on a key.
 #[derive(Clone, Copy)]
 enum Act {
     Insert,
@@ -499,7 +501,7 @@ impl Image for Counting {
         bytes::justify(payload, Packed::payload_bytes(counters, shape.width)?)?;
         let mut filter = Counting::new(shape, seed)?;
         filter.counters.load(payload)?;
-        // Pinned counters outlive their keys.
+        // Pinned counters stay when their keys leave.
         let pinned = shape.overflow == Overflow::Pin && filter.at_ceiling() > 0;
         let raised: u128 = filter.counters.cells.iter().map(u128::from).sum();
         let one_each = hashes.min(counters) == 1;

@@ -1,17 +1,17 @@
-//! Increments: the few values of which a key adds one to each of its counters.
+//! Increments: the values of which a key adds one to each of its counters.
 //!
-//! Where every key adds one, a counter only tells how many there were. Where a key adds one of
-//! several values, the sum often tells which of them were never added.
+//! If every key adds one, a counter is only a number of keys. If a key adds one of several values,
+//! the sum often excludes some of them.
 //! ```text
-//! D = {4, 5, 6, 7}      counter 9: a key that adds 7 was not there, for 2 is no sum of D
+//! D = {4, 5, 6, 7}      counter 9: no key added 7, because 2 is no sum of D
 //! ```
-//! Three kinds of sets tell much:
+//! Three kinds of sets exclude many:
 //!
-//! - `[L, 2L - 1]`, here [`Increments::range`]: a sum below `2L` is one key's and names it, and what
-//!   is left when a key's own increment is taken away is nothing or at least `L`. No table.
-//! - *B_h sequences* (of order 2, Sidon sequences): all sums of `h` values are distinct, so the sum
-//!   and the number of keys tell all increments of up to `h` keys.
-//! - *tilde-B_h sequences*: the sum alone tells them, whatever the number of keys.
+//! - `[L, 2L - 1]`, here [`Increments::range`]: a sum below `2L` is the increment of one key. A sum less one
+//!  of its increments is zero or at least `L`, so the test needs no table.
+//! - *B_h sequences* (Sidon sequences for `h = 2`): all sums of `h` values are distinct. The sum and the
+//!  number of keys therefore determine all increments of up to `h` keys.
+//! - *tilde-B_h sequences*: the sum alone determines them, whatever the number of keys.
 //!
 //! Graham, "B_h sequences", 1996; Rottenstreich et al., INFOCOM 2012, sections II and III.
 
@@ -24,13 +24,13 @@ pub const INCREMENTS_MOST: usize = 16;
 /// A set of increments, in ascending order.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Increments {
-    /// Unused places are zero.
+    /// Unused values are zero.
     values: [u8; INCREMENTS_MOST],
     len: u8,
 }
 
 impl Increments {
-    /// One: every key adds the same, and a counter counts.
+    /// One: every key adds the same, and a counter is a number of keys.
     pub const UNIT: Increments = Increments::of([1]);
 
     /// `L` to `2L - 1`, for `L` from 1 to [`INCREMENTS_MOST`].
@@ -40,7 +40,7 @@ impl Increments {
         Self::set(&values)
     }
 
-    /// Any values: 1 to [`INCREMENTS_MOST`] of them, distinct, none of them zero, in any order.
+    /// Any 1 to [`INCREMENTS_MOST`] values, distinct and not zero, in any order.
     pub fn set(values: &[u8]) -> Result<Self, Infeasible> {
         Infeasible::unless_within("increments", values.len() as u64, 1, INCREMENTS_MOST as u64)?;
         let mut sorted = [0; INCREMENTS_MOST];
@@ -54,11 +54,11 @@ impl Increments {
         Ok(Increments { values: sorted, len: values.len() as u8 })
     }
 
-    /// Values known when the program is written, in ascending order.
+    /// A constant set, in ascending order.
     ///
     /// # Panics
-    /// If they are none, too many, or not in ascending order from 1 on: a constant is then refused
-    /// by the compiler.
+    /// If there are no values, more than [`INCREMENTS_MOST`], or if they are not in ascending order
+    /// from 1. In a constant, the compiler reports it.
     pub const fn of<const N: usize>(values: [u8; N]) -> Self {
         assert!(N >= 1 && N <= INCREMENTS_MOST, "1 to 16 increments");
         let mut all = [0; INCREMENTS_MOST];
@@ -77,7 +77,7 @@ impl Increments {
         &self.values[..self.count()]
     }
 
-    /// How many values there are.
+    /// The number of values.
     pub fn count(&self) -> usize {
         usize::from(self.len)
     }
@@ -92,20 +92,21 @@ impl Increments {
         self.values[self.count() - 1].into()
     }
 
-    /// The mean, rounded: halves go up.
+    /// The mean, rounded half up.
     pub fn mean(&self) -> u32 {
         let (sum, count) = (self.values().iter().map(|&v| u32::from(v)).sum::<u32>(), self.count());
         (2 * sum + count as u32) / (2 * count as u32)
     }
 
-    /// Whether all sums of exactly `addends` values are distinct. Then so are all sums of fewer.
+    /// Whether all sums of exactly `addends` values are distinct. Then all sums of fewer are
+    /// distinct, too.
     pub fn is_bh(&self, addends: u32) -> bool {
         self.order(addends) >= addends
     }
 
-    /// The largest number of addends, up to `most`, of which all sums are distinct; at least one.
+    /// The largest number of addends, up to `most`, for which all sums are distinct; at least one.
     pub fn order(&self, most: u32) -> u32 {
-        // Sums are distinct if there is one for each multiset of `addends` values.
+        // Sums are distinct if there are as many as multisets of `addends` values.
         let (mut multisets, count) = (1u128, self.count() as u128);
         let levels = (1u32..=most).zip(self.levels().skip(1));
         let distinct = levels.take_while(|(addends, sums)| {
@@ -119,7 +120,7 @@ impl Increments {
     /// Whether all sums of one to `addends` values are distinct, and differ from all sums of more.
     pub fn is_tilde_bh(&self, addends: u32) -> bool {
         let reach = addends * self.most();
-        // A sum of more addends than this lies beyond all those in question.
+        // A sum of more addends than this is above all sums in question.
         let ways = self.multisets(reach / self.least());
         (1..=reach as usize).all(|sum| {
             let of = |addends: usize| ways[addends].get(sum).map_or(0, |&ways| u32::from(ways));
@@ -129,26 +130,25 @@ impl Increments {
         })
     }
 
-    /// All sums of exactly so many addends: whether each number is one.
+    /// Whether each number is a sum of exactly `addends` values.
     pub fn sums_of(&self, addends: u32) -> Vec<bool> {
         let sums = self.levels().nth(addends as usize).unwrap_or_default();
         (0..=addends as usize * self.most() as usize).map(|sum| sums.contains(sum)).collect()
     }
 
-    /// All sums of no addend, of one, of two and so on.
+    /// The sets of all sums of 0, 1, 2, .. values.
     pub(super) fn levels(&self) -> impl Iterator<Item = Numbers> {
         let set = *self;
         std::iter::successors(Some(Numbers(vec![1])), move |sums| Some(sums.plus(set.values())))
     }
 
-    /// The numbers below a bound that are no sum of any number of values.
+    /// The numbers below a bound that are no sum of values.
     pub fn gaps(&self, below: u32) -> Vec<u32> {
         let sums = self.sums(below as usize);
         (0..below).filter(|&number| !sums[number as usize]).collect()
     }
 
-    /// Of the numbers below a bound, whether each is a sum of any number of values; zero is the sum
-    /// of none.
+    /// Whether each number below a bound is a sum of any number of values. Zero is the sum of none.
     pub(crate) fn sums(&self, below: usize) -> Vec<bool> {
         let mut sums = vec![false; below.max(1)];
         sums[0] = true;
@@ -183,8 +183,8 @@ impl Increments {
         }
     }
 
-    /// By the number of addends, up to `most`, and by sum: how many multisets there are; two stands
-    /// for more.
+    /// The number of multisets, by the number of addends, up to `most`, and by sum. Two means two
+    /// or more.
     fn multisets(&self, most: u32) -> Vec<Vec<u8>> {
         let reach = (most * self.most()) as usize;
         let mut ways = vec![vec![0u8; reach + 1]; most as usize + 1];
@@ -200,8 +200,8 @@ impl Increments {
         ways
     }
 
-    /// All sets of `count` values that begin with `least`, go up to `most` at the most, and have a
-    /// property which every part of such a set has too: B_h and tilde-B_h are such.
+    /// All sets of `count` values from `range`, including its start, that have the property `has`.
+    /// Every subset of a set with the property must have it, too, as for B_h and tilde-B_h.
     pub fn search(
         count: usize,
         range: RangeInclusive<u8>,
@@ -229,15 +229,15 @@ impl Increments {
             if set.count() > longest.count() {
                 longest = *set;
             }
-            // What is left cannot make it longer than the longest.
+            // The values left cannot make this set longer than the longest.
             let room = usize::from(range.end() - set.values[set.count() - 1]);
             set.count() + room > longest.count()
         });
         Some(longest)
     }
 
-    /// Visits this set and all its continuations that have the property; `further` says whether to
-    /// go on from a set.
+    /// Visits this set and all its extensions that have the property. `further` returns whether to
+    /// extend a set.
     fn extend(
         &self,
         most: u8,
@@ -263,7 +263,7 @@ impl Increments {
         [low, high].map(|half| half.iter().rev().fold(0, |all, &v| all << 8 | u64::from(v)))
     }
 
-    /// What [`to_fields`](Self::to_fields) gave; `None` for anything else.
+    /// The inverse of [`to_fields`](Self::to_fields). `None` for fields that it never returns.
     pub(super) fn from_fields([low, high]: [u64; 2]) -> Option<Self> {
         let mut values = [0; INCREMENTS_MOST];
         values[..8].copy_from_slice(&low.to_le_bytes());
@@ -274,7 +274,7 @@ impl Increments {
     }
 }
 
-/// A set of small numbers: a bit for each.
+/// A set of small numbers, one bit each.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Numbers(Vec<u64>);
 
@@ -299,7 +299,7 @@ impl Numbers {
             let (words, bits) = (usize::from(value) / 64, value % 64);
             for (i, word) in self.0.iter().enumerate() {
                 sums[i + words] |= word << bits;
-                // Not by 64, which is no shift.
+                // Two shifts, because a shift by 64 is not defined.
                 sums[i + words + 1] |= word >> 1 >> (63 - bits);
             }
         }
@@ -310,7 +310,7 @@ impl Numbers {
     }
 }
 
-/// As a set is written: `{4, 5, 6, 7}`.
+/// Printed as a set: `{4, 5, 6, 7}`.
 impl fmt::Display for Increments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let values: Vec<_> = self.values().iter().map(u8::to_string).collect();

@@ -1,9 +1,9 @@
-//! Cells in a few lines of a key, a whole line at a time.
+//! Operations on the cells of a key in a few cache lines, a whole line at a time.
 //!
-//! A line is eight words, and the cells of a key in it are a mask with a one in each. Then every
-//! question is a few operations on words, whatever the number of cells: which of them are zero,
-//! which are at their ceiling; and raising all of them by one is an addition. The compiler makes
-//! vector instructions of it.
+//! A line is eight words, and the cells of a key in it are a mask with a one in the lowest bit of
+//! each. A few operations on words then find the cells that are zero or at their ceiling, however
+//! many there are. Incrementing all of them is an addition. The compiler vectorises these
+//! operations.
 
 use super::{
     batch::{self, NEAR, Steps},
@@ -85,8 +85,8 @@ pub(super) fn any_at_ceiling<const W: u32>(table: &[u8], ones: &Ones) -> bool {
     full != 0
 }
 
-/// Adds one to each cell of the mask. `pins` leaves those at their ceiling alone; without it, none
-/// is.
+/// Adds one to each cell of the mask. With `pins`, a cell at its ceiling keeps its value. Without
+/// it, no cell of the mask may be at its ceiling.
 #[inline(always)]
 pub(super) fn raise<const W: u32>(table: &mut [u8], ones: &Ones, pins: bool) {
     let mut line = words(table, ones.offset);
@@ -102,8 +102,8 @@ pub(super) fn raise<const W: u32>(table: &mut [u8], ones: &Ones, pins: bool) {
     store(table, ones.offset, line);
 }
 
-/// Takes one from each cell of the mask, none of which is zero; `pins` leaves those at their
-/// ceiling alone.
+/// Subtracts one from each cell of the mask, none of which may be zero. With `pins`, a cell at its
+/// ceiling keeps its value.
 #[inline(always)]
 pub(super) fn lower<const W: u32>(table: &mut [u8], ones: &Ones, pins: bool) {
     let mut line = words(table, ones.offset);
@@ -119,10 +119,10 @@ pub(super) fn lower<const W: u32>(table: &mut [u8], ones: &Ones, pins: bool) {
     store(table, ones.offset, line);
 }
 
-/// What is done with each key of a batch. A trait and not a closure, so that it is inlined into
-/// the loop and compiled for its instruction set.
+/// The action on each key of a batch. A trait instead of a closure, so that it is inlined into the
+/// loop and compiled for its instruction set.
 pub(super) trait Act {
-    /// The table, to ask for lines of it.
+    /// The table whose lines are prefetched.
     fn table(&self) -> &[u8];
     fn act<const W: u32>(&mut self, key: usize, ones: &[Ones]);
 }
@@ -149,7 +149,7 @@ impl<K: Key, A: Act, const W: u32> Kernel for EachKey<'_, K, A, W> {
 }
 
 impl<K: Key, A: Act, const W: u32> EachKey<'_, K, A, W> {
-    /// With room for `L` lines, which a key has to use if `ALL`.
+    /// Runs with arrays for `L` lines. With `ALL`, a key has exactly `L` lines.
     #[inline(always)]
     fn run_with<const L: usize, const ALL: bool, I: Isa>(self, isa: I) {
         let EachKey { mapping, seed, keys, act } = self;
@@ -159,7 +159,7 @@ impl<K: Key, A: Act, const W: u32> EachKey<'_, K, A, W> {
     }
 }
 
-/// Asks for the lines of a key, and acts on its cells.
+/// Prefetches the lines of a key, and acts on its cells.
 struct Change<A, I, const L: usize, const ALL: bool, const W: u32> {
     isa: I,
     mapping: InLines,
@@ -185,7 +185,7 @@ impl<A: Act, I: Isa, const L: usize, const ALL: bool, const W: u32> Steps
     fn act(&mut self, key: usize, digest: &Digest) {
         let mut mapping = self.mapping;
         if ALL {
-            // A number that is known lets the compiler do without loops.
+            // With a constant number of lines the compiler unrolls the loops.
             mapping.lines = L as u32;
         }
         let mut ones = [Ones::NONE; L];
@@ -214,8 +214,8 @@ pub(super) fn contains<const W: u32, I: Isa>(
     true
 }
 
-/// A loop over keys that asks. It needs no masks: cells are looked at where they are, and a stranger
-/// mostly ends in its first line.
+/// A loop over keys that looks them up. It needs no masks: it reads the cells one by one, and most
+/// keys never inserted are excluded by their first line.
 pub(super) struct Lookup<'a, K, const W: u32> {
     pub(super) table: &'a [u8],
     pub(super) mapping: InLines,
@@ -241,7 +241,7 @@ impl<K: Key, const W: u32> Kernel for Lookup<'_, K, W> {
     }
 }
 
-/// Asks for the lines of a key, and looks at its cells.
+/// Prefetches the lines of a key, and reads its cells.
 struct Find<'a, const W: u32, I> {
     isa: I,
     table: &'a [u8],

@@ -1,13 +1,13 @@
-//! Where the cells of a key lie: anywhere in the table, or in a few cache lines of it.
+//! The positions of a key's cells: anywhere in the table, or in a few cache lines of it.
 //!
 //! ```text
-//! Anywhere      | . . x . . . | . . . . . . | x . . . x . | . . . x . . |   k lines a key
-//! Lines(2)      | . . . . . . | x . x . . . | . . . . . . | . x . . . x |   2 lines a key
+//! Anywhere      | . . x . . . | . . . . . . | x . . . x . | . . . x . . |   k lines per key
+//! Lines(2)      | . . . . . . | x . x . . . | . . . . . . | . x . . . x |   2 lines per key
 //! ```
-//! A table larger than the cache costs a memory access for each line that a key touches, and
-//! nearly nothing for further cells of the same line. Some lines get more keys than others, which
-//! costs false positives; with two or three lines a key the price is a few per cent of memory,
-//! with one line it is a third at a rate of 0.1 %.
+//! In a table larger than the cache, each line of a key costs a memory access, and further cells of
+//! the same line cost nearly nothing. Some lines get more keys than others, which raises the
+//! false-positive rate. To make up for it, a table needs a few per cent more memory with two or
+//! three lines per key. With one line it needs a third more at a rate of 0.1 %.
 
 use crate::{
     Digest, Infeasible,
@@ -15,35 +15,35 @@ use crate::{
     probe::{self, Isa, LINE, NIBBLES_MAX},
 };
 
-/// Where the cells of a key lie.
+/// The positions of a key's cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Spread {
-    /// Anywhere in the table, each on its own: the classic mapping, and the fewest cells.
+    /// Anywhere in the table, independently: the classic mapping, which needs the fewest cells.
     #[default]
     Anywhere,
-    /// In this many cache lines, the same number of cells in each; 1 to 8. The width of a cell
-    /// must then be a power of two, and the table is a whole number of lines.
+    /// In this many cache lines, 1 to 8, with the same number of cells in each. The width of a cell
+    /// must be a power of two, and the table a whole number of lines.
     Lines(u32),
 }
 
-/// The most lines a key is spread over.
+/// The most lines of a key.
 pub const LINES_MOST: u32 = 8;
-/// The upper bits of a word that may be used up before the next is taken: tables of up to 2^24
-/// lines leave them all uniform.
+/// The number of upper bits of a word that select cells before the next word is computed. All of
+/// them are uniform in tables of up to 2^24 lines.
 const WORD_BITS: u32 = 40;
 
 /// A mapping from a digest to cells in a few lines.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct InLines {
-    /// Lines of a key, and its cells in each.
+    /// Lines per key, and cells of a key per line.
     pub(super) lines: u32,
     pub(super) each: u32,
     /// Lines of the table.
     all: u64,
 }
 
-/// Checks how `hashes` cells of a key spread over a table of `cells` cells of `width` bits. Returns the
-/// mapping if they lie in lines. `name` is the shape's field that holds `cells`.
+/// Checks whether `hashes` cells of a key can spread over a table of `cells` cells of `width` bits.
+/// Returns the mapping if they are in lines.
 pub(super) fn check(
     (name, cells): (&'static str, u64),
     width: u32,
@@ -58,10 +58,10 @@ pub(super) fn check(
     }
 }
 
-/// The cells of a key in one line: a one in the lowest bit of each.
+/// The cells of a key in one line: a mask with a one in the lowest bit of each.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ones {
-    /// Where the line starts.
+    /// The offset of the line.
     pub(super) offset: usize,
     pub(super) words: [u64; LINE / 8],
 }
@@ -92,8 +92,8 @@ impl InLines {
         Ok(InLines { lines, each: hashes / lines, all: cells / (bits / width) })
     }
 
-    /// The cells of the digest, line by line; `L` is at least the number of lines. Cells that
-    /// coincide are one.
+    /// The cells of the digest, line by line. `L` is at least the number of lines. Coinciding cells
+    /// occur once.
     #[inline(always)]
     pub(super) fn ones<const L: usize, const W: u32, I: Isa>(
         self,
@@ -118,23 +118,24 @@ impl InLines {
         }
     }
 
-    /// Where line `i` of the digest starts, and the word that picks the cells in it.
+    /// The offset of line `i` of the digest, and the word that selects the cells in it.
     #[inline(always)]
     pub(super) fn line(self, digest: Digest, i: u32) -> (usize, u64) {
         let (line, word) = self.split(digest, i);
         (line * LINE, word)
     }
 
-    /// Which line is line `i` of the digest, and the word that picks the cells in it: the whole part
-    /// of a position and its fraction.
+    /// The index of line `i` of the digest, and the word that selects the cells in it: the whole
+    /// part of a position and its fraction.
     #[inline(always)]
     pub(super) fn split(self, digest: Digest, i: u32) -> (usize, u64) {
         let (line, word) = spread::split(digest, i, self.all);
         (line as usize, word)
     }
 
-    /// The share of digests that pass a table of cells of `width` bits, from the chance to pass in each
-    /// cell. Draws are independent, given the table: those of one line, and those of lines that coincide.
+    /// The share of digests that pass a table of cells of `width` bits, from the probability to
+    /// pass in each cell. Given the table, draws are independent, within a line and in lines that
+    /// coincide.
     pub(super) fn passes(self, width: u32, cells: impl Iterator<Item = f64>) -> f64 {
         let in_line = LINE * 8 / width as usize;
         let (mut passes, mut sum, mut lines) = (0.0, 0.0, 0u64);
@@ -148,7 +149,7 @@ impl InLines {
         (passes / lines as f64).powi(self.lines as i32)
     }
 
-    /// Asks for the lines of the digest.
+    /// Prefetches the lines of the digest.
     #[inline(always)]
     pub(super) fn prefetch(self, table: &[u8], digest: Digest) {
         for i in 0..self.lines {
@@ -180,7 +181,7 @@ impl InLines {
         }
     }
 
-    /// Whether one of the cells that `word` picks in a line is zero.
+    /// Whether one of the cells that `word` selects in a line is zero.
     #[inline(always)]
     pub(super) fn any_zero<const W: u32, I: Isa>(
         self,
@@ -211,17 +212,18 @@ impl InLines {
     }
 }
 
-/// The bits that pick a cell of a line.
+/// The number of bits that select a cell of a line.
 const fn bits<const W: u32>() -> u32 {
     9 - W.ilog2()
 }
 
-/// How many cells a word picks.
+/// The number of cells that a word selects.
 const fn fields<const W: u32>() -> u32 {
     WORD_BITS / bits::<W>()
 }
 
-/// The cell that the upper bits of `rest` pick: three of them its word, the others its place there.
+/// The cell that the upper bits of `rest` select: three bits its word, the others its position in
+/// the word.
 #[inline(always)]
 fn cell<const W: u32>(rest: u64) -> (usize, u64) {
     let place = (rest >> (64 - bits::<W>())) * u64::from(W) % 64;

@@ -1,6 +1,6 @@
-//! Sets: is this key one of them?
+//! Sets: whether a key was inserted.
 //!
-//! | | keys can leave | reads a key | bits a key at 1 % |
+//! | | deletes | lines read per key | bits per key at 1 % |
 //! |---|---|---|---|
 //! | [`Bloom`] | no | k lines | 9.6 |
 //! | [`Blocked`] | no | one line | about 11 |
@@ -44,12 +44,12 @@ pub use variable::Variable;
 
 use crate::Refused;
 
-/// A merge goes on only if the two agree in this field.
+/// Refuses a merge of two structures that differ in `field`.
 pub(crate) fn same(field: &'static str, equal: bool) -> Result<(), Refused> {
     if equal { Ok(()) } else { Err(Refused::Mismatch { field }) }
 }
 
-/// Every bit of `other` into `own`, which is as long.
+/// Sets in `own` every bit that is set in `other`. Both have the same length.
 fn unite(own: &mut [u8], other: &[u8]) {
     for (own, other) in own.iter_mut().zip(other) {
         *own |= other;

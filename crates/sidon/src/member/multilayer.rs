@@ -1,23 +1,23 @@
-//! Narrow counters, and a second layer for the few that need more: deletes in about twenty-five bits
-//! a key.
+//! Narrow counters, and a second layer for the few that need more: deletes in about twenty-five
+//! bits per key.
 //!
-//! Most counters are small. The first layer gives each a few bits; one that reaches the ceiling
-//! goes on in the second layer, a small exact map by its position.
+//! Most counters are small. The first layer gives each a few bits. A counter that reaches the
+//! ceiling continues in the second layer, a small exact map by its position.
 //! ```text
-//! first    | . 5 . 15 . . 9 . 15 . |      4 bits each; 15 means: go on below
+//! first    | . 5 . 15 . . 9 . 15 . |      4 bits each; 15 means: continues below
 //! second           |          |
-//!                (3: +7)    (8: +0)      position, and what is above 15
+//!               (3: +7)    (8: +0)      position, and the part above 15
 //! ```
-//! A lookup reads the second layer only for counters at the ceiling, a few in a hundred. With the
-//! increment one this is the multi-layer hashed counting filter (ML-HCBF), with several it is
-//! ML-VI-HCBF: Rottenstreich et al., INFOCOM 2012, section V, after Ficara et al., 2010. Those find
-//! the place in the next layer by perfect hashing, which a table that changes cannot keep, and
-//! whose memory they do not count. Here a cell of the second layer names its counter in full, by
-//! its bucket and a tag of a few bits; [`Shape::bytes`] has all of it.
+//! A lookup reads the second layer only for counters at the ceiling, a few in a hundred. With
+//! increments of one this is the multi-layer hashed counting filter (ML-HCBF), with several it is
+//! ML-VI-HCBF: Rottenstreich et al., INFOCOM 2012, section V, after Ficara et al., 2010. The papers
+//! find the position in the next layer by perfect hashing, which a changing table cannot keep, and
+//! do not count its memory. Here a cell of the second layer identifies its counter in full, by its
+//! bucket and a tag of a few bits. [`Shape::bytes`] includes all of it.
 //!
-//! Both layers together keep the same facts as [`Variable`](super::Variable) when a key is removed
-//! that was never inserted. Besides, the second layer has an entry for each counter at the first
-//! ceiling, except for a pinned one, and for no other.
+//! When a key is removed that was never inserted, both layers together keep the same facts as
+//! [`Variable`](super::Variable). The second layer has an entry for each counter at the first
+//! ceiling, except for pinned ones, and no other entry.
 
 use super::{
     code::{Code, Sums},
@@ -38,22 +38,22 @@ use crate::{
 /// The integers that fix a filter of two layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
-    /// How many counters the first layer has: any number but zero.
+    /// The number of counters of the first layer: at least 1.
     pub counters: u64,
-    /// How many of them a key uses: 1 to 32.
+    /// The number of counters of a key: 1 to 32.
     pub hashes: u32,
     /// The bits of a counter of the first layer, 1 to 8.
     pub first: u32,
-    /// The bits of what a cell of the second layer adds, 1 to 16.
+    /// The bits of the part that a cell of the second layer adds, 1 to 16.
     pub rest: u32,
     /// Buckets of eight cells in each half of the second layer.
     pub buckets: u64,
-    /// What a key may add.
+    /// The values that a key may add.
     pub increments: Increments,
-    /// What happens to an insertion that finds no room: in a counter's second layer, or above its
-    /// ceiling there. A pinned counter stands at the first ceiling and has no second layer.
+    /// The action when an insertion finds no room in the second layer, or would exceed the ceiling
+    /// there. A pinned counter is at the first ceiling and has no entry in the second layer.
     pub overflow: Overflow,
-    /// Where the counters of a key lie.
+    /// The positions of a key's counters.
     pub spread: Spread,
 }
 
@@ -90,7 +90,7 @@ pub struct Multilayer {
 struct Layers {
     first: Table,
     second: Spill,
-    /// The first layer's ceiling, and that of both.
+    /// The ceiling of the first layer, and that of both together.
     top: u64,
     ceiling: u64,
     pins: bool,
@@ -121,7 +121,7 @@ impl Width for Through<'_> {
 impl Through<'_> {
     #[inline(never)]
     fn second(self, cell: u64) -> u64 {
-        // A counter that stands there without a second layer is pinned.
+        // A counter at the first ceiling without an entry in the second layer is pinned.
         self.second.get(cell).map_or(self.ceiling, |rest| self.top + rest)
     }
 }
@@ -180,7 +180,7 @@ impl Multilayer {
         Ok(Multilayer { shape, filter: Coded::new(Layers::new(shape)?, code, seed) })
     }
 
-    /// Takes every key out, and unpins every counter.
+    /// Removes every key, and unpins every counter.
     pub fn clear(&mut self) {
         self.filter.clear();
     }
@@ -190,12 +190,12 @@ impl Multilayer {
         self.shape
     }
 
-    /// How many keys are stored, each copy counted.
+    /// The number of keys stored, with repetitions.
     pub fn stored(&self) -> u64 {
         self.filter.stored
     }
 
-    /// How many counters go on in the second layer.
+    /// The number of counters that continue in the second layer.
     pub fn spilled(&self) -> u64 {
         self.filter.store.second.used()
     }
@@ -205,13 +205,13 @@ impl Multilayer {
         self.filter.fill()
     }
 
-    /// The share of strangers that pass, from the present counters. Reads the whole table.
+    /// The false-positive rate, from the present counters. Reads the whole table.
     pub fn false_positive_rate(&self) -> f64 {
         self.filter.false_positive_rate()
     }
 
-    /// How many counters are pinned for good; none under [`Overflow::Refuse`]. Reads the whole
-    /// table.
+    /// The number of pinned counters, which stay pinned; 0 under [`Overflow::Refuse`]. Reads the
+    /// whole table.
     pub fn pinned(&self) -> u64 {
         self.filter.pinned()
     }
@@ -222,7 +222,7 @@ impl Multilayer {
         Certainty::from_rate(self.false_positive_rate())
     }
 
-    /// A copy in memory of its own.
+    /// An independent copy.
     pub fn try_clone(&self) -> Result<Self, Infeasible> {
         let Layers { first, second, .. } = &self.filter.store;
         let (first, second) = (first.try_clone()?, second.try_clone()?);
@@ -312,7 +312,7 @@ impl Image for Multilayer {
         if !store.second.load(two, |cell| first.get(cell) == top) {
             return Err(Malformed::Field { name: "payload" });
         }
-        // Only a pinned counter is at the first ceiling and has no second layer.
+        // Only a pinned counter is at the first ceiling without an entry in the second layer.
         let at_top = first.iter().filter(|&value| value == top).count() as u64;
         if shape.overflow == Overflow::Refuse && at_top != store.second.used() {
             return Err(Malformed::Field { name: "payload" });

@@ -1,8 +1,8 @@
-//! Cells of eight bits in a few lines of a key, a line at a time.
+//! Lookups of 8-bit cells in a few cache lines per key, a line at a time.
 //!
-//! Where one word says which values exclude a key, all cells of a line are looked at side by side: a
-//! [`Sieve`](probe::Sieve). Otherwise one cell after the other is, by its row. Strangers mostly end in
-//! their first line.
+//! If one word holds the values that exclude a key, a [`Sieve`](probe::Sieve) tests all cells of a
+//! line in parallel. Otherwise the rows of the code test one cell after the other. Most keys never
+//! inserted are excluded by their first line.
 
 use super::{
     batch::{self, NEAR, Steps},
@@ -16,7 +16,7 @@ use crate::{
     probe::{self, Isa, Kernel, LINE, Sieve},
 };
 
-/// Answers for each key.
+/// Looks up each key.
 pub(super) fn contains_keys<K: Key>(
     rows: &Rows,
     table: &Table,
@@ -27,8 +27,8 @@ pub(super) fn contains_keys<K: Key>(
 ) {
     let table = table.cells.bytes();
     match (&rows.sieve, mapping.lines) {
-        // Hashed where its lines are asked for, which is compiled for every kind of key; and a number of
-        // lines that is known lets the compiler do without loops.
+        // These loops hash a key when they prefetch its lines, so they are compiled for every type
+        // of key. With a constant number of lines the compiler unrolls their inner loops.
         (Some(sieve), 1) => {
             probe::dispatch(Sifted::<K, 1> { sieve, table, mapping, seed, keys, found });
         }
@@ -42,7 +42,7 @@ pub(super) fn contains_keys<K: Key>(
     }
 }
 
-/// The same for digests, whatever the code and the number of lines.
+/// [`contains_keys`] for digests, for any code and number of lines.
 fn contains_digests(
     rows: &Rows,
     table: &[u8],
@@ -53,7 +53,7 @@ fn contains_digests(
     probe::dispatch(Lookup { rows, table, mapping, digests, found });
 }
 
-/// A loop over keys of so many lines each, all cells of a line side by side.
+/// A loop over keys with `LINES` lines each, which tests all cells of a line in parallel.
 struct Sifted<'a, K, const LINES: u32> {
     sieve: &'a Sieve,
     table: &'a [u8],
@@ -104,13 +104,13 @@ impl Kernel for Lookup<'_> {
     }
 }
 
-/// What is asked of a line.
+/// A test of a line.
 trait Ask {
-    /// Whether the cells that `word` picks in a line all admit their increments.
+    /// Whether the cells that `word` selects in a line all admit their increments.
     fn all_admit(&self, line: &[u8; LINE], word: u64) -> bool;
 }
 
-/// Side by side.
+/// Tests all cells in parallel.
 struct Sieved<I: Isa>(I, I::Sieve);
 
 impl<I: Isa> Ask for Sieved<I> {
@@ -120,7 +120,7 @@ impl<I: Isa> Ask for Sieved<I> {
     }
 }
 
-/// One after the other, so many cells.
+/// Tests this number of cells one after the other.
 struct ByRows<'a>(&'a Rows, u32);
 
 impl Ask for ByRows<'_> {
@@ -137,7 +137,7 @@ impl Ask for ByRows<'_> {
     }
 }
 
-/// Asks for the lines of a key, and looks at its cells.
+/// Prefetches the lines of a key, and tests its cells.
 struct Find<'a, A> {
     ask: A,
     lines: &'a [[u8; LINE]],

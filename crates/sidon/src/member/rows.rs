@@ -1,7 +1,7 @@
-//! What a code admits, by rows: for each value of a cell a row of bits, one for each increment.
+//! A table of what a code admits: for each value of a cell a row with one bit per increment.
 //!
-//! A question is then two reads, the value and its row. Cells of up to eight bits and up to eight
-//! increments have rows.
+//! A test is then two reads, the value and its row. Codes for cells of up to eight bits and up to
+//! eight increments have rows.
 
 use super::{batch, code::Code, octets, scattered, table::Table};
 use crate::{
@@ -15,14 +15,15 @@ use crate::{
 pub(super) struct Rows {
     /// Bit `i` of row `value`: whether the cell admits increment `i`.
     rows: [u8; 256],
-    /// How many increments there are.
+    /// The number of increments.
     pub(super) increments: u32,
-    /// What is asked of lines instead, where that is enough.
+    /// A faster test of cells in lines, for codes that allow it.
     pub(super) sieve: Option<Sieve>,
 }
 
 impl Rows {
-    /// The rows, if there are any. Cells in lines must be bytes, of 1, 2, 4 or 8 increments.
+    /// The rows of a code. `None` if it has none. Cells in lines must be bytes, with 1, 2, 4 or 8
+    /// increments.
     pub(super) fn of<C: Code>(code: &C, table: &Table) -> Option<Box<Self>> {
         let (marks, width) = (code.marks(), table.cells.width());
         let octets = width == 8 && marks.len().is_power_of_two();
@@ -44,7 +45,7 @@ impl Rows {
         self.rows[usize::from(value)] >> (increment % 8)
     }
 
-    /// Answers for each key.
+    /// Looks up each key.
     pub(super) fn contains_keys<K: Key>(
         &self,
         table: &Table,
@@ -62,13 +63,13 @@ impl Rows {
     }
 }
 
-/// The sieve of cells in lines, if one word says what is excluded.
+/// The sieve of cells in lines, if one 32-bit word holds the excluded values.
 fn sieve<C: Code>(code: &C, table: &Table) -> Option<Sieve> {
     let (excluded, marks) = (u32::try_from(code.excluded()?).ok()?, code.marks());
     if excluded > u32::MAX / 2 || table.in_lines?.each > SIEVED_MAX {
         return None;
     }
-    // The powers that cells of a line are spread by.
+    // The factors that spread the cells of a line.
     let mut factors = [1; SIEVED_MAX as usize];
     for i in 1..factors.len() {
         factors[i] = spread::again_in_line(factors[i - 1]);

@@ -1,9 +1,9 @@
-//! Cells anywhere in the table, asked by rows.
+//! Lookups of cells anywhere in the table, by the [`Rows`] of a code.
 //!
-//! Nothing is kept of a cell while its line is under way: a position is one multiplication, made once
-//! to ask for the line and once more to look. Strangers mostly end at their first or second cell. In
-//! a table that the core's own cache does not nearly hold the others are asked for only then; in a
-//! smaller one they are looked at right away.
+//! The positions of cells in flight are not stored: a position is one multiplication, done once for
+//! the prefetch and again for the read. Most keys that were never inserted are excluded by their
+//! first or second cell. In a table much larger than the core's L2 cache, the other cells are
+//! prefetched only after those passed. In a smaller table they are read at once.
 
 use super::{
     batch::{CHUNK, NEAR},
@@ -16,12 +16,12 @@ use crate::{
     probe::{self, Isa, Kernel},
 };
 
-/// Cells that are looked at before all others, without a branch between them.
+/// Cells that are read first, without a branch between them.
 const FIRST: usize = 2;
-/// Tables from this many bytes on have all cells of a key asked for before they are looked at.
+/// In tables of at least this many bytes, all cells of a key are prefetched before they are read.
 const DEEP: usize = 6 << 20;
 
-/// Answers for each digest.
+/// Looks up each digest.
 pub(super) fn contains_batch(rows: &Rows, table: &Table, digests: &[Digest], found: &mut [bool]) {
     match table.cells.width() {
         7 => probe::dispatch(Lookup { width: Known::<7>, rows, table, digests, found }),
@@ -30,7 +30,7 @@ pub(super) fn contains_batch(rows: &Rows, table: &Table, digests: &[Digest], fou
     }
 }
 
-/// A loop over digests that asks.
+/// A loop over digests that looks them up.
 struct Lookup<'a, W> {
     width: W,
     rows: &'a Rows,
@@ -56,12 +56,12 @@ impl<W: Width> Kernel for Lookup<'_, W> {
     }
 }
 
-/// Which increment the fraction of a position picks.
+/// The increment that the fraction of a position selects.
 trait Pick {
     fn increment(&self, fraction: u64) -> u64;
 }
 
-/// One of two to this many: the upper bits, none of them if there is one increment.
+/// One of `2^n` increments, by the upper `n` bits.
 struct Upper(u32);
 
 impl Pick for Upper {
@@ -71,7 +71,7 @@ impl Pick for Upper {
     }
 }
 
-/// One of so many.
+/// One of any number of increments.
 struct Share(u64);
 
 impl Pick for Share {
@@ -81,7 +81,7 @@ impl Pick for Share {
     }
 }
 
-/// How to ask for cells and look at them.
+/// The values that prefetching and reading cells need.
 struct Ask<'a, W, P> {
     width: W,
     rows: &'a Rows,
@@ -124,7 +124,7 @@ impl<'a, W: Width, P: Pick> Ask<'a, W, P> {
         }
     }
 
-    /// Asks for the cells that so many words from this one on name.
+    /// Prefetches the cells of `cells` words, starting with `word`.
     #[inline(always)]
     fn prefetch(&self, mut word: u64, cells: usize) {
         for _ in 0..cells {
@@ -134,7 +134,7 @@ impl<'a, W: Width, P: Pick> Ask<'a, W, P> {
         }
     }
 
-    /// One in the lowest bit if the cell that a word names admits its increment.
+    /// One in the lowest bit if the cell of this word admits its increment.
     #[inline(always)]
     fn admits(&self, word: u64) -> u8 {
         let (cell, fraction) = spread::split(Digest(word), 0, self.cells);
@@ -155,7 +155,7 @@ impl<'a, W: Width, P: Pick> Ask<'a, W, P> {
         (all & 1 == 1, spread::again(word))
     }
 
-    /// Whether the cells that so many words from this one on name all admit their increments.
+    /// Whether the cells of `cells` words, starting with `word`, all admit their increments.
     #[inline(always)]
     fn all_admit(&self, mut word: u64, cells: usize) -> bool {
         for _ in 0..cells {
@@ -189,7 +189,7 @@ mod tests {
         let keys: Vec<u64> = (0..20_000).collect();
         for increments in sets {
             let mut passed = 0;
-            // In the core's own cache, and beyond it.
+            // Tables within and beyond the core's own cache.
             for (hashes, width, counters) in
                 [(1, 7, 3_000), (2, 9, 6_000), (5, 7, 12_001), (10, 8, 700_001), (3, 16, 600_000)]
             {

@@ -1,18 +1,18 @@
-//! The second layer of a [`Multilayer`](super::Multilayer): what few counters hold beyond their
-//! width, by the position of the counter.
+//! The second layer of a [`Multilayer`](super::Multilayer): an exact map from the position of a
+//! counter to its part above the first ceiling.
 //!
 //! ```text
 //! position --------> bucket, tag      in the left half     | tag rest | tag rest | ... | 8 cells
 //! position * a mod m -> bucket, tag   in the right half    | tag rest | tag rest | ... |
 //! ```
-//! A position has a bucket of eight cells in each half and lies in the emptier, ties to the left.
-//! Bucket and tag together are the position, so what is found is exact: no two counters are ever
-//! taken for one. Only counters at their ceiling are looked up.
+//! A position has a bucket of eight cells in each half. It is stored in the emptier one, ties to
+//! the left. Bucket and tag together determine the position, so lookups are exact: two counters are
+//! never mistaken for each other. Only counters at their ceiling are looked up.
 
 use super::code;
 use crate::{Infeasible, Refused, cells::Packed, hash::permute::Permutation};
 
-/// Cells of a bucket.
+/// Cells per bucket.
 pub(super) const BUCKET: u64 = 8;
 
 /// An exact map from positions to small numbers, in fixed memory.
@@ -20,14 +20,14 @@ pub(super) const BUCKET: u64 = 8;
 pub(super) struct Spill {
     pub(super) cells: Packed,
     positions: u64,
-    /// Of each half.
+    /// Buckets per half.
     buckets: u64,
     right: Permutation,
     rest_bits: u32,
     used: u64,
 }
 
-/// The bits that tell apart the positions of one bucket; zero is a free cell.
+/// The bits of a tag, which distinguishes the positions of one bucket. Zero is a free cell.
 pub(crate) fn tag_bits(positions: u64, buckets: u64) -> u32 {
     positions.max(1).div_ceil(buckets.max(1)).ilog2() + 1
 }
@@ -44,14 +44,14 @@ impl Spill {
         Ok(Spill { cells, positions, buckets, right, rest_bits, used: 0 })
     }
 
-    /// The bytes of such a map.
+    /// The bytes of a map of this size.
     pub(super) fn bytes(positions: u64, buckets: u64, rest_bits: u32) -> Result<u64, Infeasible> {
         let cells =
             buckets.checked_mul(2 * BUCKET).ok_or(Infeasible::Memory { bytes: u64::MAX })?;
         Packed::payload_bytes(cells, tag_bits(positions, buckets).saturating_add(rest_bits))
     }
 
-    /// How many positions are in it.
+    /// The number of positions stored.
     pub(super) fn used(&self) -> u64 {
         self.used
     }
@@ -72,19 +72,19 @@ impl Spill {
         })
     }
 
-    /// What is kept under the position.
+    /// The number stored for the position.
     pub(super) fn get(&self, position: u64) -> Option<u64> {
         let rest = (1 << self.rest_bits) - 1;
         self.cell_of(position).map(|cell| self.cells.get(cell) & rest)
     }
 
-    /// Whether a position has this number.
+    /// Whether any position has this number.
     pub(super) fn holds(&self, rest: u64) -> bool {
         let mask = (1 << self.rest_bits) - 1;
         self.cells.iter().any(|cell| cell != 0 && cell & mask == rest)
     }
 
-    /// Keeps a number under the position, or refuses and changes nothing.
+    /// Stores a number for the position. On `Err`, nothing has changed.
     pub(super) fn set(&mut self, position: u64, rest: u64) -> Result<(), Refused> {
         let homes = self.homes(position);
         if let Some(cell) = self.cell_of(position) {
@@ -102,7 +102,7 @@ impl Spill {
         Ok(())
     }
 
-    /// Forgets the position, if it is in.
+    /// Removes the position, if it is stored.
     pub(super) fn forget(&mut self, position: u64) {
         if let Some(cell) = self.cell_of(position) {
             let freed = self.cells.set(cell, 0);
@@ -116,8 +116,8 @@ impl Spill {
         self.used = 0;
     }
 
-    /// Takes over a payload; `false` unless every cell in use is the only one of a position that
-    /// `spills`.
+    /// Loads a payload. Returns `false` unless every cell in use is the only one of a position
+    /// that `spills`.
     pub(super) fn load(&mut self, payload: &[u8], spills: impl Fn(u64) -> bool) -> bool {
         if !self.cells.load(payload) {
             return false;

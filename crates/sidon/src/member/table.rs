@@ -1,7 +1,7 @@
-//! What all filters of `k` cells a key share, wherever the mapping puts them.
+//! The common part of all filters with `k` cells per key, for every mapping.
 //!
-//! A key is present if every one of its cells passes. In Bloom and counting Bloom filters a cell
-//! passes unless it is zero; what else a lookup may ask of it is [`Seek`]'s to say.
+//! A key is contained if every one of its cells passes. In Bloom and counting Bloom filters a cell
+//! passes unless it is zero. Other filters define their test by [`Seek`].
 
 use super::{
     batch::{self, CHUNK, NEAR},
@@ -15,11 +15,11 @@ use crate::{
     probe::{self, Isa, Kernel},
 };
 
-/// Keys of up to this many cells take the loops with less room for positions.
+/// Keys of up to this many cells use loops with shorter arrays.
 const FEW: usize = 16;
 pub(super) const MANY: usize = spread::MOST as usize;
 
-/// The width of a cell: known to the compiler, or not.
+/// The width of a cell, as a constant or a variable.
 pub(super) trait Width: Copy {
     fn bits(self) -> u32;
 
@@ -29,7 +29,7 @@ pub(super) trait Width: Copy {
         cells::read(bytes, self.bits(), cell)
     }
 
-    /// Makes the value of a cell `new` if it still is `old`, and says whether it was.
+    /// Sets a cell to `new` if it still holds `old`, and returns whether it did.
     #[inline(always)]
     fn replace(self, bytes: &mut [u8], cell: u64, old: u64, new: u64) -> bool {
         let same = cells::read(bytes, self.bits(), cell) == old;
@@ -39,7 +39,7 @@ pub(super) trait Width: Copy {
         same
     }
 
-    /// Makes the value of a cell `value`.
+    /// Sets a cell to `value`.
     #[inline(always)]
     fn write(self, bytes: &mut [u8], cell: u64, value: u64) {
         cells::write(bytes, self.bits(), cell, value);
@@ -64,7 +64,7 @@ impl Width for Bit {
     }
 }
 
-/// Four bits, which most counters have: a byte holds two.
+/// Four bits, the most common width of counters: a byte holds two.
 #[derive(Clone, Copy)]
 pub(super) struct Nibble;
 
@@ -83,14 +83,15 @@ impl Width for Nibble {
     fn replace(self, bytes: &mut [u8], cell: u64, old: u64, new: u64) -> bool {
         let (byte, shift) = (&mut bytes[(cell / 2) as usize], cell % 2 * 4);
         let same = u64::from(*byte >> shift & 15) == old;
-        // Adding the difference changes no other cell, and adding nothing changes none.
+        // Adding the difference leaves the other cell of the byte unchanged; the difference is 0
+        // unless `same`.
         let difference = (new as u8).wrapping_sub(old as u8) * u8::from(same);
         *byte = byte.wrapping_add(difference << shift);
         same
     }
 }
 
-/// Any number of bits, read at once from the byte in which they begin: no second word, no branch.
+/// Any number of bits, read at once from the byte in which they start: no second word, no branch.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Short(pub(super) u32);
 
@@ -125,7 +126,7 @@ impl Width for Short {
     }
 }
 
-/// The same where the compiler knows how many.
+/// [`Short`] for a constant number of bits.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Known<const W: u32>;
 
@@ -141,25 +142,26 @@ impl<const W: u32> Width for Known<W> {
     }
 }
 
-/// What a lookup asks of a cell.
+/// The test of a cell by a lookup.
 pub(super) trait Seek: Copy {
-    /// Cells that a batch looks at before it asks for the others: enough to tell seven strangers of
-    /// eight apart.
+    /// The number of cells that a batch reads before it prefetches the others: enough to exclude
+    /// seven of eight keys never inserted.
     const FIRST: usize;
-    /// Writes spots `from..to` of the digest to the same places: cells, and what to ask of them.
+    /// Writes the cells `from..to` of the digest, with the data of their tests, to the same indices
+    /// of `spots`.
     fn place(self, table: &Table, digest: Digest, from: usize, to: usize, spots: &mut [u64]);
-    /// The cell of a spot.
+    /// The cell of an element of `spots`.
     fn cell(self, spot: u64) -> u64;
-    /// Whether the value found there is what a member's would be.
+    /// Whether a cell with this value passes.
     fn passes(self, value: u64, spot: u64) -> bool;
 }
 
-/// A spot is a cell, which passes unless it is zero.
+/// Passes unless the cell is zero. An element of `spots` is the cell.
 #[derive(Clone, Copy)]
 struct Occupied;
 
 impl Seek for Occupied {
-    /// Of a half-full table.
+    /// For a half-full table.
     const FIRST: usize = 3;
 
     #[inline(always)]
@@ -211,9 +213,9 @@ pub(super) use with_line_width;
 pub(super) struct Table {
     pub(super) cells: Packed,
     pub(super) hashes: usize,
-    /// The mapping, unless cells lie anywhere.
+    /// The mapping, if cells are in lines.
     pub(super) in_lines: Option<InLines>,
-    /// How many cells are not zero; not kept if they lie in lines.
+    /// The number of cells that are not zero. Not maintained if cells are in lines.
     pub(super) occupied: u64,
 }
 
@@ -229,8 +231,8 @@ impl Table {
         Ok(Table { cells, hashes: hashes as usize, in_lines, occupied: 0 })
     }
 
-    /// Writes cells `from..to` of the digest to the same places, if they lie anywhere; some may be
-    /// equal.
+    /// Writes cells `from..to` of the digest to the same indices, if they may be anywhere. Some may
+    /// be equal.
     #[inline(always)]
     fn place(&self, digest: Digest, from: usize, to: usize, positions: &mut [u64]) {
         let cells = self.cells.cells();
@@ -239,7 +241,7 @@ impl Table {
         }
     }
 
-    /// The cells of the digest, if they lie anywhere, and how many they are.
+    /// The cells of the digest, if they may be anywhere, and their number.
     #[inline(always)]
     pub(super) fn positions(&self, digest: Digest) -> ([u64; MANY], usize) {
         let mut positions = [0; MANY];
@@ -285,13 +287,13 @@ impl Table {
         true
     }
 
-    /// Asks for a cell.
+    /// Prefetches a cell.
     #[inline(always)]
     fn prefetch<W: Width>(&self, width: W, cell: u64) {
         probe::prefetch(self.cells.bytes(), (cell * u64::from(width.bits()) / 8) as usize);
     }
 
-    /// The answers for any number of keys.
+    /// Looks up any number of keys.
     pub(super) fn contains_batch(&self, seed: Seed, keys: &[Digest], found: &mut [bool]) {
         assert_eq!(keys.len(), found.len(), "one answer a key");
         if let Some(mapping) = self.in_lines {
@@ -307,7 +309,7 @@ impl Table {
         }
     }
 
-    /// The same for cells of which something else is asked.
+    /// [`contains_batch`](Self::contains_batch) with another test of cells.
     pub(super) fn contains_batch_with<K: Key, W: Width, S: Seek>(
         &self,
         width: W,
@@ -320,18 +322,18 @@ impl Table {
         probe::dispatch(Lookup { table: self, width, seek, seed, keys, found });
     }
 
-    /// How many spots in a row share a line.
+    /// The number of consecutive elements of `spots` that share a line.
     fn run(&self) -> usize {
         self.in_lines.map_or(1, |mapping| mapping.each as usize)
     }
 
-    /// The share of cells that are not zero; counted now if they lie in lines.
+    /// The share of cells that are not zero. Reads the whole table if cells are in lines.
     pub(super) fn fill(&self) -> f64 {
         let occupied = if self.in_lines.is_some() { self.cells.occupied() } else { self.occupied };
         occupied as f64 / self.cells.cells() as f64
     }
 
-    /// Takes over the payload of a table of this shape.
+    /// Loads the payload of a table of this shape.
     pub(super) fn load(&mut self, payload: &[u8]) -> Result<(), Malformed> {
         if !self.cells.load(payload) {
             return Err(Malformed::Field { name: "payload" });
@@ -350,32 +352,32 @@ impl Table {
     }
 }
 
-/// A filter that is a table and more.
+/// A filter that is based on a table.
 pub(super) trait OnTable {
     fn table(&self) -> &Table;
     fn seed(&self) -> Seed;
 
-    /// Writes spots `from..to` of the digest to the same places: cells, and what else the filter
-    /// needs to know of them.
+    /// Writes the cells `from..to` of the digest, with data for the filter, to the same indices of
+    /// `spots`.
     #[inline(always)]
     fn place(&self, digest: Digest, from: usize, to: usize, spots: &mut [u64]) {
         self.table().place(digest, from, to, spots);
     }
 
-    /// The cell of a spot.
+    /// The cell of an element of `spots`.
     #[inline(always)]
     fn cell(&self, spot: u64) -> u64 {
         spot
     }
 }
 
-/// What is done with each key of a batch. A trait and not a closure, so that it is inlined into
-/// the loop and compiled for its instruction set.
+/// The action on each key of a batch. A trait instead of a closure, so that it is inlined into the
+/// loop and compiled for its instruction set.
 pub(super) trait Act<F> {
     fn act(&mut self, filter: &mut F, key: usize, positions: &[u64]);
 }
 
-/// Acts on each key in order, after the cells of a whole chunk of keys were asked for.
+/// Acts on each key in order, after prefetching the cells of a whole chunk of keys.
 #[inline(always)]
 pub(super) fn each_key<I: Isa, K: Key, W: Width, F: OnTable>(
     isa: I,
@@ -421,7 +423,7 @@ fn each_key_of<const HASHES: usize, I: Isa, K: Key, W: Width, F: OnTable>(
     }
 }
 
-/// A loop over keys that asks.
+/// A loop over keys that looks them up.
 struct Lookup<'a, K, W, S> {
     table: &'a Table,
     width: W,
@@ -445,7 +447,7 @@ impl<K: Key, W: Width, S: Seek> Kernel for Lookup<'_, K, W, S> {
 }
 
 impl<K: Key, W: Width, S: Seek> Lookup<'_, K, W, S> {
-    /// The first cells of all keys of a chunk, then the rest of those that are still in.
+    /// Tests the first cells of all keys of a chunk, then the other cells of the keys that passed.
     #[inline(always)]
     fn run_of<const HASHES: usize, I: Isa>(self, isa: I) {
         let Lookup { table, width, seek, seed, keys, found } = self;

@@ -1,24 +1,25 @@
-//! Counters of variable increments: a set that keys can leave, in about thirty bits a key.
+//! A counting filter with variable increments: a set with deletes in about thirty bits per key.
 //!
-//! As a counting Bloom filter, but a key adds one of several values to each of its counters, which
-//! one its digest says. A key is in only if each of its counters can be a sum that includes its own
-//! increment.
+//! Like a counting Bloom filter, but a key adds one of several values to each of its counters. Its
+//! digest selects the value. A key is contained only if each of its counters can be a sum that
+//! includes its own increment.
 //! ```text
-//! D = {4, 5, 6, 7}      | . 9 . . 5 . . . 7 . . |     a key that adds 7, 5, 7 is not in:
+//! D = {4, 5, 6, 7}      | . 9 . . 5 . . . 7 . . |     a key that adds 7, 5, 7 is absent:
 //!                           ^     ^       ^           9 - 7 = 2 is no sum of D
 //! ```
-//! A counter is wider than one that counts, and far fewer are needed: at one false positive in a
-//! thousand and four increments, 42 bits a key with `{4, 5, 6, 7}` and 37 with `{8, 12, 14, 15}`,
-//! against 58 of a counting filter. Reading a counter takes one word in a register more: bit by bit,
-//! whether what is left of the counter is a sum of increments.
+//! The counters are wider than those that count, but far fewer are needed. At 0.1 % false positives
+//! and four increments, the filter takes 42 bits per key with `{4, 5, 6, 7}` and 37 with `{8, 12,
+//! 14, 15}`. A counting filter takes 58. Testing a counter takes one bit of a small table: whether
+//! the counter less the increment is a sum of increments.
 //!
 //! A removal that would leave a counter that is no sum of increments is refused. So every counter
-//! stays such a sum, or pinned, even if a key was removed that was never inserted and yet passed. The
-//! total of all counters then no longer bounds the number of keys. It keeps its remainder modulo the
-//! differences between increments, which the number of keys implies, unless a counter is pinned.
+//! stays such a sum, or pinned, even if a key was removed that was never inserted and yet passed.
+//! The total of all counters then no longer bounds the number of keys. It keeps its remainder
+//! modulo the differences between increments, which the number of keys implies, unless a counter is
+//! pinned.
 //!
-//! A key whose positions coincide adds there each time. What happens at a counter's ceiling is
-//! [`Overflow`]'s to say. Rottenstreich, Kanizo and Keslassy, "The variable-increment counting Bloom
+//! A key whose positions coincide adds to the counter each time. [`Overflow`] selects the action at
+//! a counter's ceiling. Rottenstreich, Kanizo and Keslassy, "The variable-increment counting Bloom
 //! filter", INFOCOM 2012, section III: VI-CBF.
 
 use super::{
@@ -42,17 +43,17 @@ pub const WIDTH_MOST: u32 = code::WIDTH_MOST;
 /// The integers that fix a filter of variable increments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
-    /// How many counters the table has: any number but zero.
+    /// The number of counters of the table: at least 1.
     pub counters: u64,
-    /// How many of them a key uses: 1 to 32.
+    /// The number of counters of a key: 1 to 32.
     pub hashes: u32,
     /// The bits of a counter, up to [`WIDTH_MOST`]; the largest increment must fit.
     pub width: u32,
-    /// What a key may add.
+    /// The values that a key may add.
     pub increments: Increments,
-    /// What a counter does at its ceiling.
+    /// The action at a counter's ceiling.
     pub overflow: Overflow,
-    /// Where the counters of a key lie.
+    /// The positions of a key's counters.
     pub spread: Spread,
 }
 
@@ -72,7 +73,7 @@ impl Variable {
         Ok(Variable { shape, filter: Coded::new(store, code, seed) })
     }
 
-    /// Takes every key out, and unpins every counter.
+    /// Removes every key, and unpins every counter.
     pub fn clear(&mut self) {
         self.filter.clear();
     }
@@ -82,7 +83,7 @@ impl Variable {
         self.shape
     }
 
-    /// How many keys are stored, each copy counted.
+    /// The number of keys stored, with repetitions.
     pub fn stored(&self) -> u64 {
         self.filter.stored
     }
@@ -92,13 +93,13 @@ impl Variable {
         self.filter.fill()
     }
 
-    /// The share of strangers that pass, from the present counters. Reads the whole table.
+    /// The false-positive rate, from the present counters. Reads the whole table.
     pub fn false_positive_rate(&self) -> f64 {
         self.filter.false_positive_rate()
     }
 
-    /// How many counters are pinned for good; none under [`Overflow::Refuse`]. Reads the whole
-    /// table.
+    /// The number of pinned counters, which stay pinned; 0 under [`Overflow::Refuse`]. Reads the
+    /// whole table.
     pub fn pinned(&self) -> u64 {
         self.filter.pinned()
     }
@@ -119,7 +120,7 @@ impl Variable {
         Certainty::from_rate(self.false_positive_rate())
     }
 
-    /// A copy in memory of its own.
+    /// An independent copy.
     pub fn try_clone(&self) -> Result<Self, Infeasible> {
         Ok(Variable { shape: self.shape, filter: self.filter.try_clone()? })
     }
