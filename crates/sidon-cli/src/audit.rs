@@ -8,7 +8,7 @@ use indicatif::ProgressBar;
 use sidon::{
     Refused, Seed,
     member::{Backyard, Bh, Blocked, Bloom, Counting, DLeft, Multilayer, Variable},
-    ops::{Contains, Insert, Remove},
+    ops::Contains,
     plan::Shape,
 };
 use sidon_kit::FiveTuples;

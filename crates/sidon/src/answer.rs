@@ -5,13 +5,12 @@ use std::fmt;
 /// The certainty of an answer.
 ///
 /// Every structure that answers membership or states has a method `certainty`.
-/// It needs no trait:
 /// ```
 /// use sidon::{Certainty, Seed, member::{Bloom, bloom}};
 ///
 /// let mut seen = Bloom::new(bloom::Shape { bits: 1_000, hashes: 3 }, Seed(1))?;
 /// assert_eq!(seen.certainty(), Certainty::Certain);
-/// sidon::ops::Insert::insert(&mut seen, "10.0.0.1")?;
+/// seen.insert("10.0.0.1")?;
 /// // Three of 1,000 bits are set: another key passes with a probability of 0.003^3.
 /// assert_eq!(seen.certainty().to_string(), "wrong with a probability of at most 2.7e-8");
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -86,6 +86,37 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
+/// Why a structure could not be built from keys.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Unbuilt {
+    /// The shape is not possible, or there is no memory for it.
+    Shape(Infeasible),
+    /// A key was refused.
+    Key {
+        /// The index of the key.
+        index: usize,
+        /// The reason.
+        why: Refused,
+    },
+}
+
+impl From<Infeasible> for Unbuilt {
+    fn from(why: Infeasible) -> Self {
+        Unbuilt::Shape(why)
+    }
+}
+
+impl fmt::Display for Unbuilt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unbuilt::Shape(why) => why.fmt(f),
+            Unbuilt::Key { index, why } => write!(f, "key {index} was refused: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for Unbuilt {}
+
 /// Why a plan or a shape cannot be had.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]

@@ -21,7 +21,7 @@
 //! in [`error`].
 //!
 //! ```
-//! use sidon::{Seed, member::Counting, ops::{Contains, Insert, Remove}, plan};
+//! use sidon::{Seed, member::Counting, plan};
 //!
 //! let shape = plan::counting(plan::Target { keys: 10_000, false_positives: 0.01 })?;
 //! let mut seen = Counting::new(shape, Seed(42))?;

@@ -63,7 +63,7 @@ pub(crate) fn create(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sidon::{Seed, bytes::Image, member::Bloom, ops::Insert};
+    use sidon::{Seed, member::Bloom};
 
     /// A reader that counts, and never ends.
     struct Endless<'a> {

@@ -169,35 +169,35 @@ fn facts(parts: &Parts<'_>) -> Result<Vec<(&'static str, Fact)>, Malformed> {
     Ok(match parts.kind {
         Bloom::KIND => {
             let one = read::<Bloom>(parts)?;
-            set(one.inserted(), one.fill(), one.false_positive_rate())
+            set(one.len(), one.load(), one.certainty().error())
         }
         Blocked::KIND => {
             let one = read::<Blocked>(parts)?;
-            set(one.inserted(), one.fill(), one.false_positive_rate())
+            set(one.len(), one.load(), one.certainty().error())
         }
         Counting::KIND => {
             let one = read::<Counting>(parts)?;
-            set(one.stored(), one.fill(), one.false_positive_rate())
+            set(one.len(), one.load(), one.certainty().error())
         }
         DLeft::KIND => {
             let one = read::<DLeft>(parts)?;
-            set(one.stored(), one.load(), one.false_positive_rate())
+            set(one.len(), one.load(), one.certainty().error())
         }
         Backyard::KIND => {
             let one = read::<Backyard>(parts)?;
-            set(one.stored(), one.load(), one.false_positive_rate())
+            set(one.len(), one.load(), one.certainty().error())
         }
         Variable::KIND => {
             let one = read::<Variable>(parts)?;
-            set(one.stored(), one.fill(), one.false_positive_rate())
+            set(one.len(), one.load(), one.certainty().error())
         }
         Bh::KIND => {
             let one = read::<Bh>(parts)?;
-            set(one.stored(), one.fill(), one.false_positive_rate())
+            set(one.len(), one.load(), one.certainty().error())
         }
         Multilayer::KIND => {
             let one = read::<Multilayer>(parts)?;
-            set(one.stored(), one.fill(), one.false_positive_rate())
+            set(one.len(), one.load(), one.certainty().error())
         }
         Filter::<Any>::KIND => {
             let one = read::<Filter<Any>>(parts)?;

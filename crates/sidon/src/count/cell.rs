@@ -105,9 +105,9 @@ impl Mapping {
             return Ok((Mapping { rows, columns, lines: 0, segment: 0 }, bytes));
         }
         let cells = LINE as u64 / cell;
-        Infeasible::unless_within("rows of a line", rows.into(), 1, cells)?;
+        Infeasible::unless_within("rows", rows.into(), 1, cells)?;
         let segment = cells / u64::from(rows);
-        Infeasible::unless_within("columns beyond whole lines", columns % segment, 0, 0)?;
+        Infeasible::unless_multiple("columns", columns, segment)?;
         let lines = columns / segment;
         Ok((Mapping { rows, columns, lines, segment }, lines * LINE as u64))
     }

@@ -24,19 +24,16 @@
 //! "The variable-increment counting Bloom filter", INFOCOM 2012, sections II and VI: B_h-CBF.
 
 use super::{
+    batch,
     code::{PairShape, Pairs},
-    coded::{self, Act, Coded, Plain, Store, coded_filter},
+    coded::{self, Act, Coded, Plain, Store},
     counting::Overflow,
     increments::Increments,
     mapping::{self, Spread},
+    set::{Filter, Removes, Set},
     table::Table,
 };
-use crate::{
-    Certainty, Infeasible, Key, Malformed, Refused, Seed,
-    bytes::{self, Image},
-    cells::Packed,
-    ops::{Contains, Insert, Merge, Remove},
-};
+use crate::{Digest, Infeasible, Key, Malformed, Refused, Seed, bytes, cells::Packed};
 
 /// The largest number of keys at which a lookup examines the sum of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,69 +107,87 @@ impl Shape {
     }
 }
 
-/// A multiset that keys can enter and leave. See the [module](self).
+/// A multiset in cells of two counters. See the [module](self).
+pub type Bh = Set<Body>;
+
+/// The cells of a [`Bh`].
 #[derive(Debug)]
-pub struct Bh {
+pub struct Body {
     shape: Shape,
     filter: Coded<Pairs>,
 }
 
-impl Bh {
-    /// An empty filter.
-    pub fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
-        let code = shape.code()?;
-        let store = Plain(Table::zeroed(shape.cells, shape.width(), shape.hashes, shape.spread)?);
-        Ok(Bh { shape, filter: Coded::new(store, code, seed) })
-    }
+impl Body {}
 
-    /// Removes every key, and unpins every cell.
-    pub fn clear(&mut self) {
-        self.filter.clear();
-    }
-
-    /// The integers that fix the memory.
-    pub fn shape(&self) -> Shape {
-        self.shape
-    }
-
-    /// The number of keys stored, with repetitions.
-    pub fn stored(&self) -> u64 {
-        self.filter.stored
-    }
-
-    /// The share of cells that are not empty. Reads the whole table.
-    pub fn fill(&self) -> f64 {
-        self.filter.fill()
-    }
-
-    /// The false-positive rate, from the present cells. Reads the whole table.
-    pub fn false_positive_rate(&self) -> f64 {
-        self.filter.false_positive_rate()
-    }
-
-    /// The number of pinned cells, which stay pinned; 0 under [`Overflow::Refuse`]. Reads the whole
-    /// table.
-    pub fn pinned(&self) -> u64 {
-        self.filter.pinned()
-    }
-
-    /// The probability that `contains` answers `true` for a key that was never inserted, from the
-    /// present cells. Reads the whole table.
-    pub fn certainty(&self) -> Certainty {
-        Certainty::from_rate(self.false_positive_rate())
-    }
-
-    /// An independent copy.
-    pub fn try_clone(&self) -> Result<Self, Infeasible> {
-        Ok(Bh { shape: self.shape, filter: self.filter.try_clone()? })
+impl Body {
+    /// Not generic over keys, so that it is compiled once.
+    fn change(&mut self, act: Act, digests: &[Digest], refused: &mut dyn FnMut(usize, Refused)) {
+        self.filter.act_on_all(act, digests, refused);
     }
 }
 
-coded_filter!(Bh);
+impl Filter for Body {
+    type Shape = Shape;
+    const KIND: u16 = 6;
 
-impl Merge for Bh {
-    /// Adds cell to cell. Under [`Overflow::Refuse`] a cell that would leave its range refuses the
-    /// whole merge; under [`Overflow::Pin`] it is pinned.
+    fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
+        let code = shape.code()?;
+        let store = Plain(Table::zeroed(shape.cells, shape.width(), shape.hashes, shape.spread)?);
+        Ok(Body { shape, filter: Coded::new(store, code, seed) })
+    }
+
+    fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    fn seed(&self) -> Seed {
+        self.filter.seed
+    }
+
+    fn len(&self) -> u64 {
+        self.filter.stored
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.shape.bytes()
+    }
+
+    fn load(&self) -> f64 {
+        self.filter.fill()
+    }
+
+    fn rate(&self) -> f64 {
+        self.filter.false_positive_rate()
+    }
+
+    fn clear(&mut self) {
+        self.filter.clear();
+    }
+
+    fn try_clone(&self) -> Result<Self, Infeasible> {
+        Ok(Body { shape: self.shape, filter: self.filter.try_clone()? })
+    }
+
+    #[inline]
+    fn insert(&mut self, digest: Digest) -> Result<(), Refused> {
+        self.filter.act_on_digest(Act::Insert, digest)
+    }
+
+    fn insert_batch<K: Key>(&mut self, keys: &[K], refused: &mut dyn FnMut(usize, Refused)) {
+        batch::hashed(self.filter.seed, keys, |first, digests| {
+            self.change(Act::Insert, digests, &mut |i, why| refused(first + i, why));
+        });
+    }
+
+    #[inline]
+    fn contains(&self, digest: Digest) -> bool {
+        self.filter.contains(digest)
+    }
+
+    fn contains_batch<K: Key>(&self, keys: &[K], found: &mut [bool]) {
+        self.filter.contains_keys(keys, found);
+    }
+
     fn merge(&mut self, other: &Self) -> Result<(), Refused> {
         let (own, theirs) = (self.shape, other.shape);
         super::same("seed", self.filter.seed == other.filter.seed)?;
@@ -187,10 +202,6 @@ impl Merge for Bh {
         super::same("spread", own.spread == theirs.spread)?;
         self.filter.merge(&other.filter)
     }
-}
-
-impl Image for Bh {
-    const KIND: u16 = 6;
 
     fn to_bytes(&self) -> Vec<u8> {
         let Shape { cells, hashes, keys_bits, sum_bits, increments, .. } = self.shape;
@@ -239,15 +250,35 @@ impl Image for Bh {
         };
         let code = shape.code()?;
         bytes::justify(payload, Packed::payload_bytes(cells, shape.width())?)?;
-        let mut filter = Bh::new(shape, seed)?;
+        let mut filter = Body::new(shape, seed)?;
         filter.filter.load(payload)?;
         if !filter.filter.values().all(|value| code.is_reachable(value)) {
             return Err(Malformed::Field { name: "payload" });
         }
         let met = filter.filter.values().map(|value| u128::from(code.keys(value))).sum();
-        let pinned = filter.pinned() > 0;
+        let pinned = filter.filter.pinned() > 0;
         coded::plausible(pinned, met, stored, shape.hashes, Increments::UNIT)?;
         filter.filter.stored = stored;
         Ok(filter)
+    }
+}
+
+impl Removes for Body {
+    #[inline]
+    fn remove(&mut self, digest: Digest) -> Result<(), Refused> {
+        self.filter.act_on_digest(Act::Remove, digest)
+    }
+
+    fn remove_batch<K: Key>(&mut self, keys: &[K], refused: &mut dyn FnMut(usize, Refused)) {
+        batch::hashed(self.filter.seed, keys, |first, digests| {
+            self.change(Act::Remove, digests, &mut |i, why| refused(first + i, why));
+        });
+    }
+}
+
+impl Bh {
+    /// The number of cells that are pinned for good; none under [`Overflow::Refuse`]. Reads the whole table.
+    pub fn pinned(&self) -> u64 {
+        self.body.filter.pinned()
     }
 }

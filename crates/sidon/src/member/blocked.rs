@@ -13,14 +13,14 @@
 //! passes. This adds about `keys per line / 2^32` to every rate. Putze, Sanders and Singler, WEA
 //! 2007. Parquet's split blocks also have one bit per word, in blocks of half the size.
 
-use super::batch::{self, NEAR, Steps};
+use super::{
+    batch::{self, NEAR, Steps},
+    set::{Filter, Set},
+};
 use crate::{
-    Certainty, Digest, Infeasible, Key, Malformed, Refused, Seed,
-    bytes::{self, Image},
+    Digest, Infeasible, Key, Malformed, Refused, Seed, bytes,
     cells::Memory,
     hash::spread,
-    ops::{Contains, Insert, Merge},
-    plan,
     probe::{self, Isa, Kernel, LINE, LINE_HASHES_MAX, LineChoice},
 };
 
@@ -40,76 +40,19 @@ impl Shape {
     }
 }
 
-/// A set that keys can enter, one line a key. See the [module](self).
+/// A set whose keys never leave, with one line a key. See the [module](self).
+pub type Blocked = Set<Body>;
+
+/// The cells of a [`Blocked`].
 #[derive(Debug)]
-pub struct Blocked {
+pub struct Body {
     shape: Shape,
     seed: Seed,
     memory: Memory,
     inserted: u64,
 }
 
-impl Blocked {
-    /// An empty filter.
-    pub fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
-        Infeasible::unless_within("hashes", shape.hashes.into(), 1, LINE_HASHES_MAX.into())?;
-        Infeasible::unless_within("lines", shape.lines, 1, u64::MAX / LINE as u64)?;
-        let memory = Memory::zeroed(shape.lines * LINE as u64)?;
-        Ok(Blocked { shape, seed, memory, inserted: 0 })
-    }
-
-    /// Removes every key.
-    pub fn clear(&mut self) {
-        self.memory.bytes_mut().fill(0);
-        self.inserted = 0;
-    }
-
-    /// The integers that fix the memory.
-    pub fn shape(&self) -> Shape {
-        self.shape
-    }
-
-    /// The number of insertions, including repeated keys.
-    pub fn inserted(&self) -> u64 {
-        self.inserted
-    }
-
-    /// The share of bits that are set. Reads the whole table.
-    pub fn fill(&self) -> f64 {
-        self.ones() as f64 / (self.shape.lines as f64 * LINE as f64 * 8.0)
-    }
-
-    /// The false-positive rate, from the present bits. Reads the whole table.
-    pub fn false_positive_rate(&self) -> f64 {
-        // The bits of a key never inserted are independent of the line. Each word gets `often` of
-        // them, and `extra` of the eight words, starting at any of them, get one more.
-        let (often, extra) = (self.shape.hashes / 8, (self.shape.hashes % 8) as usize);
-        let mut sum = 0.0;
-        let mut fills = [0.0; 8];
-        for (i, word) in self.words().enumerate() {
-            fills[i % 8] = f64::from(word.count_ones()) / 64.0;
-            if i % 8 == 7 {
-                let all: f64 = fills.iter().map(|fill| fill.powi(often as i32)).product();
-                let started = |start: usize| -> f64 {
-                    (start..start + extra).map(|word| fills[word % 8]).product()
-                };
-                sum += all * (0..8).map(started).sum::<f64>() / 8.0;
-            }
-        }
-        sum / self.shape.lines as f64
-    }
-
-    /// The probability that `contains` answers `true` for a key that was never inserted, by
-    /// [`plan::blocked_rate`] for the insertions so far. Repeated insertions of a key increase it.
-    pub fn certainty(&self) -> Certainty {
-        Certainty::from_rate(plan::blocked_rate(self.shape, self.inserted))
-    }
-
-    /// An independent copy.
-    pub fn try_clone(&self) -> Result<Self, Infeasible> {
-        Ok(Blocked { memory: self.memory.try_clone()?, ..*self })
-    }
-
+impl Body {
     fn ones(&self) -> u64 {
         self.words().map(|word| u64::from(word.count_ones())).sum()
     }
@@ -160,44 +103,9 @@ impl Blocked {
     }
 }
 
-impl<K: Key + ?Sized> Insert<K> for Blocked {
-    #[inline]
-    fn insert(&mut self, key: &K) -> Result<(), Refused> {
-        struct One<'a>(&'a mut Blocked, Digest);
-        impl Kernel for One<'_> {
-            type Output = ();
-            #[inline(always)]
-            fn run<I: Isa>(self, isa: I) {
-                self.0.insert_digest(isa, self.1);
-            }
-        }
-        let digest = key.digest(self.seed);
-        probe::dispatch(One(self, digest));
-        Ok(())
-    }
-
-    fn insert_batch(&mut self, keys: &[K], _: &mut dyn FnMut(usize, Refused))
-    where
-        K: Sized,
-    {
-        // The work per key is so small that a separate loop for hashing would be slower.
-        struct Loop<'a, K>(&'a mut Blocked, &'a [K]);
-        impl<K: Key> Kernel for Loop<'_, K> {
-            type Output = ();
-            #[inline(always)]
-            fn run<I: Isa>(self, isa: I) {
-                let Loop(filter, keys) = self;
-                let (seed, bytes) = (filter.seed, filter.memory.bytes().len());
-                batch::each_key(isa, seed, keys, bytes, Enter { isa, filter });
-            }
-        }
-        probe::dispatch(Loop(self, keys));
-    }
-}
-
 struct Enter<'a, I> {
     isa: I,
-    filter: &'a mut Blocked,
+    filter: &'a mut Body,
 }
 
 impl<I: Isa> Steps for Enter<'_, I> {
@@ -218,7 +126,7 @@ impl<I: Isa> Steps for Enter<'_, I> {
 
 struct Ask<'a, I> {
     isa: I,
-    filter: &'a Blocked,
+    filter: &'a Body,
     found: &'a mut [bool],
 }
 
@@ -238,10 +146,97 @@ impl<I: Isa> Steps for Ask<'_, I> {
     }
 }
 
-impl<K: Key + ?Sized> Contains<K> for Blocked {
+impl Filter for Body {
+    type Shape = Shape;
+    const KIND: u16 = 2;
+
+    fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
+        Infeasible::unless_within("hashes", shape.hashes.into(), 1, LINE_HASHES_MAX.into())?;
+        Infeasible::unless_within("lines", shape.lines, 1, u64::MAX / LINE as u64)?;
+        let memory = Memory::zeroed(shape.lines * LINE as u64)?;
+        Ok(Body { shape, seed, memory, inserted: 0 })
+    }
+
+    fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    fn seed(&self) -> Seed {
+        self.seed
+    }
+
+    fn len(&self) -> u64 {
+        self.inserted
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.shape.bytes()
+    }
+
+    fn load(&self) -> f64 {
+        self.ones() as f64 / (self.shape.lines as f64 * LINE as f64 * 8.0)
+    }
+
+    fn rate(&self) -> f64 {
+        // The bits of a key never inserted are independent of the line. Each word gets `often` of
+        // them, and `extra` of the eight words, starting at any of them, get one more.
+        let (often, extra) = (self.shape.hashes / 8, (self.shape.hashes % 8) as usize);
+        let mut sum = 0.0;
+        let mut fills = [0.0; 8];
+        for (i, word) in self.words().enumerate() {
+            fills[i % 8] = f64::from(word.count_ones()) / 64.0;
+            if i % 8 == 7 {
+                let all: f64 = fills.iter().map(|fill| fill.powi(often as i32)).product();
+                let started = |start: usize| -> f64 {
+                    (start..start + extra).map(|word| fills[word % 8]).product()
+                };
+                sum += all * (0..8).map(started).sum::<f64>() / 8.0;
+            }
+        }
+        sum / self.shape.lines as f64
+    }
+
+    fn clear(&mut self) {
+        self.memory.bytes_mut().fill(0);
+        self.inserted = 0;
+    }
+
+    fn try_clone(&self) -> Result<Self, Infeasible> {
+        Ok(Body { memory: self.memory.try_clone()?, ..*self })
+    }
+
     #[inline]
-    fn contains(&self, key: &K) -> bool {
-        struct One<'a>(&'a Blocked, Digest);
+    fn insert(&mut self, digest: Digest) -> Result<(), Refused> {
+        struct One<'a>(&'a mut Body, Digest);
+        impl Kernel for One<'_> {
+            type Output = ();
+            #[inline(always)]
+            fn run<I: Isa>(self, isa: I) {
+                self.0.insert_digest(isa, self.1);
+            }
+        }
+        probe::dispatch(One(self, digest));
+        Ok(())
+    }
+
+    fn insert_batch<K: Key>(&mut self, keys: &[K], _: &mut dyn FnMut(usize, Refused)) {
+        // The work per key is so small that a separate loop for hashing would be slower.
+        struct Loop<'a, K>(&'a mut Body, &'a [K]);
+        impl<K: Key> Kernel for Loop<'_, K> {
+            type Output = ();
+            #[inline(always)]
+            fn run<I: Isa>(self, isa: I) {
+                let Loop(filter, keys) = self;
+                let (seed, bytes) = (filter.seed, filter.memory.bytes().len());
+                batch::each_key(isa, seed, keys, bytes, Enter { isa, filter });
+            }
+        }
+        probe::dispatch(Loop(self, keys));
+    }
+
+    #[inline]
+    fn contains(&self, digest: Digest) -> bool {
+        struct One<'a>(&'a Body, Digest);
         impl Kernel for One<'_> {
             type Output = bool;
             #[inline(always)]
@@ -249,14 +244,11 @@ impl<K: Key + ?Sized> Contains<K> for Blocked {
                 self.0.contains_digest(isa, self.1)
             }
         }
-        probe::dispatch(One(self, key.digest(self.seed)))
+        probe::dispatch(One(self, digest))
     }
 
-    fn contains_batch(&self, keys: &[K], found: &mut [bool])
-    where
-        K: Sized,
-    {
-        struct Loop<'a, K>(&'a Blocked, &'a [K], &'a mut [bool]);
+    fn contains_batch<K: Key>(&self, keys: &[K], found: &mut [bool]) {
+        struct Loop<'a, K>(&'a Body, &'a [K], &'a mut [bool]);
         impl<K: Key> Kernel for Loop<'_, K> {
             type Output = ();
             #[inline(always)]
@@ -266,12 +258,9 @@ impl<K: Key + ?Sized> Contains<K> for Blocked {
                 batch::each_key(isa, filter.seed, keys, bytes, Ask { isa, filter, found });
             }
         }
-        assert_eq!(keys.len(), found.len(), "one answer a key");
         probe::dispatch(Loop(self, keys, found));
     }
-}
 
-impl Merge for Blocked {
     fn merge(&mut self, other: &Self) -> Result<(), Refused> {
         super::same("seed", self.seed == other.seed)?;
         super::same("lines", self.shape.lines == other.shape.lines)?;
@@ -280,10 +269,6 @@ impl Merge for Blocked {
         self.inserted = self.inserted.saturating_add(other.inserted);
         Ok(())
     }
-}
-
-impl Image for Blocked {
-    const KIND: u16 = 2;
 
     fn to_bytes(&self) -> Vec<u8> {
         let fields = [self.shape.lines, self.shape.hashes.into(), self.inserted];
@@ -294,10 +279,19 @@ impl Image for Blocked {
         let ([lines, hashes, inserted], payload) = bytes::read(image, Self::KIND, seed)?;
         let hashes = bytes::narrow("hashes", hashes)?;
         bytes::justify(payload, lines.saturating_mul(LINE as u64))?;
-        let mut filter = Blocked::new(Shape { lines, hashes }, seed)?;
+        let mut filter = Body::new(Shape { lines, hashes }, seed)?;
         filter.memory.bytes_mut().copy_from_slice(payload);
         bytes::plausible("inserted", filter.ones(), inserted, hashes)?;
         filter.inserted = inserted;
         Ok(filter)
+    }
+}
+
+impl<K: Key> Extend<K> for Blocked {
+    fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
+        for key in keys {
+            // No key is refused.
+            let _ = self.insert(&key);
+        }
     }
 }

@@ -13,13 +13,11 @@
 use super::{
     batch,
     mapping::Spread,
+    set::{Filter, Set},
     table::{self, Bit, OnTable, Table},
 };
 use crate::{
-    Certainty, Digest, Infeasible, Key, Malformed, Refused, Seed,
-    bytes::{self, Image},
-    cells,
-    ops::{Contains, Insert, Merge},
+    Digest, Infeasible, Key, Malformed, Refused, Seed, bytes, cells,
     probe::{self, Isa, Kernel},
 };
 
@@ -39,58 +37,19 @@ impl Shape {
     }
 }
 
-/// A set that keys can enter. See the [module](self).
+/// A set whose keys never leave. See the [module](self).
+pub type Bloom = Set<Body>;
+
+/// The cells of a [`Bloom`].
 #[derive(Debug)]
-pub struct Bloom {
+pub struct Body {
     shape: Shape,
     seed: Seed,
     bits: Table,
     inserted: u64,
 }
 
-impl Bloom {
-    /// An empty filter.
-    pub fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
-        let bits = Table::zeroed(shape.bits, 1, shape.hashes, Spread::Anywhere)?;
-        Ok(Bloom { shape, seed, bits, inserted: 0 })
-    }
-
-    /// Removes every key.
-    pub fn clear(&mut self) {
-        self.bits.clear();
-        self.inserted = 0;
-    }
-
-    /// The integers that fix the memory.
-    pub fn shape(&self) -> Shape {
-        self.shape
-    }
-
-    /// The number of insertions, including repeated keys.
-    pub fn inserted(&self) -> u64 {
-        self.inserted
-    }
-
-    /// The share of bits that are set.
-    pub fn fill(&self) -> f64 {
-        self.bits.fill()
-    }
-
-    /// The false-positive rate at the present fill.
-    pub fn false_positive_rate(&self) -> f64 {
-        self.bits.fill().powi(self.shape.hashes as i32)
-    }
-
-    /// The probability that `contains` answers `true` for a key that was never inserted.
-    pub fn certainty(&self) -> Certainty {
-        Certainty::from_rate(self.false_positive_rate())
-    }
-
-    /// An independent copy.
-    pub fn try_clone(&self) -> Result<Self, Infeasible> {
-        Ok(Bloom { bits: self.bits.try_clone()?, ..*self })
-    }
-
+impl Body {
     #[inline(always)]
     fn insert_at(&mut self, positions: &[u64]) {
         let table = self.bits.cells.bytes_mut();
@@ -101,7 +60,7 @@ impl Bloom {
     }
 }
 
-impl OnTable for Bloom {
+impl OnTable for Body {
     #[inline(always)]
     fn table(&self) -> &Table {
         &self.bits
@@ -112,25 +71,9 @@ impl OnTable for Bloom {
     }
 }
 
-impl<K: Key + ?Sized> Insert<K> for Bloom {
-    #[inline]
-    fn insert(&mut self, key: &K) -> Result<(), Refused> {
-        let (positions, hashes) = self.bits.positions(key.digest(self.seed));
-        self.insert_at(&positions[..hashes]);
-        Ok(())
-    }
-
-    fn insert_batch(&mut self, keys: &[K], _: &mut dyn FnMut(usize, Refused))
-    where
-        K: Sized,
-    {
-        batch::hashed(self.seed, keys, |_, digests| self.insert_digests(digests));
-    }
-}
-
-impl Bloom {
+impl Body {
     fn insert_digests(&mut self, digests: &[Digest]) {
-        struct Loop<'a>(&'a mut Bloom, &'a [Digest]);
+        struct Loop<'a>(&'a mut Body, &'a [Digest]);
         impl Kernel for Loop<'_> {
             type Output = ();
             #[inline(always)]
@@ -148,31 +91,77 @@ impl Bloom {
 }
 
 struct Enter;
-impl table::Act<Bloom> for Enter {
+impl table::Act<Body> for Enter {
     #[inline(always)]
-    fn act(&mut self, filter: &mut Bloom, _: usize, positions: &[u64]) {
+    fn act(&mut self, filter: &mut Body, _: usize, positions: &[u64]) {
         filter.insert_at(positions);
     }
 }
 
-impl<K: Key + ?Sized> Contains<K> for Bloom {
-    #[inline]
-    fn contains(&self, key: &K) -> bool {
-        self.bits.contains(key.digest(self.seed))
+impl Filter for Body {
+    type Shape = Shape;
+    const KIND: u16 = 1;
+
+    fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
+        let bits = Table::zeroed(shape.bits, 1, shape.hashes, Spread::Anywhere)?;
+        Ok(Body { shape, seed, bits, inserted: 0 })
     }
 
-    fn contains_batch(&self, keys: &[K], found: &mut [bool])
-    where
-        K: Sized,
-    {
-        assert_eq!(keys.len(), found.len(), "one answer a key");
+    fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    fn seed(&self) -> Seed {
+        self.seed
+    }
+
+    fn len(&self) -> u64 {
+        self.inserted
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.shape.bytes()
+    }
+
+    fn load(&self) -> f64 {
+        self.bits.fill()
+    }
+
+    fn rate(&self) -> f64 {
+        self.bits.fill().powi(self.shape.hashes as i32)
+    }
+
+    fn clear(&mut self) {
+        self.bits.clear();
+        self.inserted = 0;
+    }
+
+    fn try_clone(&self) -> Result<Self, Infeasible> {
+        Ok(Body { bits: self.bits.try_clone()?, ..*self })
+    }
+
+    #[inline]
+    fn insert(&mut self, digest: Digest) -> Result<(), Refused> {
+        let (positions, hashes) = self.bits.positions(digest);
+        self.insert_at(&positions[..hashes]);
+        Ok(())
+    }
+
+    fn insert_batch<K: Key>(&mut self, keys: &[K], _: &mut dyn FnMut(usize, Refused)) {
+        batch::hashed(self.seed, keys, |_, digests| self.insert_digests(digests));
+    }
+
+    #[inline]
+    fn contains(&self, digest: Digest) -> bool {
+        self.bits.contains(digest)
+    }
+
+    fn contains_batch<K: Key>(&self, keys: &[K], found: &mut [bool]) {
         batch::hashed(self.seed, keys, |first, digests| {
             self.contains_digests(digests, &mut found[first..first + digests.len()]);
         });
     }
-}
 
-impl Merge for Bloom {
     fn merge(&mut self, other: &Self) -> Result<(), Refused> {
         super::same("seed", self.seed == other.seed)?;
         super::same("bits", self.shape.bits == other.shape.bits)?;
@@ -182,10 +171,6 @@ impl Merge for Bloom {
         self.inserted = self.inserted.saturating_add(other.inserted);
         Ok(())
     }
-}
-
-impl Image for Bloom {
-    const KIND: u16 = 1;
 
     fn to_bytes(&self) -> Vec<u8> {
         let fields = [self.shape.bits, self.shape.hashes.into(), self.inserted];
@@ -196,10 +181,20 @@ impl Image for Bloom {
         let ([bits, hashes, inserted], payload) = bytes::read(image, Self::KIND, seed)?;
         let hashes = bytes::narrow("hashes", hashes)?;
         bytes::justify(payload, cells::Packed::payload_bytes(bits, 1)?)?;
-        let mut filter = Bloom::new(Shape { bits, hashes }, seed)?;
+        let mut filter = Body::new(Shape { bits, hashes }, seed)?;
         filter.bits.load(payload)?;
         bytes::plausible("inserted", filter.bits.occupied, inserted, hashes)?;
         filter.inserted = inserted;
         Ok(filter)
+    }
+}
+
+impl<K: Key> Extend<K> for Bloom {
+    fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
+        for key in keys {
+            let digest = key.digest(self.body.seed);
+            let (positions, hashes) = self.body.bits.positions(digest);
+            self.body.insert_at(&positions[..hashes]);
+        }
     }
 }

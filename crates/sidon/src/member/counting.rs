@@ -22,14 +22,13 @@ use super::{
     batch,
     lines::{self, EachKey},
     mapping::{self, InLines, LINES_MOST, Ones, Spread},
+    set::{Filter, Removes, Set},
     table::{self, Nibble, OnTable, Table, Width, with_line_width},
 };
 use crate::{
-    Certainty, Digest, Infeasible, Key, Malformed, Refused, Seed,
-    bytes::{self, Image},
+    Digest, Infeasible, Key, Malformed, Refused, Seed, bytes,
     cells::{self, Packed},
     hash::spread,
-    ops::{Contains, Insert, Merge, Remove},
     probe::{self, Isa, Kernel},
 };
 
@@ -76,76 +75,22 @@ impl Shape {
     }
 }
 
-/// A multiset that keys can enter and leave. See the [module](self).
+/// A multiset in counters. See the [module](self).
+pub type Counting = Set<Body>;
+
+/// The cells of a [`Counting`].
 #[derive(Debug)]
-pub struct Counting {
+pub struct Body {
     shape: Shape,
     seed: Seed,
     counters: Table,
     stored: u64,
 }
 
-impl Counting {
-    /// An empty filter.
-    pub fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
-        shape.check()?;
-        let Shape { counters, hashes, width, spread, .. } = shape;
-        let counters = Table::zeroed(counters, width, hashes, spread)?;
-        Ok(Counting { shape, seed, counters, stored: 0 })
-    }
-
-    /// Removes every key, and unpins every counter.
-    pub fn clear(&mut self) {
-        self.counters.clear();
-        self.stored = 0;
-    }
-
-    /// The integers that fix the memory.
-    pub fn shape(&self) -> Shape {
-        self.shape
-    }
-
-    /// The number of keys stored, with repetitions.
-    pub fn stored(&self) -> u64 {
-        self.stored
-    }
-
-    /// The share of counters that are not zero.
-    pub fn fill(&self) -> f64 {
-        self.counters.fill()
-    }
-
-    /// The false-positive rate, from the present counters. Reads the whole table if counters are in
-    /// lines.
-    pub fn false_positive_rate(&self) -> f64 {
-        let Some(mapping) = self.counters.in_lines else {
-            return self.fill().powi(self.shape.hashes as i32);
-        };
-        let in_use = self.counters.cells.iter().map(|value| f64::from(u8::from(value != 0)));
-        mapping.passes(self.shape.width, in_use)
-    }
-
-    /// The number of counters at their ceiling: full under [`Overflow::Refuse`], pinned under
-    /// [`Overflow::Pin`]. Reads the whole table.
-    pub fn at_ceiling(&self) -> u64 {
-        let ceiling = self.counters.cells.ceiling();
-        self.counters.cells.iter().filter(|&value| value == ceiling).count() as u64
-    }
-
-    /// The largest counter. Reads the whole table.
-    pub fn largest(&self) -> u64 {
-        self.counters.cells.iter().max().unwrap_or(0)
-    }
-
-    /// The probability that `contains` answers `true` for a key that was never inserted, from the
-    /// present counters. Reads the whole table if counters are in lines.
-    pub fn certainty(&self) -> Certainty {
-        Certainty::from_rate(self.false_positive_rate())
-    }
-
-    /// An independent copy.
-    pub fn try_clone(&self) -> Result<Self, Infeasible> {
-        Ok(Counting { counters: self.counters.try_clone()?, ..*self })
+impl Body {
+    fn at_ceiling(&self) -> u64 {
+        let cells = &self.counters.cells;
+        cells.iter().filter(|&value| value == cells.ceiling()).count() as u64
     }
 
     #[inline(always)]
@@ -321,7 +266,7 @@ enum Act {
 
 /// A loop over keys that changes the filter, chunk by chunk.
 struct Change<'a, K, W, const INSERT: bool>(
-    &'a mut Counting,
+    &'a mut Body,
     W,
     &'a [K],
     &'a mut dyn FnMut(usize, Refused),
@@ -344,9 +289,9 @@ struct Apply<'a, W> {
     refused: &'a mut dyn FnMut(usize, Refused),
 }
 
-impl<W: Width> table::Act<Counting> for Apply<'_, W> {
+impl<W: Width> table::Act<Body> for Apply<'_, W> {
     #[inline(always)]
-    fn act(&mut self, filter: &mut Counting, key: usize, positions: &[u64]) {
+    fn act(&mut self, filter: &mut Body, key: usize, positions: &[u64]) {
         if let Err(why) = filter.act(self.act, self.width, positions) {
             (self.refused)(key, why);
         }
@@ -355,7 +300,7 @@ impl<W: Width> table::Act<Counting> for Apply<'_, W> {
 
 /// Changes the filter key by key, counters in lines.
 struct EachLine<'a, const INSERT: bool> {
-    filter: &'a mut Counting,
+    filter: &'a mut Body,
     refused: &'a mut dyn FnMut(usize, Refused),
 }
 
@@ -374,7 +319,7 @@ impl<const INSERT: bool> lines::Act for EachLine<'_, INSERT> {
     }
 }
 
-impl OnTable for Counting {
+impl OnTable for Body {
     #[inline(always)]
     fn table(&self) -> &Table {
         &self.counters
@@ -385,59 +330,77 @@ impl OnTable for Counting {
     }
 }
 
-impl<K: Key + ?Sized> Insert<K> for Counting {
-    #[inline]
-    fn insert(&mut self, key: &K) -> Result<(), Refused> {
-        self.act_on_digest(Act::Insert, key.digest(self.seed))
+impl Filter for Body {
+    type Shape = Shape;
+    const KIND: u16 = 3;
+
+    fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
+        shape.check()?;
+        let Shape { counters, hashes, width, spread, .. } = shape;
+        let counters = Table::zeroed(counters, width, hashes, spread)?;
+        Ok(Body { shape, seed, counters, stored: 0 })
     }
 
-    fn insert_batch(&mut self, keys: &[K], refused: &mut dyn FnMut(usize, Refused))
-    where
-        K: Sized,
-    {
+    fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    fn seed(&self) -> Seed {
+        self.seed
+    }
+
+    fn len(&self) -> u64 {
+        self.stored
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.shape.bytes()
+    }
+
+    fn load(&self) -> f64 {
+        self.counters.fill()
+    }
+
+    fn rate(&self) -> f64 {
+        let Some(mapping) = self.counters.in_lines else {
+            return self.load().powi(self.shape.hashes as i32);
+        };
+        let in_use = self.counters.cells.iter().map(|value| f64::from(u8::from(value != 0)));
+        mapping.passes(self.shape.width, in_use)
+    }
+
+    fn clear(&mut self) {
+        self.counters.clear();
+        self.stored = 0;
+    }
+
+    fn try_clone(&self) -> Result<Self, Infeasible> {
+        Ok(Body { counters: self.counters.try_clone()?, ..*self })
+    }
+
+    #[inline]
+    fn insert(&mut self, digest: Digest) -> Result<(), Refused> {
+        self.act_on_digest(Act::Insert, digest)
+    }
+
+    fn insert_batch<K: Key>(&mut self, keys: &[K], refused: &mut dyn FnMut(usize, Refused)) {
         batch::hashed(self.seed, keys, |first, digests| {
             self.act_on_all(Act::Insert, digests, &mut |i, why| refused(first + i, why));
         });
     }
-}
 
-impl<K: Key + ?Sized> Remove<K> for Counting {
     #[inline]
-    fn remove(&mut self, key: &K) -> Result<(), Refused> {
-        self.act_on_digest(Act::Remove, key.digest(self.seed))
+    fn contains(&self, digest: Digest) -> bool {
+        self.counters.contains(digest)
     }
 
-    fn remove_batch(&mut self, keys: &[K], refused: &mut dyn FnMut(usize, Refused))
-    where
-        K: Sized,
-    {
-        batch::hashed(self.seed, keys, |first, digests| {
-            self.act_on_all(Act::Remove, digests, &mut |i, why| refused(first + i, why));
-        });
-    }
-}
-
-impl<K: Key + ?Sized> Contains<K> for Counting {
-    #[inline]
-    fn contains(&self, key: &K) -> bool {
-        self.counters.contains(key.digest(self.seed))
-    }
-
-    fn contains_batch(&self, keys: &[K], found: &mut [bool])
-    where
-        K: Sized,
-    {
-        assert_eq!(keys.len(), found.len(), "one answer a key");
+    fn contains_batch<K: Key>(&self, keys: &[K], found: &mut [bool]) {
         batch::hashed(self.seed, keys, |first, digests| {
             let found = &mut found[first..first + digests.len()];
             self.counters.contains_batch(self.seed, digests, found);
         });
     }
-}
 
-impl Merge for Counting {
-    /// Adds counter to counter. Under [`Overflow::Refuse`] a sum above the ceiling refuses the
-    /// whole merge; under [`Overflow::Pin`] it is pinned.
     fn merge(&mut self, other: &Self) -> Result<(), Refused> {
         super::same("seed", self.seed == other.seed)?;
         super::same("counters", self.shape.counters == other.shape.counters)?;
@@ -462,10 +425,6 @@ impl Merge for Counting {
         self.stored = self.stored.saturating_add(other.stored);
         Ok(())
     }
-}
-
-impl Image for Counting {
-    const KIND: u16 = 3;
 
     fn to_bytes(&self) -> Vec<u8> {
         let Shape { counters, hashes, width, overflow, spread } = self.shape;
@@ -499,7 +458,7 @@ impl Image for Counting {
             },
         };
         bytes::justify(payload, Packed::payload_bytes(counters, shape.width)?)?;
-        let mut filter = Counting::new(shape, seed)?;
+        let mut filter = Body::new(shape, seed)?;
         filter.counters.load(payload)?;
         // Pinned counters stay when their keys leave.
         let pinned = shape.overflow == Overflow::Pin && filter.at_ceiling() > 0;
@@ -510,5 +469,31 @@ impl Image for Counting {
         }
         filter.stored = stored;
         Ok(filter)
+    }
+}
+
+impl Removes for Body {
+    #[inline]
+    fn remove(&mut self, digest: Digest) -> Result<(), Refused> {
+        self.act_on_digest(Act::Remove, digest)
+    }
+
+    fn remove_batch<K: Key>(&mut self, keys: &[K], refused: &mut dyn FnMut(usize, Refused)) {
+        batch::hashed(self.seed, keys, |first, digests| {
+            self.act_on_all(Act::Remove, digests, &mut |i, why| refused(first + i, why));
+        });
+    }
+}
+
+impl Counting {
+    /// The number of counters at their ceiling: full under [`Overflow::Refuse`], pinned for good under
+    /// [`Overflow::Pin`]. Reads the whole table.
+    pub fn at_ceiling(&self) -> u64 {
+        self.body.at_ceiling()
+    }
+
+    /// The largest counter. Reads the whole table.
+    pub fn largest(&self) -> u64 {
+        self.body.counters.cells.iter().max().unwrap_or(0)
     }
 }

@@ -27,6 +27,7 @@ pub mod multilayer;
 mod octets;
 mod rows;
 mod scattered;
+mod set;
 mod spill;
 mod table;
 pub mod variable;
@@ -40,6 +41,7 @@ pub use dleft::{DLeft, Moves};
 pub use increments::Increments;
 pub use mapping::{LINES_MOST, Spread};
 pub use multilayer::Multilayer;
+pub use set::Set;
 pub use variable::Variable;
 
 use crate::Refused;

@@ -20,20 +20,17 @@
 //! ceiling, except for pinned ones, and no other entry.
 
 use super::{
+    batch,
     code::{Code, Sums},
-    coded::{self, Act, Coded, Store, coded_filter},
+    coded::{self, Act, Coded, Store},
     counting::Overflow,
     increments::Increments,
     mapping::Spread,
+    set::{Filter, Removes, Set},
     spill::Spill,
     table::{Short, Table, Width},
 };
-use crate::{
-    Certainty, Infeasible, Key, Malformed, Refused, Seed,
-    bytes::{self, Image},
-    cells::Packed,
-    ops::{Contains, Insert, Merge, Remove},
-};
+use crate::{Digest, Infeasible, Key, Malformed, Refused, Seed, bytes, cells::Packed};
 
 /// The integers that fix a filter of two layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,9 +75,12 @@ impl Shape {
     }
 }
 
-/// A multiset that keys can enter and leave. See the [module](self).
+/// A multiset in counters of two layers. See the [module](self).
+pub type Multilayer = Set<Body>;
+
+/// The cells of a [`Multilayer`].
 #[derive(Debug)]
-pub struct Multilayer {
+pub struct Body {
     shape: Shape,
     filter: Coded<Sums, Layers>,
 }
@@ -173,70 +173,80 @@ impl Store for Layers {
     }
 }
 
-impl Multilayer {
-    /// An empty filter.
-    pub fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
+impl Body {}
+
+impl Body {
+    /// Not generic over keys, so that it is compiled once.
+    fn change(&mut self, act: Act, digests: &[Digest], refused: &mut dyn FnMut(usize, Refused)) {
+        self.filter.act_on_all(act, digests, refused);
+    }
+}
+
+impl Filter for Body {
+    type Shape = Shape;
+    const KIND: u16 = 7;
+
+    fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
         let code = shape.code()?;
-        Ok(Multilayer { shape, filter: Coded::new(Layers::new(shape)?, code, seed) })
+        Ok(Body { shape, filter: Coded::new(Layers::new(shape)?, code, seed) })
     }
 
-    /// Removes every key, and unpins every counter.
-    pub fn clear(&mut self) {
-        self.filter.clear();
-    }
-
-    /// The integers that fix the memory.
-    pub fn shape(&self) -> Shape {
+    fn shape(&self) -> Shape {
         self.shape
     }
 
-    /// The number of keys stored, with repetitions.
-    pub fn stored(&self) -> u64 {
+    fn seed(&self) -> Seed {
+        self.filter.seed
+    }
+
+    fn len(&self) -> u64 {
         self.filter.stored
     }
 
-    /// The number of counters that continue in the second layer.
-    pub fn spilled(&self) -> u64 {
-        self.filter.store.second.used()
+    fn memory_bytes(&self) -> u64 {
+        self.shape.bytes()
     }
 
-    /// The share of counters that are not zero. Reads the whole table.
-    pub fn fill(&self) -> f64 {
+    fn load(&self) -> f64 {
         self.filter.fill()
     }
 
-    /// The false-positive rate, from the present counters. Reads the whole table.
-    pub fn false_positive_rate(&self) -> f64 {
+    fn rate(&self) -> f64 {
         self.filter.false_positive_rate()
     }
 
-    /// The number of pinned counters, which stay pinned; 0 under [`Overflow::Refuse`]. Reads the
-    /// whole table.
-    pub fn pinned(&self) -> u64 {
-        self.filter.pinned()
+    fn clear(&mut self) {
+        self.filter.clear();
     }
 
-    /// The probability that `contains` answers `true` for a key that was never inserted, from the
-    /// present counters. Reads the whole table.
-    pub fn certainty(&self) -> Certainty {
-        Certainty::from_rate(self.false_positive_rate())
-    }
-
-    /// An independent copy.
-    pub fn try_clone(&self) -> Result<Self, Infeasible> {
+    fn try_clone(&self) -> Result<Self, Infeasible> {
         let Layers { first, second, .. } = &self.filter.store;
         let (first, second) = (first.try_clone()?, second.try_clone()?);
         let store = Layers { first, second, ..self.filter.store };
         let filter = Coded { store, code: self.filter.code.clone(), rows: None, ..self.filter };
-        Ok(Multilayer { shape: self.shape, filter })
+        Ok(Body { shape: self.shape, filter })
     }
-}
 
-coded_filter!(Multilayer);
+    #[inline]
+    fn insert(&mut self, digest: Digest) -> Result<(), Refused> {
+        self.filter.act_on_digest(Act::Insert, digest)
+    }
 
-impl Merge for Multilayer {
-    /// Adds counter to counter, into new memory of the same size. Under [`Overflow::Refuse`] a sum
-    /// without room refuses the whole merge; under [`Overflow::Pin`] it is pinned.
+    fn insert_batch<K: Key>(&mut self, keys: &[K], refused: &mut dyn FnMut(usize, Refused)) {
+        batch::hashed(self.filter.seed, keys, |first, digests| {
+            self.change(Act::Insert, digests, &mut |i, why| refused(first + i, why));
+        });
+    }
+
+    #[inline]
+    fn contains(&self, digest: Digest) -> bool {
+        self.filter.contains(digest)
+    }
+
+    fn contains_batch<K: Key>(&self, keys: &[K], found: &mut [bool]) {
+        self.filter.contains_keys(keys, found);
+    }
+
     fn merge(&mut self, other: &Self) -> Result<(), Refused> {
         let (own, theirs) = (self.shape, other.shape);
         super::same("seed", self.filter.seed == other.filter.seed)?;
@@ -262,10 +272,6 @@ impl Merge for Multilayer {
         self.filter.stored = self.filter.stored.saturating_add(other.filter.stored);
         Ok(())
     }
-}
-
-impl Image for Multilayer {
-    const KIND: u16 = 7;
 
     fn to_bytes(&self) -> Vec<u8> {
         let Shape { counters, hashes, first, rest, buckets, increments, overflow, spread } =
@@ -304,7 +310,7 @@ impl Image for Multilayer {
         shape.code()?;
         Infeasible::unless_within("counters", counters, 1, 1 << 60)?;
         bytes::justify(payload, shape.bytes())?;
-        let mut layers = Multilayer::new(shape, seed)?;
+        let mut layers = Body::new(shape, seed)?;
         let store = &mut layers.filter.store;
         let (one, two) = payload.split_at(store.first.cells.payload().len());
         store.first.load(one)?;
@@ -323,5 +329,30 @@ impl Image for Multilayer {
         layers.filter.check_sums(stored, shape.hashes, shape.increments)?;
         layers.filter.stored = stored;
         Ok(layers)
+    }
+}
+
+impl Removes for Body {
+    #[inline]
+    fn remove(&mut self, digest: Digest) -> Result<(), Refused> {
+        self.filter.act_on_digest(Act::Remove, digest)
+    }
+
+    fn remove_batch<K: Key>(&mut self, keys: &[K], refused: &mut dyn FnMut(usize, Refused)) {
+        batch::hashed(self.filter.seed, keys, |first, digests| {
+            self.change(Act::Remove, digests, &mut |i, why| refused(first + i, why));
+        });
+    }
+}
+
+impl Multilayer {
+    /// The number of counters that are pinned for good; none under [`Overflow::Refuse`]. Reads the whole table.
+    pub fn pinned(&self) -> u64 {
+        self.body.filter.pinned()
+    }
+
+    /// The number of counters that continue in the second layer.
+    pub fn spilled(&self) -> u64 {
+        self.body.filter.store.second.used()
     }
 }

@@ -182,7 +182,6 @@ mod tests {
     use crate::{
         Seed,
         member::{Increments, Overflow, Spread, Variable, variable::Shape},
-        ops::{Contains, Insert},
     };
 
     #[test]
@@ -203,7 +202,7 @@ mod tests {
                 let counters = 64 * 24 * u64::from(hashes);
                 let shape = Shape { counters, hashes, width: 8, increments, overflow, spread };
                 let mut filter = Variable::new(shape, Seed(6)).unwrap();
-                assert_eq!(filter.is_asked_by_rows(), by_rows);
+                assert_eq!(filter.body.is_asked_by_rows(), by_rows);
                 for key in &keys[..2_000] {
                     filter.insert(key).unwrap();
                 }

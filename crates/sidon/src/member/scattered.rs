@@ -173,7 +173,6 @@ mod tests {
     use crate::{
         Seed,
         member::{Increments, Overflow, Spread, Variable, variable::Shape},
-        ops::{Contains, Insert},
     };
 
     #[test]

@@ -23,19 +23,16 @@
 //! filter", INFOCOM 2012, section III: VI-CBF.
 
 use super::{
+    batch,
     code::{self, Sums},
-    coded::{self, Act, Coded, Plain, Store, coded_filter},
+    coded::{self, Act, Coded, Plain, Store},
     counting::Overflow,
     increments::Increments,
     mapping::{self, Spread},
+    set::{Filter, Removes, Set},
     table::Table,
 };
-use crate::{
-    Certainty, Infeasible, Key, Malformed, Refused, Seed,
-    bytes::{self, Image},
-    cells::Packed,
-    ops::{Contains, Insert, Merge, Remove},
-};
+use crate::{Digest, Infeasible, Key, Malformed, Refused, Seed, bytes, cells::Packed};
 
 /// The widest counter.
 pub const WIDTH_MOST: u32 = code::WIDTH_MOST;
@@ -57,72 +54,20 @@ pub struct Shape {
     pub spread: Spread,
 }
 
-/// A multiset that keys can enter and leave. See the [module](self).
+/// A multiset in counters of variable increments. See the [module](self).
+pub type Variable = Set<Body>;
+
+/// The cells of a [`Variable`].
 #[derive(Debug)]
-pub struct Variable {
+pub struct Body {
     shape: Shape,
     filter: Coded<Sums>,
 }
 
-impl Variable {
-    /// An empty filter.
-    pub fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
-        let code = shape.code()?;
-        let Shape { counters, hashes, width, spread, .. } = shape;
-        let store = Plain(Table::zeroed(counters, width, hashes, spread)?);
-        Ok(Variable { shape, filter: Coded::new(store, code, seed) })
-    }
-
-    /// Removes every key, and unpins every counter.
-    pub fn clear(&mut self) {
-        self.filter.clear();
-    }
-
-    /// The integers that fix the memory.
-    pub fn shape(&self) -> Shape {
-        self.shape
-    }
-
-    /// The number of keys stored, with repetitions.
-    pub fn stored(&self) -> u64 {
-        self.filter.stored
-    }
-
-    /// The share of counters that are not zero. Reads the whole table.
-    pub fn fill(&self) -> f64 {
-        self.filter.fill()
-    }
-
-    /// The false-positive rate, from the present counters. Reads the whole table.
-    pub fn false_positive_rate(&self) -> f64 {
-        self.filter.false_positive_rate()
-    }
-
-    /// The number of pinned counters, which stay pinned; 0 under [`Overflow::Refuse`]. Reads the
-    /// whole table.
-    pub fn pinned(&self) -> u64 {
-        self.filter.pinned()
-    }
-
+impl Body {
     #[cfg(test)]
     pub(super) fn is_asked_by_rows(&self) -> bool {
         self.filter.rows.is_some()
-    }
-
-    /// The largest counter. Reads the whole table.
-    pub fn largest(&self) -> u64 {
-        self.filter.values().max().unwrap_or(0)
-    }
-
-    /// The probability that `contains` answers `true` for a key that was never inserted, from the
-    /// present counters. Reads the whole table.
-    pub fn certainty(&self) -> Certainty {
-        Certainty::from_rate(self.false_positive_rate())
-    }
-
-    /// An independent copy.
-    pub fn try_clone(&self) -> Result<Self, Infeasible> {
-        Ok(Variable { shape: self.shape, filter: self.filter.try_clone()? })
     }
 }
 
@@ -145,11 +90,76 @@ impl Shape {
     }
 }
 
-coded_filter!(Variable);
+impl Body {
+    /// Not generic over keys, so that it is compiled once.
+    fn change(&mut self, act: Act, digests: &[Digest], refused: &mut dyn FnMut(usize, Refused)) {
+        self.filter.act_on_all(act, digests, refused);
+    }
+}
 
-impl Merge for Variable {
-    /// Adds counter to counter. Under [`Overflow::Refuse`] a sum above the ceiling refuses the
-    /// whole merge; under [`Overflow::Pin`] it is pinned.
+impl Filter for Body {
+    type Shape = Shape;
+    const KIND: u16 = 5;
+
+    fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
+        let code = shape.code()?;
+        let Shape { counters, hashes, width, spread, .. } = shape;
+        let store = Plain(Table::zeroed(counters, width, hashes, spread)?);
+        Ok(Body { shape, filter: Coded::new(store, code, seed) })
+    }
+
+    fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    fn seed(&self) -> Seed {
+        self.filter.seed
+    }
+
+    fn len(&self) -> u64 {
+        self.filter.stored
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.shape.bytes()
+    }
+
+    fn load(&self) -> f64 {
+        self.filter.fill()
+    }
+
+    fn rate(&self) -> f64 {
+        self.filter.false_positive_rate()
+    }
+
+    fn clear(&mut self) {
+        self.filter.clear();
+    }
+
+    fn try_clone(&self) -> Result<Self, Infeasible> {
+        Ok(Body { shape: self.shape, filter: self.filter.try_clone()? })
+    }
+
+    #[inline]
+    fn insert(&mut self, digest: Digest) -> Result<(), Refused> {
+        self.filter.act_on_digest(Act::Insert, digest)
+    }
+
+    fn insert_batch<K: Key>(&mut self, keys: &[K], refused: &mut dyn FnMut(usize, Refused)) {
+        batch::hashed(self.filter.seed, keys, |first, digests| {
+            self.change(Act::Insert, digests, &mut |i, why| refused(first + i, why));
+        });
+    }
+
+    #[inline]
+    fn contains(&self, digest: Digest) -> bool {
+        self.filter.contains(digest)
+    }
+
+    fn contains_batch<K: Key>(&self, keys: &[K], found: &mut [bool]) {
+        self.filter.contains_keys(keys, found);
+    }
+
     fn merge(&mut self, other: &Self) -> Result<(), Refused> {
         let (own, theirs) = (self.shape, other.shape);
         super::same("seed", self.filter.seed == other.filter.seed)?;
@@ -161,10 +171,6 @@ impl Merge for Variable {
         super::same("spread", own.spread == theirs.spread)?;
         self.filter.merge(&other.filter)
     }
-}
-
-impl Image for Variable {
-    const KIND: u16 = 5;
 
     fn to_bytes(&self) -> Vec<u8> {
         let Shape { counters, hashes, width, increments, overflow, spread } = self.shape;
@@ -189,10 +195,35 @@ impl Image for Variable {
         };
         shape.code()?;
         bytes::justify(payload, Packed::payload_bytes(counters, shape.width)?)?;
-        let mut variable = Variable::new(shape, seed)?;
+        let mut variable = Body::new(shape, seed)?;
         variable.filter.load(payload)?;
         variable.filter.check_sums(stored, shape.hashes, shape.increments)?;
         variable.filter.stored = stored;
         Ok(variable)
+    }
+}
+
+impl Removes for Body {
+    #[inline]
+    fn remove(&mut self, digest: Digest) -> Result<(), Refused> {
+        self.filter.act_on_digest(Act::Remove, digest)
+    }
+
+    fn remove_batch<K: Key>(&mut self, keys: &[K], refused: &mut dyn FnMut(usize, Refused)) {
+        batch::hashed(self.filter.seed, keys, |first, digests| {
+            self.change(Act::Remove, digests, &mut |i, why| refused(first + i, why));
+        });
+    }
+}
+
+impl Variable {
+    /// The number of counters that are pinned for good; none under [`Overflow::Refuse`]. Reads the whole table.
+    pub fn pinned(&self) -> u64 {
+        self.body.filter.pinned()
+    }
+
+    /// The largest counter. Reads the whole table.
+    pub fn largest(&self) -> u64 {
+        self.body.filter.values().max().unwrap_or(0)
     }
 }

@@ -31,7 +31,7 @@ macro_rules! multi {
                 self.count(&key)
             }
             fn stored(&self) -> u64 {
-                self.stored()
+                self.len()
             }
             fn reshape(&mut self, $grow: bool) -> bool {
                 let $filter = self;

@@ -3,7 +3,6 @@
 use sidon::{
     Seed,
     member::Backyard,
-    ops::{Contains, Insert, Remove},
     plan::{self, Target},
 };
 use sidon_kit::{FiveTuples, Rng, assert_rate, rate::assert_close, trials};
@@ -23,7 +22,7 @@ fn churned(keys: u64, exchanges: u64, seed: u64) -> (Backyard, FiveTuples) {
         filter.insert(&coming).unwrap_or_else(|why| panic!("{shape:?}: {why}"));
         members[leaving] = coming;
     }
-    assert_eq!(filter.stored(), keys);
+    assert_eq!(filter.len(), keys);
     assert!(members.iter().all(|key| filter.contains(key)));
     (filter, tuples)
 }

@@ -5,7 +5,6 @@
 use sidon::{
     Infeasible, Seed,
     member::{DLeft, Moves, dleft::Shape},
-    ops::{Contains, Insert, Remove},
     plan::{self, Fluid, Target},
 };
 use sidon_kit::{FiveTuples, Rng, assert_rate, rate::assert_close, trials};
@@ -107,7 +106,7 @@ fn churned(shape: Shape, keys: usize, exchanges: usize, seed: u64) -> (DLeft, Fi
         filter.insert(&coming).unwrap_or_else(|why| panic!("{shape:?}: {why}"));
         members[leaving] = coming;
     }
-    assert_eq!(filter.stored(), keys as u64);
+    assert_eq!(filter.len(), keys as u64);
     (filter, tuples)
 }
 

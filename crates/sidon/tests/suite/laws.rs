@@ -8,7 +8,7 @@ use sidon::{
         Overflow, Spread, Variable, backyard, bh, blocked, bloom, counting, dleft, multilayer,
         variable,
     },
-    ops::{Contains, Insert, Merge, Remove},
+    ops::{Contains, Insert, Merge},
 };
 use sidon_kit::{Keys, Multiset, Rng};
 
@@ -35,7 +35,7 @@ macro_rules! grows_only {
                 false
             }
             fn stored(&self) -> u64 {
-                self.inserted()
+                self.len()
             }
             fn trust(&self) -> Certainty {
                 self.certainty()
@@ -100,7 +100,7 @@ macro_rules! keys_leave {
                 true
             }
             fn stored(&self) -> u64 {
-                self.0.stored()
+                self.0.len()
             }
             fn trust(&self) -> Certainty {
                 self.0.certainty()
@@ -584,7 +584,7 @@ fn a_key_whose_positions_coincide_counts_once_there() {
         assert_eq!(filter.largest(), copies - 1);
     }
     assert_eq!(filter.remove(&1u64), Err(Refused::NotStored));
-    assert_eq!(filter.fill(), 0.0);
+    assert_eq!(filter.load(), 0.0);
 }
 
 #[test]
@@ -677,10 +677,10 @@ fn a_full_filter_refuses_without_searching() {
             offered += 5_000;
             assert!(filter.moved().looked <= moves.work_most(offered), "{:?}", filter.moved());
         }
-        let (before, stored) = (filter.moved(), filter.stored());
+        let (before, stored) = (filter.moved(), filter.len());
         let more: Vec<_> = keys.by_ref().take(100_000).collect();
         filter.insert_batch(&more, &mut |_, _| {});
-        let accepted = filter.stored() - stored;
+        let accepted = filter.len() - stored;
         assert!(accepted < 1_000, "{accepted}");
         let spent = filter.moved().looked - before.looked;
         assert!(spent <= 4 * accepted + u64::from(limit), "{spent} buckets for {accepted} keys");

@@ -1,7 +1,7 @@
 //! What is done with many keys: their lines are asked for, then they enter, leave or are counted.
 
 use super::{
-    Backyard,
+    Body,
     find::Find,
     line::{self, Line, Place, ask_behind},
 };
@@ -12,7 +12,7 @@ use crate::{
     probe::{self, Isa, Kernel, LINE},
 };
 
-impl Backyard {
+impl Body {
     pub(super) fn insert_keys<K: Key>(
         &mut self,
         keys: &[K],
@@ -37,7 +37,7 @@ impl Backyard {
     }
 
     pub(super) fn count_keys<K: Key>(&self, keys: &[K], counts: &mut [u64]) {
-        let Backyard { shape, seed, front, back, .. } = self;
+        let Body { shape, seed, front, back, .. } = self;
         let count = Count { lines: line::all(front), back, counts };
         probe::dispatch(Walk { keys, seed: *seed, lines: shape.lines, act: count });
     }
@@ -130,7 +130,7 @@ impl Act for Count<'_> {
 
 /// Inserts each key.
 struct Enter<'a> {
-    filter: &'a mut Backyard,
+    filter: &'a mut Body,
     refused: &'a mut dyn FnMut(usize, Refused),
     /// How many were stored before the first of these keys.
     before: u64,
@@ -146,7 +146,7 @@ impl Act for Enter<'_> {
 
     #[inline(always)]
     fn at_lines<I: Isa>(&mut self, isa: I, _: usize, places: &[Place]) -> u32 {
-        let Backyard { front, back, stored, .. } = &mut *self.filter;
+        let Body { front, back, stored, .. } = &mut *self.filter;
         (self.before, self.failed) = (*stored, 0);
         let (lines, mut left, full) = (line::all_mut(front), 0u32, back.is_full());
         for (i, &place) in places.iter().enumerate() {
@@ -174,7 +174,7 @@ impl Act for Enter<'_> {
 
 /// Removes each key.
 struct Leave<'a> {
-    filter: &'a mut Backyard,
+    filter: &'a mut Body,
     refused: &'a mut dyn FnMut(usize, Refused),
 }
 
@@ -186,7 +186,7 @@ impl Act for Leave<'_> {
 
     #[inline(always)]
     fn at_lines<I: Isa>(&mut self, isa: I, _: usize, places: &[Place]) -> u32 {
-        let Backyard { front, back, stored, .. } = &mut *self.filter;
+        let Body { front, back, stored, .. } = &mut *self.filter;
         let (lines, mut left) = (line::all_mut(front), 0u32);
         for (i, &place) in places.iter().enumerate() {
             let mut line = Line(&mut lines[place.line as usize]);

@@ -5,7 +5,7 @@
 //! little is left to do once it has come: lines are kept as references, and compared without a branch.
 
 use super::{
-    Backyard,
+    Body,
     line::{self, Line, Place, is_behind},
 };
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
 
 /// A loop over keys.
 pub(super) struct Find<'a, K> {
-    pub(super) filter: &'a Backyard,
+    pub(super) filter: &'a Body,
     pub(super) keys: &'a [K],
     pub(super) found: &'a mut [bool],
 }
@@ -27,7 +27,7 @@ impl<K: Key> Kernel for Find<'_, K> {
 
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
-        let Backyard { shape, seed, ref front, ref back, .. } = *self.filter;
+        let Body { shape, seed, ref front, ref back, .. } = *self.filter;
         let look = Look { seed, count: shape.lines, lines: line::all(front), back };
         let (keys, keys_left) = self.keys.as_chunks();
         let (found, found_left) = self.found.as_chunks_mut();

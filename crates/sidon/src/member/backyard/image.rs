@@ -1,31 +1,25 @@
 //! The byte image of a filter with a back: the lines, then the buckets behind them.
 
 use super::{
-    Backyard, Line, Shape,
+    Body, Line, Shape,
     line::{CELLS, VALUES, reach},
 };
-use crate::{
-    Malformed, Seed,
-    bytes::{self, Image},
-    probe::LINE,
-};
+use crate::{Malformed, Seed, bytes, member::set::Filter, probe::LINE};
 
-impl Image for Backyard {
-    const KIND: u16 = 19;
-
-    fn to_bytes(&self) -> Vec<u8> {
+impl Body {
+    pub(super) fn write_image(&self) -> Vec<u8> {
         let Shape { lines, sharing } = self.shape;
         let payload = [self.lines().as_flattened(), self.back.payload()].concat();
         bytes::write(Self::KIND, self.seed, &[lines, sharing.into()], &payload)
     }
 
-    fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
+    pub(super) fn read_image(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
         let (fields, payload) = bytes::read::<2>(image, Self::KIND, seed)?;
         let [lines, sharing] = fields;
         let shape = Shape { lines, sharing: bytes::narrow("sharing", sharing)? };
         shape.check()?;
         bytes::justify(payload, shape.bytes())?;
-        let mut filter = Backyard::new(shape, seed)?;
+        let mut filter = Body::new(shape, seed)?;
         let (front, back) = payload.split_at(lines as usize * LINE);
         filter.front.bytes_mut()[..front.len()].copy_from_slice(front);
         filter.back.memory.bytes_mut()[..back.len()].copy_from_slice(back);
@@ -34,7 +28,7 @@ impl Image for Backyard {
     }
 }
 
-impl Backyard {
+impl Body {
     /// Counts what is stored. Nothing for a table that no sequence of operations leads to: bits beyond a
     /// cell's parts, a line that does not know what is behind it, has room for it, or holds more than the least of it.
     fn recount(&mut self) -> Option<()> {

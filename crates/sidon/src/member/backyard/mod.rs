@@ -34,18 +34,23 @@ pub use line::CELLS;
 pub use shape::{SHARING_MOST, Shape};
 
 use crate::{
-    Certainty, Digest, Infeasible, Key, Refused, Seed,
+    Digest, Infeasible, Key, Malformed, Refused, Seed,
     cells::Memory,
     left::Table,
-    member::same,
-    ops::{Contains, Insert, Merge, Remove},
+    member::{
+        same,
+        set::{Filter, Removes, Set},
+    },
     probe::{BASE, LINE},
 };
 use line::{Line, Place};
 
-/// A multiset that keys can enter and leave. See the [module](self).
+/// A multiset in lines with a table behind them. See the [module](self).
+pub type Backyard = Set<Body>;
+
+/// The cells of a [`Backyard`].
 #[derive(Debug)]
-pub struct Backyard {
+pub struct Body {
     shape: Shape,
     seed: Seed,
     front: Memory,
@@ -55,87 +60,12 @@ pub struct Backyard {
     stored: u64,
 }
 
-impl Backyard {
-    /// An empty filter.
-    pub fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
-        shape.check()?;
-        let front = Memory::zeroed(shape.lines * LINE as u64)?;
-        Ok(Backyard { shape, seed, front, back: Table::new(shape.back())?, stored: 0 })
-    }
-
-    /// Takes every key out.
-    pub fn clear(&mut self) {
-        self.front.bytes_mut().fill(0);
-        self.back.clear();
-        self.stored = 0;
-    }
-
-    /// The integers that fix the memory.
-    pub fn shape(&self) -> Shape {
-        self.shape
-    }
-
-    /// How many keys are stored, each copy counted.
-    pub fn stored(&self) -> u64 {
-        self.stored
-    }
-
-    /// How many of them are in the back.
-    pub fn spilled(&self) -> u64 {
-        self.back.occupied
-    }
-
-    /// The share of all cells in use, front and back.
-    pub fn load(&self) -> f64 {
-        self.stored as f64 / self.shape.all_cells() as f64
-    }
-
-    /// The share of strangers that pass: fingerprints in use, of those there are. Copies make this
-    /// cautious.
-    pub fn false_positive_rate(&self) -> f64 {
-        self.stored as f64 / self.shape.fingerprints() as f64
-    }
-
-    /// The fingerprint of a key: keys that share it are one to the filter, others never.
-    pub fn fingerprint<K: Key + ?Sized>(&self, key: &K) -> u64 {
-        self.place_of(key.digest(self.seed)).fingerprint()
-    }
-
-    /// How many copies of the key are stored, or of others with its fingerprint.
-    pub fn count<K: Key + ?Sized>(&self, key: &K) -> u64 {
-        let place = self.place_of(key.digest(self.seed));
-        Line(&self.lines()[place.line as usize]).count(BASE, place, &self.back)
-    }
-
-    /// Writes the number of copies of each key to the same place of `counts`.
-    ///
-    /// # Panics
-    /// If the two slices differ in length.
-    pub fn count_batch<K: Key>(&self, keys: &[K], counts: &mut [u64]) {
-        assert_eq!(keys.len(), counts.len(), "one answer a key");
-        self.count_keys(keys, counts);
-    }
-
-    /// The stored fingerprints, each as often as it is stored: first those of the front, line by line.
-    pub fn fingerprints(&self) -> impl Iterator<Item = u64> + '_ {
-        self.places().map(Place::fingerprint)
-    }
-
+impl Body {
     fn places(&self) -> impl Iterator<Item = Place> + '_ {
         let lines = (0..self.shape.lines).zip(self.lines());
         let front = lines
             .flat_map(|(i, line)| Line(line).values().map(move |value| Place { line: i, value }));
         front.chain(self.back.cells().map(|(line, low)| Place::of_cell(line, low)))
-    }
-
-    /// The probability that `contains` answers `true` for a key that was never inserted.
-    pub fn certainty(&self) -> Certainty {
-        Certainty::from_rate(self.false_positive_rate())
-    }
-
-    /// A copy in memory of its own.
-    pub fn try_clone(&self) -> Result<Self, Infeasible> {
-        Ok(Backyard { front: self.front.try_clone()?, back: self.back.try_clone()?, ..*self })
     }
 
     /// Where a digest belongs.
@@ -168,53 +98,69 @@ impl Backyard {
     }
 }
 
-impl<K: Key + ?Sized> Insert<K> for Backyard {
-    #[inline]
-    fn insert(&mut self, key: &K) -> Result<(), Refused> {
-        self.insert_at(self.place_of(key.digest(self.seed)))
+impl Filter for Body {
+    type Shape = Shape;
+    const KIND: u16 = 19;
+
+    fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
+        shape.check()?;
+        let front = Memory::zeroed(shape.lines * LINE as u64)?;
+        Ok(Body { shape, seed, front, back: Table::new(shape.back())?, stored: 0 })
     }
 
-    fn insert_batch(&mut self, keys: &[K], refused: &mut dyn FnMut(usize, Refused))
-    where
-        K: Sized,
-    {
+    fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    fn seed(&self) -> Seed {
+        self.seed
+    }
+
+    fn len(&self) -> u64 {
+        self.stored
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.shape.bytes()
+    }
+
+    fn load(&self) -> f64 {
+        self.stored as f64 / self.shape.all_cells() as f64
+    }
+
+    fn rate(&self) -> f64 {
+        self.stored as f64 / self.shape.fingerprints() as f64
+    }
+
+    fn clear(&mut self) {
+        self.front.bytes_mut().fill(0);
+        self.back.clear();
+        self.stored = 0;
+    }
+
+    fn try_clone(&self) -> Result<Self, Infeasible> {
+        Ok(Body { front: self.front.try_clone()?, back: self.back.try_clone()?, ..*self })
+    }
+
+    #[inline]
+    fn insert(&mut self, digest: Digest) -> Result<(), Refused> {
+        self.insert_at(self.place_of(digest))
+    }
+
+    fn insert_batch<K: Key>(&mut self, keys: &[K], refused: &mut dyn FnMut(usize, Refused)) {
         self.insert_keys(keys, refused);
     }
-}
 
-impl<K: Key + ?Sized> Remove<K> for Backyard {
     #[inline]
-    fn remove(&mut self, key: &K) -> Result<(), Refused> {
-        self.remove_at(self.place_of(key.digest(self.seed)))
-    }
-
-    fn remove_batch(&mut self, keys: &[K], refused: &mut dyn FnMut(usize, Refused))
-    where
-        K: Sized,
-    {
-        self.remove_keys(keys, refused);
-    }
-}
-
-impl<K: Key + ?Sized> Contains<K> for Backyard {
-    #[inline]
-    fn contains(&self, key: &K) -> bool {
-        let place = self.place_of(key.digest(self.seed));
+    fn contains(&self, digest: Digest) -> bool {
+        let place = self.place_of(digest);
         Line(&self.lines()[place.line as usize]).contains(BASE, place, &self.back)
     }
 
-    fn contains_batch(&self, keys: &[K], found: &mut [bool])
-    where
-        K: Sized,
-    {
-        assert_eq!(keys.len(), found.len(), "one answer a key");
+    fn contains_batch<K: Key>(&self, keys: &[K], found: &mut [bool]) {
         self.contains_keys(keys, found);
     }
-}
 
-impl Merge for Backyard {
-    /// Inserts every stored fingerprint of the other, each as often as it is there. The two may differ in
-    /// how many lines share a bucket of the back.
     fn merge(&mut self, other: &Self) -> Result<(), Refused> {
         same("seed", self.seed == other.seed)?;
         same("lines", self.shape.lines == other.shape.lines)?;
@@ -229,6 +175,57 @@ impl Merge for Backyard {
             }
         }
         Ok(())
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        self.write_image()
+    }
+
+    fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
+        Body::read_image(image, seed)
+    }
+}
+
+impl Removes for Body {
+    #[inline]
+    fn remove(&mut self, digest: Digest) -> Result<(), Refused> {
+        self.remove_at(self.place_of(digest))
+    }
+
+    fn remove_batch<K: Key>(&mut self, keys: &[K], refused: &mut dyn FnMut(usize, Refused)) {
+        self.remove_keys(keys, refused);
+    }
+}
+
+impl Backyard {
+    /// The number of copies of the key, and of other keys with its fingerprint.
+    pub fn count<K: Key + ?Sized>(&self, key: &K) -> u64 {
+        let place = self.body.place_of(key.digest(self.body.seed));
+        Line(&self.body.lines()[place.line as usize]).count(BASE, place, &self.body.back)
+    }
+
+    /// Writes the number of copies of each key to the same index of `counts`.
+    ///
+    /// # Panics
+    /// If the two slices differ in length.
+    pub fn count_batch<K: Key>(&self, keys: &[K], counts: &mut [u64]) {
+        assert_eq!(keys.len(), counts.len(), "one answer a key");
+        self.body.count_keys(keys, counts);
+    }
+
+    /// The fingerprint of a key. Keys of one fingerprint are the same key to the filter.
+    pub fn fingerprint<K: Key + ?Sized>(&self, key: &K) -> u64 {
+        self.body.place_of(key.digest(self.body.seed)).fingerprint()
+    }
+
+    /// The stored fingerprints, each as often as it is stored: first those of the front, line by line.
+    pub fn fingerprints(&self) -> impl Iterator<Item = u64> + '_ {
+        self.body.places().map(Place::fingerprint)
+    }
+
+    /// The number of keys in the back.
+    pub fn spilled(&self) -> u64 {
+        self.body.back.occupied
     }
 }
 

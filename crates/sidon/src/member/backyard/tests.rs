@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Malformed, bytes::Image, member::batch::DEEP};
+use crate::{Malformed, member::batch::DEEP};
 use sidon_kit::{Keys, Rng};
 use std::collections::HashMap;
 
@@ -37,10 +37,10 @@ impl Twin {
         // What is in the back depends on the keys alone.
         let beyond = self.lines.values().map(|&keys| keys.saturating_sub(CELLS.into()));
         assert_eq!(filter.spilled(), beyond.sum::<u64>());
-        assert_eq!(filter.stored(), self.lines.values().sum::<u64>());
+        assert_eq!(filter.len(), self.lines.values().sum::<u64>());
         // Reading an image back checks every line and every cell behind.
         let again = Backyard::from_bytes(&filter.to_bytes(), Seed(3)).unwrap();
-        assert_eq!((again.stored(), again.spilled()), (filter.stored(), filter.spilled()));
+        assert_eq!((again.len(), again.spilled()), (filter.len(), filter.spilled()));
     }
 }
 
@@ -135,14 +135,14 @@ fn a_full_line_keeps_the_least_values() {
     let keys: Vec<u64> = (0..40).map(|_| rng.next_u64()).collect();
     for _ in 0..2000 {
         let key = &keys[rng.below(40) as usize];
-        let value = filter.place_of(key.digest(Seed(3))).value;
+        let value = filter.body.place_of(key.digest(Seed(3))).value;
         if rng.below(2) == 0 && filter.insert(key).is_ok() {
             twin.push(value);
         } else if filter.remove(key).is_ok() {
             twin.swap_remove(twin.iter().position(|&it| it == value).unwrap());
         }
         twin.sort_unstable();
-        let line = Line(&filter.lines()[0]);
+        let line = Line(&filter.body.lines()[0]);
         assert_eq!(line.reach(), twin.get(31).map_or(0, |least| least.wrapping_neg()));
         let mut values: Vec<u16> = line.values().collect();
         values.sort_unstable();
@@ -157,11 +157,11 @@ fn the_least_and_the_largest_value_spill_and_come_home() {
     let (least, largest) = (Digest(0), Digest(u64::MAX));
     for (key, other, reach) in [(least, largest, 65_535), (largest, least, 1)] {
         let mut filter = filter(1, 1);
-        assert_eq!([least, largest].map(|it| filter.place_of(it).value), [1, 65_535]);
+        assert_eq!([least, largest].map(|it| filter.body.place_of(it).value), [1, 65_535]);
         for _ in 0..40 {
             filter.insert(&key).unwrap();
         }
-        assert_eq!((filter.spilled(), Line(&filter.lines()[0]).reach()), (9, reach));
+        assert_eq!((filter.spilled(), Line(&filter.body.lines()[0]).reach()), (9, reach));
         let answers = |filter: &Backyard, keys: &[Digest]| {
             let (mut found, mut counts) = (vec![false; keys.len()], vec![0; keys.len()]);
             filter.contains_batch(keys, &mut found);
@@ -181,8 +181,8 @@ fn the_least_and_the_largest_value_spill_and_come_home() {
         }
         assert_eq!(filter.remove(&key), Err(Refused::NotStored));
         filter.remove(&other).unwrap();
-        assert_eq!((filter.stored(), filter.spilled()), (0, 0));
-        assert_eq!(Line(&filter.lines()[0]).reach(), 0);
+        assert_eq!((filter.len(), filter.spilled()), (0, 0));
+        assert_eq!(Line(&filter.body.lines()[0]).reach(), 0);
     }
 }
 
@@ -201,7 +201,7 @@ fn as_few_strangers_ask_the_back_as_ranks_predict() {
         mean += above / all;
         variance += above * below / (all * all * (all + 1.0));
     }
-    let asking: u64 = filter.lines().iter().map(|line| u64::from(Line(line).reach())).sum();
+    let asking: u64 = filter.body.lines().iter().map(|line| u64::from(Line(line).reach())).sum();
     let sigmas = (asking as f64 / line::VALUES as f64 - mean) / variance.sqrt();
     assert!(sigmas.abs() < 6.0, "{sigmas}");
     assert!((0.0045..0.0065).contains(&(mean / 20_000.0)), "{}", mean / 20_000.0);
@@ -217,7 +217,7 @@ fn a_merge_that_does_not_fit_changes_nothing() {
     left.merge(&filter(2, 1)).unwrap();
     assert_eq!(left.to_bytes(), before);
     left.merge(&right).unwrap();
-    assert_eq!(left.stored(), 90);
+    assert_eq!(left.len(), 90);
     let before = left.to_bytes();
     assert!(matches!(left.merge(&right), Err(Refused::Full { .. })));
     assert_eq!(left.to_bytes(), before);
@@ -239,19 +239,20 @@ fn lines_that_do_not_know_what_is_behind_are_malformed() {
         spoil(&mut copy);
         read(&copy)
     };
-    let reach = Line(&whole.lines()[0]).reach();
+    let reach = Line(&whole.body.lines()[0]).reach();
     assert!(reach != 0, "the first line is to have spilled");
     // A least value that is too large, too small or not said, an empty cell in a line that spilled, a
     // value that belongs behind, a bit beyond a cell, a value that is none.
     for wrong in [reach - 1, reach + 1, 0] {
-        let set =
-            |it: &mut Backyard| it.front.bytes_mut()[62..64].copy_from_slice(&wrong.to_le_bytes());
+        let set = |it: &mut Backyard| {
+            it.body.front.bytes_mut()[62..64].copy_from_slice(&wrong.to_le_bytes())
+        };
         assert_eq!(spoil(&set), Some(payload.clone()));
     }
-    assert_eq!(spoil(&|it| it.front.bytes_mut()[..2].fill(0)), Some(payload.clone()));
-    assert_eq!(spoil(&|it| it.front.bytes_mut()[..2].fill(0xff)), Some(payload.clone()));
-    assert_eq!(spoil(&|it| it.back.memory.bytes_mut()[3] |= 0x80), Some(payload.clone()));
-    assert_eq!(spoil(&|it| it.back.memory.bytes_mut()[..2].fill(0)), Some(payload));
+    assert_eq!(spoil(&|it| it.body.front.bytes_mut()[..2].fill(0)), Some(payload.clone()));
+    assert_eq!(spoil(&|it| it.body.front.bytes_mut()[..2].fill(0xff)), Some(payload.clone()));
+    assert_eq!(spoil(&|it| it.body.back.memory.bytes_mut()[3] |= 0x80), Some(payload.clone()));
+    assert_eq!(spoil(&|it| it.body.back.memory.bytes_mut()[..2].fill(0)), Some(payload));
 }
 
 #[test]

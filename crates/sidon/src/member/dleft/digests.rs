@@ -7,7 +7,7 @@
 //! the same one, through the last.
 
 use super::{
-    DLeft,
+    Body,
     one::{Entered, Left, Look},
 };
 use crate::{
@@ -53,7 +53,7 @@ macro_rules! with_shape {
     }};
 }
 
-impl DLeft {
+impl Body {
     pub(super) fn insert_digest(&mut self, digest: Digest) -> Result<(), Refused> {
         self.insert_fingerprint(self.table.fingerprint_of(digest))
     }
@@ -175,7 +175,7 @@ impl DLeft {
 /// What is done with a group of keys whose buckets have come. A trait and not a closure, so that it
 /// is inlined into the loop and compiled for its instruction set.
 trait Act {
-    fn filter(&self) -> &DLeft;
+    fn filter(&self) -> &Body;
     /// Acts on keys from the one of this index on.
     fn act<const D: usize, I: Isa, L: Layout>(
         &mut self,
@@ -222,7 +222,7 @@ impl<L: Layout, A: Act, const D: usize> Groups for Walk<'_, L, A, D> {
 /// Finds the images of a group of keys, and asks for their buckets if those are far.
 struct Approach<'a, L, const D: usize> {
     layout: L,
-    filter: &'a DLeft,
+    filter: &'a Body,
     digests: &'a [Digest],
     images: &'a mut [[u64; D]],
 }
@@ -251,13 +251,13 @@ impl<L: Layout, const D: usize> Kernel for Approach<'_, L, D> {
 
 /// Asks whether each key is in.
 struct Find<'a> {
-    filter: &'a DLeft,
+    filter: &'a Body,
     found: &'a mut [bool],
 }
 
 impl Act for Find<'_> {
     #[inline(always)]
-    fn filter(&self) -> &DLeft {
+    fn filter(&self) -> &Body {
         self.filter
     }
 
@@ -279,13 +279,13 @@ impl Act for Find<'_> {
 
 /// Counts the copies of each key.
 struct Count<'a> {
-    filter: &'a DLeft,
+    filter: &'a Body,
     counts: &'a mut [u64],
 }
 
 impl Act for Count<'_> {
     #[inline(always)]
-    fn filter(&self) -> &DLeft {
+    fn filter(&self) -> &Body {
         self.filter
     }
 
@@ -307,13 +307,13 @@ impl Act for Count<'_> {
 
 /// Inserts each key.
 struct Enter<'a> {
-    filter: &'a mut DLeft,
+    filter: &'a mut Body,
     refused: &'a mut dyn FnMut(usize, Refused),
 }
 
 impl Act for Enter<'_> {
     #[inline(always)]
-    fn filter(&self) -> &DLeft {
+    fn filter(&self) -> &Body {
         self.filter
     }
 
@@ -380,13 +380,13 @@ impl Enter<'_> {
 
 /// Removes each key.
 struct Leave<'a> {
-    filter: &'a mut DLeft,
+    filter: &'a mut Body,
     refused: &'a mut dyn FnMut(usize, Refused),
 }
 
 impl Act for Leave<'_> {
     #[inline(always)]
-    fn filter(&self) -> &DLeft {
+    fn filter(&self) -> &Body {
         self.filter
     }
 

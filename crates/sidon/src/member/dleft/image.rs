@@ -1,17 +1,11 @@
 //! The byte image of a d-left filter.
 
-use super::{DLeft, Moves, Shape};
-use crate::{
-    Malformed, Seed,
-    bytes::{self, Image},
-    cells::bucket::Layout,
-    left::ANY,
-};
+use super::{Body, Moves, Shape};
+use crate::member::set::Filter;
+use crate::{Malformed, Seed, bytes, cells::bucket::Layout, left::ANY};
 
-impl Image for DLeft {
-    const KIND: u16 = 4;
-
-    fn to_bytes(&self) -> Vec<u8> {
+impl Body {
+    pub(super) fn write_image(&self) -> Vec<u8> {
         let Shape { subtables, buckets, cells, width, remainder, counter, moves, growths, grows } =
             self.shape;
         let [policy, limit] = moves.to_fields();
@@ -30,7 +24,7 @@ impl Image for DLeft {
         bytes::write(Self::KIND, self.seed, &fields, self.table.payload())
     }
 
-    fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
+    pub(super) fn read_image(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
         let (fields, payload) = bytes::read::<10>(image, Self::KIND, seed)?;
         let [subtables, buckets, cells, width, remainder, counter, rest @ ..] = fields;
         let [policy, limit, growths, grows] = rest;
@@ -52,14 +46,14 @@ impl Image for DLeft {
         };
         shape.check()?;
         bytes::justify(payload, shape.bytes())?;
-        let mut filter = DLeft::new(shape, seed)?;
+        let mut filter = Body::new(shape, seed)?;
         filter.table.memory.bytes_mut()[..payload.len()].copy_from_slice(payload);
         filter.recount()?;
         Ok(filter)
     }
 }
 
-impl DLeft {
+impl Body {
     /// Counts what is stored, and refuses a table that no sequence of operations leads to: bits
     /// beyond a cell's parts, a remainder that is passed over, a fingerprint in two cells.
     fn recount(&mut self) -> Result<(), Malformed> {

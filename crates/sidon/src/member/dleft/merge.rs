@@ -1,12 +1,15 @@
 //! Taking in what another filter holds.
 
-use super::DLeft;
-use crate::{Refused, member::same, ops::Merge};
+use super::Body;
+use crate::{
+    Refused,
+    member::{same, set::Filter},
+};
 
-impl Merge for DLeft {
+impl Body {
     /// Inserts every stored fingerprint of the other, each as often as it is there. The two may have
     /// grown apart, since growing does not change a fingerprint; all else must be equal.
-    fn merge(&mut self, other: &Self) -> Result<(), Refused> {
+    pub(super) fn join(&mut self, other: &Self) -> Result<(), Refused> {
         same("seed", self.seed == other.seed)?;
         same("subtables", self.shape.subtables == other.shape.subtables)?;
         same("fingerprints", self.shape.fingerprints() == other.shape.fingerprints())?;

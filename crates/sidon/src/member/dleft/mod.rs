@@ -45,16 +45,21 @@ mod shape;
 pub use crate::left::{Moved, Moves, SUBTABLES_MOST};
 pub use shape::{COUNTER_MOST, Shape};
 
-use super::batch::Unhashed;
+use super::{
+    batch::Unhashed,
+    set::{Filter, Removes, Set},
+};
 use crate::{
-    Certainty, Infeasible, Key, Refused, Seed,
+    Digest, Infeasible, Key, Malformed, Refused, Seed,
     left::{Form, Table},
-    ops::{Contains, Insert, Remove},
 };
 
-/// A multiset that keys can enter and leave. See the [module](self).
+/// A multiset in a d-left table. See the [module](self).
+pub type DLeft = Set<Body>;
+
+/// The cells of a [`DLeft`].
 #[derive(Debug)]
-pub struct DLeft {
+pub struct Body {
     shape: Shape,
     seed: Seed,
     /// The low bits of a cell are one less than its copies.
@@ -63,90 +68,14 @@ pub struct DLeft {
     stored: u64,
 }
 
-impl DLeft {
-    /// An empty filter.
-    pub fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
-        shape.check()?;
-        Ok(DLeft { shape, seed, table: Table::new(shape.form())?, stored: 0 })
-    }
-
-    /// Takes every key out. The table keeps the size it has grown to.
-    pub fn clear(&mut self) {
-        self.table.clear();
-        self.stored = 0;
-    }
-
-    /// The integers that fix the memory, as they are now.
-    pub fn shape(&self) -> Shape {
-        self.shape
-    }
-
-    /// How many keys are stored, each copy counted.
-    pub fn stored(&self) -> u64 {
-        self.stored
-    }
-
-    /// The share of cells in use.
-    pub fn load(&self) -> f64 {
-        self.table.load()
-    }
-
-    /// How often a key found all its cells taken, and what moved to make room.
-    pub fn moved(&self) -> Moved {
-        self.table.moved
-    }
-
-    /// The share of strangers that pass: fingerprints in use, of those there are.
-    pub fn false_positive_rate(&self) -> f64 {
-        // A share `q` of fingerprints is passed over for successors, which are then twice as likely,
-        // for members and strangers alike. Copies in cells of their own make this cautious.
-        let q = self.table.passed_over();
-        self.table.occupied as f64 / self.shape.fingerprints() as f64 * (1.0 + q) / (1.0 - q)
-    }
-
-    /// The fingerprint of a key: keys that share it are one to the filter, others never.
-    pub fn fingerprint<K: Key + ?Sized>(&self, key: &K) -> u64 {
-        self.table.fingerprint_of(key.digest(self.seed))
-    }
-
-    /// How many copies of the key are stored, or of others with its fingerprint.
-    pub fn count<K: Key + ?Sized>(&self, key: &K) -> u64 {
-        self.count_digest(key.digest(self.seed))
-    }
-
-    /// Writes the number of copies of each key to the same place of `counts`.
-    ///
-    /// # Panics
-    /// If the two slices differ in length.
-    pub fn count_batch<K: Key>(&self, keys: &[K], counts: &mut [u64]) {
-        assert_eq!(keys.len(), counts.len(), "one answer a key");
-        self.count_keys(&Unhashed { seed: self.seed, keys }, counts);
-    }
-
+impl Body {
     /// The stored fingerprints and their copies, in the order of the table.
-    pub fn fingerprints(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+    fn fingerprints(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.table.cells().map(|(fingerprint, low)| (fingerprint, low + 1))
     }
 
-    /// How many buckets of each subtable hold exactly 0, 1, .. cells in use.
-    pub fn loads(&self) -> Vec<Vec<u64>> {
-        self.table.loads()
-    }
-
-    /// Doubles the buckets. No key is lost, and none of the strangers' answers changes.
-    ///
-    /// `Infeasible`, with nothing changed, if the shape allows no more growth, if there is no
-    /// memory, or if a cell would be left with one copy too many to count.
-    pub fn grow(&mut self) -> Result<(), Infeasible> {
+    fn grow(&mut self) -> Result<(), Infeasible> {
         self.reshape(self.table.form.grown()?)
-    }
-
-    /// Halves the buckets, the opposite of [`grow`](Self::grow).
-    ///
-    /// `Infeasible`, with nothing changed, if their number is odd, if a cell has no room for a
-    /// longer remainder, or if two buckets do not fit into one.
-    pub fn shrink(&mut self) -> Result<(), Infeasible> {
-        self.reshape(self.table.form.shrunk()?)
     }
 
     fn reshape(&mut self, form: Form) -> Result<(), Infeasible> {
@@ -157,58 +86,144 @@ impl DLeft {
         self.shape = shape;
         Ok(())
     }
-
-    /// The probability that `contains` answers `true` for a key that was never inserted.
-    pub fn certainty(&self) -> Certainty {
-        Certainty::from_rate(self.false_positive_rate())
-    }
-
-    /// A copy in memory of its own.
-    pub fn try_clone(&self) -> Result<Self, Infeasible> {
-        Ok(DLeft { table: self.table.try_clone()?, ..*self })
-    }
 }
 
-impl<K: Key + ?Sized> Insert<K> for DLeft {
-    #[inline]
-    fn insert(&mut self, key: &K) -> Result<(), Refused> {
-        self.insert_digest(key.digest(self.seed))
+impl Filter for Body {
+    type Shape = Shape;
+    const KIND: u16 = 4;
+
+    fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
+        shape.check()?;
+        Ok(Body { shape, seed, table: Table::new(shape.form())?, stored: 0 })
     }
 
-    fn insert_batch(&mut self, keys: &[K], refused: &mut dyn FnMut(usize, Refused))
-    where
-        K: Sized,
-    {
+    fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    fn seed(&self) -> Seed {
+        self.seed
+    }
+
+    fn len(&self) -> u64 {
+        self.stored
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.shape.bytes()
+    }
+
+    fn load(&self) -> f64 {
+        self.table.load()
+    }
+
+    fn rate(&self) -> f64 {
+        // A share `q` of fingerprints is passed over for successors, which are then twice as likely,
+        // for members and strangers alike. Copies in cells of their own make this cautious.
+        let q = self.table.passed_over();
+        self.table.occupied as f64 / self.shape.fingerprints() as f64 * (1.0 + q) / (1.0 - q)
+    }
+
+    fn clear(&mut self) {
+        self.table.clear();
+        self.stored = 0;
+    }
+
+    fn try_clone(&self) -> Result<Self, Infeasible> {
+        Ok(Body { table: self.table.try_clone()?, ..*self })
+    }
+
+    #[inline]
+    fn insert(&mut self, digest: Digest) -> Result<(), Refused> {
+        self.insert_digest(digest)
+    }
+
+    fn insert_batch<K: Key>(&mut self, keys: &[K], refused: &mut dyn FnMut(usize, Refused)) {
         self.insert_keys(&Unhashed { seed: self.seed, keys }, refused);
     }
-}
 
-impl<K: Key + ?Sized> Remove<K> for DLeft {
     #[inline]
-    fn remove(&mut self, key: &K) -> Result<(), Refused> {
-        self.remove_digest(key.digest(self.seed))
+    fn contains(&self, digest: Digest) -> bool {
+        self.contains_digest(digest)
     }
 
-    fn remove_batch(&mut self, keys: &[K], refused: &mut dyn FnMut(usize, Refused))
-    where
-        K: Sized,
-    {
+    fn contains_batch<K: Key>(&self, keys: &[K], found: &mut [bool]) {
+        self.contains_keys(&Unhashed { seed: self.seed, keys }, found);
+    }
+
+    fn merge(&mut self, other: &Self) -> Result<(), Refused> {
+        self.join(other)
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        self.write_image()
+    }
+
+    fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
+        Body::read_image(image, seed)
+    }
+}
+
+impl Removes for Body {
+    #[inline]
+    fn remove(&mut self, digest: Digest) -> Result<(), Refused> {
+        self.remove_digest(digest)
+    }
+
+    fn remove_batch<K: Key>(&mut self, keys: &[K], refused: &mut dyn FnMut(usize, Refused)) {
         self.remove_keys(&Unhashed { seed: self.seed, keys }, refused);
     }
 }
 
-impl<K: Key + ?Sized> Contains<K> for DLeft {
-    #[inline]
-    fn contains(&self, key: &K) -> bool {
-        self.contains_digest(key.digest(self.seed))
+impl DLeft {
+    /// The number of copies of the key, and of other keys with its fingerprint.
+    pub fn count<K: Key + ?Sized>(&self, key: &K) -> u64 {
+        self.body.count_digest(key.digest(self.body.seed))
     }
 
-    fn contains_batch(&self, keys: &[K], found: &mut [bool])
-    where
-        K: Sized,
-    {
-        assert_eq!(keys.len(), found.len(), "one answer a key");
-        self.contains_keys(&Unhashed { seed: self.seed, keys }, found);
+    /// Writes the number of copies of each key to the same index of `counts`.
+    ///
+    /// # Panics
+    /// If the two slices differ in length.
+    pub fn count_batch<K: Key>(&self, keys: &[K], counts: &mut [u64]) {
+        assert_eq!(keys.len(), counts.len(), "one answer a key");
+        self.body.count_keys(&Unhashed { seed: self.body.seed, keys }, counts);
+    }
+
+    /// The fingerprint of a key. Keys of one fingerprint are the same key to the filter.
+    pub fn fingerprint<K: Key + ?Sized>(&self, key: &K) -> u64 {
+        self.body.table.fingerprint_of(key.digest(self.body.seed))
+    }
+
+    /// The stored fingerprints and their copies, in the order of the table.
+    pub fn fingerprints(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.body.fingerprints()
+    }
+
+    /// How often a key found all its cells taken, and what moved to make room.
+    pub fn moved(&self) -> Moved {
+        self.body.table.moved
+    }
+
+    /// For each subtable, the number of buckets with exactly 0, 1, .. cells in use.
+    pub fn loads(&self) -> Vec<Vec<u64>> {
+        self.body.table.loads()
+    }
+
+    /// Doubles the buckets. No key is lost, and no answer changes.
+    ///
+    /// `Infeasible`, with nothing changed, if the shape allows no more growth, if there is no memory, or
+    /// if a cell would be left with one copy too many to count.
+    pub fn grow(&mut self) -> Result<(), Infeasible> {
+        self.body.grow()
+    }
+
+    /// Halves the buckets: the opposite of [`grow`](Self::grow).
+    ///
+    /// `Infeasible`, with nothing changed, if their number is odd, if a cell has no room for a longer
+    /// remainder, or if two buckets do not fit into one.
+    pub fn shrink(&mut self) -> Result<(), Infeasible> {
+        self.body.reshape(self.body.table.form.shrunk()?)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The claims of the paper's section 3.2, exhausted where the table is small.
 
 use super::*;
-use crate::{Digest, hash::spread, ops::Merge};
+use crate::{Digest, hash::spread};
 use sidon_kit::{Keys, Rng};
 use std::collections::HashMap;
 
@@ -25,7 +25,7 @@ fn filter(shape: Shape) -> DLeft {
 fn every_sequence(filter: &DLeft, twin: &mut HashMap<u64, u64>, universe: &[u64], length: u32) {
     for &fingerprint in universe {
         let copies = twin.get(&fingerprint).copied().unwrap_or(0);
-        assert_eq!(filter.cells_of(fingerprint), u32::from(copies > 0), "at most one cell");
+        assert_eq!(filter.body.cells_of(fingerprint), u32::from(copies > 0), "at most one cell");
         assert_eq!(filter.count(&digest_of(filter, fingerprint)), copies);
     }
     if length == 0 {
@@ -58,7 +58,7 @@ fn every_sequence(filter: &DLeft, twin: &mut HashMap<u64, u64>, universe: &[u64]
 
 /// A digest that has this fingerprint.
 fn digest_of(filter: &DLeft, fingerprint: u64) -> Digest {
-    let all = u128::from(filter.shape.fingerprints());
+    let all = u128::from(filter.body.shape.fingerprints());
     let digest = Digest((u128::from(fingerprint) << 64).div_ceil(all) as u64);
     assert_eq!(filter.fingerprint(&digest), fingerprint);
     digest
@@ -186,7 +186,7 @@ fn growing_changes_no_answer_and_shrinking_undoes_it() {
         let answers = |filter: &DLeft| {
             let counts =
                 |keys: &[u64]| keys.iter().map(|key| filter.count(key)).collect::<Vec<_>>();
-            (counts(&members), counts(&strangers), filter.stored())
+            (counts(&members), counts(&strangers), filter.len())
         };
         let before = answers(&filter);
         assert!(before.1.iter().any(|&count| count > 0), "no stranger passed: nothing to compare");
@@ -218,9 +218,9 @@ fn a_table_that_grows_by_itself_refuses_only_at_its_limit() {
     });
     assert_eq!((filter.shape().buckets, filter.shape().growths), (32, 0));
     assert!(filter.load() > 0.8, "{}", filter.load());
-    assert_eq!(filter.stored() + refused, 1_000);
+    assert_eq!(filter.len() + refused, 1_000);
     let found = keys.iter().filter(|key| filter.contains(*key)).count() as u64;
-    assert!(found >= filter.stored());
+    assert!(found >= filter.len());
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn tables_that_grew_apart_merge() {
         both.insert(key).unwrap();
     }
     left.merge(&right).unwrap();
-    assert_eq!(left.stored(), 400);
+    assert_eq!(left.len(), 400);
     let sorted = |filter: &DLeft| {
         let mut all: Vec<_> = filter.fingerprints().collect();
         all.sort_unstable();
@@ -291,7 +291,7 @@ fn the_rate_counts_fingerprints_that_are_passed_over() {
     for key in keys.by_ref().take(20_000) {
         filter.insert(&key).unwrap();
     }
-    let p = filter.false_positive_rate();
+    let p = filter.certainty().error();
     let n = sidon_kit::trials(p, 0.03);
     let passed = keys.take(n).filter(|key| filter.contains(key)).count();
     // Copies make the filter cautious by about a sixtieth; without the passed over it would be off

@@ -24,9 +24,9 @@ impl Twin {
 
     /// The bucket and remainder of a key in each subtable.
     fn places(&mut self, filter: &DLeft, key: u64) -> Vec<(usize, u64)> {
-        let places = filter.table.places_of::<ANY>(filter.fingerprint(&key));
+        let places = filter.body.table.places_of::<ANY>(filter.fingerprint(&key));
         let places = &places[..self.shape.subtables as usize];
-        let bucket = |at: &Place| (at.offset / filter.table.bucket_bytes, at.remainder);
+        let bucket = |at: &Place| (at.offset / filter.body.table.bucket_bytes, at.remainder);
         let places: Vec<_> = places.iter().map(bucket).collect();
         for &(bucket, _) in &places {
             self.buckets.entry(bucket).or_insert_with(|| vec![None; self.shape.cells as usize]);
@@ -97,15 +97,15 @@ impl Twin {
         for (&i, cells) in &self.buckets {
             let (subtable, bucket) = (i as u64 / self.shape.buckets, i as u64 % self.shape.buckets);
             for (cell, &own) in cells.iter().enumerate() {
-                let theirs = filter.table.cell(subtable as u32, bucket, cell as u32);
+                let theirs = filter.body.table.cell(subtable as u32, bucket, cell as u32);
                 let places = theirs.map(|(fingerprint, low)| {
-                    let places = filter.table.places_of::<ANY>(fingerprint);
+                    let places = filter.body.table.places_of::<ANY>(fingerprint);
                     (places[subtable as usize].remainder, low + 1)
                 });
                 assert_eq!(places, own, "cell {cell} of bucket {i} in {:?}", self.shape);
             }
         }
-        assert_eq!(filter.stored(), self.in_use().map(|cell| cell.1).sum::<u64>());
+        assert_eq!(filter.len(), self.in_use().map(|cell| cell.1).sum::<u64>());
         let used = self.in_use().count() as f64;
         assert_eq!(filter.load(), used / self.shape.all_cells() as f64);
     }
@@ -221,7 +221,7 @@ fn a_table_grows_within_a_batch_as_it_does_key_by_key() {
         assert_eq!(batch.shape().growths, 0, "it never grew to its limit");
         let mut found = vec![false; keys.len()];
         batch.contains_batch(&keys, &mut found);
-        assert!(found.iter().filter(|&&found| found).count() as u64 >= batch.stored());
+        assert!(found.iter().filter(|&&found| found).count() as u64 >= batch.len());
     }
 }
 
@@ -235,5 +235,5 @@ fn a_closure_that_panics_leaves_sizes_as_they_are() {
         filter.remove_batch(&mixed, &mut |_, _| panic!("refused"));
     }));
     assert!(removed.is_err());
-    assert_eq!(filter.stored(), filter.fingerprints().map(|(_, copies)| copies).sum::<u64>());
+    assert_eq!(filter.len(), filter.fingerprints().map(|(_, copies)| copies).sum::<u64>());
 }

@@ -8,7 +8,7 @@ use sidon::{
         Overflow, Spread, Variable, backyard, bh, blocked, bloom, counting, dleft, multilayer,
         variable,
     },
-    ops::{Contains, Insert, Merge, Remove},
+    ops::Contains,
 };
 use std::fmt::Debug;
 
@@ -43,7 +43,7 @@ macro_rules! grows_only {
             }
 
             fn answers(&self) -> impl PartialEq + Debug {
-                (found(self), self.inserted(), self.fill(), self.false_positive_rate())
+                (found(self), self.len(), self.load(), self.certainty().error())
             }
         }
     };
@@ -82,7 +82,7 @@ macro_rules! keys_leave {
 
             fn answers(&self) -> impl PartialEq + Debug {
                 let statistics: fn(&$name) -> [f64; 2] = $statistics;
-                (found(self), self.stored(), self.false_positive_rate(), statistics(self))
+                (found(self), self.len(), self.certainty().error(), statistics(self))
             }
         }
     };
@@ -97,7 +97,7 @@ keys_leave!(
         counting::Shape { counters, hashes, width, overflow: overflow(draw), spread }
     },
     |_, _| (),
-    |filter| [filter.fill(), filter.at_ceiling() as f64]
+    |filter| [filter.load(), filter.at_ceiling() as f64]
 );
 
 keys_leave!(
@@ -109,7 +109,7 @@ keys_leave!(
         variable::Shape { counters, hashes, width, increments, overflow: overflow(draw), spread }
     },
     |_, _| (),
-    |filter| [filter.fill(), filter.pinned() as f64]
+    |filter| [filter.load(), filter.pinned() as f64]
 );
 
 keys_leave!(
@@ -133,7 +133,7 @@ keys_leave!(
         }
     },
     |_, _| (),
-    |filter| [filter.fill(), filter.pinned() as f64]
+    |filter| [filter.load(), filter.pinned() as f64]
 );
 
 keys_leave!(
@@ -153,7 +153,7 @@ keys_leave!(
         }
     },
     |_, _| (),
-    |filter| [filter.fill(), filter.spilled() as f64]
+    |filter| [filter.load(), filter.spilled() as f64]
 );
 
 keys_leave!(

@@ -1,0 +1,285 @@
+//! The operations of all sets.
+//!
+//! [`Bloom`](super::Bloom), [`Counting`](super::Counting), [`DLeft`](super::DLeft) and the other sets are
+//! names of [`Set`] with different bodies. The body holds the cells and works on digests; the set hashes
+//! the keys.
+
+use crate::{
+    Certainty, Digest, Infeasible, Key, Malformed, Refused, Seed,
+    bytes::Image,
+    error::Unbuilt,
+    ops::{Contains, Insert, Merge, Remove},
+};
+use std::fmt;
+
+/// A set of keys, in memory that its shape fixes.
+///
+/// `contains` never misses a stored key. It answers `true` for another key with the probability that
+/// [`certainty`](Self::certainty) states. Sets whose keys can leave are multisets: a key that was inserted
+/// twice is gone after it was removed twice.
+///
+/// ```
+/// use sidon::{Seed, member::{DLeft, dleft}, plan};
+///
+/// let shape = plan::dleft_fast(plan::Target { keys: 10_000, false_positives: 0.01 })?;
+/// let mut seen = DLeft::new(shape, Seed::random()?)?;
+/// seen.insert("10.0.0.1")?;
+/// assert!(seen.contains("10.0.0.1"));
+/// assert_eq!(seen.len(), 1);
+/// seen.remove("10.0.0.1")?;
+/// assert!(seen.is_empty() && !seen.contains("10.0.0.1"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Set<B> {
+    pub(super) body: B,
+}
+
+/// The cells of a set, and what is done to them for a digest.
+pub trait Filter: Sized {
+    /// The integers that fix the memory.
+    type Shape: Copy + PartialEq + fmt::Debug;
+    /// The number of the kind in the byte format.
+    const KIND: u16;
+
+    fn new(shape: Self::Shape, seed: Seed) -> Result<Self, Infeasible>;
+    fn shape(&self) -> Self::Shape;
+    fn seed(&self) -> Seed;
+    fn len(&self) -> u64;
+    fn memory_bytes(&self) -> u64;
+    fn load(&self) -> f64;
+    /// The share of keys never inserted that pass.
+    fn rate(&self) -> f64;
+    fn clear(&mut self);
+    fn try_clone(&self) -> Result<Self, Infeasible>;
+    fn insert(&mut self, digest: Digest) -> Result<(), Refused>;
+    fn insert_batch<K: Key>(&mut self, keys: &[K], refused: &mut dyn FnMut(usize, Refused));
+    fn contains(&self, digest: Digest) -> bool;
+    /// The two slices are of one length.
+    fn contains_batch<K: Key>(&self, keys: &[K], found: &mut [bool]);
+    fn merge(&mut self, other: &Self) -> Result<(), Refused>;
+    fn to_bytes(&self) -> Vec<u8>;
+    fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed>;
+}
+
+/// A filter whose keys can leave.
+pub trait Removes: Filter {
+    fn remove(&mut self, digest: Digest) -> Result<(), Refused>;
+    fn remove_batch<K: Key>(&mut self, keys: &[K], refused: &mut dyn FnMut(usize, Refused));
+}
+
+impl<B: Filter> Set<B> {
+    /// An empty set.
+    pub fn new(shape: B::Shape, seed: Seed) -> Result<Self, Infeasible> {
+        Ok(Set { body: B::new(shape, seed)? })
+    }
+
+    /// A set of these keys.
+    ///
+    /// ```
+    /// use sidon::{Seed, member::{Blocked, blocked}};
+    ///
+    /// let shape = blocked::Shape { lines: 100, hashes: 8 };
+    /// let ports = Blocked::from_keys(shape, Seed(1), [22u16, 80, 443])?;
+    /// assert!(ports.contains(&443u16));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn from_keys<K: Key>(
+        shape: B::Shape,
+        seed: Seed,
+        keys: impl IntoIterator<Item = K>,
+    ) -> Result<Self, Unbuilt> {
+        let mut set = Self::new(shape, seed)?;
+        for (index, key) in keys.into_iter().enumerate() {
+            set.insert(&key).map_err(|why| Unbuilt::Key { index, why })?;
+        }
+        Ok(set)
+    }
+
+    /// The integers that fix the memory, as they are now: growing changes them.
+    pub fn shape(&self) -> B::Shape {
+        self.body.shape()
+    }
+
+    /// The seed that digests the keys.
+    pub fn seed(&self) -> Seed {
+        self.body.seed()
+    }
+
+    /// The number of copies stored. [`Bloom`](super::Bloom) and [`Blocked`](super::Blocked) count every
+    /// insertion, also of a key that is stored already.
+    pub fn len(&self) -> u64 {
+        self.body.len()
+    }
+
+    /// Whether no key is stored.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The bytes of the tables.
+    pub fn memory_bytes(&self) -> u64 {
+        self.body.memory_bytes()
+    }
+
+    /// The share of cells that are in use. Reads the whole table, except in [`Bloom`](super::Bloom),
+    /// [`DLeft`](super::DLeft), [`Backyard`](super::Backyard) and a [`Counting`](super::Counting) without
+    /// lines.
+    pub fn load(&self) -> f64 {
+        self.body.load()
+    }
+
+    /// The probability that `contains` answers `true` for a key that was never inserted, from the present
+    /// cells. Reads the whole table where [`load`](Self::load) does.
+    pub fn certainty(&self) -> Certainty {
+        Certainty::from_rate(self.body.rate())
+    }
+
+    /// Removes every key. A table that has grown keeps its size.
+    pub fn clear(&mut self) {
+        self.body.clear();
+    }
+
+    /// An independent copy.
+    pub fn try_clone(&self) -> Result<Self, Infeasible> {
+        Ok(Set { body: self.body.try_clone()? })
+    }
+
+    /// Stores one more copy of the key. On `Err`, nothing has changed.
+    #[inline]
+    pub fn insert<K: Key + ?Sized>(&mut self, key: &K) -> Result<(), Refused> {
+        self.body.insert(key.digest(self.body.seed()))
+    }
+
+    /// Inserts the keys in order. Calls `refused` with the index of each key that was refused, and with
+    /// the reason; the other keys are stored.
+    pub fn insert_batch<K: Key>(&mut self, keys: &[K], refused: &mut dyn FnMut(usize, Refused)) {
+        self.body.insert_batch(keys, refused);
+    }
+
+    /// Whether the key may be stored. `false` is certain.
+    #[inline]
+    pub fn contains<K: Key + ?Sized>(&self, key: &K) -> bool {
+        self.body.contains(key.digest(self.body.seed()))
+    }
+
+    /// Writes the answer for each key to the same index of `found`.
+    ///
+    /// # Panics
+    /// If the two slices differ in length.
+    pub fn contains_batch<K: Key>(&self, keys: &[K], found: &mut [bool]) {
+        assert_eq!(keys.len(), found.len(), "one answer a key");
+        self.body.contains_batch(keys, found);
+    }
+
+    /// Adds the keys of another set of the same shape and seed. On `Err`, nothing has changed.
+    ///
+    /// Bits are united. Counters are added; under [`Overflow::Refuse`](super::Overflow::Refuse) a sum above
+    /// a ceiling refuses the whole merge, under [`Overflow::Pin`](super::Overflow::Pin) the counter is
+    /// pinned. Two [`DLeft`](super::DLeft) may have grown differently, and two
+    /// [`Backyard`](super::Backyard) may differ in `sharing`.
+    pub fn merge(&mut self, other: &Self) -> Result<(), Refused> {
+        self.body.merge(&other.body)
+    }
+
+    /// The byte image. It contains a check value of the seed, not the seed: store the seed apart.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        self.body.to_bytes()
+    }
+
+    /// The set of a byte image that was written under this seed.
+    pub fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
+        Ok(Set { body: B::from_bytes(image, seed)? })
+    }
+}
+
+impl<B: Removes> Set<B> {
+    /// Removes one copy of the key. On `Err`, nothing has changed.
+    ///
+    /// Remove only keys that are stored. A key that is not is refused if the cells show it. Otherwise the
+    /// removal takes the cells of stored keys, and `contains` can then miss those keys.
+    #[inline]
+    pub fn remove<K: Key + ?Sized>(&mut self, key: &K) -> Result<(), Refused> {
+        self.body.remove(key.digest(self.body.seed()))
+    }
+
+    /// Removes the keys in order. Calls `refused` with the index of each key that was not removed, and
+    /// with the reason.
+    pub fn remove_batch<K: Key>(&mut self, keys: &[K], refused: &mut dyn FnMut(usize, Refused)) {
+        self.body.remove_batch(keys, refused);
+    }
+}
+
+/// Two sets are equal if their images are: shape, seed and all cells. Equal keys that entered in another
+/// order may lie in other cells of a [`DLeft`](super::DLeft) or a [`Backyard`](super::Backyard).
+impl<B: Filter> PartialEq for Set<B> {
+    fn eq(&self, other: &Self) -> bool {
+        self.seed() == other.seed() && self.to_bytes() == other.to_bytes()
+    }
+}
+
+impl<B: Filter> fmt::Debug for Set<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut set = f.debug_struct("Set");
+        set.field("shape", &self.shape()).field("len", &self.len()).finish_non_exhaustive()
+    }
+}
+
+impl<K: Key + ?Sized, B: Filter> Insert<K> for Set<B> {
+    #[inline]
+    fn insert(&mut self, key: &K) -> Result<(), Refused> {
+        Set::insert(self, key)
+    }
+
+    fn insert_batch(&mut self, keys: &[K], refused: &mut dyn FnMut(usize, Refused))
+    where
+        K: Sized,
+    {
+        Set::insert_batch(self, keys, refused);
+    }
+}
+
+impl<K: Key + ?Sized, B: Removes> Remove<K> for Set<B> {
+    #[inline]
+    fn remove(&mut self, key: &K) -> Result<(), Refused> {
+        Set::remove(self, key)
+    }
+
+    fn remove_batch(&mut self, keys: &[K], refused: &mut dyn FnMut(usize, Refused))
+    where
+        K: Sized,
+    {
+        Set::remove_batch(self, keys, refused);
+    }
+}
+
+impl<K: Key + ?Sized, B: Filter> Contains<K> for Set<B> {
+    #[inline]
+    fn contains(&self, key: &K) -> bool {
+        Set::contains(self, key)
+    }
+
+    fn contains_batch(&self, keys: &[K], found: &mut [bool])
+    where
+        K: Sized,
+    {
+        Set::contains_batch(self, keys, found);
+    }
+}
+
+impl<B: Filter> Merge for Set<B> {
+    fn merge(&mut self, other: &Self) -> Result<(), Refused> {
+        Set::merge(self, other)
+    }
+}
+
+impl<B: Filter> Image for Set<B> {
+    const KIND: u16 = B::KIND;
+
+    fn to_bytes(&self) -> Vec<u8> {
+        Set::to_bytes(self)
+    }
+
+    fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
+        Set::from_bytes(image, seed)
+    }
+}
