@@ -82,7 +82,7 @@ impl Shape {
         Packed::bytes_of(self.cells, self.width())
     }
 
-    /// Up to how many keys a cell's sum is looked at.
+    /// The largest number of keys at which a lookup examines the sum of a cell.
     pub fn examined(&self) -> u32 {
         match self.decode {
             Decode::Basic => self.increments.order((1 << self.keys_bits.min(8)) - 1),

@@ -3,12 +3,12 @@
 //! | | deletes | lines read per key | bits per key at 1 % |
 //! |---|---|---|---|
 //! | [`Bloom`] | no | k lines | 9.6 |
-//! | [`Blocked`] | no | one line | about 11 |
+//! | [`Blocked`] | no | one line | 10 |
 //! | [`Counting`] | yes | k lines | 38 |
 //! | [`Variable`] | yes | k lines | 24 |
-//! | [`Bh`] | yes | k lines | 29 |
+//! | [`Bh`] | yes | k lines | 32 |
 //! | [`Multilayer`] | yes | k lines | 20 |
-//! | [`DLeft`] | yes | 2 lines | 11 to 18 |
+//! | [`DLeft`] | yes | 2 to 4 lines | 12 to 19 |
 //! | [`Backyard`] | yes | one line, rarely more | 22 |
 
 pub mod backyard;

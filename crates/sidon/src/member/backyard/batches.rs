@@ -1,4 +1,4 @@
-//! What is done with many keys: their lines are asked for, then they enter, leave or are counted.
+//! Batches: prefetch the lines of keys, then insert, remove or count them.
 
 use super::{
     Body,
@@ -43,22 +43,24 @@ impl Body {
     }
 }
 
-/// What is done with up to 32 keys whose lines have come, in two steps: first what their lines suffice for,
-/// then what else is needed for, which has been asked for meanwhile. The result is that of one key after
-/// the other: while a key waits for what is behind its line, so does every later key of that line that it
-/// could make a difference to. A trait and not a closure, so that it is inlined into the loop and compiled
-/// for its instruction set.
+/// The action on up to 32 keys whose lines were prefetched, in two steps. The first step handles
+/// the keys that need their line alone, and prefetches the overflow buckets of the others. The
+/// second step handles those. The result is that of one key after the other: while a key waits for
+/// its overflow bucket, so does every later key of the same line whose result depends on it. A
+/// trait instead of a closure, so that it is inlined into the loop and compiled for its instruction
+/// set.
 trait Act {
-    /// The lines, as bytes.
+    /// The bytes of all lines.
     fn front(&self) -> &[u8];
-    /// Acts on keys from the one of this index on, and says for which more is needed, a bit for each.
+    /// Acts on keys, starting at index `first`. Returns a mask of those that need the overflow
+    /// table.
     fn at_lines<I: Isa>(&mut self, isa: I, first: usize, places: &[Place]) -> u32;
-    /// Acts on one of these: the one so far from the first.
+    /// Acts on key `first + i`, which needs the overflow table.
     fn behind(&mut self, first: usize, i: usize, place: Place);
 }
 
-/// A loop over keys. It is compiled for every kind of them: one that hashes keys elsewhere, and is told
-/// their digests, takes half as long again.
+/// A loop over keys, compiled for every type of key. A loop over digests that were hashed before
+/// takes half as long again.
 struct Walk<'a, K, A> {
     keys: &'a [K],
     seed: Seed,
@@ -91,7 +93,7 @@ impl<K: Key, A: Act> Kernel for Walk<'_, K, A> {
 }
 
 impl<K: Key, A: Act> Walk<'_, K, A> {
-    /// Finds the places of keys, and asks for their lines if those are far.
+    /// Finds the places of keys, and prefetches their lines unless the table is in the cache.
     #[inline(always)]
     fn ask<const FAR: bool, I: Isa>(&self, isa: I, keys: &[K], places: &mut [Place]) {
         let front = self.act.front();
@@ -132,9 +134,9 @@ impl Act for Count<'_> {
 struct Enter<'a> {
     filter: &'a mut Body,
     refused: &'a mut dyn FnMut(usize, Refused),
-    /// How many were stored before the first of these keys.
+    /// The number of keys stored before the first key of this chunk.
     before: u64,
-    /// How many of these were refused.
+    /// The number of keys of this chunk that were refused.
     failed: u64,
 }
 
@@ -162,9 +164,10 @@ impl Act for Enter<'_> {
     }
 
     fn behind(&mut self, first: usize, i: usize, place: Place) {
-        // The key's line is full. If the back is full, too, the key is refused without a search.
+        // The key's line is full. If the overflow table is full, too, the key is refused without a
+        // search.
         if self.filter.back.is_full() || self.filter.insert_at(place).is_err() {
-            // As many as there were when its turn was.
+            // The number of keys stored before this one.
             let stored = self.before + i as u64 - self.failed;
             self.failed += 1;
             (self.refused)(first + i, self.filter.shape.full(stored));

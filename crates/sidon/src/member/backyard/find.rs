@@ -1,8 +1,9 @@
-//! Whether keys are in: eight lines at a time.
+//! Lookups of many keys, eight lines at a time.
 //!
-//! While the last lines of a call are under way, a processor looks some 250 instructions ahead, at most to
-//! the first keys of the next call. So what a line is not needed for is done where it is asked for, and
-//! little is left to do once it has come: lines are kept as references, and compared without a branch.
+//! While the last lines of a call are in flight, a processor executes some 250 instructions ahead,
+//! at most up to the first keys of the next call. So all work that does not need the line is done
+//! before its prefetch. Little is left to do afterwards: lines are kept as references, and compared
+//! without a branch.
 
 use super::{
     Body,
@@ -46,7 +47,7 @@ impl<K: Key> Kernel for Find<'_, K> {
     }
 }
 
-/// What keys are looked for in.
+/// The parts of a filter that lookups read.
 struct Look<'a> {
     seed: Seed,
     count: u64,
@@ -60,7 +61,7 @@ impl Look<'_> {
         Place::of(hash::digest_by(key, isa, self.seed), self.count)
     }
 
-    /// As many as are asked for at a time. A number that is known lets the compiler do without much else.
+    /// Looks up a chunk of keys. The constant length lets the compiler unroll the loops.
     #[inline(always)]
     fn chunk<const FAR: bool, K: Key, I: Isa>(
         &self,
@@ -88,8 +89,8 @@ impl Look<'_> {
     }
 }
 
-/// Looks behind the lines of some of eight keys. Nothing here is decided by what is found there, so that a
-/// processor goes on with the next keys while it comes.
+/// Searches the overflow table for some of eight keys. No branch depends on the result, so a
+/// processor continues with the next keys during a cache miss.
 #[cold]
 #[inline(never)]
 fn look_behind(
@@ -107,8 +108,8 @@ fn look_behind(
     }
 }
 
-/// Fewer keys than a chunk, one after the other once all are asked for. Apart: the room for their places is
-/// made by none who has whole chunks.
+/// Looks up fewer keys than a chunk, one by one after prefetching all. A separate function, so that
+/// whole chunks do not pay for initialising its array.
 struct Few<'a, K> {
     look: Look<'a>,
     keys: &'a [K],

@@ -1,4 +1,4 @@
-//! The byte image of a filter with a back: the lines, then the buckets behind them.
+//! The saved bytes of the filter: the lines, then the buckets of the overflow table.
 
 use super::{
     Body, Line, Shape,
@@ -51,7 +51,7 @@ impl Body {
             if Line(line).reach() != behind || (behind > 0 && in_use < CELLS.into()) {
                 return None;
             }
-            // The least of the back is no less than any of the line.
+            // No value of the line may be above the smallest overflowed value.
             if behind > 0 && Line(line).largest() > behind.wrapping_neg() {
                 return None;
             }

@@ -1,4 +1,4 @@
-//! One line of the front, and what is behind it.
+//! One line of the front, and its keys in the overflow table.
 
 use crate::{
     Digest,
@@ -12,21 +12,21 @@ use crate::{
     probe::{self, BASE, Isa, LINE},
 };
 
-/// Cells of a line.
+/// Cells per line.
 pub const CELLS: u32 = 31;
-/// Values of a cell in use.
+/// The number of values that a cell in use can have.
 pub(super) const VALUES: u64 = 65_535;
 
-/// Bits of a cell's mark, and the marks of all cells of a line.
+/// Bits per cell in a mask, and the mask of all cells of a line.
 const SPAN: u32 = <Lanes<u16, LINE> as Layout>::SPAN;
 const MARKS: u64 = u64::MAX >> SPAN;
 
-/// A bucket of the back fills a line.
+/// A bucket of the overflow table fills a cache line.
 const BACK: Lanes<u32, LINE> = Lanes::NEW;
 pub(super) const BACK_WIDTH: u32 = u32::BITS;
 pub(super) const BACK_CELLS: u32 = LINE as u32 * 8 / BACK_WIDTH;
 
-/// Where a key belongs.
+/// The line and the value of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) line: u64,
@@ -42,7 +42,7 @@ impl Place {
         Place::of_cell(line, spread::fraction(rest, VALUES))
     }
 
-    /// The place of a key in the back, where cells hold one less than values.
+    /// The place of a key in the overflow table, where cells store the value less one.
     #[inline(always)]
     pub(super) fn of_cell(line: u64, low: u64) -> Self {
         Place { line, value: (low + 1) as u16 }
@@ -57,43 +57,43 @@ impl Place {
         self.line * VALUES + self.low()
     }
 
-    /// The buckets of its line in the back.
+    /// The overflow buckets of its line.
     pub(super) fn buckets(self, back: &Table) -> [Bucket; 2] {
         back.places_of(self.line)
     }
 }
 
-/// A line, to be looked at or to be changed.
+/// A line, shared or mutable.
 pub(super) struct Line<B>(pub(super) B);
 
 impl Line<&[u8; LINE]> {
-    /// What the last lane says of the back: zero if no key of the line is there, else what added to the
-    /// least value there is one more than a lane holds.
+    /// The last lane: zero if no key of the line has overflowed, otherwise 65536 less the smallest
+    /// overflowed value.
     #[inline(always)]
     pub(super) fn reach(&self) -> u16 {
         let [.., low, high] = *self.0;
         u16::from_le_bytes([low, high])
     }
 
-    /// Whether there are values in the back that are not above this one.
+    /// Whether an overflowed value of the line is at most `value`.
     #[inline(always)]
     pub(super) fn reaches(&self, value: u16) -> bool {
         value.checked_add(self.reach()).is_none()
     }
 
-    /// Marks of the cells that hold a value, or are empty if it is zero.
+    /// The cells that hold a value, as a mask. For zero, the empty cells.
     #[inline(always)]
     fn holding<I: Isa>(&self, isa: I, value: u16) -> u64 {
         isa.marks(self.0, value, 0) & MARKS
     }
 
-    /// Whether a copy is in the line itself.
+    /// Whether the line itself holds a copy.
     #[inline(always)]
     pub(super) fn holds<I: Isa>(&self, isa: I, value: u16) -> bool {
         self.holding(isa, value) != 0
     }
 
-    /// Whether a copy is in the line or behind it.
+    /// Whether the line or the overflow table holds a copy.
     #[inline(always)]
     pub(super) fn contains<I: Isa>(&self, isa: I, place: Place, back: &Table) -> bool {
         self.holds(isa, place.value) || (self.reaches(place.value) && is_behind(back, place))
@@ -113,7 +113,7 @@ impl Line<&[u8; LINE]> {
         self.cells().filter(|&value| value != 0)
     }
 
-    /// The largest value, zero if there is none.
+    /// The largest value, zero if the line is empty.
     pub(super) fn largest(self) -> u16 {
         self.cells().fold(0, u16::max)
     }
@@ -130,7 +130,7 @@ impl Line<&mut [u8; LINE]> {
         Line(self.0)
     }
 
-    /// Makes the first of the marked cells hold a value.
+    /// Writes a value to the first cell of the mask.
     #[inline(always)]
     fn write(&mut self, marks: u64, value: u16) {
         let cell = (marks.trailing_zeros() / SPAN) as usize % (LINE / 2);
@@ -158,7 +158,7 @@ impl Line<&mut [u8; LINE]> {
         self.insert_here(isa, place) || self.spill(place, back)
     }
 
-    /// Takes one copy out, if there is one and no key behind waits for its cell.
+    /// Removes one copy from the line, if it has one and no key of the line has overflowed.
     #[inline(always)]
     pub(super) fn remove_here<I: Isa>(&mut self, isa: I, place: Place) -> bool {
         let here = self.look().holding(isa, place.value);
@@ -169,14 +169,15 @@ impl Line<&mut [u8; LINE]> {
         can
     }
 
-    /// Takes one copy out, if there is one.
+    /// Removes one copy, if there is one.
     #[inline(always)]
     pub(super) fn remove<I: Isa>(mut self, isa: I, place: Place, back: &mut Table) -> bool {
         self.remove_here(isa, place) || self.remove_with_back(place, back)
     }
 
-    /// The largest value of this full line goes to the back and the one that came takes its cell, or goes
-    /// there itself if it is as large.
+    /// Stores a copy in this full line or in the overflow table. The largest value moves to the
+    /// overflow table, and the new one takes its cell. If the new value is as large, it goes to the
+    /// overflow table itself.
     #[cold]
     #[inline(never)]
     fn spill(mut self, place: Place, back: &mut Table) -> bool {
@@ -198,8 +199,8 @@ impl Line<&mut [u8; LINE]> {
         true
     }
 
-    /// Takes a copy out of this line, which has spilled, and then the least of the back takes its cell; or
-    /// out of the back.
+    /// Removes a copy from this line, which has overflowed keys; the smallest of them takes its
+    /// cell. Or removes a copy from the overflow table.
     #[cold]
     #[inline(never)]
     fn remove_with_back(mut self, place: Place, back: &mut Table) -> bool {
@@ -232,13 +233,13 @@ pub(super) fn all(front: &Memory) -> &[[u8; LINE]] {
     front.bytes().as_chunks().0
 }
 
-/// The same, to change.
+/// All lines of a front, mutable.
 #[inline(always)]
 pub(super) fn all_mut(front: &mut Memory) -> &mut [[u8; LINE]] {
     front.bytes_mut().as_chunks_mut().0
 }
 
-/// What a line says of the back whose buckets there these are.
+/// The last lane of a line that has these overflow buckets.
 pub(super) fn reach(back: &Table, buckets: &[Bucket; 2]) -> u16 {
     let mut reach = 0;
     for &bucket in buckets {
@@ -254,14 +255,14 @@ pub(super) fn reach(back: &Table, buckets: &[Bucket; 2]) -> u16 {
     reach
 }
 
-/// Whether a copy is in the back.
+/// Whether the overflow table holds a copy.
 #[inline(always)]
 pub(super) fn is_behind(back: &Table, place: Place) -> bool {
     let [left, right] = alike(back, place);
     left | right != 0
 }
 
-/// The first cell of the back that holds this copy's line and value.
+/// The first cell of the overflow table that holds this line and value.
 #[cold]
 #[inline(never)]
 fn find(back: &Table, place: Place) -> Option<Spot> {
@@ -286,7 +287,7 @@ fn alike(back: &Table, place: Place) -> [u64; 2] {
     })
 }
 
-/// Asks for the buckets behind the line of a key.
+/// Prefetches the overflow buckets of a key's line.
 #[cold]
 #[inline(never)]
 pub(super) fn ask_behind(back: &Table, place: Place) {

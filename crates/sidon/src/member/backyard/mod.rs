@@ -1,28 +1,30 @@
-//! A set that keys can leave, at one line of memory a key.
+//! A set with deletes that reads one cache line per operation.
 //!
-//! A key has one line, of 31 cells. A full line keeps its least values: the others are spilled to a small
-//! d-left table behind, and the last cell of the line knows from which value on.
+//! A key hashes to one line of 31 cells and to a 16-bit value, which is stored in a free cell of
+//! that line. A full line keeps its 31 smallest values and moves larger ones to a small d-left
+//! overflow table. The last cell of the line, its *reach*, records the smallest value that
+//! overflowed.
 //! ```text
 //! digest --split--> line | value in 1..=65535
 //!
-//! front, a line:  | value | value | 0 | ... 31 cells of 16 bits ... | reach: 65536 - least value behind, or 0 |
+//! front, a line:  | value | value | 0 | ... 31 cells of 16 bits ... | reach: 65536 - least overflowed value, or 0 |
 //! back, a cell:   | line | value |          a bucket in each of two subtables, by line alone
 //! ```
-//! Keys are in the back only while their line is full: when one leaves a line with spilled keys, the least
-//! of those comes home. So what is in the back depends on the keys alone, not on how they came and went,
-//! and most lines have nothing there. A stranger reads its line, and the back if its value is not below all
-//! that are there: in a line of `n` keys with probability `(n - 31) / (n + 1)`, its chance to be among the
-//! last of `n + 1`; one in 180, where lines hold 24 keys on average.
+//! Removing a key from a line with overflowed keys moves the smallest of them back. Both tables
+//! therefore depend on the stored keys alone, not on the order of operations, and most lines have
+//! no overflowed key. A lookup reads the overflow table only for values that are not below the
+//! smallest overflowed one. For a key never inserted and a line of `n` keys, the probability of
+//! that is `(n - 31) / (n + 1)`: one lookup in 180 at 24 keys per line on average.
 //!
-//! There are no counters: a copy takes a cell of its own, and no more than 63 copies find one. A stranger
-//! passes if it shares line and value with a member: `n / (lines * 65535)`, since a spilled key keeps
-//! both.
+//! There are no counters: each copy of a key takes one cell, and at most 63 copies find one. A key
+//! never inserted passes if it shares line and value with a stored key: with probability `n /
+//! (lines * 65535)`, since an overflowed key keeps both.
 //!
-//! A front with a back behind is from Arbitman, Naor and Segev, "Backyard cuckoo hashing" (FOCS 2010);
-//! a block that knows what has left it, from Breslow and Jayasena, "Morton filters" (VLDB 2018); leaving by
-//! value, from Gonnet and Larson, "External hashing with limited internal storage" (JACM 1988). The
-//! back is the table of Bonomi et al., ESA 2006, with lines for fingerprints, which is why it can be
-//! asked for any key of a line.
+//! Arbitman, Naor and Segev, "Backyard cuckoo hashing" (FOCS 2010) have a front with an overflow
+//! table. The blocks of Breslow and Jayasena, "Morton filters" (VLDB 2018), record which keys
+//! overflowed. Gonnet and Larson, "External hashing with limited internal storage" (JACM 1988),
+//! overflow by value. The overflow table is that of Bonomi et al., ESA 2006, with lines as
+//! fingerprints. Any key of a line can therefore be looked up in it.
 
 mod batches;
 mod find;
@@ -54,7 +56,7 @@ pub struct Body {
     shape: Shape,
     seed: Seed,
     front: Memory,
-    /// Its fingerprints are lines, its low bits one less than values.
+    /// The overflow table. Its fingerprints are lines, its low bits are values less one.
     back: Table,
     /// Copies stored.
     stored: u64,
@@ -164,7 +166,7 @@ impl Filter for Body {
     fn merge(&mut self, other: &Self) -> Result<(), Refused> {
         same("seed", self.seed == other.seed)?;
         same("lines", self.shape.lines == other.shape.lines)?;
-        // What is refused half-way is undone by going back to a copy.
+        // A refusal in the middle is undone by restoring this copy.
         let Ok(before) = self.try_clone() else {
             return Err(self.shape.full(self.stored));
         };

@@ -1,4 +1,4 @@
-//! The integers that fix a filter with a back.
+//! The integers that fix a filter with an overflow table.
 
 use super::line::{BACK_CELLS, BACK_WIDTH, CELLS, VALUES};
 use crate::{
@@ -7,62 +7,62 @@ use crate::{
     probe::LINE,
 };
 
-/// The most lines, as a power of two, that share a bucket of the back.
+/// The largest [`sharing`](Shape::sharing).
 pub const SHARING_MOST: u32 = 15;
 
-/// Subtables of the back.
+/// Subtables of the overflow table.
 const SUBTABLES: u32 = 2;
-/// Bits of a value.
+/// Bits per value.
 const VALUE_BITS: u32 = 16;
 
-/// The integers that fix a filter with a back.
+/// The integers that fix a filter with an overflow table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
-    /// How many lines of 31 cells there are: any number but zero.
+    /// The number of lines of 31 cells: at least 1.
     pub lines: u64,
-    /// How many lines share a bucket of 16 cells in each of the two subtables of the back, as a power of
-    /// two: 1 to [`SHARING_MOST`].
+    /// `2^sharing` lines share a bucket of 16 cells in each of the two subtables of the overflow
+    /// table: 1 to [`SHARING_MOST`].
     pub sharing: u32,
 }
 
 impl Shape {
-    /// The cells of the back.
+    /// The cells of the overflow table.
     pub fn back_cells(&self) -> u64 {
         self.back().all_cells()
     }
 
-    /// The most keys that a line and its two buckets of the back hold.
+    /// The most keys that a line and its two overflow buckets hold.
     pub const LINE_MOST: u32 = CELLS + SUBTABLES * BACK_CELLS;
 
-    /// The cells of front and back.
+    /// The cells of both tables.
     pub fn all_cells(&self) -> u64 {
         self.lines * u64::from(CELLS) + self.back_cells()
     }
 
-    /// The bytes of front and back, or `u64::MAX` if there are more.
+    /// The bytes of both tables, or `u64::MAX` if there are more.
     pub fn bytes(&self) -> u64 {
         self.lines.saturating_mul(LINE as u64).saturating_add(self.back().bytes())
     }
 
-    /// How many fingerprints there are.
+    /// The number of fingerprints.
     pub fn fingerprints(&self) -> u64 {
         self.lines * VALUES
     }
 
-    /// Why a key was refused while so many are stored.
+    /// The refusal of a key while `stored` keys are stored.
     #[cold]
     pub(super) fn full(&self, stored: u64) -> Refused {
         Refused::Full { stored, cells: self.all_cells() }
     }
 
     pub(crate) fn check(&self) -> Result<(), Infeasible> {
-        // What every fingerprint fits into, and every count of bytes.
+        // Limits fingerprints and counts of bytes to 64 bits.
         Infeasible::unless_within("lines", self.lines, 1, 1 << 44)?;
         Infeasible::unless_within("sharing", self.sharing.into(), 1, SHARING_MOST.into())?;
         self.back().check()
     }
 
-    /// The table behind the lines.
+    /// The form of the overflow table.
     pub(super) fn back(&self) -> Form {
         Form {
             subtables: SUBTABLES,

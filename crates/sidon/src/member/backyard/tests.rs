@@ -7,7 +7,7 @@ fn filter(lines: u64, sharing: u32) -> Backyard {
     Backyard::new(Shape { lines, sharing }, Seed(3)).unwrap()
 }
 
-/// Copies by fingerprint, and how many keys each line has.
+/// Copies by fingerprint, and the number of keys of each line.
 #[derive(Default)]
 struct Twin {
     copies: HashMap<u64, u64>,
@@ -34,7 +34,7 @@ impl Twin {
         filter.fingerprints().for_each(|it| *copies.entry(it).or_default() += 1);
         let stored = self.copies.iter().filter(|(_, copies)| **copies > 0);
         assert_eq!(copies, stored.map(|(&it, &copies)| (it, copies)).collect());
-        // What is in the back depends on the keys alone.
+        // The overflow table depends on the stored keys alone.
         let beyond = self.lines.values().map(|&keys| keys.saturating_sub(CELLS.into()));
         assert_eq!(filter.spilled(), beyond.sum::<u64>());
         assert_eq!(filter.len(), self.lines.values().sum::<u64>());
@@ -44,7 +44,7 @@ impl Twin {
     }
 }
 
-/// Batches of all lengths and single operations; how many insertions were refused.
+/// Compares batches of all lengths and single operations. Returns the number of refused insertions.
 fn is_its_twin(mut filter: Backyard, universe: u64, rounds: u32) -> u64 {
     let (mut twin, mut rng, mut full) = (Twin::default(), Rng::seeded(universe), 0);
     for round in 0..rounds {
@@ -94,7 +94,7 @@ fn is_its_twin(mut filter: Backyard, universe: u64, rounds: u32) -> u64 {
 
 #[test]
 fn lines_and_what_is_behind_do_what_a_map_of_copies_does() {
-    // Few lines, and more of them than the back has buckets.
+    // Few lines, and more lines than the overflow table has buckets.
     assert!(is_its_twin(filter(1, 3), 100, 400) > 100);
     assert!(is_its_twin(filter(3, 1), 300, 400) > 100);
     assert!(is_its_twin(filter(40, 2), 3_000, 400) > 0);
@@ -104,7 +104,7 @@ fn lines_and_what_is_behind_do_what_a_map_of_copies_does() {
 #[test]
 #[cfg_attr(not(feature = "slow-tests"), ignore = "slow: --features slow-tests")]
 fn tables_beyond_the_caches_do_what_a_map_of_copies_does() {
-    // Few keys, many copies: their lines spill.
+    // Few keys with many copies: their lines overflow.
     for bytes in [1 << 20, DEEP + 4096] {
         assert!(is_its_twin(filter((bytes / LINE) as u64, 6), 30, 200) > 100);
     }
@@ -170,7 +170,7 @@ fn the_least_and_the_largest_value_spill_and_come_home() {
         };
         assert_eq!(answers(&filter, &[key; 40]), (vec![true; 40], vec![40; 40]));
         assert_eq!(answers(&filter, &[other; 40]), (vec![false; 40], vec![0; 40]));
-        // What is less takes the place of what is more.
+        // A smaller value takes the cell of a larger one.
         filter.insert(&other).unwrap();
         assert_eq!(filter.spilled(), 10);
         assert_eq!(answers(&filter, &[other; 40]), (vec![true; 40], vec![1; 40]));
@@ -241,8 +241,9 @@ fn lines_that_do_not_know_what_is_behind_are_malformed() {
     };
     let reach = Line(&whole.body.lines()[0]).reach();
     assert!(reach != 0, "the first line is to have spilled");
-    // A least value that is too large, too small or not said, an empty cell in a line that spilled, a
-    // value that belongs behind, a bit beyond a cell, a value that is none.
+    // Errors in an image: a least value that is too large, too small or missing, an empty cell in a
+    // line with overflowed keys. Also a value that belongs in the overflow table, a bit beyond a
+    // cell, and an invalid value.
     for wrong in [reach - 1, reach + 1, 0] {
         let set = |it: &mut Backyard| {
             it.body.front.bytes_mut()[62..64].copy_from_slice(&wrong.to_le_bytes())

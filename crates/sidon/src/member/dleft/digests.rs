@@ -1,10 +1,10 @@
-//! What is asked of keys, one or many: compiled once, here.
+//! Operations on keys, single or in batches, compiled once.
 //!
 //! ```text
-//! digest --> fingerprint --> images --> ask for buckets ...... look and write
+//! digest --> fingerprint --> permuted fingerprints --> prefetch buckets ...... read and write
 //! ```
-//! A batch has a group of keys hashed and takes it through the first steps, then an earlier group, or
-//! the same one, through the last.
+//! A batch hashes a group of keys and runs the first steps for it. Then it runs the last steps for
+//! an earlier group, or for the same one.
 
 use super::{
     Body,
@@ -18,8 +18,8 @@ use crate::{
     probe::{self, BASE, Isa, Kernel},
 };
 
-/// Runs a body with the layout of a shape and the number of its subtables, as far as there is code
-/// of its own for them.
+/// Runs a body with the layout of a shape and its number of subtables as constants, for shapes that
+/// have specialised code.
 macro_rules! with_shape {
     ($shape:expr, |$layout:ident, $D:ident| $body:expr) => {{
         use crate::{
@@ -77,7 +77,7 @@ impl Body {
         Ok(())
     }
 
-    /// Inserts a fingerprint all of whose cells are taken, by moving or growing if that is allowed.
+    /// Inserts a fingerprint whose cells are all taken, by moving or growing if that is allowed.
     #[cold]
     #[inline(never)]
     fn insert_by_moving(&mut self, fingerprint: u64) -> Result<(), Refused> {
@@ -94,7 +94,7 @@ impl Body {
         Err(Refused::Full { stored: self.table.occupied, cells: self.shape.all_cells() })
     }
 
-    /// The refusal of a key without a free cell, if neither a search nor growth can make room now.
+    /// The refusal of a key without a free cell. `None` if a search or growth may make room.
     fn full(&self) -> Option<Refused> {
         let grows = self.shape.grows && self.table.may_double();
         let full = Refused::Full { stored: self.table.occupied, cells: self.shape.all_cells() };
@@ -172,8 +172,8 @@ impl Body {
     }
 }
 
-/// What is done with a group of keys whose buckets have come. A trait and not a closure, so that it
-/// is inlined into the loop and compiled for its instruction set.
+/// The action on a group of keys whose buckets were prefetched. A trait instead of a closure, so
+/// that it is inlined into the loop and compiled for its instruction set.
 trait Act {
     fn filter(&self) -> &Body;
     /// Acts on keys from the one of this index on.
@@ -219,7 +219,8 @@ impl<L: Layout, A: Act, const D: usize> Groups for Walk<'_, L, A, D> {
     }
 }
 
-/// Finds the images of a group of keys, and asks for their buckets if those are far.
+/// Computes the permuted fingerprints of a group of keys, and prefetches their buckets unless the
+/// table is in the cache.
 struct Approach<'a, L, const D: usize> {
     layout: L,
     filter: &'a Body,
@@ -249,7 +250,7 @@ impl<L: Layout, const D: usize> Kernel for Approach<'_, L, D> {
     }
 }
 
-/// Asks whether each key is in.
+/// Looks up each key.
 struct Find<'a> {
     filter: &'a Body,
     found: &'a mut [bool],
@@ -328,7 +329,7 @@ impl Act for Enter<'_> {
         while let Some((stopped, why)) = self.enter(isa, layout, first, images) {
             let why = match why {
                 Entered::Overflow(ceiling) => Err(Refused::Overflow { ceiling }),
-                // Cells move or the table grows: all that is known of it is learned anew.
+                // Cells may move or the table may grow, so the loop reads its shape again.
                 _ => self.filter.insert_by_moving(images[stopped][0]),
             };
             if let Err(why) = why {
@@ -340,8 +341,8 @@ impl Act for Enter<'_> {
 }
 
 impl Enter<'_> {
-    /// Inserts keys up to the first that needs a search or overflows, and says which and why. While no
-    /// search can make room, keys without a free cell are refused on the way.
+    /// Inserts keys up to the first that needs a search or overflows, and returns its index and the
+    /// reason. While no search can make room, keys without a free cell are refused on the way.
     #[inline(always)]
     fn enter<const D: usize, I: Isa, L: Layout>(
         &mut self,
@@ -356,7 +357,7 @@ impl Enter<'_> {
         let (mut again, mut refused, mut stopped) = (0, 0, None);
         for (i, images) in images.iter().enumerate() {
             match (look.insert(bytes, images), full) {
-                // A cell that is taken pays for a search.
+                // A cell that is taken earns tokens for a search.
                 (Entered::New, _) => full = None,
                 (Entered::Again, _) => again += 1,
                 (Entered::Full, Some(why)) => {
@@ -407,7 +408,7 @@ impl Act for Leave<'_> {
 }
 
 impl Leave<'_> {
-    /// Removes keys up to the first that is not in, and says which.
+    /// Removes keys up to the first that is not stored, and returns its index.
     #[inline(always)]
     fn leave<const D: usize, I: Isa, L: Layout>(
         &mut self,

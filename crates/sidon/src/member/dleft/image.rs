@@ -1,4 +1,4 @@
-//! The byte image of a d-left filter.
+//! The saved bytes of a d-left filter.
 
 use super::{Body, Moves, Shape};
 use crate::member::set::Filter;
@@ -84,7 +84,7 @@ impl Body {
         Ok(())
     }
 
-    /// In how many cells a fingerprint stands.
+    /// The number of cells that hold a fingerprint.
     pub(super) fn cells_of(&self, fingerprint: u64) -> u32 {
         self.table.cells_of(fingerprint)
     }

@@ -1,4 +1,4 @@
-//! Taking in what another filter holds.
+//! Merging another filter.
 
 use super::Body;
 use crate::{
@@ -15,7 +15,7 @@ impl Body {
         same("fingerprints", self.shape.fingerprints() == other.shape.fingerprints())?;
         same("counter", self.shape.counter == other.shape.counter)?;
         same("remainders", self.table.form.passed_mask() == other.table.form.passed_mask())?;
-        // What is refused half-way is undone by going back to a copy.
+        // A refusal in the middle is undone by restoring this copy.
         let Ok(before) = self.try_clone() else {
             return Err(Refused::Full {
                 stored: self.table.occupied,

@@ -1,4 +1,4 @@
-//! A set that keys can leave, in about half the room of a counting Bloom filter.
+//! A set with deletes, in about half the memory of a counting Bloom filter.
 //!
 //! Every key has one bucket in each of `d` subtables and is stored in the emptiest, ties to the
 //! left. A cell holds a remainder and the number of keys that share it.
@@ -8,33 +8,37 @@
 //!                       |         |
 //!       subtable i: [....|X..X.X...|.....]   a cell: | remainder r | counter c |
 //! ```
-//! A lookup reads `d` buckets. A stranger passes if and only if it shares the whole fingerprint
-//! with a member: `n / (buckets * 2^r)`. Bonomi et al., ESA 2006; its names are kept here.
+//! A lookup reads `d` buckets. A key that was never inserted passes if and only if it shares the
+//! whole fingerprint with a stored key: with probability `n / (buckets * 2^r)`. Bonomi et al., ESA
+//! 2006, whose terms are used here.
 //!
 //! # Why permutations
 //!
 //! The natural construction gives a key `d` independent buckets and one remainder, the same in all
 //! subtables. It has a subtle flaw. Let `x` have the first bucket of each subtable and remainder
-//! `a`, stored in the last subtable. Let `y` have bucket `i` of subtable `i`, the same remainder
-//! `a`, and be stored in the first subtable, in the bucket that is also `x`'s. Now `a` stands in two
-//! of `x`'s buckets, and whoever removes `x` cannot know which of them is `x`'s own: take the wrong
-//! one, and `y` is lost. Here bucket *and* remainder come from one fingerprint by a permutation for
-//! each subtable, so two keys that agree in bucket and remainder in one subtable have the same
-//! fingerprint, and then agree in all. A fingerprint has at most one cell, and the counter of that
-//! cell knows its copies. The tests show the flaw on the naive variant, and its absence here.
+//! `a`, stored in the last subtable. Let `y` have bucket `i` of subtable `i` and the same remainder
+//! `a`, stored in the first subtable, in a bucket that is also one of `x`'s. Two of `x`'s buckets
+//! now hold `a`. A removal of `x` cannot tell which of the two cells belongs to `x`. If it clears
+//! the wrong one, `y` is lost.
+//!
+//! Here bucket *and* remainder come from one fingerprint by a permutation for each subtable. Two
+//! keys that agree in bucket and remainder in one subtable have the same fingerprint, and agree in
+//! all subtables. A fingerprint has at most one cell, whose counter holds the number of copies. The
+//! tests show the flaw on the naive variant, and its absence here.
 //!
 //! # The empty cell
 //!
-//! A cell stores the complement of `remainder * 2^c + copies - 1`, so zero is free to mean empty.
-//! One combination is thereby lost: the largest remainder tops out one copy lower. Without a counter
-//! (`c = 0`, each copy takes a cell of its own) that remainder could not be stored at all; the few
-//! fingerprints that would meet it in some subtable are taken to be their successors.
+//! A cell stores the complement of `remainder * 2^c + copies - 1`, so that zero means empty. One
+//! combination cannot be stored: the largest remainder counts one copy less. Without a counter (`c
+//! = 0`, one cell per copy) that remainder could not be stored at all. The few fingerprints that
+//! have it in some subtable are replaced by their successors.
 //!
 //! # Growing
 //!
-//! The permutations act on `0..buckets * 2^r` whatever part of that is called bucket. Growing doubles
-//! the buckets and hands each the upper bit of the remainder: a cell still knows its fingerprint, so
-//! no key is needed and none is lost, and the false-positive rate stays `n / (buckets * 2^r)`.
+//! The permutations act on `0..buckets * 2^r`, however this is divided into bucket and remainder.
+//! Growing doubles the buckets and moves the upper bit of the remainder to the bucket. A cell still
+//! determines its fingerprint, so growing needs no keys and loses none. The false-positive rate
+//! stays `n / (buckets * 2^r)`.
 
 mod digests;
 mod image;
@@ -62,7 +66,7 @@ pub type DLeft = Set<Body>;
 pub struct Body {
     shape: Shape,
     seed: Seed,
-    /// The low bits of a cell are one less than its copies.
+    /// The low bits of a cell are its copies less one.
     table: Table,
     /// Copies stored.
     stored: u64,

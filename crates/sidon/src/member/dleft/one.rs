@@ -1,4 +1,4 @@
-//! What is done with one fingerprint: its buckets are looked at together, then one cell is written.
+//! Operations on one fingerprint: read its buckets together, then write one cell.
 
 use crate::{
     cells::bucket::Layout,
@@ -7,7 +7,7 @@ use crate::{
 };
 use std::hint::select_unpredictable;
 
-/// How to look at buckets: with which instructions, at which layout, and where images are cut.
+/// The instruction set, the layout and the cut that operations on buckets use.
 #[derive(Clone, Copy)]
 pub(super) struct Look<I, L> {
     pub(super) isa: I,
@@ -15,37 +15,37 @@ pub(super) struct Look<I, L> {
     pub(super) cut: Cut,
 }
 
-/// What became of an insertion.
+/// The result of an insertion.
 pub(super) enum Entered {
-    /// It took an empty cell.
+    /// The key took an empty cell.
     New,
-    /// It is one more copy in the cell of its fingerprint.
+    /// The cell of the fingerprint counts one more copy.
     Again,
-    /// Its cell counts no more copies than this. Nothing has changed.
+    /// The cell of the fingerprint is at this ceiling. Nothing has changed.
     Overflow(u64),
-    /// All its cells are taken. Nothing has changed.
+    /// All cells of the key are taken. Nothing has changed.
     Full,
 }
 
-/// What became of a removal.
+/// The result of a removal.
 pub(super) enum Left {
-    /// The cell is empty now.
+    /// The cell is now empty.
     Last,
     /// The cell counts one copy less.
     One,
-    /// There is no cell. Nothing has changed.
+    /// No cell holds the fingerprint. Nothing has changed.
     None,
 }
 
 impl<I: Isa, L: Layout> Look<I, L> {
-    /// Marks of the cells of a bucket that hold the remainder of `value`. Where low bits are not
-    /// looked at, an empty cell looks like the largest remainder, which is `value == low_mask`.
+    /// The cells of a bucket that hold the remainder of `value`, as a mask. With low bits ignored,
+    /// empty cells match the largest remainder, which has `value == low_mask`.
     #[inline(always)]
     fn alike(&self, bucket: &[u8], value: u64) -> u64 {
         self.layout.marks(self.isa, bucket, value, self.cut.low_mask)
     }
 
-    /// The same without empty cells.
+    /// [`alike`](Self::alike) without empty cells.
     #[inline(always)]
     fn equal(&self, bucket: &[u8], value: u64) -> u64 {
         let alike = self.alike(bucket, value);
@@ -56,20 +56,20 @@ impl<I: Isa, L: Layout> Look<I, L> {
         }
     }
 
-    /// Marks of the empty cells of a bucket.
+    /// The empty cells of a bucket, as a mask.
     #[inline(always)]
     fn empty(&self, bucket: &[u8]) -> u64 {
         self.layout.marks(self.isa, bucket, 0, 0)
     }
 
-    /// The bucket of an image, and the value its cell has there without low bits.
+    /// The bucket of a permuted fingerprint, and its cell value for low bits 0.
     #[inline(always)]
     fn place(&self, subtable: usize, image: u64) -> (usize, u64) {
         (self.cut.bucket(subtable, image), self.cut.value(image))
     }
 
-    /// Whether a cell holds the fingerprint of these images. No early exit: buckets are asked for
-    /// together, and a branch a bucket costs more.
+    /// Whether a cell holds this fingerprint. No early exit: buckets are prefetched together, and
+    /// one branch per bucket costs more.
     #[inline(always)]
     pub(super) fn contains<const D: usize>(&self, table: &[u8], images: &[u64; D]) -> bool {
         let mut any = 0;
@@ -80,7 +80,7 @@ impl<I: Isa, L: Layout> Look<I, L> {
         any != 0
     }
 
-    /// How many copies are stored.
+    /// The number of copies stored.
     #[inline(always)]
     pub(super) fn count<const D: usize>(&self, table: &[u8], images: &[u64; D]) -> u64 {
         let mut copies = 0;
@@ -98,8 +98,8 @@ impl<I: Isa, L: Layout> Look<I, L> {
         copies
     }
 
-    /// The first cell that holds the fingerprint: its bucket, and which cell there. For what is rare
-    /// and not inlined.
+    /// The first cell that holds the fingerprint: its bucket, and the cell in it. For rare cases;
+    /// not inlined.
     #[inline(always)]
     fn find<const D: usize>(&self, table: &[u8], images: &[u64; D]) -> Option<(usize, u32)> {
         let plain = Look { isa: BASE, layout: self.layout, cut: self.cut };
@@ -113,8 +113,8 @@ impl<I: Isa, L: Layout> Look<I, L> {
         None
     }
 
-    /// One more copy: in the cell of the fingerprint if it has one and cells count, else in an empty
-    /// cell of its emptiest bucket, ties to the left.
+    /// Adds one copy: in the cell of the fingerprint if it has one and cells count, otherwise in an
+    /// empty cell of its emptiest bucket, ties to the left.
     #[inline(always)]
     pub(super) fn insert<const D: usize>(&self, table: &mut [u8], images: &[u64; D]) -> Entered {
         let [first, others @ ..] = &images[..self.cut.subtables::<D>()] else {
@@ -128,7 +128,8 @@ impl<I: Isa, L: Layout> Look<I, L> {
             let cells = self.layout.bucket(table, bucket);
             alike |= self.alike(cells, value);
             let empty = self.empty(cells);
-            // Strictly more: ties go to the left. Either is as likely: no branch.
+            // Strictly more: ties go to the left. Both cases are equally likely, so there is no
+            // branch.
             let more = empty.count_ones() > room.count_ones();
             best = select_unpredictable(more, bucket, best);
             room = select_unpredictable(more, empty, room);
@@ -148,15 +149,15 @@ impl<I: Isa, L: Layout> Look<I, L> {
         Entered::New
     }
 
-    /// One more copy in the cell of the fingerprint, if it has one.
+    /// Adds one copy in the cell of the fingerprint, if it has one.
     #[cold]
     #[inline(never)]
     fn raise<const D: usize>(&self, table: &mut [u8], images: &[u64; D]) -> Option<Entered> {
         let (bucket, cell) = self.find(table, images)?;
         let cells = self.layout.bucket_mut(table, bucket);
         let value = self.layout.read(cells, cell);
-        // The complement of one more. The largest remainder tops out one copy lower, since one more
-        // would look empty.
+        // Writes the complement of one more copy. The largest remainder counts one copy less,
+        // because its last value would look empty.
         if value & self.cut.low_mask == 0 {
             return Some(Entered::Overflow(self.cut.low_mask + 1));
         }
@@ -167,7 +168,7 @@ impl<I: Isa, L: Layout> Look<I, L> {
         Some(Entered::Again)
     }
 
-    /// One copy less in the first cell that holds the fingerprint.
+    /// Removes one copy from the first cell that holds the fingerprint.
     #[inline(always)]
     pub(super) fn remove<const D: usize>(&self, table: &mut [u8], images: &[u64; D]) -> Left {
         let (mut first, mut alike) = (0, 0);
@@ -188,7 +189,7 @@ impl<I: Isa, L: Layout> Look<I, L> {
         }
     }
 
-    /// The same where an empty cell looks like the fingerprint's.
+    /// [`remove`](Self::remove) for a fingerprint that empty cells look like.
     #[cold]
     #[inline(never)]
     fn remove_largest<const D: usize>(&self, table: &mut [u8], images: &[u64; D]) -> Left {
@@ -197,7 +198,7 @@ impl<I: Isa, L: Layout> Look<I, L> {
         self.lower(cells, cell, self.layout.read(cells, cell))
     }
 
-    /// One copy less in a cell of this value.
+    /// Removes one copy from a cell of this value.
     #[inline(always)]
     fn lower(&self, cells: &mut [u8], cell: u32, value: u64) -> Left {
         let last = value & self.cut.low_mask == self.cut.low_mask;

@@ -1,4 +1,4 @@
-//! The integers that fix a d-left filter, and what they must satisfy.
+//! The integers that fix a d-left filter, and their limits.
 
 use super::{Moves, SUBTABLES_MOST};
 use crate::{
@@ -12,25 +12,25 @@ pub const COUNTER_MOST: u32 = 4;
 /// The integers that fix a d-left filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
-    /// How many subtables, 2 to 8.
+    /// The number of subtables, 2 to 8.
     pub subtables: u32,
-    /// How many buckets each subtable has: any number but zero.
+    /// The number of buckets per subtable: at least 1.
     pub buckets: u64,
-    /// How many cells a bucket has: 8, 16 or 32.
+    /// The number of cells per bucket: 8, 16 or 32.
     pub cells: u32,
-    /// The bits of a cell, 5 to 32; 8, 16 and 32 are the fast ones.
+    /// The bits of a cell, 5 to 32. 8, 16 and 32 are the fast widths.
     pub width: u32,
-    /// The bits of a remainder, at most what the counter leaves of the cell.
+    /// The bits of a remainder, at most `width - counter`.
     pub remainder: u32,
     /// The bits of a counter, 0 to 4: a cell counts up to `2^counter` copies. With 0, each copy of
-    /// a fingerprint takes a cell of its own.
+    /// a fingerprint takes one cell.
     pub counter: u32,
-    /// What happens when all cells of a key are taken.
+    /// The policy when all cells of a key are taken.
     pub moves: Moves,
-    /// How many times the table may still be doubled.
+    /// The number of times that the table may still be doubled.
     pub growths: u32,
-    /// Whether a table that would refuse a key as [`Refused::Full`](crate::Refused::Full) doubles itself instead, while
-    /// `growths` lasts and at least an eighth of its cells is in use.
+    /// Whether a table that would refuse a key as [`Refused::Full`](crate::Refused::Full) doubles
+    /// itself instead, while `growths` lasts and at least an eighth of its cells is in use.
     pub grows: bool,
 }
 
@@ -45,12 +45,12 @@ impl Shape {
         self.form().bytes()
     }
 
-    /// How many fingerprints there are: `buckets * 2^remainder`, which growing does not change.
+    /// The number of fingerprints: `buckets * 2^remainder`, which growing does not change.
     pub fn fingerprints(&self) -> u64 {
         self.buckets << self.remainder
     }
 
-    /// How many copies of a key a cell counts, and one less for the largest remainder.
+    /// The most copies that a cell counts; one less for the largest remainder.
     pub fn ceiling(&self) -> u64 {
         1 << self.counter
     }
@@ -71,7 +71,7 @@ impl Shape {
             1,
             self.width.saturating_sub(self.counter).into(),
         )?;
-        // Without counters, some remainders are passed over: at most half of the fingerprints.
+        // Without counters, some fingerprints cannot be stored: at most half of them.
         let reserve = if self.counter == 0 { 4 } else { 1 };
         within("growths", self.growths.into(), 0, self.remainder.saturating_sub(reserve).into())?;
         if self.counter == 0 {

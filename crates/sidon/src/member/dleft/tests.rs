@@ -1,4 +1,4 @@
-//! The claims of the paper's section 3.2, exhausted where the table is small.
+//! The claims of the paper's section 3.2, tested exhaustively where the table is small.
 
 use super::*;
 use crate::{Digest, hash::spread};
@@ -21,7 +21,8 @@ fn filter(shape: Shape) -> DLeft {
     DLeft::new(shape, Seed(1)).unwrap()
 }
 
-/// All sequences of insertions and removals of `fingerprints`, up to `length`, each state checked.
+/// Checks the state after every sequence of insertions and removals of `fingerprints`, up to
+/// `length`.
 fn every_sequence(filter: &DLeft, twin: &mut HashMap<u64, u64>, universe: &[u64], length: u32) {
     for &fingerprint in universe {
         let copies = twin.get(&fingerprint).copied().unwrap_or(0);
@@ -66,9 +67,9 @@ fn digest_of(filter: &DLeft, fingerprint: u64) -> Digest {
 
 #[test]
 fn a_fingerprint_has_at_most_one_cell_after_every_short_sequence() {
-    // One bucket a subtable: all fingerprints meet. The largest remainder is among them.
+    // One bucket per subtable, so all fingerprints share it. The largest remainder is among them.
     every_sequence(&filter(SMALL), &mut HashMap::new(), &[0, 3, 7], 6);
-    // Several buckets: fingerprints part in one subtable and meet in another.
+    // With several buckets, fingerprints share a bucket in one subtable and not in another.
     let shape = Shape { buckets: 3, remainder: 2, counter: 3, ..SMALL };
     every_sequence(&filter(shape), &mut HashMap::new(), &[1, 3, 4, 11], 5);
 }
@@ -283,7 +284,7 @@ fn moves_fill_a_table_further() {
 
 #[test]
 fn the_rate_counts_fingerprints_that_are_passed_over() {
-    // Short remainders without counters: one fingerprint in eleven is passed over.
+    // Short remainders without counters: one fingerprint in eleven is replaced by its successor.
     let shape =
         Shape { subtables: 3, buckets: 20_000, width: 5, remainder: 5, counter: 0, ..SMALL };
     let mut filter = filter(shape);
@@ -294,8 +295,8 @@ fn the_rate_counts_fingerprints_that_are_passed_over() {
     let p = filter.certainty().error();
     let n = sidon_kit::trials(p, 0.03);
     let passed = keys.take(n).filter(|key| filter.contains(key)).count();
-    // Copies make the filter cautious by about a sixtieth; without the passed over it would be off
-    // by a fifth.
+    // Copies make the rate about a sixtieth too high. If it ignored the replaced fingerprints, it
+    // would be off by a fifth.
     sidon_kit::rate::assert_close(passed as f64 / n as f64, p, 0.06);
 }
 

@@ -1,4 +1,5 @@
-//! The filter beside a twin of plain vectors, in every layout that has code of its own.
+//! The filter compared with a reference of plain vectors, in every layout that has specialised
+//! code.
 
 use super::*;
 use crate::{
@@ -11,7 +12,7 @@ use std::collections::HashMap;
 /// Remainder and copies, if a cell is in use.
 type Cell = Option<(u64, u64)>;
 
-/// What the paper says, cell by cell. Buckets that no key has met are left out.
+/// The algorithm of the paper, cell by cell. Untouched buckets are not listed.
 struct Twin {
     shape: Shape,
     buckets: HashMap<usize, Vec<Cell>>,
@@ -111,7 +112,7 @@ impl Twin {
     }
 }
 
-/// Batches of all lengths and single operations on keys of a small universe.
+/// Compares batches of all lengths and single operations on keys of a small universe.
 fn is_its_twin(shape: Shape, universe: u64, rounds: u32) {
     let mut filter = DLeft::new(shape, Seed(3)).unwrap();
     let mut twin = Twin::new(shape);
@@ -179,7 +180,8 @@ fn every_layout_does_what_plain_vectors_do() {
     for (width, cells) in layouts {
         for subtables in [2, 3, 4, 8] {
             for counter in [0, 1, 2] {
-                // Short remainders, so that fingerprints are shared and the largest one is met.
+                // Short remainders, so that keys share fingerprints and the largest remainder
+                // occurs.
                 for remainder in [4, (width - counter).min(20)] {
                     let shape = Shape { subtables, cells, width, remainder, counter, ..SHAPE };
                     let rounds = if cfg!(feature = "slow-tests") { 60 } else { 15 };
