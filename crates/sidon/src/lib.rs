@@ -1,23 +1,19 @@
-//! Compact memory for network flows: a set, a state or a count for millions of keys in a few bits
-//! each, in memory fixed at the start, with answers that carry their certainty.
+//! Compact memory for network flows: a set, a state or a count for millions of keys, in a few bits
+//! each. Memory is fixed at the start, and answers carry their certainty.
 //!
-//! The layers, in the order one meets them:
+//! The modules, in reading order:
 //!
-//! 1. [`hash`]: a [`Key`] becomes a [`Digest`] of 64 bits under a [`Seed`], once. Everything else
-//!    is derived from the digest.
-//! 2. [`cells`]: packed integers of any width in memory that is aligned, fixed and, when large,
-//!    backed by huge pages.
-//! 3. [`probe`]: the few operations worth a SIMD instruction, and the only unsafe code.
-//! 4. [`member`]: sets. [`member::Bloom`] and [`member::Blocked`] only grow;
-//!    [`member::Counting`] lets keys leave.
-//! 5. [`zone`]: small universes without a false positive, and counts that are exact in a zone.
-//! 6. [`count`]: counts. [`count::Min`] answers for any key, [`count::Top`] keeps the heaviest.
-//! 7. [`state`]: a state for every flow, ageing, and state machines as data.
-//! 8. [`plan`]: from a target (keys, error) to a shape (the integers that fix the memory), by
-//!    closed forms.
-//! 9. [`bytes`]: a checked, versioned image of every structure.
+//! 1. [`hash`]: a [`Key`] becomes a [`Digest`] of 64 bits under a [`Seed`]. Structures derive positions
+//!    from the digest.
+//! 2. [`member`]: sets. [`member::Bloom`] and [`member::Blocked`] have no deletes; [`member::DLeft`] and
+//!    [`member::Backyard`] have.
+//! 3. [`zone`]: sets and counts of numbers of a small universe that are proven exact.
+//! 4. [`count`]: counts. [`count::Min`] answers for any key, [`count::Top`] keeps the heaviest keys.
+//! 5. [`state`]: state maps (maplets), their ageing, and state machines as tables.
+//! 6. [`plan`]: from a target (keys, error) to a shape (the integers that fix the memory).
+//! 7. [`bytes`]: a versioned byte format with a checksum for every structure.
 //!
-//! What can be asked of a structure is in [`ops`], what it can say in [`answer`], how it says no
+//! The traits for generic code are in [`ops`], answers in [`answer`], and refusals and other errors
 //! in [`error`].
 //!
 //! ```

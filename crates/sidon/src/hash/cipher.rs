@@ -29,9 +29,9 @@
 //! # Limits
 //!
 //! The function is sound for attackers who are shown no digests, no fingerprints and no refusals. It
-//! is no message authentication code. With five last rounds, an attacker computes the seed within
-//! minutes from 2^33 chosen keys and their digests: the states of 2^32 keys add up to zero before the
-//! fifth round. Six last rounds stop this attack. Nobody has shown that they stop others.
+//! is no message authentication code. With five last rounds, the states of 2^32 keys add up to zero
+//! before the fifth round. An attacker then computes the seed within minutes from 2^33 chosen keys
+//! and their digests. Six last rounds stop this attack. Nobody has shown that they stop others.
 
 use super::{Digest, Seed};
 use crate::probe::{Isa, Portable};
@@ -128,8 +128,8 @@ fn word(key: &[u8], from: usize) -> u64 {
     }
 }
 
-/// What is left of the key from `from` on, at most 16 bytes, and zeros. Words that overlap are read
-/// and shifted, so that no byte is read alone where a key has eight.
+/// The rest of the key from `from`, at most 16 bytes, filled up with zeros. Reads and shifts
+/// overlapping words, so that a key of at least eight bytes is not read byte by byte.
 #[inline(always)]
 fn last_block(key: &[u8], from: usize) -> [u64; 2] {
     let rest = key.len() - from;

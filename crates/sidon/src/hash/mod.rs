@@ -1,31 +1,29 @@
-//! A key is hashed once.
+//! Hashing: a key is hashed once.
 //!
-//! A [`Key`] becomes a [`Digest`] of 64 uniform bits under a [`Seed`]; every structure derives
-//! its positions from the digest ([`spread`], [`permute`]).
+//! A [`Key`] becomes a [`Digest`] of 64 uniform bits under a [`Seed`]. Every structure derives its
+//! positions from the digest.
 //!
 //! # The function
 //!
-//! The digest is the key's bytes through rounds of AES that the seed has keyed (`hash/cipher.rs`). It was
-//! chosen by measurement on 13-byte keys, IPv4 five-tuples; `cargo run --release -p bench -- --only
-//! hash` repeats it, and `docs/PERFORMANCE.md` keeps the figures. The candidates:
+//! Rounds of AES, keyed by the seed, hash the bytes of the key (`hash/cipher.rs`). The function was
+//! chosen by measurement on 13-byte keys, IPv4 five-tuples. `cargo run --release -p bench -- --only
+//! hash` repeats the measurement, and `docs/PERFORMANCE.md` lists the results. The candidates:
 //!
-//! - *rapidhash v3* is the fastest of the unkeyed ones. But a 13-byte key whose first eight bytes
-//!   equal one published constant makes its product zero under every seed: the remaining five
-//!   bytes do not matter, so 2^40 five-tuples share one digest and an attacker need not know the
-//!   seed. The tests keep the example.
-//! - *XXH3* is specified, and its specification says that it is not meant against intentional
-//!   collisions.
-//! - *SipHash-1-3* is what hash tables in Rust rest on, and takes nearly twice the time of the unkeyed
-//!   even when eight keys are hashed side by side.
+//! - *rapidhash v3* is the fastest unkeyed function. But a 13-byte key whose first eight bytes equal a
+//!   published constant makes its product zero under every seed. The other five bytes then do not matter.
+//!   So 2^40 five-tuples share one digest, and an attacker need not know the seed. A test has the example.
+//! - *XXH3* is specified, and its specification says that it does not resist intentional collisions.
+//! - *SipHash-1-3* is the default of hash tables in Rust. It takes nearly twice the time of the unkeyed
+//!   functions, even if eight keys are hashed in parallel.
 //! - *Rounds of AES* take one instruction each. Keyed in every round, they are as fast in a batch as
 //!   the unkeyed functions. We know no attack by an attacker who is shown no digests, no
 //!   fingerprints and no refusals; `hash/cipher.rs` gives the reasons. Functions that hash by AES with
-//!   published round keys, as gxhash does, can be attacked without the seed.
+//!   published round keys, such as gxhash, can be attacked without the seed.
 //!
-//! The price is paid by processors without the instruction: there a table stands for it, and a key
-//! takes some fifteen times as long. The digests are the same.
+//! On processors without the instruction, a table replaces it, and a key takes some fifteen times as long.
+//! The digests are the same.
 //!
-//! The output is part of the byte format and never changes: the tests pin golden values.
+//! The output is part of the byte format and never changes: the tests compare golden values.
 
 mod cipher;
 pub(crate) mod permute;
@@ -38,7 +36,7 @@ pub(crate) use key::{digest_by, digests_by};
 use crate::probe::{self, Isa, Kernel};
 use std::fmt;
 
-/// Writes the digest of each key to the same place, by the best instructions there are.
+/// Writes the digest of each key to the same index, by the best instructions of this processor.
 ///
 /// # Panics
 /// If the two slices differ in length.
@@ -55,14 +53,14 @@ pub fn digests<K: Key>(seed: Seed, keys: &[K], digests: &mut [Digest]) {
     probe::dispatch(Hash(seed, keys, digests));
 }
 
-/// The number of the digest function in the byte format. Numbers 1 and 2 stood for earlier functions.
+/// The number of the digest function in the byte format. Numbers 1 and 2 were earlier functions.
 pub(crate) const KEYED_AES: u16 = 3;
 
-/// A secret of 128 bits that picks the hash function.
+/// A secret of 128 bits that selects the hash function.
 ///
-/// Structures merge only under equal seeds. A daemon that faces strangers takes
-/// [`Seed::random`]; experiments, and files that will be merged, take an explicit one. A small number
-/// is a seed too, but an attacker can guess it.
+/// Structures merge only under equal seeds. A program whose keys come from a network should use
+/// [`Seed::random`]. Experiments, and files that will be merged, use an explicit seed. A small
+/// number is a valid seed, but an attacker can guess it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Seed(pub u128);
 
@@ -83,17 +81,17 @@ impl Seed {
     }
 }
 
-/// A seed is a secret: it does not print.
+/// Prints no digits, because a seed is a secret.
 impl fmt::Debug for Seed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Seed(..)")
     }
 }
 
-/// The 64 uniform bits that stand for a key under a seed.
+/// The 64 uniform bits that represent a key under a seed.
 ///
-/// A digest is itself a key, and its own digest under every seed: what was hashed once need not be
-/// hashed again. Give one to structures of the seed that made it.
+/// A digest is itself a key, and its own digest under every seed, so a key need not be hashed
+/// twice. Use it only with structures of the seed that it was computed under.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Digest(pub u64);
 

@@ -1,11 +1,11 @@
-//! Linear permutations of a fingerprint: `x -> a * x mod M`, and back.
+//! Linear permutations of a fingerprint, `x -> a * x mod M`, and their inverses.
 //!
-//! `M = buckets * 2^r` need not be a power of two; `a` is coprime to `M`, which makes the map a
-//! bijection, so a stored cell still knows the fingerprint it came from. The product is reduced
-//! without division: with `q = floor(a * 2^64 / M)` prepared, the upper half of `q * x` misses the
-//! true quotient by at most one.
+//! `M = buckets * 2^r` need not be a power of two. `a` is coprime to `M`, which makes the map a
+//! bijection, so a stored cell determines its fingerprint. The product is reduced without division:
+//! with `q = floor(a * 2^64 / M)` precomputed, the upper half of `q * x` is at most one below the
+//! quotient.
 
-/// A multiplication modulo `M` that can be undone.
+/// A multiplication modulo `M` with its inverse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Permutation {
     modulus: u64,
@@ -20,12 +20,12 @@ struct Multiplier {
     quotient: u64,
 }
 
-/// The largest modulus: remainders are corrected in 64 bits without wrapping.
+/// The largest modulus for which remainders are corrected in 64 bits without overflow.
 pub(crate) const MODULUS_MOST: u64 = 1 << 63;
 
 impl Permutation {
-    /// The permutation by the smallest factor that is not below `wish mod modulus` and is coprime
-    /// to the modulus, going round at the end. `None` unless `1 <= modulus <= MODULUS_MOST`.
+    /// The permutation by the smallest factor at or after `wish mod modulus` that is coprime to the
+    /// modulus, continuing at 0 after the last. `None` unless `1 <= modulus <= MODULUS_MOST`.
     pub(crate) fn near(modulus: u64, wish: u64) -> Option<Self> {
         if modulus == 0 || modulus > MODULUS_MOST {
             return None;
@@ -37,18 +37,18 @@ impl Permutation {
                 let backward = Multiplier::new(inverse, modulus);
                 return Some(Permutation { modulus, forward, backward });
             }
-            // One is coprime to everything, so this ends.
+            // One is coprime to every modulus, so this loop ends.
             factor = (factor + 1) % modulus;
         }
     }
 
-    /// The image of `x`, which must be below the modulus.
+    /// The value that `x` maps to. `x` must be below the modulus.
     #[inline(always)]
     pub(crate) fn apply(&self, x: u64) -> u64 {
         self.forward.times(x, self.modulus)
     }
 
-    /// What `apply` maps to `y`, which must be below the modulus.
+    /// The value that maps to `y`. `y` must be below the modulus.
     #[inline(always)]
     pub(crate) fn invert(&self, y: u64) -> u64 {
         self.backward.times(y, self.modulus)

@@ -1,8 +1,8 @@
-//! From a digest to positions in a table of any size.
+//! The positions of a digest in a table of any size.
 //!
 //! A digest is read as a fraction of 2^64, and a position is that fraction of the table: the upper
-//! half of a 128-bit product. No modulo, hence no bias worth naming (at most one part in 2^64 / m)
-//! and no rounding of sizes to powers of two.
+//! half of a 128-bit product. Without a modulo, the bias is at most one part in `2^64 / m`, and
+//! sizes need not be powers of two.
 //!
 //! ```text
 //! position i  =  floor( (digest * A^i mod 2^64) / 2^64 * m )
@@ -10,13 +10,13 @@
 //!
 //! `A` is a multiplier with good lattices in dimensions 2 to 8 (Steele and Vigna, "Computationally
 //! easy, spectrally good multipliers for congruential pseudorandom number generators", 2022). The
-//! usual double hashing `h1 + i * h2` is cheaper by one multiplication, but two keys that agree in
-//! two positions then agree in all, which adds about `n (k / m)^2` to the false-positive rate: as
-//! much as the whole of it for a million keys at one in a million.
+//! usual double hashing `h1 + i * h2` saves one multiplication. But two keys that agree in two
+//! positions then agree in all. This adds about `n (k / m)^2` to the false-positive rate: it
+//! doubles the rate for a million keys at one in a million.
 
 use super::Digest;
 
-/// The most positions that a digest is spread to.
+/// The most positions of a digest.
 pub(crate) const MOST: u32 = 32;
 
 /// `POWERS[i]` is `A^i` modulo 2^64. Part of the byte format.
@@ -58,15 +58,15 @@ pub(crate) fn position(digest: Digest, i: u32, size: u64) -> u64 {
     fraction(digest.0.wrapping_mul(POWERS[i as usize]), size)
 }
 
-/// The whole part and the fraction, of 2^64, of position `i`: a line, and what is left to pick a
-/// cell in it. The fraction is uniform in its upper `64 - log2(size)` bits.
+/// The whole part and the fraction, of 2^64, of position `i`: a line, and the word that selects
+/// cells in it. The fraction is uniform in its upper `64 - log2(size)` bits.
 #[inline(always)]
 pub(crate) fn split(digest: Digest, i: u32, size: u64) -> (u64, u64) {
     let product = u128::from(digest.0.wrapping_mul(POWERS[i as usize])) * u128::from(size);
     ((product >> 64) as u64, product as u64)
 }
 
-/// Another word from one that was used up.
+/// The next word after one whose bits were used.
 #[inline(always)]
 pub(crate) fn again(word: u64) -> u64 {
     word.wrapping_mul(POWERS[1])

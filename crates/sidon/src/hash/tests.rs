@@ -1,4 +1,4 @@
-//! Digests are what they were, keyed, and spread evenly.
+//! Digests equal the golden values, depend on the seed, and are spread evenly.
 
 use super::*;
 use crate::probe::{self, Isa, Kernel};
@@ -50,13 +50,13 @@ fn halved(halves: [u64; 2]) -> u128 {
     u128::from(halves[0]) | u128::from(halves[1]) << 64
 }
 
-/// The sum of the lower and of the upper halves.
+/// The sums of the lower and of the upper halves.
 fn sum(a: u128, b: u128) -> u128 {
     let high = (a >> 64) as u64;
     halved([(a as u64).wrapping_add(b as u64), high.wrapping_add((b >> 64) as u64)])
 }
 
-/// The difference of the lower and of the upper halves.
+/// The differences of the lower and of the upper halves.
 fn difference(a: u128, b: u128) -> u128 {
     let high = (a >> 64) as u64;
     halved([(a as u64).wrapping_sub(b as u64), high.wrapping_sub((b >> 64) as u64)])
@@ -118,7 +118,7 @@ fn the_constants_are_pi() {
     assert_eq!((pi[0], &pi[1..=words.len()]), (3, &words[..]));
 }
 
-/// Files show the check value: no key has it for its digest, whatever the seed.
+/// Files contain the check value. No key has it as its digest, whatever the seed.
 #[test]
 fn the_check_value_is_an_upper_half_and_a_digest_is_a_lower_one() {
     let text = b"sidon: the check value of a seed";
@@ -145,7 +145,7 @@ fn chosen_keys_of_different_lengths_collide_for_the_fewest_seeds() {
             let most = 2 << (16 - len as u32).trailing_zeros();
             let short: Vec<Digest> =
                 seeds.iter().map(|&seed| [0; 16][..len].digest(seed)).collect();
-            // The known halves of the masks, of which the blocks must make up for the difference.
+            // The known halves of the masks. The blocks must compensate for their difference.
             let [one, other] = [len, 16].map(|len| mask(seeds[0], len));
             let collisions = [difference(one, other), one ^ other].map(|block| {
                 let of_byte = (0..256).map(|byte| {
@@ -160,9 +160,9 @@ fn chosen_keys_of_different_lengths_collide_for_the_fewest_seeds() {
     }
 }
 
-/// 256 keys whose states after one round differ in one byte, in which they take all values. Their
-/// states after four rounds add up to zero: the integral of four rounds, which 2^32 keys have without
-/// knowledge of the seed. `without` takes the mask off the state.
+/// 256 keys whose states after one round differ in one byte, which takes all values. Their states
+/// after four rounds add up to zero: the integral of four rounds. 2^32 keys have it without
+/// knowledge of the seed. `without` removes the mask from the state.
 fn integral(seed: Seed, without: impl Fn(u128, u128) -> u128) -> Vec<[u8; 16]> {
     let after = 0x0123_4567_89ab_cdef_0f1e_2d3c_4b5a_6978u128;
     let round_key = seed.0 ^ halved(cipher::CONSTANTS[1]);
@@ -236,7 +236,7 @@ fn the_integral_of_four_rounds_does_not_reach_the_digest() {
     }
 }
 
-/// Zeros behind a key make another key, under any seed and at any length.
+/// Appending zeros to a key makes another key, under any seed and at any length.
 #[test]
 fn a_key_and_the_same_with_zeros_behind_it_are_two() {
     let zeros = [0u8; 70];
@@ -246,7 +246,7 @@ fn a_key_and_the_same_with_zeros_behind_it_are_two() {
     }
 }
 
-/// Each bit of a key and of the seed turns each bit of the digest half the time.
+/// Each bit of a key and of the seed changes each bit of the digest with probability one half.
 #[test]
 fn one_bit_changes_about_half_of_all() {
     let n = 1 << 14;
@@ -360,7 +360,7 @@ proptest! {
     }
 }
 
-/// Pairs of keys whose digests begin with the same 36 bits: 2^20 keys have about eight.
+/// Pairs of keys whose digests start with the same 36 bits: 2^20 keys have about eight.
 fn prefix_collisions(keys: &[[u8; 13]], digest: impl Fn(&[u8; 13]) -> u64) -> Vec<[[u8; 13]; 2]> {
     let mut prefixes: Vec<_> = keys.iter().map(|key| (digest(key) >> 28, *key)).collect();
     prefixes.sort_unstable();
@@ -371,7 +371,7 @@ fn prefix_collisions(keys: &[[u8; 13]], digest: impl Fn(&[u8; 13]) -> u64) -> Ve
 fn collisions_found_under_one_seed_do_not_survive_another() {
     let keys: Vec<_> = sidon_kit::FiveTuples::seeded(5).take(1 << 20).collect();
     let found = prefix_collisions(&keys, |key| key.digest(SEED).0);
-    // n^2 / 2 / 2^36 = 8 pairs are expected; with none there would be nothing to test.
+    // n^2 / 2 / 2^36 = 8 pairs are expected, and at least one is needed for the test.
     assert!((1..=32).contains(&found.len()), "{} pairs", found.len());
     let others = (1..=100).map(|i| Seed(SEED.0.wrapping_mul(2 * i + 1)));
     let survivors = others
@@ -383,7 +383,7 @@ fn collisions_found_under_one_seed_do_not_survive_another() {
 
 #[test]
 fn positions_of_one_digest_are_independent_of_each_other() {
-    // Each pair of positions, taken to 8 cells, fills the 64 combinations evenly.
+    // Each pair of positions in 8 cells fills the 64 combinations evenly.
     let n = 1 << 20;
     let digests: Vec<_> = sidon_kit::Keys::seeded(6).take(n).map(Digest).collect();
     for (i, j) in [(0, 1), (0, 2), (1, 2), (3, 7), (0, 31), (15, 16), (30, 31)] {
@@ -406,14 +406,15 @@ fn random_seeds_differ_and_do_not_print() {
     assert_eq!(format!("{a:?}"), "Seed(..)");
 }
 
-/// Why the digest is not rapidhash v3, though it is the fastest: keys that collide under any seed.
+/// The reason why the digest is not rapidhash v3, the fastest function: keys that collide under any
+/// seed.
 #[test]
 fn rapidhash_has_collisions_that_survive_every_seed_and_ours_has_not() {
     use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
     let key = |rest: u64| {
         let mut key = [0; 13];
         key[5..].copy_from_slice(&rest.to_be_bytes());
-        // Its second constant: the first eight bytes cancel, and nothing is left to multiply.
+        // Its second constant cancels the first eight bytes, so the product is zero.
         key[..8].copy_from_slice(&0x8bb8_4b93_962e_acc9u64.to_le_bytes());
         key
     };
