@@ -1,6 +1,6 @@
-//! Random operations without mercy on a d-left filter that grows and shrinks under way, and on lines with
-//! a table behind, against an exact twin: no false negative, copies and sizes equal, refusals only where
-//! they must be.
+//! Random operations on a d-left filter that grows and shrinks meanwhile, and on lines with an
+//! overflow table. An exact reference checks that no stored key is missing, that copies and sizes
+//! are equal, and that refusals occur only where they must.
 //!
 //! `SIDON_ABUSE=100000000 cargo test --release -p sidon --test suite abuse::` runs 10^8 operations.
 
@@ -12,12 +12,12 @@ use sidon::{
 use sidon_kit::{Multiset, Rng};
 use std::collections::HashMap;
 
-/// What is asked of both.
+/// The operations of both filters.
 trait Multi: Insert<u64> + Remove<u64> + Contains<u64> {
     fn fingerprint(&self, key: u64) -> u64;
     fn count(&self, key: u64) -> u64;
     fn stored(&self) -> u64;
-    /// Grows or shrinks, and says whether it did.
+    /// Grows or shrinks, and returns whether it did.
     fn reshape(&mut self, grow: bool) -> bool;
 }
 
@@ -43,7 +43,7 @@ macro_rules! multi {
 multi!(DLeft, |filter, grow| if grow { filter.grow() } else { filter.shrink() }.is_ok());
 multi!(Backyard, |_filter, _grow| false);
 
-/// How often a run met each of these.
+/// Counts of the events of a run.
 #[derive(Debug, Default)]
 struct Met {
     full: u64,
@@ -52,15 +52,17 @@ struct Met {
     strangers: u64,
 }
 
-/// `counts` says whether copies share a cell: then one that is stored never finds the table full.
+/// `counts`: whether copies share a cell. If so, another copy of a stored key never finds the table
+/// full.
 fn abuse<F: Multi>(mut filter: F, counts: bool, universe: u64, steps: u64) -> Met {
     let mut rng = Rng::seeded(31);
     let mut twin = Multiset::new();
-    // What the filter knows of a key is its fingerprint: copies are counted by that.
+    // A filter identifies a key by its fingerprint, so copies are counted by fingerprint.
     let mut copies: HashMap<u64, u64> = HashMap::new();
     let mut met = Met::default();
     for step in 0..steps {
-        // Long waves of more insertions than removals and the reverse: full, and nearly empty.
+        // Long waves of more insertions than removals and the reverse: the filter gets full, and
+        // nearly empty.
         let inserts = if step / 50_000 % 2 == 0 { 50 } else { 25 };
         let key = rng.below(universe);
         match rng.below(100) {
@@ -140,7 +142,7 @@ fn no_sequence_of_operations_loses_a_member() {
     let dense = Shape { cells: 8, width: 14, remainder: 14, counter: 0, ..shape };
     let met = abuse(DLeft::new(dense, Seed(32)).unwrap(), false, 100_000, steps / 2);
     assert!(met.full > 0 && met.reshaped > 5);
-    // Sixty lines that spill more than the back holds.
+    // Sixty lines with more overflowed keys than the overflow table holds.
     let lines = backyard::Shape { lines: 60, sharing: 3 };
     let met = abuse(Backyard::new(lines, Seed(32)).unwrap(), false, 100_000, steps / 2);
     assert!(met.full > 0 && met.strangers > 0);

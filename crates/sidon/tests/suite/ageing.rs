@@ -102,11 +102,11 @@ const FLOWS: u64 = 40;
 /// The first flow of the other map.
 const OTHER: u64 = 1_000;
 
-/// Does `change` at every position of the clock hand. Before, two maps with hands at different
-/// positions have their flows touched at times spread over a period. Afterwards, every flow of the
-/// first map, and with `merges` of the second, must live for a period after its touch. It must be
-/// gone after two; a change of the units may add three hand steps, and a merge or a move counts as
-/// a touch.
+/// Does `change` at every position of the clock hand. Before, two maps with clock hands at
+/// different positions have their flows touched at times spread over a period. Afterwards, every
+/// flow of the first map, and with `merges` of the second, must live for a period after its touch.
+/// It must be gone after two. A change of the units may add three steps of the clock hand, and a
+/// merge or a move counts as a touch.
 fn at_every_position<M: Ages>(
     name: &str,
     fresh: &dyn Fn() -> M,
@@ -261,7 +261,8 @@ fn a_refused_shrinking_leaves_the_flags_and_the_hand() {
     assert!(refused > 5);
 }
 
-/// Calls at random times, with gaps from far below a step to many periods, beside the exact times.
+/// Calls at random times, with gaps from far below a step to many periods, compared with the exact
+/// times.
 fn at_random_times<M: Ages>(map: M, seed: u64) {
     const PERIOD: u64 = 5_000_000_000;
     let mut rng = Rng::seeded(seed);

@@ -1,8 +1,8 @@
 //! Planned, predicted and measured false-positive rates agree, from ten keys to a million.
 //!
-//! Planned is what `plan` says of an average table, predicted what the filter says of itself, measured
-//! what keys that were never inserted find. A small table is far from the average one, so these are
-//! averaged over many seeds.
+//! The planned rate is that of an average table by `plan`. The predicted one is the filter's own.
+//! The measured one is the share of keys never inserted that pass. A small table differs much
+//! from the average one, so these are averaged over many seeds.
 
 use sidon::{
     Certainty, Seed,
@@ -71,7 +71,7 @@ fn counting_agrees(seeds: u64, target: Target) {
 fn variable_agrees(seeds: u64, target: Target) {
     let mut in_lines = plan::variable_in_lines(target).unwrap();
     if !lines(in_lines.spread) {
-        // Lines are not worth it: take them nevertheless.
+        // The plan prefers cells anywhere: test lines nevertheless.
         let counters = in_lines.counters.next_multiple_of(64) + 64;
         let (width, spread, overflow) = (8, Spread::Lines(2), Overflow::Pin);
         let increments = Increments::of([8, 12, 14, 15]);

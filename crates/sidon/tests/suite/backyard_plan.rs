@@ -1,4 +1,4 @@
-//! What is planned for lines with a table behind is what is measured.
+//! Plans of lines with an overflow table agree with measurements.
 
 use sidon::{
     Seed,
@@ -38,7 +38,7 @@ fn planned_lines_take_their_keys_and_pass_strangers_as_planned() {
     let mut found = vec![false; n];
     filter.contains_batch(&strangers, &mut found);
     assert_rate(found.into_iter().filter(|&found| found).count(), n, rate);
-    // Some 2,250 keys in the back, with a standard deviation of about a hundred.
+    // Some 2,250 keys are in the overflow table, with a standard deviation of about a hundred.
     assert_close(filter.spilled() as f64, plan::backyard_spilled(shape, keys), 0.25);
 }
 

@@ -1,4 +1,4 @@
-//! Images: golden ones that must never change, and everything that is none.
+//! Saved bytes: golden files that must never change, and byte strings that a reader must refuse.
 
 use sidon::{
     Malformed, Seed,
@@ -20,7 +20,7 @@ const KEYS: [&str; 5] = ["10.0.0.1", "10.0.0.2", "2001:db8::1", "", "sidon"];
 
 fn golden<S: Image>(name: &str, fresh: S) -> Vec<u8> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    // A new structure gets its file once, by this variable and one thread, and never again.
+    // This variable writes the file of a new structure, once and with one test thread.
     if std::env::var_os("SIDON_WRITE_GOLDEN").is_some() && !path.exists() {
         std::fs::write(&path, fresh.to_bytes()).unwrap();
     }
@@ -191,8 +191,8 @@ fn goldens() -> [Vec<u8>; 12] {
     ]
 }
 
-/// Reads the image as every kind there is. What is accepted must be written back the same, byte
-/// for byte: then no two images are one structure, and no structure is half read.
+/// Reads the image as every kind of structure. A reader that accepts it must write back the same
+/// bytes. Then no two images give the same structure, and no part of an image is ignored.
 fn read_as_all(image: &[u8]) -> Option<Malformed> {
     fn one<S: Image>(image: &[u8]) -> Option<Malformed> {
         match S::from_bytes(image, SEED) {
@@ -347,13 +347,13 @@ fn byte_strings_give_a_structure_or_malformed() {
         }
         accepted += u64::from(read_as_all(&image).is_none());
     }
-    // Some sealed images differ only in a payload or a statistic that is as good as another.
+    // Some images with a correct checksum differ only in a payload or a statistic that is possible.
     assert!(accepted > rounds / 10_000 && accepted < rounds / 2, "{accepted} accepted");
 }
 
 #[test]
 fn no_shape_takes_more_memory_than_its_image_is_long() {
-    // A header that promises 2^60 bits over a payload of 42 bytes.
+    // The header claims 2^60 bits, and the payload has 42 bytes.
     let [mut bloom, ..] = goldens();
     bloom[32..40].copy_from_slice(&(1u64 << 60).to_le_bytes());
     seal(&mut bloom);
@@ -389,7 +389,7 @@ fn golden_zones_are_read_back_under_any_seed() {
 
 #[test]
 fn a_zone_that_is_not_there_is_not_believed() {
-    // The number of members is the last field of the filter: one less, and one beyond the zone.
+    // The number of members is the last field of the filter.
     let [image, ..] = &zone_goldens()[..] else { panic!("there are images") };
     for claim in [0, 2, 4, u64::MAX] {
         let mut image = image.clone();
@@ -398,14 +398,14 @@ fn a_zone_that_is_not_there_is_not_believed() {
         let why = Filter::<Any>::from_bytes(&image, SEED).err();
         assert_eq!(why, Some(Malformed::Field { name: "columns" }), "{claim}");
     }
-    // A universe of 2^40 needs more cells than there are.
+    // A universe of 2^40 needs more cells than the image has.
     let mut image = image.clone();
     image[40..48].copy_from_slice(&(1u64 << 40).to_le_bytes());
     seal(&mut image);
     assert!(matches!(Filter::<Any>::from_bytes(&image, SEED), Err(Malformed::Length { .. })));
 }
 
-/// The bytes with a field or a byte of the payload changed, and the checksum put right.
+/// The bytes with a field or a byte of the payload changed, and a correct checksum.
 fn forged(image: &[u8], change: impl FnOnce(&mut [u64], &mut [u8])) -> Vec<u8> {
     let parts = bytes::Parts::of(image).unwrap();
     let (mut fields, mut payload) = (parts.fields.clone(), parts.payload.to_vec());
@@ -425,7 +425,7 @@ fn cells_that_no_operations_lead_to_are_refused() {
     let (overflow, spread) = (Overflow::Refuse, Spread::Anywhere);
     let shape = variable::Shape { counters: 9, hashes: 2, width: 8, increments, overflow, spread };
 
-    // Of 4, 5, 6 and 7, sums are 0, 4 to 7, and all from 8 on.
+    // Of 4, 5, 6 and 7, the sums are 0, 4 to 7, and all from 8.
     let variable = filled(Variable::new(shape, SEED).unwrap()).to_bytes();
     for value in [1, 2, 3, 9] {
         let set = |_: &mut [u64], payload: &mut [u8]| payload[0] = value;
@@ -495,7 +495,7 @@ fn cells_that_no_operations_lead_to_are_refused() {
     let image = filled(Counting::new(shape, SEED).unwrap()).to_bytes();
     assert_eq!(why::<Counting>(&image, |fields, _| fields[5] -= 1), malformed("stored"));
 
-    // An amount is added in every group: no group has more than another.
+    // An amount is added in every group, so all groups have equal sums.
     let ols = Shape::Ols(ols::Shape { universe: 23, order: 5, groups: 4 });
     let mut sketch = Sketch::of(&ols, 8).unwrap();
     (0..23).for_each(|key| sketch.add(&key, 2).unwrap());

@@ -1,4 +1,5 @@
-//! Images of counts: golden ones that must never change, and everything that is none.
+//! Saved bytes of counts: golden files that must never change, and byte strings that a reader must
+//! refuse.
 
 use sidon::{
     Malformed, Seed,
@@ -14,7 +15,7 @@ const KEYS: [&str; 5] = ["10.0.0.1", "10.0.0.2", "2001:db8::1", "", "sidon"];
 
 fn golden<S: Image>(name: &str, fresh: S) -> Vec<u8> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    // A new structure gets its file once, by this variable and one thread, and never again.
+    // This variable writes the file of a new structure, once and with one test thread.
     if std::env::var_os("SIDON_WRITE_GOLDEN").is_some() && !path.exists() {
         std::fs::write(&path, fresh.to_bytes()).unwrap();
     }
@@ -55,7 +56,7 @@ fn goldens() -> [Vec<u8>; 4] {
     ]
 }
 
-/// What is accepted must be written back the same, byte for byte.
+/// A reader that accepts an image must write back the same bytes.
 fn read(image: &[u8]) -> Option<Malformed> {
     fn one<S: Image>(image: &[u8]) -> Option<Malformed> {
         match S::from_bytes(image, SEED) {

@@ -1,4 +1,4 @@
-//! What is printed of Count-Min sketches in the paper on zones (003), beside what is right.
+//! The numbers that the paper on zones (003) prints for Count-Min sketches, and the correct ones.
 
 use sidon::{
     Seed,
@@ -42,8 +42,8 @@ fn errors(mut estimate: impl FnMut(u64, &[u64; UNIVERSE], &mut Rng) -> [u64; UNI
     Errors { active: mean(active, ACTIVE), idle: mean(idle, UNIVERSE - ACTIVE) }
 }
 
-/// Count-Min proper: a counter in each row, all of them or only those under which no idle or active
-/// flow has the same counters as an active one.
+/// Count-Min proper, with one counter per row. Over all hash functions, or only over those under
+/// which no flow has the same counters as an active one.
 fn by_rows(rows: u32, columns: u64, all: bool) -> Errors {
     let shape = Shape { rows, columns, width: 32, update: Update::Plain, layout: Layout::Rows };
     let counts = |seed: Seed, sizes: &[u64; UNIVERSE]| -> [u64; UNIVERSE] {
@@ -98,7 +98,7 @@ fn near(got: f64, expected: f64, tolerance: f64) {
 }
 
 /// 003.fig12.random.m20.active, 003.fig12.random.m20.idle, 003.fig12.random.m15.idle: the paper's
-/// random mapping is distinct counters anywhere, which it does not say.
+/// random mapping takes distinct counters anywhere, which the paper does not state.
 #[test]
 fn the_papers_random_mapping_is_distinct_counters_anywhere() {
     let m20 = anywhere(20, 4);
@@ -107,8 +107,8 @@ fn the_papers_random_mapping_is_distinct_counters_anywhere() {
     near(anywhere(15, 3).idle, 10.29, 0.15);
 }
 
-/// The same three with one counter a row, as in Count-Min: larger errors in as many counters, even
-/// where all flows have different ones.
+/// These three numbers with one counter per row, as in Count-Min. Errors are larger with as many
+/// counters, even if all flows have different ones.
 #[test]
 fn one_counter_a_row_errs_more_in_small_sketches() {
     let m20 = by_rows(4, 5, false);

@@ -1,4 +1,4 @@
-//! Laws of counts against an exact twin, and how often they err, to six sigma.
+//! Laws of counts compared with an exact reference, and their error rates, to six sigma.
 
 use sidon::{
     Bound, Certainty, Digest, Estimate, Infeasible, Key, Refused, Seed,
@@ -57,7 +57,7 @@ fn filled(shape: Shape, stream: &[(u64, u64)]) -> Min {
     sketch
 }
 
-/// Whether the answer is true, as far as it claims to be a fact.
+/// Checks the parts of an answer that are facts.
 #[track_caller]
 fn check(estimate: Estimate, count: u64, shape: Shape) {
     let Estimate { value, bound, slack, certainty } = estimate;
@@ -90,7 +90,7 @@ fn no_count_is_below_the_truth_in_any_shape() {
         assert!(sketch.fill() > 0.0 && sketch.fill() <= 1.0);
         assert_eq!(sketch.at_ceiling() > 0, shape.width == 8, "{shape:?}");
     }
-    // Every kind of answer was put to the test.
+    // The test covered every kind of answer.
     assert!(at_least > 100 && exact > 1_000 && slight > 1_000, "{at_least} {exact} {slight}");
 }
 
@@ -104,7 +104,7 @@ fn conservative_counts_are_at_most_the_plain_ones_and_smaller_on_the_whole() {
         for key in 1..=5_000u64 {
             assert!(less.estimate(&key).value <= plain.estimate(&key).value, "{shape:?}");
         }
-        // One counter a row and line is nothing to choose from.
+        // With one counter per row and line, the two updates are the same.
         let choice = shape.rows > 1 && shape.columns > 37;
         if choice && shape.width > 16 {
             assert!(sum(&less) < sum(&plain), "{shape:?}");
@@ -175,7 +175,7 @@ fn a_merge_is_the_sketch_of_both_streams_and_comes_apart_again() {
         } else {
             assert_eq!(apart, Ok(()));
             assert!(merged.to_bytes() == before, "{shape:?}");
-            // What was never in cannot be taken out.
+            // Amounts that were never added cannot be subtracted.
             let more = filled(shape, &[(1, merged.total() + 1)]);
             assert_eq!(merged.unmerge(&more), Err(Refused::NotStored));
             assert!(merged.to_bytes() == before, "{shape:?}");
@@ -218,7 +218,7 @@ fn what_was_added_can_be_subtracted() {
             assert_eq!(sketch.subtract(&1u64, u64::MAX), Err(Refused::NotStored));
             assert!(sketch.to_bytes() == before);
         } else if full {
-            // Where a counter is at its ceiling, nobody knows what is left.
+            // If a counter is at its ceiling, its value after a subtraction is not known.
             let refused = Refused::Overflow { ceiling: 255 };
             let before = sketch.to_bytes();
             assert!((1..=700u64).any(|key| sketch.subtract(&key, 0) == Err(refused)));
@@ -238,13 +238,13 @@ fn a_counter_at_its_ceiling_says_at_least_and_is_never_silent() {
     assert_eq!((estimate.value, estimate.bound), (255, Bound::AtLeast));
     assert_eq!(sketch.estimate_unbiased(&7u64), None);
     assert_eq!(sketch.subtract(&7u64, 1), Err(Refused::Overflow { ceiling: 255 }));
-    // After half of it has decayed, what stood for 255 or more stands for 127 or more.
+    // A decay by half turns "255 or more" into "127 or more".
     sketch.decay(1, 2).unwrap();
     let estimate = sketch.estimate(&7u64);
     assert_eq!((estimate.value, estimate.bound), (127, Bound::AtLeast));
     sketch.clear();
     assert_eq!(sketch.estimate(&7u64), Estimate::exact(0));
-    // A total has a ceiling too, and there an addition is refused.
+    // The total has a ceiling, too, where an addition is refused.
     sketch.add(&1u64, u64::MAX).unwrap();
     let before = sketch.to_bytes();
     assert_eq!(sketch.add(&2u64, 1), Err(Refused::Overflow { ceiling: u64::MAX }));
@@ -254,8 +254,8 @@ fn a_counter_at_its_ceiling_says_at_least_and_is_never_silent() {
     assert!(sketch.to_bytes() == before);
 }
 
-/// An answer of another library calls the sketch's estimate a lower bound. A hundred keys in a row
-/// of three show what that would mean: everybody has about 33 at least.
+/// Another library calls the sketch's estimate a lower bound. With a hundred keys in a row of three
+/// counters, every key would then have at least about 33.
 #[test]
 fn a_count_is_not_a_lower_bound() {
     let shape = Shape { rows: 1, columns: 3, ..SHAPE };
@@ -324,8 +324,8 @@ fn shapes_that_cannot_be_are_infeasible() {
     assert!(matches!(Min::new(much, Seed(1)), Err(Infeasible::Memory { .. })));
 }
 
-/// How often `strangers` strangers are further off than the slack, over sketches of `keys` keys of
-/// equal size.
+/// The number of keys never added, out of `strangers`, whose error is above the slack, over
+/// sketches of `keys` keys of equal size.
 fn beyond_slack(shape: Shape, keys: u64, sketches: u64, strangers: u64) -> (usize, usize) {
     let mut beyond = 0;
     for seed in 0..sketches {
@@ -407,8 +407,8 @@ fn the_mean_error_is_the_planned_one() {
 
 #[test]
 fn the_unbiased_estimate_is_unbiased_and_nearer_where_columns_are_few() {
-    // One row: the mean error of all keys is zero but for chance. Its deviation over keys is
-    // size * sqrt(keys / columns), and keys that share a counter err together.
+    // One row: the mean error of all keys is zero within its standard deviation. That is size *
+    // sqrt(keys / columns), and keys that share a counter have the same error.
     let shape = Shape { rows: 1, columns: 4_096, ..SHAPE };
     let stream: Vec<_> = Keys::seeded(9).take(40_000).map(|key| (key, 5)).collect();
     let sketch = filled(shape, &stream);
@@ -449,7 +449,7 @@ fn fewer_keys_than_counters_are_solved_exactly() {
     };
     let (plain, _, worst) = errors(&filled(Shape { columns: 700, ..SHAPE }, &stream));
     assert!(plain > 100.0 && worst < 0.01, "{plain}, solved to {worst}");
-    // In a line some keys have the same counters, and nothing tells them apart.
+    // In a line some keys have the same counters, so they cannot be distinguished.
     let line = Shape { columns: 1_600, layout: Layout::Line, ..SHAPE };
     let (plain, solved, _) = errors(&filled(line, &stream));
     assert!(plain > 100.0 && solved < plain / 4.0, "{plain}, solved to {solved}");
@@ -474,8 +474,8 @@ fn more_keys_than_counters_are_still_nearer_than_estimates() {
 
 #[test]
 fn a_system_by_hand_is_solved() {
-    // One key: the mean of its counters, which are all its count. With a stranger in one of them
-    // the bound decides, and the residual shows that somebody is missing from the list.
+    // One key: the mean of its counters, which are all its count. If another key shares one of
+    // them, the bound decides, and the residual shows that a key is missing.
     let shape = Shape { rows: 2, columns: 50, ..SHAPE };
     let sketch = filled(shape, &[(1, 10)]);
     let alone = solve(&sketch, &[1u64], 10).unwrap();
@@ -493,7 +493,7 @@ fn a_system_by_hand_is_solved() {
     assert_close(solution.counts[1], 100.0, 1e-6);
     let conservative = Min::new(Shape { update: Update::Conservative, ..shape }, Seed(1)).unwrap();
     assert_eq!(solve(&conservative, &[1u64], 1), Err(Refused::NotSums));
-    // A counter at its ceiling is no equation: what others know is enough.
+    // A counter at its ceiling is no equation: the other counters suffice.
     let mut full = filled(Shape { width: 8, ..shape }, &[(1, 10), (stranger.unwrap(), 254)]);
     full.add(&stranger.unwrap(), 100).unwrap();
     let solution = solve(&full, &[1, stranger.unwrap()], 1000).unwrap();
@@ -504,7 +504,8 @@ fn a_system_by_hand_is_solved() {
 fn empty_sketches_are_exact_and_hits_are_rare() {
     let sketch = Min::new(Shape { columns: 1_000, ..SHAPE }, Seed(1)).unwrap();
     assert_eq!(sketch.estimate("anything"), Estimate::exact(0));
-    // 500 keys: a stranger meets one in each of four rows at (1 - (1 - 1/w)^500)^4.
+    // 500 keys: a key never added shares a counter in each of four rows with probability (1 - (1 -
+    // 1/w)^500)^4.
     let stream: Vec<_> = (0..500).map(|key| (key, 1)).collect();
     let sketch = filled(Shape { columns: 1_000, ..SHAPE }, &stream);
     let p = plan::bloom_rate(sidon::member::bloom::Shape { bits: 4_000, hashes: 4 }, 500);
@@ -514,7 +515,8 @@ fn empty_sketches_are_exact_and_hits_are_rare() {
     assert_rate(hits, 400_000, own_rate(&sketch));
 }
 
-/// The chance that a stranger meets a counter in use in each row, from the counters as they are.
+/// The probability that a key never added has a counter in use in each row, from the present
+/// counters.
 fn own_rate(sketch: &Min) -> f64 {
     let image = sketch.to_bytes();
     let counters = &image[32 + 8 * 8..image.len() - 4];

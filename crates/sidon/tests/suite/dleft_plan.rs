@@ -1,4 +1,4 @@
-//! What is planned for d-left filters is what is measured, and what the paper prints.
+//! Plans of d-left filters agree with measurements and with the paper.
 //!
 //! Bonomi et al., "An improved construction for counting Bloom filters" (ESA 2006), here `002`.
 
@@ -79,7 +79,7 @@ fn the_comparison_of_002() {
     let bits = |r| shape(r).bytes() as f64 * 8.0 / elements as f64;
     // A counting Bloom filter of the same size has (r + 2) / 3 counters of four bits an element.
     let cbf = |r| (-(bits(r) / 4.0) / plan::bloom_bits_per_key((-1f64).exp())).exp();
-    // 002.cmp.first_r: the d-left filter is better from seven bits on.
+    // 002.cmp.first_r: the d-left filter is better if remainders have at least seven bits.
     assert_eq!((5..=30).find(|&r| cbf(r) > bound(r)), Some(7));
     assert!((7..=30).all(|r| cbf(r) > bound(r)));
     // 002.cmp.r14_ratio: 52.6 times, where the paper says over 100; that is reached at 16.
@@ -134,7 +134,7 @@ fn planned_tables_take_their_keys_and_pass_strangers_as_planned() {
 
 #[test]
 fn passed_over_fingerprints_are_in_the_plan() {
-    // Short remainders and three subtables: one fingerprint in eleven is taken to be the next.
+    // Short remainders and three subtables: one fingerprint in eleven is replaced by its successor.
     let shape = Shape {
         subtables: 3,
         buckets: 4001,
@@ -179,8 +179,9 @@ fn loads_are_those_of_the_fluid_limit() {
         for count in 1..=8 {
             let share = fluid.at_least_in(subtable, count);
             let seen = loads[count as usize..].iter().sum::<u64>() as usize;
-            // Rarer than one bucket is seen as none; the others as if buckets were independent,
-            // which is cautious: what one has more, others have less.
+            // The test expects none of an event rarer than one bucket. Otherwise it treats buckets
+            // as independent. This overestimates the deviation, because one bucket's excess is
+            // missing in others.
             if share * buckets as f64 > 1e-3 && share < 1.0 {
                 let distance = sidon_kit::rate::sigmas(seen, buckets, share);
                 let rare = share.min(1.0 - share) * (buckets as f64) < 10.0;

@@ -1,4 +1,4 @@
-//! What every set must keep, against an exact twin, refused operations included.
+//! Laws of every set, compared with an exact reference, including refused operations.
 
 use sidon::{
     Certainty, Key, Refused, Seed,
@@ -12,7 +12,7 @@ use sidon::{
 };
 use sidon_kit::{Keys, Multiset, Rng};
 
-/// A structure under test. `remove` is `None` for those that keys cannot leave.
+/// A structure under test. `remove` is `None` for sets without deletes.
 trait Subject: Insert<u64> + Contains<u64> + Merge + Image {
     fn fresh(seed: Seed, size: u64) -> Self;
     fn try_remove(&mut self, key: u64) -> Option<Result<(), Refused>>;
@@ -49,7 +49,7 @@ macro_rules! grows_only {
 grows_only!(Bloom, |size| bloom::Shape { bits: size, hashes: 5 });
 grows_only!(Blocked, |size: u64| blocked::Shape { lines: size.div_ceil(512), hashes: 8 });
 
-/// Wraps a structure that keys can leave, under parameters of its own.
+/// Wraps a structure with deletes, with its own parameters.
 macro_rules! keys_leave {
     ($name:ident<$(const $parameter:ident: $type:ty),*>($inner:ident), $shape:expr) => {
         struct $name<$(const $parameter: $type),*>($inner);
@@ -126,7 +126,7 @@ fn increments(set: u32) -> Increments {
         0 => Increments::UNIT,
         1 => Increments::of([8, 12, 14, 15]),
         2 => Increments::of([1, 4, 13, 15]),
-        // Its gaps take more than one word to tell.
+        // Its gaps need more than one word of a table.
         3 => Increments::of([31, 47, 60]),
         range => Increments::range(range).unwrap(),
     }
@@ -198,7 +198,7 @@ keys_leave!(Yard<const SHARING: u32>(Backyard), |size: u64| {
     backyard::Shape { lines: size.div_ceil(50), sharing: SHARING }
 });
 
-/// What a run met: a law that was never put to the test holds for nothing.
+/// Counts of the events of a run, to check that each law was tested.
 #[derive(Debug, Default)]
 struct Met {
     inserted: u32,
@@ -371,7 +371,7 @@ fn filters_that_only_grow_keep_every_law() {
     }
 }
 
-/// A batch is the same as one by one: same bytes, same answers, same refusals.
+/// A batch gives the same bytes, answers and refusals as single operations.
 fn batch_is_one_by_one<S: Subject>(size: u64, universe: u64) {
     let seed = Seed(9);
     let mut rng = Rng::seeded(10);
@@ -392,7 +392,7 @@ fn batch_is_one_by_one<S: Subject>(size: u64, universe: u64) {
         let one_by_one: Vec<bool> = asked.iter().map(|key| single.contains(key)).collect();
         assert_eq!(found, one_by_one);
 
-        // Some that are in, some that are visibly absent; never a stranger that passes.
+        // Some keys that are stored and some that are visibly absent, but no false positive.
         let leaving: Vec<u64> = keys.iter().step_by(2).copied().collect();
         refused.clear();
         expected.clear();
@@ -408,7 +408,7 @@ fn batch_is_one_by_one<S: Subject>(size: u64, universe: u64) {
 
 #[test]
 fn batches_are_the_same_as_one_by_one() {
-    // Once in the core's own cache, and once too large for it.
+    // Once in the core's own cache, and once in a table too large for it.
     for size in [3_001, 8 << 20] {
         batch_is_one_by_one::<Bloom>(size, 1 << 40);
         batch_is_one_by_one::<Blocked>(size, 1 << 40);
@@ -442,7 +442,7 @@ fn batches_are_the_same_as_one_by_one() {
     batch_is_one_by_one::<Left<3, 8, 8, 1, 1>>(97, 400);
 }
 
-/// A merge is the same as inserting both sides' keys into one.
+/// A merge gives the same filter as inserting the keys of both.
 fn merge_is_inserting_both<S: Subject>() {
     let mut keys = sidon_kit::Keys::seeded(11);
     let seed = Seed(12);
@@ -507,7 +507,8 @@ fn a_merge_of_layers_holds_what_both_held() {
     }
     assert!(left.0.spilled() > 0 && both.0.spilled() > 30);
     left.merge(&right).unwrap();
-    // Cells of the second layer may lie elsewhere; all answers are the same, and all keys can go.
+    // Cells of the second layer may be in other positions. All answers are the same, and all keys
+    // can be removed.
     assert_eq!((left.stored(), left.0.spilled()), (500, both.0.spilled()));
     assert_eq!(left.trust(), both.trust());
     for key in &keys {
@@ -515,7 +516,7 @@ fn a_merge_of_layers_holds_what_both_held() {
     }
     assert_eq!(left.to_bytes(), fresh().to_bytes());
 
-    // No room for what both have spilled: refused whole.
+    // No room for the spilled counters of both: the merge is refused as a whole.
     type Small = Layered<0, 1, 8, 1, false>;
     let (mut left, mut right) = (Small::fresh(Seed(1), 60), Small::fresh(Seed(1), 60));
     while left.insert(&keys[left.stored() as usize]).is_ok() {}
@@ -661,7 +662,8 @@ fn shapes_that_cannot_be_are_refused_before_any_memory_is_taken() {
 }
 
 /// Work is bounded: over any number of operations searches follow at most
-/// [`Moves::work_most`](sidon::member::Moves::work_most) buckets, and none while nothing changes.
+/// [`Moves::work_most`](sidon::member::Moves::work_most) buckets. A table that does not change
+/// follows none.
 #[test]
 fn a_full_filter_refuses_without_searching() {
     for limit in [16, 64, 500] {
@@ -684,7 +686,7 @@ fn a_full_filter_refuses_without_searching() {
         assert!(accepted < 1_000, "{accepted}");
         let spent = filter.moved().looked - before.looked;
         assert!(spent <= 4 * accepted + u64::from(limit), "{spent} buckets for {accepted} keys");
-        // Room returns, and with it the search.
+        // When cells become free, searches resume.
         let resolved = filter.moved().resolved;
         let gone: Vec<_> = Keys::seeded(u64::from(limit)).take(1_000).collect();
         filter.remove_batch(&gone, &mut |_, _| {});

@@ -1,4 +1,4 @@
-//! What is planned is what is measured, to six sigma.
+//! Planned rates are those measured, to six sigma.
 
 use sidon::{
     Certainty, Lookup, Seed,
@@ -43,7 +43,7 @@ fn strangers_pass_a_bloom_filter_as_often_as_its_fill_predicts() {
         let p = filter.certainty().error();
         let n = trials(p, 0.05);
         assert_rate(strangers_that_pass(&filter, &mut tuples, n), n, p);
-        // And the fill is the planned one: its own spread is some parts in a thousand.
+        // The fill is the planned one; its own deviation is some parts in a thousand.
         assert_close(p, plan::bloom_rate(shape, keys as u64), 0.15);
     }
 }
@@ -87,7 +87,7 @@ fn strangers_pass_a_churned_counting_filter_as_often_as_a_fresh_one() {
     let n = trials(p, 0.05);
     assert_rate(strangers_that_pass(&filter, &mut tuples, n), n, p);
     assert_close(p, plan::counting_rate(shape, 10_000), 0.05);
-    // All that left took everything along.
+    // Removing all keys empties every counter.
     filter.remove_batch(&keys[50_000..], &mut |_, why| panic!("{why}"));
     assert_eq!((filter.len(), filter.load()), (0, 0.0));
 }

@@ -111,7 +111,7 @@ laws! {
     backyard: Backyard;
 }
 
-/// A new kind must be added above: kinds 17 and 18 are of another crate.
+/// A new kind must be added above. Kinds 17 and 18 belong to another crate.
 #[test]
 fn every_kind_is_here() {
     let kinds = [

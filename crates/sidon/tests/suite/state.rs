@@ -1,4 +1,5 @@
-//! State maps beside an exact twin: with well-behaved input no member ever gets a wrong state.
+//! State maps compared with an exact reference: with well-behaved input no stored flow gets a wrong
+//! state.
 //!
 //! `SIDON_ABUSE=100000000 cargo test --release -p sidon --test suite state::` runs 10^8 operations.
 
@@ -28,7 +29,7 @@ fn steps() -> u64 {
     }
 }
 
-/// Flows begin, change and end; every operation is followed by a question.
+/// Flows begin, change and end. Every operation is followed by a lookup.
 fn well_behaved<M: StateMap<u64, State = State>>(map: M, steps: u64) -> Audit<M, u64> {
     let mut rng = Rng::seeded(41);
     let mut audit = Audit::new(map);
@@ -39,7 +40,7 @@ fn well_behaved<M: StateMap<u64, State = State>>(map: M, steps: u64) -> Audit<M,
         let full = members.len() as u64 >= FLOWS;
         match rng.below(4) {
             0 if !full => {
-                // A flow that is refused never began.
+                // A flow that was refused never began.
                 match audit.apply(&next, Next::Insert(state)) {
                     Ok(()) => members.push(next),
                     Err(_) => audit.correct(&next, None),
@@ -50,14 +51,14 @@ fn well_behaved<M: StateMap<u64, State = State>>(map: M, steps: u64) -> Audit<M,
                 if !members.is_empty() {
                     let at = rng.below(members.len() as u64) as usize;
                     let key = members.swap_remove(at);
-                    // One that cannot be taken out is still there, for all it knows.
+                    // A flow that the map cannot remove may still be stored.
                     let _ = audit.apply(&key, Next::Forget);
                 }
             }
             _ => {
                 if !members.is_empty() {
                     let key = members[rng.below(members.len() as u64) as usize];
-                    // A full counter refuses: the flow then stays what it was.
+                    // A full counter refuses the change, so the flow keeps its state.
                     let before = audit.truth(&key);
                     if audit.apply(&key, Next::Modify(state)).is_err() {
                         audit.correct(&key, before);
@@ -101,11 +102,11 @@ fn no_member_is_answered_a_wrong_state_or_lost() {
         assert_eq!(tally.false_states.hits, 0, "{name}");
         assert_eq!(tally.false_negatives.hits, 0, "{name}");
         assert!(tally.member_dont_knows.of > 1_000, "{name}");
-        // The rules are put to the test: flows meet, and strangers pass.
+        // The test is strong enough: flows share cells, and some keys never inserted pass.
         assert!(tally.member_dont_knows.hits > 0, "{name}");
         assert!(tally.false_positives.hits > 0, "{name}");
     };
-    // Short remainders, so that flows do meet.
+    // Short remainders, so that flows share fingerprints.
     let permuted = fingerprint_shape(7, Placing::Permuted, Moves::Search(64));
     for shape in [permuted, fingerprint::Shape { reinsert: true, ..permuted }] {
         let map = Fingerprint::new(shape, Seed(42)).unwrap();
@@ -114,7 +115,7 @@ fn no_member_is_answered_a_wrong_state_or_lost() {
         assert_eq!(audit.map().flows(), audit.flows() as u64);
         assert_eq!(audit.tally().refused.hits, 0);
     }
-    // About 40 of 1,257 strangers pass.
+    // About 40 of 1,257 keys never inserted pass.
     let direct =
         direct::Shape { cells: 20_000, hashes: 6, states: STATES, counter: 4, timed: false };
     tell("direct", well_behaved(Direct::new(direct, Seed(43)).unwrap(), steps / 8).tally());
@@ -140,7 +141,7 @@ fn planned_maps_err_as_planned() {
         });
         let p = plan::fingerprint_error(shape, target.flows);
         assert!((map.stranger_rate() / p - 1.0).abs() < 0.02, "{p}");
-        // The table's own rate: its fingerprints in use are known.
+        // The rate of this table, whose fingerprints in use are known.
         let p = map.stranger_rate();
         let n = trials(p, 0.1);
         let passed = keys.take(n).filter(|key| map.lookup(key) != Lookup::Absent).count();
@@ -182,7 +183,7 @@ fn a_machine_drives_a_map_and_the_clock_takes_what_never_ends() {
         if audit.truth(&some).is_some() {
             audit.step(&some, &machine, ack).unwrap();
         }
-        // One flow in ten never ends; the others do when 500 are there.
+        // One flow in ten never ends; the others end when there are 500.
         if live.len() > 500 {
             let done = live.swap_remove(rng.below(500) as usize);
             if done % 10 != 0 {
@@ -194,7 +195,7 @@ fn a_machine_drives_a_map_and_the_clock_takes_what_never_ends() {
     let tally = audit.tally();
     assert_eq!((tally.false_states.hits, tally.refused.hits), (0, 0), "{tally:?}");
     assert_eq!(tally.false_positives.hits + tally.stranger_dont_knows.hits, 0, "{tally:?}");
-    // All that never ended are in the twin, and two phases of them in the map.
+    // The reference has all flows that never ended, the map those of two periods.
     assert!(audit.flows() > 5_500);
     let flows = audit.map().flows();
     assert!((1_000..3_500).contains(&flows), "{flows} of {}", audit.flows());

@@ -31,8 +31,8 @@ fn shared<C: Code>(code: &C, a: u64, b: u64) -> u32 {
     pairs.enumerate().fold(0, |mask, (group, (a, b))| mask | u32::from(a == b) << group)
 }
 
-/// The fewest others that cover an element, less one: by breadth over sets of groups, and over
-/// every element, without a theorem.
+/// The fewest others that cover an element, less one. A breadth-first search over sets of groups,
+/// for every element, without a theorem.
 fn exact_zone<C: Code>(code: &C) -> u64 {
     let all = (1u32 << code.groups()) - 1;
     let zone_of = |y: u64| {
@@ -142,7 +142,7 @@ fn the_bins_of_residues_give_the_zone() {
             assert_eq!(code.zone(), exact_zone(&code), "{moduli:?} of {universe}");
         }
     }
-    // 003.egh.exact_zone: what the product rule promises, and what is true.
+    // 003.egh.exact_zone: the zone by the product rule, and the true one.
     for (members, zone) in [(3, 3), (7, 8), (15, 18)] {
         let few = Few { universe: 256, members };
         assert_eq!(egh::zone(256, &plan::egh_primes(few).unwrap().moduli), zone);
@@ -213,7 +213,7 @@ fn a_million_sets_inside_the_zone_are_told_exactly() {
 #[test]
 fn the_papers_lengths_for_7_and_15_members_are_no_zones() {
     for (points, members, set) in [(15, 7, [7, 79, 80, 92]), (31, 15, [7, 73, 90, 96])] {
-        // The printed filter: points 0, 1, .. taken modulo 7, so that they come again.
+        // The printed filter takes points 0, 1, .. modulo 7, so that they repeat.
         let code = pol(256, 7, 3, 7, false);
         let cells = |y: u64| -> HashSet<u64> {
             let digits = code.split(y);
@@ -222,7 +222,7 @@ fn the_papers_lengths_for_7_and_15_members_are_no_zones() {
         };
         let union: HashSet<u64> = set.iter().flat_map(|&x| cells(x)).collect();
         assert!(set.len() <= members && cells(0).is_subset(&union), "0 would be a member");
-        // It cannot be built here.
+        // This library refuses to build it.
         let shape =
             pol::Shape { universe: 256, order: 7, digits: 3, groups: points, infinity: false };
         assert!(matches!(
@@ -320,14 +320,14 @@ fn figure_8_exact_counts_and_the_first_that_is_not() {
         // Flow XI has no traffic; its plain estimate is right for three flows and not for four.
         assert_eq!(sketch.minimum(10), if stage < 3 { 0 } else { 2 });
     }
-    // One more than the zone: exact for all keys all the same, since the fourth is remembered.
+    // One key above the zone: exact for all keys, since the sketch remembers the fourth.
     for key in 0..25 {
         let truth =
             [(0, 5), (7, 3), (13, 4), (19, 2)].iter().find(|e| e.0 == key).map_or(0, |e| e.1);
         assert_eq!(sketch.estimate(&key), sidon::Estimate::exact(truth), "{key}");
     }
     assert_eq!(sketch.list().unwrap(), [(0, 5), (7, 3), (13, 4), (19, 2)]);
-    // A fifth flow, and it says so.
+    // The sketch reports that a fifth flow is too many.
     sketch.add(&24, 1).unwrap();
     assert!(!sketch.is_exact());
     let xi = sketch.estimate(&10);
@@ -391,7 +391,7 @@ fn large_universes_are_listed_without_looking_at_all_of_them() {
     }
 }
 
-/// Beyond the zone, random members and random strangers, to six sigma of the exact rate.
+/// Random members and random other elements beyond the zone, to six sigma of the exact rate.
 #[test]
 fn strangers_pass_as_often_as_inclusion_and_exclusion_say() {
     for (code, members) in [

@@ -1,4 +1,4 @@
-//! Zone structures against exact twins, refused operations included.
+//! Zone structures compared with exact references, including refused operations.
 
 use sidon::{
     Bound, Key, Refused, Seed,
@@ -13,7 +13,7 @@ use sidon::{
 use sidon_kit::Rng;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Every code that a plan gives for so few of so many.
+/// Every code that a plan gives for this universe and number of members.
 fn codes(universe: u64, members: u64) -> Vec<Any> {
     let rows = plan::zones(Few { universe, members }).unwrap();
     let shapes = rows.into_iter().filter_map(|row| row.held.code());
@@ -44,7 +44,7 @@ fn a_filter_is_a_set_inside_its_zone_and_never_loses_a_member() {
                     }
                     filter.merge(&other).unwrap();
                 }
-                // Few keys, so that they come again.
+                // Few keys, so that they repeat.
                 _ => {
                     let key = rng.below(8) * 29 % code.universe();
                     filter.insert(&key).unwrap();
@@ -108,7 +108,7 @@ fn filters_of_other_codes_do_not_merge() {
     assert_eq!(first.to_bytes(), before);
 }
 
-/// Checks every estimate, and that the sketch knows as much as theorem 5 lets it know.
+/// Checks every estimate, and that the sketch is exact whenever theorem 5 says so.
 fn check(sketch: &Sketch<Any>, twin: &BTreeMap<u64, u64>) -> (u32, u32) {
     let code = sketch.code();
     if twin.len() as u64 <= code.zone() {
@@ -227,7 +227,7 @@ fn less(twin: &mut BTreeMap<u64, u64>, key: u64, amount: u64) {
     }
 }
 
-/// What an add added to the key's first counter.
+/// The amount that an `add` added to the key's first counter.
 fn sketch_amount(before: &[u8], after: &Sketch<Any>, key: u64) -> u64 {
     let before = Sketch::<Any>::from_bytes(before, Seed(0)).unwrap();
     let cell = after.code().position(after.code().split(key), 0) as usize;

@@ -1,4 +1,5 @@
-//! Plans of zones: the printed lengths, the right ones, and where one code overtakes another.
+//! Plans of zones: the printed lengths, the correct ones, and where one code becomes shorter than
+//! another.
 
 use sidon::{
     plan::{self, Few, Fields, Held, Points, Zone},
@@ -28,7 +29,7 @@ fn the_lengths_of_table_6_and_the_right_ones() {
         assert_eq!((row("egh"), row("ols"), row("pol")), (egh, ols, pol));
         assert!(coprime == 0 || row("coprime")[0] == coprime);
         assert_eq!((bits(&rows, "list"), bits(&rows, "bitmap")), (vec![list], vec![256]));
-        // What is planned can be built, and is what was planned.
+        // Every planned code can be built and has the planned shape.
         for row in &rows {
             assert!(row.zone >= members);
             if let Some(shape) = row.held.code() {
@@ -125,7 +126,7 @@ fn rates_beyond_the_zone() {
         assert_close(plan::pol_rate(7, 3, 7, members).unwrap(), exact, 1e-9);
         assert_close(plan::independent_rate(7, 7, members), eq4, 1e-9);
     }
-    // Inside the zone nothing passes: the terms cancel.
+    // Inside the zone no other element passes: the terms cancel.
     assert!(plan::pol_rate(16, 2, 4, 3).is_none_or(|rate| rate < 1e-9));
 }
 
