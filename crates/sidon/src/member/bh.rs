@@ -5,7 +5,7 @@
 //! of up to `h` keys. With more keys they still exclude many increments.
 //! ```text
 //! D = {1, 4, 8, 13}     | . 2:17 . . 3:25 . . |     17 = 4 + 13 and 25 = 4 + 8 + 13, nothing else:
-//!                          ^        ^              a key that adds 8, 8 is absent
+//!                           ^        ^              a key that adds 8, 8 is absent
 //! ```
 //! Two counters take more memory than one: [`Variable`](super::Variable) is smaller at the same
 //! rate. This filter also has the number of keys of each cell. With `centred`, the sum stays near
@@ -17,7 +17,7 @@
 //!
 //! - The numbers of keys of all cells sum up to `k` times the keys stored, unless a cell is pinned.
 //! - The sum of a cell lies between the least and the largest that its keys can have added, and has the
-//!  remainder that all those sums share.
+//!   remainder that all those sums share.
 //! - A cell of fewer keys than are examined holds a sum of as many increments.
 //!
 //! A key whose positions coincide adds to the cell each time. Rottenstreich, Kanizo and Keslassy,

@@ -1,9 +1,8 @@
 //! Codes interpret the value of a cell: as one sum ([`Sums`]), or as a count and a sum ([`Pairs`]).
 //!
-//! A code answers four questions about the value of a cell and a *mark*, the byte that represents a
-//! key's increment. May the key be among those added to the cell? What is the value with the key,
-//! without the key, and merged with another cell? Small tables, computed once, answer the first
-//! question.
+//! A code takes the value of a cell and a *mark*, the byte that represents a key's increment. It
+//! tests whether the key may be among those added to the cell, by small tables that are computed
+//! once. It also gives the value with the key, without the key, and merged with another cell.
 
 use super::{
     counting::Overflow,

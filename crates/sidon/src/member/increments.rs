@@ -8,9 +8,9 @@
 //! Three kinds of sets exclude many:
 //!
 //! - `[L, 2L - 1]`, here [`Increments::range`]: a sum below `2L` is the increment of one key. A sum less one
-//!  of its increments is zero or at least `L`, so the test needs no table.
+//!   of its increments is zero or at least `L`, so the test needs no table.
 //! - *B_h sequences* (Sidon sequences for `h = 2`): all sums of `h` values are distinct. The sum and the
-//!  number of keys therefore determine all increments of up to `h` keys.
+//!   number of keys therefore determine all increments of up to `h` keys.
 //! - *tilde-B_h sequences*: the sum alone determines them, whatever the number of keys.
 //!
 //! Graham, "B_h sequences", 1996; Rottenstreich et al., INFOCOM 2012, sections II and III.

@@ -6,7 +6,7 @@
 //! ```text
 //! first    | . 5 . 15 . . 9 . 15 . |      4 bits each; 15 means: continues below
 //! second           |          |
-//!               (3: +7)    (8: +0)      position, and the part above 15
+//!                (3: +7)    (8: +0)      position, and the part above 15
 //! ```
 //! A lookup reads the second layer only for counters at the ceiling, a few in a hundred. With
 //! increments of one this is the multi-layer hashed counting filter (ML-HCBF), with several it is

@@ -1,4 +1,4 @@
-//! Every twin is equal to the portable definition.
+//! Every instruction set gives the results of the portable definition.
 
 use super::*;
 use proptest::prelude::*;
@@ -181,7 +181,7 @@ proptest! {
 
     #[test]
     fn nibbles_agree_on_any_word(word: u64, cells in 0u32..=NIBBLES_MAX, fill in prop::array::uniform32(0u8..=1)) {
-        // Every cell is zero or not by a bit of its own, alone and among others.
+        // Every cell is zero or not, independently of the others.
         let mut line = [0u8; LINE];
         for (byte, fill) in line.iter_mut().zip(fill.into_iter().chain(fill)) {
             *byte = 0x10 * fill + 3 * (1 - fill);
@@ -250,7 +250,7 @@ proptest! {
     #[test]
     fn eights_agree_on_any_cells(width in 5u32..=Eight::WIDTH_MOST, cells in prop::array::uniform8(0u32..5), set in 0u32..4) {
         let eight = Eight::new(width);
-        // A few values, small and large, between ones: what lies beside a cell is not looked at.
+        // A few values, small and large, between ones: the bits beside a cell must not matter.
         let ceiling = u32::MAX >> (32 - width);
         let cells = cells.map(|cell| if cell < 3 { cell } else { ceiling - (cell - 3) });
         let mut bytes = vec![0xff; (width as usize / 2 + 16).max(width as usize)];

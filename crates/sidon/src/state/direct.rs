@@ -4,8 +4,8 @@
 //! checks one pair; a lookup checks the pairs of all states. If two pairs seem to be stored, the
 //! answer is [`Lookup::DontKnow`]:
 //! ```text
-//!  (X, 3) --> . . 1 . 1 . . 1 . .        X goes from 3 to 5: these are decremented,
-//!  (X, 5) --> . . . . . . 1 . 1 . 1      and these incremented
+//!   (X, 3) --> . . 1 . 1 . . 1 . .        X goes from 3 to 5: these are decremented,
+//!   (X, 5) --> . . . . . . 1 . 1 . 1      and these incremented
 //! ```
 //! A pair that is not stored passes with the rate `f` of the filter, so a lookup of a stored flow
 //! among `s` states answers `DontKnow` with probability `1 - (1 - f)^(s-1)`. The map suits few

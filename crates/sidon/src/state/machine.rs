@@ -1,8 +1,7 @@
 //! A state machine as a table: the action of every event in every state and for absent flows.
 //!
-//! States and events have names. A rule defines the action of an event, in one of the paper's three
-//! forms: go to a state from any state, go to it from a given state, or add to the number of the
-//! state.
+//! States and events have names. A rule defines the action of an event. The paper has three forms:
+//! go to a state from any state, go to it from a given state, or add to the number of the state.
 //! ```text
 //!            | closed  opening  open   | absent    unknown
 //!   syn      | opening    .       .    | opening   .            opens a flow

@@ -2,8 +2,8 @@
 //!
 //! A flow has `k` cells. Each holds its state and the number of flows that use the cell:
 //! ```text
-//!  X in 3:  2 1 3 . 3 2 . ? 1 . . .      cells 2, 4, 7: cell 7 is shared and unknown
-//!  X to 5:  2 1 5 . 5 2 . ? 1 . . .      the other two belong to X alone, and change
+//!   X in 3:  2 1 3 . 3 2 . ? 1 . . .      cells 2, 4, 7: cell 7 is shared and unknown
+//!   X to 5:  2 1 5 . 5 2 . ? 1 . . .      the other two belong to X alone, and change
 //! ```
 //! A lookup reads all `k` cells:
 //!

@@ -8,8 +8,8 @@
 //! ```
 //! For a /24, a list holds 7 hosts in one word of 64 bits and 15 in two. A code holds 3 and 7. So
 //! [`List`](Way::List) is the default, and [`Zones`](Way::Zones) exists for comparison.
-//! `sidon lab run 003.adaptive` compares them over all 2^24 subnets, with the source counts of the
-//! paper's table V. A code is the better choice where summaries are merged without decoding; then use a
+//! `sidon lab run 003.adaptive` compares them over all 2^24 subnets, with the source counts of
+//! table V of the paper. A code is the better choice where summaries are merged without decoding; then use a
 //! [`Filter`](super::Filter).
 //!
 //! A set allocates memory when it moves to a larger stage. For many sets in fixed memory, use

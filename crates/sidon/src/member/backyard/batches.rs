@@ -45,8 +45,8 @@ impl Body {
 
 /// The action on up to 32 keys whose lines were prefetched, in two steps. The first step handles
 /// the keys that need their line alone, and prefetches the overflow buckets of the others. The
-/// second step handles those. The result is that of one key after the other: while a key waits for
-/// its overflow bucket, so does every later key of the same line whose result depends on it. A
+/// second step handles those. The result is that of one key after the other. If a key waits for its
+/// overflow bucket, every later key of the same line whose result depends on it waits, too. A
 /// trait instead of a closure, so that it is inlined into the loop and compiled for its instruction
 /// set.
 trait Act {

@@ -37,8 +37,8 @@
 //!
 //! The permutations act on `0..buckets * 2^r`, however this is divided into bucket and remainder.
 //! Growing doubles the buckets and moves the upper bit of the remainder to the bucket. A cell still
-//! determines its fingerprint, so growing needs no keys and loses none. The false-positive rate
-//! stays `n / (buckets * 2^r)`.
+//! determines its fingerprint, so growing needs no keys. The false-positive rate stays `n /
+//! (buckets * 2^r)`.
 
 mod digests;
 mod image;
