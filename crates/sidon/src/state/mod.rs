@@ -17,7 +17,9 @@
 //! the maps are sets that age: [`Recent`].
 //!
 //! The structures are those of Bonomi, Mitzenmacher, Panigrahy, Singh and Varghese, "Beyond Bloom
-//! filters: from approximate membership checks to approximate state machines", SIGCOMM 2006.
+//! filters: from approximate membership checks to approximate state machines", SIGCOMM 2006. The
+//! word maplet is from Bender, Conway, Farach-Colton, Johnson and Pandey, "Time to replace your
+//! filter: how maplets simplify system design", 2025.
 
 pub mod audit;
 pub mod clock;
