@@ -33,12 +33,12 @@ impl Packed {
         Ok(Packed { memory: Memory::zeroed(bytes)?, cells, width })
     }
 
-    /// How many bytes `cells` cells of `width` bits fill, or `u64::MAX` if they are more.
+    /// The bytes of `cells` cells of `width` bits, or `u64::MAX` if there are more.
     pub(crate) fn bytes_of(cells: u64, width: u32) -> u64 {
         Packed::payload_bytes(cells, width).unwrap_or(u64::MAX)
     }
 
-    /// How many bytes `cells` cells of `width` bits fill.
+    /// The bytes of `cells` cells of `width` bits. An error if they have 2^64 bits or more.
     pub(crate) fn payload_bytes(cells: u64, width: u32) -> Result<u64, Infeasible> {
         let bits = cells.checked_mul(width.into());
         bits.map(|bits| bits.div_ceil(8)).ok_or(Infeasible::Memory { bytes: u64::MAX })
@@ -118,7 +118,7 @@ impl Packed {
         Ok(())
     }
 
-    /// How many cells are not zero.
+    /// The number of cells that are not zero.
     pub(crate) fn occupied(&self) -> u64 {
         if !64u32.is_multiple_of(self.width) {
             return self.iter().filter(|&value| value != 0).count() as u64;

@@ -72,7 +72,7 @@ impl Shape {
         Mapping::new(*self).map_or(u64::MAX, |(_, bytes)| bytes)
     }
 
-    /// Checks everything except whether the memory can be had.
+    /// Checks everything except the memory.
     pub fn check(&self) -> Result<(), Infeasible> {
         Mapping::new(*self).map(|_| ())
     }

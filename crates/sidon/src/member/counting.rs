@@ -67,7 +67,7 @@ impl Shape {
         Packed::bytes_of(self.counters, self.width)
     }
 
-    /// Checks all but the memory.
+    /// Checks everything except the memory.
     pub(crate) fn check(self) -> Result<(), Infeasible> {
         Infeasible::unless_within("width", self.width.into(), 1, WIDTH_MOST.into())?;
         mapping::check(("counters", self.counters), self.width, self.hashes, self.spread)

@@ -77,7 +77,7 @@ impl Shape {
         Packed::bytes_of(self.counters, self.width)
     }
 
-    /// Checks all but the memory.
+    /// Checks everything except the memory.
     pub(crate) fn check(self) -> Result<(), Infeasible> {
         self.code()?;
         mapping::check(("counters", self.counters), self.width, self.hashes, self.spread)

@@ -214,7 +214,7 @@ fn increments(draw: &mut Draw<'_>) -> Increments {
     one_of(draw, &sets)
 }
 
-/// How many hashes, and where their cells lie: one time in four in lines.
+/// A number of hashes and a mapping, which is in lines one time in four.
 fn hashes(draw: &mut Draw<'_>) -> (u32, Spread) {
     let each = 1 + draw(4) as u32;
     match draw(8) {
@@ -224,7 +224,7 @@ fn hashes(draw: &mut Draw<'_>) -> (u32, Spread) {
     }
 }
 
-/// How many cells: whole lines if they lie in lines.
+/// A number of cells: whole lines if the cells are in lines.
 fn counters(draw: &mut Draw<'_>, width: u32, spread: Spread) -> u64 {
     match spread {
         Spread::Anywhere => 1 + draw(14),
