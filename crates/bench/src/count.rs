@@ -17,7 +17,6 @@ use anyhow::{Result, bail};
 use sidon::{
     Estimate,
     count::{Layout, Min, Update, min::Shape},
-    ops::Count,
 };
 use sidon_kit::{FiveTuples, Rng};
 use std::{

@@ -52,7 +52,7 @@ fn build(name: &str, keys: u64) -> Result<(Enter, bool)> {
             let mut map = Fingerprint::new(plan::fingerprint_fast(states)?, SEED)?;
             let enter = move |keys: &[Tuple]| {
                 let mut refused = 0;
-                map.apply_batch(keys, &mut |_| Next::Insert(1), &mut |_, _| refused += 1);
+                map.transition_batch(keys, |_, _| Next::Insert(1), &mut |_, _| refused += 1);
                 refused
             };
             (Box::new(enter), false)

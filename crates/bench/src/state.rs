@@ -98,8 +98,8 @@ impl Map for Ours {
 
     fn insert(&mut self, keys: &[Tuple], first: usize) {
         // One that is refused will show as lost.
-        let mut next = |i| Next::Insert(State::from(state_of(first + i)));
-        self.map.apply_batch(keys, &mut next, &mut |_, _| {});
+        let next = |i| Next::Insert(State::from(state_of(first + i)));
+        self.map.transition_batch(keys, |key, _| next(key), &mut |_, _| {});
     }
 
     fn lookup(&mut self, keys: &[Tuple]) -> (usize, u64) {
@@ -124,7 +124,7 @@ impl Map for Ours {
     }
 
     fn forget(&mut self, keys: &[Tuple]) {
-        self.map.apply_batch(keys, &mut |_| Next::Forget, &mut |_, _| {});
+        self.map.transition_batch(keys, |_, _| Next::Forget, &mut |_, _| {});
     }
 }
 

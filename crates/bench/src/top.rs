@@ -84,7 +84,7 @@ fn one(case: &Case, flows: usize, packets: usize, notes: &mut Vec<String>) -> Re
         ranking.leading,
         exact,
         ranking.others,
-        table.stored(),
+        table.len(),
     ));
     Ok(Row {
         section: "top",

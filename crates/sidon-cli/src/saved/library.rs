@@ -223,7 +223,7 @@ fn facts(parts: &Parts<'_>) -> Result<Vec<(&'static str, Fact)>, Malformed> {
             let shape = one.shape();
             let mut facts = vec![
                 ("total", Fact::Number(one.total())),
-                ("cells in use", Fact::Share(one.fill())),
+                ("cells in use", Fact::Share(one.load())),
                 ("at their ceiling", Fact::Number(one.at_ceiling())),
             ];
             // Markov's bound, raised to the number of rows: Cormode and Muthukrishnan, 2005.
@@ -240,24 +240,24 @@ fn facts(parts: &Parts<'_>) -> Result<Vec<(&'static str, Fact)>, Malformed> {
         Direct::KIND => {
             let one = read::<Direct>(parts)?;
             vec![
-                ("cells in use", Fact::Share(one.fill())),
+                ("cells in use", Fact::Share(one.load())),
                 ("false-positive rate of a pair of flow and state", Fact::Share(one.pair_rate())),
             ]
         }
         Stateful::KIND => {
             let one = read::<Stateful>(parts)?;
             vec![
-                ("cells in use", Fact::Share(one.fill())),
+                ("cells in use", Fact::Share(one.load())),
                 ("cells with an unknown state", Fact::Share(one.unknown())),
             ]
         }
         Fingerprint::KIND => {
             let one = read::<Fingerprint>(parts)?;
             vec![
-                ("flows", Fact::Number(one.flows())),
+                ("flows", Fact::Number(one.len())),
                 ("cells in use", Fact::Share(one.load())),
                 ("cells with an unknown state", Fact::Number(one.shared())),
-                ("false-positive rate", Fact::Share(one.stranger_rate())),
+                ("false-positive rate", Fact::Share(one.certainty().error())),
             ]
         }
         _ => Vec::new(),

@@ -218,7 +218,7 @@ impl FlowMap {
             let rounds = due.saturating_sub(timer.rounds).min(if is_first { 0 } else { ROUNDS });
             timer.rounds = due.max(timer.rounds);
             for _ in 0..rounds {
-                if map.flows() == 0 || !monitor.runs(number) {
+                if map.len() == 0 || !monitor.runs(number) {
                     break;
                 }
                 let mut visit =
@@ -228,7 +228,7 @@ impl FlowMap {
         }
         let cells = self.map.shape().all_cells();
         if self.samples {
-            self.valve.turn(now, self.map.flows(), cells);
+            self.valve.turn(now, self.map.len(), cells);
         }
     }
 
@@ -236,7 +236,7 @@ impl FlowMap {
     /// flow that is not stored matches the cell of another one with the chance
     /// [`stranger_rate`](Fingerprint::stranger_rate), which is highest just before the timers run.
     pub fn mistaken(&self) -> f64 {
-        self.mistaken + self.absent as f64 * self.map.stranger_rate()
+        self.mistaken + self.absent as f64 * self.map.certainty().error()
     }
 
     /// Sets the number of mistaken flows to 0, after the caller has added it to its own count.

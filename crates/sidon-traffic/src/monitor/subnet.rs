@@ -1,7 +1,7 @@
 //! Exact packet counts for every host of a subnet that the user selected.
 
 use crate::Packet;
-use sidon::{Infeasible, ops::Count, zone::Hosts};
+use sidon::{Infeasible, zone::Hosts};
 use std::{
     fmt,
     net::{IpAddr, Ipv4Addr},

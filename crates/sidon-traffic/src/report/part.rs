@@ -50,7 +50,7 @@ impl Part {
             flows: sizes.flows.heaviest(top),
             hosts: sizes.hosts.heaviest(top),
             ports: sizes.ports.heaviest(top),
-            kept: [sizes.flows.stored(), sizes.hosts.stored(), sizes.ports.stored()],
+            kept: [sizes.flows.len(), sizes.hosts.len(), sizes.ports.len()],
             new_sources,
             new_subnets,
             new_addresses: sources.new,

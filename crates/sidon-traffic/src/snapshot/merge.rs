@@ -23,7 +23,7 @@ use crate::monitor::{
     machine,
     p2p::{SUSPECTS_MOST, Suspect},
 };
-use sidon::{Refused, ops::Merge};
+use sidon::Refused;
 use std::{cmp::Reverse, net::IpAddr};
 
 /// Counts of what a merge could not distinguish or could not store.

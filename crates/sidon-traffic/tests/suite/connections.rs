@@ -78,7 +78,7 @@ fn attempts_end_within_five_seconds_and_silence_ends_the_rest() {
         monitor.pass(end + minutes * 60_000_000_000);
     }
     let silent = monitor.counts();
-    assert_eq!((silent.half_open, silent.open, monitor.map().flows()), (0, 0, 0));
+    assert_eq!((silent.half_open, silent.open, monitor.map().len()), (0, 0, 0));
     assert_eq!(silent.by_state, before.by_state);
 }
 

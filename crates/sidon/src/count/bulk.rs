@@ -7,7 +7,6 @@ use super::{
 use crate::{
     Digest, Estimate, Key, Refused, Seed,
     member::batch::{self, CHUNK, NEAR, Steps},
-    ops::Count,
     probe::{self, Isa, Kernel},
 };
 use std::marker::PhantomData;

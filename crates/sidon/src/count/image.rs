@@ -10,10 +10,9 @@ use crate::{
     probe::LINE,
 };
 
-impl Image for Min {
-    const KIND: u16 = 11;
-
-    fn to_bytes(&self) -> Vec<u8> {
+impl Min {
+    /// The byte image. It contains a check value of the seed, not the seed: store the seed apart.
+    pub fn to_bytes(&self) -> Vec<u8> {
         let fields = [
             self.shape.rows.into(),
             self.shape.columns,
@@ -24,12 +23,13 @@ impl Image for Min {
             self.floor,
             self.rounding,
         ];
-        bytes::write(Self::KIND, self.seed, &fields, self.table())
+        bytes::write(<Self as Image>::KIND, self.seed, &fields, self.table())
     }
 
-    fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
+    /// The structure of a byte image that was written under this seed.
+    pub fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
         let ([rows, columns, width, update, layout, total, floor, rounding], payload) =
-            bytes::read(image, Self::KIND, seed)?;
+            bytes::read(image, <Self as Image>::KIND, seed)?;
         let shape = Shape {
             rows: bytes::narrow("rows", rows)?,
             columns,
@@ -58,6 +58,18 @@ impl Image for Min {
             return Err(Malformed::Field { name: "total" });
         }
         Ok(sketch)
+    }
+}
+
+impl Image for Min {
+    const KIND: u16 = 11;
+
+    fn to_bytes(&self) -> Vec<u8> {
+        Min::to_bytes(self)
+    }
+
+    fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
+        Min::from_bytes(image, seed)
     }
 }
 

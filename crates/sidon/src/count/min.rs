@@ -172,6 +172,97 @@ impl Min {
         Ok(Min { shape, seed, memory, mapping, used, total: 0, floor, rounding: 0, slack })
     }
 
+    /// The seed that digests the keys.
+    pub fn seed(&self) -> Seed {
+        self.seed
+    }
+
+    /// Whether nothing was added, or all of it was subtracted or has decayed.
+    pub fn is_empty(&self) -> bool {
+        self.total == 0
+    }
+
+    /// The bytes of the table.
+    pub fn memory_bytes(&self) -> u64 {
+        self.shape.bytes()
+    }
+
+    /// The probability that the lower bound of an estimate does not hold: `1 / e^rows`. Upper bounds are
+    /// certain.
+    pub fn certainty(&self) -> Certainty {
+        Certainty::from_rate(self.slack.error)
+    }
+
+    /// Adds an amount to the count of the key. On `Err`, nothing has changed.
+    ///
+    /// Refused only if the total would exceed 2^64 - 1. A counter that would exceed its ceiling
+    /// stays at it, and estimates report that.
+    #[inline]
+    pub fn add<K: Key + ?Sized>(&mut self, key: &K, amount: u64) -> Result<(), Refused> {
+        struct Add<'a>(&'a mut Min, Digest, u64);
+        impl Job for Add<'_> {
+            type Output = Result<(), Refused>;
+            #[inline(always)]
+            fn run<C: Cell, const D: usize>(self) -> Result<(), Refused> {
+                let Add(sketch, digest, amount) = self;
+                sketch.total = grown(sketch.total, amount)?;
+                let mut at = [0; D];
+                sketch.mapping.places::<C, D>(digest, &mut at);
+                let at = &at[..sketch.mapping.rows::<D>()];
+                let cells = C::cells_mut(sketch.memory.bytes_mut());
+                raise::<C>(cells, at, sketch.shape.update, amount);
+                Ok(())
+            }
+        }
+        let digest = key.digest(self.seed);
+        cell::by_shape(self.shape, Add(self, digest, amount))
+    }
+
+    /// The count of the key.
+    ///
+    /// Exact if a counter of the key is zero. Otherwise the value is an upper bound, and the truth
+    /// is at least the value less the slack, except for one key in `e^rows`. If all counters of the
+    /// key are at their ceiling, only the lower bound holds.
+    #[inline]
+    pub fn estimate<K: Key + ?Sized>(&self, key: &K) -> Estimate {
+        struct Ask<'a>(&'a Min, Digest);
+        impl Job for Ask<'_> {
+            type Output = Estimate;
+            #[inline(always)]
+            fn run<C: Cell, const D: usize>(self) -> Estimate {
+                let mut at = [0; D];
+                self.0.mapping.places::<C, D>(self.1, &mut at);
+                let least = least::<C>(C::cells(self.0.table()), &at[..self.0.mapping.rows::<D>()]);
+                self.0.estimate_from::<C>(least, at[0])
+            }
+        }
+        cell::by_shape(self.shape, Ask(self, key.digest(self.seed)))
+    }
+
+    /// Adds the counts of another sketch of the same shape and seed. On `Err`, nothing has changed.
+    ///
+    /// With plain update, the result is the sketch of both streams. With conservative update the
+    /// sums are still upper bounds, a little higher than those of one sketch of both streams.
+    pub fn merge(&mut self, other: &Self) -> Result<(), Refused> {
+        struct Sum<'a>(&'a mut Min, &'a Min);
+        impl Job for Sum<'_> {
+            type Output = ();
+            fn run<C: Cell, const D: usize>(self) {
+                let used = self.0.used;
+                let cells = C::cells_mut(&mut self.0.memory.bytes_mut()[..used]);
+                for (cell, part) in cells.iter_mut().zip(C::cells(self.1.table())) {
+                    C::raise(cell, C::get(*part));
+                }
+            }
+        }
+        self.like(other)?;
+        self.total = grown(self.total, other.total)?;
+        self.floor = self.floor.min(other.floor);
+        self.rounding = self.rounding.saturating_add(other.rounding);
+        cell::by_shape(self.shape, Sum(self, other));
+        Ok(())
+    }
+
     /// Subtracts an amount from the key's count. Subtract only amounts that were added: otherwise
     /// the counts of other keys become too small.
     ///
@@ -339,7 +430,7 @@ impl Min {
     }
 
     /// The share of counters that are not zero. Reads the whole table.
-    pub fn fill(&self) -> f64 {
+    pub fn load(&self) -> f64 {
         let cells = self.shape.columns as f64 * f64::from(self.shape.rows);
         self.count(|value, _| value != 0) as f64 / cells
     }
@@ -523,69 +614,26 @@ pub(super) fn grown(total: u64, amount: u64) -> Result<u64, Refused> {
 }
 
 impl<K: Key + ?Sized> Count<K> for Min {
-    /// Refused only if the total would exceed 2^64 - 1. A counter that would exceed its ceiling
-    /// stays at it, and estimates report that.
     #[inline]
     fn add(&mut self, key: &K, amount: u64) -> Result<(), Refused> {
-        struct Add<'a>(&'a mut Min, Digest, u64);
-        impl Job for Add<'_> {
-            type Output = Result<(), Refused>;
-            #[inline(always)]
-            fn run<C: Cell, const D: usize>(self) -> Result<(), Refused> {
-                let Add(sketch, digest, amount) = self;
-                sketch.total = grown(sketch.total, amount)?;
-                let mut at = [0; D];
-                sketch.mapping.places::<C, D>(digest, &mut at);
-                let at = &at[..sketch.mapping.rows::<D>()];
-                let cells = C::cells_mut(sketch.memory.bytes_mut());
-                raise::<C>(cells, at, sketch.shape.update, amount);
-                Ok(())
-            }
-        }
-        let digest = key.digest(self.seed);
-        cell::by_shape(self.shape, Add(self, digest, amount))
+        Min::add(self, key, amount)
     }
 
-    /// Exact if a counter of the key is zero. Otherwise the value is an upper bound, and the truth
-    /// is at least the value less the slack, except for one key in `e^rows`. If all counters of the
-    /// key are at their ceiling, only the lower bound holds.
     #[inline]
     fn estimate(&self, key: &K) -> Estimate {
-        struct Ask<'a>(&'a Min, Digest);
-        impl Job for Ask<'_> {
-            type Output = Estimate;
-            #[inline(always)]
-            fn run<C: Cell, const D: usize>(self) -> Estimate {
-                let mut at = [0; D];
-                self.0.mapping.places::<C, D>(self.1, &mut at);
-                let least = least::<C>(C::cells(self.0.table()), &at[..self.0.mapping.rows::<D>()]);
-                self.0.estimate_from::<C>(least, at[0])
-            }
-        }
-        cell::by_shape(self.shape, Ask(self, key.digest(self.seed)))
+        Min::estimate(self, key)
     }
 }
 
 impl Merge for Min {
-    /// With plain update, the result is the sketch of both streams. With conservative update the
-    /// sums are still upper bounds, a little higher than those of one sketch of both streams.
     fn merge(&mut self, other: &Self) -> Result<(), Refused> {
-        struct Sum<'a>(&'a mut Min, &'a Min);
-        impl Job for Sum<'_> {
-            type Output = ();
-            fn run<C: Cell, const D: usize>(self) {
-                let used = self.0.used;
-                let cells = C::cells_mut(&mut self.0.memory.bytes_mut()[..used]);
-                for (cell, part) in cells.iter_mut().zip(C::cells(self.1.table())) {
-                    C::raise(cell, C::get(*part));
-                }
-            }
-        }
-        self.like(other)?;
-        self.total = grown(self.total, other.total)?;
-        self.floor = self.floor.min(other.floor);
-        self.rounding = self.rounding.saturating_add(other.rounding);
-        cell::by_shape(self.shape, Sum(self, other));
-        Ok(())
+        Min::merge(self, other)
+    }
+}
+
+/// Two sketches are equal if their images are: shape, seed, total and all counters.
+impl PartialEq for Min {
+    fn eq(&self, other: &Self) -> bool {
+        self.seed == other.seed && self.to_bytes() == other.to_bytes()
     }
 }

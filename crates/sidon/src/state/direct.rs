@@ -14,16 +14,12 @@
 //! DBF.
 
 use super::{
-    State, Sweep, check_states, known,
+    Map, State, Sweep, check_states, known,
+    map::Cells,
     spots::{Array, Spots},
 };
 use crate::{
-    Certainty, Digest, Infeasible, Key, Malformed, Refused, Seed,
-    answer::Lookup,
-    bytes::{self, Image},
-    cells::Packed,
-    member,
-    ops::{Merge, StateMap},
+    Digest, Infeasible, Key, Malformed, Refused, Seed, answer::Lookup, bytes, cells::Packed, member,
 };
 
 /// The widest counter.
@@ -57,71 +53,26 @@ impl Shape {
     }
 }
 
-/// A map from flows to states. See the [module](self).
+/// A map from keys to states, in counters or bits. See the [module](self).
+pub type Direct = Map<Body>;
+
+/// The cells of a [`Direct`].
 #[derive(Debug)]
-pub struct Direct {
+pub struct Body {
     shape: Shape,
     seed: Seed,
     array: Array,
 }
 
-impl Direct {
-    /// An empty map.
-    pub fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
-        check_states(shape.states)?;
-        let least = if shape.timed { 1 } else { 2 };
-        Infeasible::unless_within("counter", shape.counter.into(), least, COUNTER_MOST.into())?;
-        let array = Array::new(shape.cells, shape.hashes, shape.counter, shape.timed)?;
-        Ok(Direct { shape, seed, array })
+impl Body {
+    /// The probability that a pair that is not stored passes.
+    fn pair_rate(&self) -> f64 {
+        self.array.fill().powi(self.shape.hashes as i32)
     }
 
-    /// Removes every flow.
-    pub fn clear(&mut self) {
-        self.array.clear();
-    }
-
-    /// The integers that fix the memory.
-    pub fn shape(&self) -> Shape {
-        self.shape
-    }
-
-    /// The share of cells that are not empty.
-    pub fn fill(&self) -> f64 {
-        self.array.fill()
-    }
-
-    /// The rate at which a pair that is not stored passes, at this fill.
-    pub fn pair_rate(&self) -> f64 {
-        self.fill().powi(self.shape.hashes as i32)
-    }
-
-    /// The probability that `lookup` does not answer [`Lookup::Absent`] for a key that was never
-    /// inserted: at most [`pair_rate`](Self::pair_rate) for each state.
-    pub fn certainty(&self) -> Certainty {
-        let rate = self.pair_rate() * f64::from(self.shape.states);
-        Certainty::from_rate(rate.min(1.0))
-    }
-
-    /// An independent copy.
-    pub fn try_clone(&self) -> Result<Self, Infeasible> {
-        Ok(Direct { array: self.array.try_clone()?, ..*self })
-    }
-
-    /// Whether the flow may be in this state, by one check. For a stored flow, `false` is a fact.
-    pub fn is_in<K: Key + ?Sized>(&self, key: &K, state: State) -> bool {
-        self.all_in_use(&self.spots(key.digest(self.seed), state))
-    }
-
-    /// Changes a flow from one state to another. The caller knows both, so no other state is
-    /// checked. On `Err`, nothing has changed.
-    pub fn modify_from<K: Key + ?Sized>(
-        &mut self,
-        key: &K,
-        from: State,
-        to: State,
-    ) -> Result<(), Refused> {
+    /// Replaces the pair of the first state by that of the second.
+    fn modify_from(&mut self, digest: Digest, from: State, to: State) -> Result<(), Refused> {
         known(to, self.shape.states)?;
-        let digest = key.digest(self.seed);
         let (old, new) = (self.spots(digest, from), self.spots(digest, to));
         if !self.all_in_use(&old) {
             return Err(Refused::NotStored);
@@ -129,9 +80,8 @@ impl Direct {
         self.replace(&old, &new)
     }
 
-    /// Removes a flow that is in this state. On `Err`, nothing has changed.
-    pub fn forget_from<K: Key + ?Sized>(&mut self, key: &K, state: State) -> Result<(), Refused> {
-        let spots = self.spots(key.digest(self.seed), state);
+    fn forget_from(&mut self, digest: Digest, state: State) -> Result<(), Refused> {
+        let spots = self.spots(digest, state);
         if !self.all_in_use(&spots) {
             return Err(Refused::NotStored);
         }
@@ -193,12 +143,62 @@ fn pair(digest: Digest, state: State) -> Digest {
     Digest(x ^ (x >> 31))
 }
 
-impl<K: Key + ?Sized> StateMap<K> for Direct {
-    type State = State;
+impl Sweep for Body {
+    fn units(&self) -> u64 {
+        self.array.units()
+    }
 
-    /// Checks every state.
-    fn lookup(&self, key: &K) -> Lookup<State> {
-        let digest = key.digest(self.seed);
+    fn hand(&self) -> u64 {
+        self.array.hand
+    }
+
+    fn sweep(&mut self, to: u64) -> u64 {
+        self.array.sweep(to)
+    }
+}
+
+impl Cells for Body {
+    type Shape = Shape;
+    const KIND: u16 = 13;
+
+    fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
+        check_states(shape.states)?;
+        let least = if shape.timed { 1 } else { 2 };
+        Infeasible::unless_within("counter", shape.counter.into(), least, COUNTER_MOST.into())?;
+        let array = Array::new(shape.cells, shape.hashes, shape.counter, shape.timed)?;
+        Ok(Body { shape, seed, array })
+    }
+
+    fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    fn seed(&self) -> Seed {
+        self.seed
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.shape.bytes()
+    }
+
+    fn load(&self) -> f64 {
+        self.array.fill()
+    }
+
+    /// At most the rate of a pair for each state.
+    fn rate(&self) -> f64 {
+        (self.pair_rate() * f64::from(self.shape.states)).min(1.0)
+    }
+
+    fn clear(&mut self) {
+        self.array.clear();
+    }
+
+    fn try_clone(&self) -> Result<Self, Infeasible> {
+        Ok(Body { array: self.array.try_clone()?, ..*self })
+    }
+
+    fn lookup(&self, digest: Digest) -> Lookup<State> {
         let mut answer = Lookup::Absent;
         for state in 0..self.shape.states as State {
             if self.all_in_use(&self.spots(digest, state)) {
@@ -211,10 +211,8 @@ impl<K: Key + ?Sized> StateMap<K> for Direct {
         answer
     }
 
-    /// Touches the cells of every state that seems to be stored.
-    fn touch(&mut self, key: &K) -> Lookup<State> {
-        let answer = self.lookup(key);
-        let digest = key.digest(self.seed);
+    fn touch(&mut self, digest: Digest) -> Lookup<State> {
+        let answer = self.lookup(digest);
         let states = match answer {
             _ if !self.shape.timed => 0..0,
             Lookup::State(state) => state..state + 1,
@@ -230,54 +228,33 @@ impl<K: Key + ?Sized> StateMap<K> for Direct {
         answer
     }
 
-    fn insert(&mut self, key: &K, state: State) -> Result<(), Refused> {
+    fn insert(&mut self, digest: Digest, state: State) -> Result<(), Refused> {
         known(state, self.shape.states)?;
-        let spots = self.spots(key.digest(self.seed), state);
+        let spots = self.spots(digest, state);
         self.raise(&spots)
     }
 
-    /// If several states seem to be stored, the map cannot tell which one to remove. It then adds
-    /// the new state and keeps all others, so the answer is `DontKnow` until ageing clears them.
-    fn modify(&mut self, key: &K, state: State) -> Result<(), Refused> {
-        match self.lookup(key) {
+    fn modify(&mut self, digest: Digest, state: State) -> Result<(), Refused> {
+        match self.lookup(digest) {
             Lookup::State(old) if old == state => {
                 known(state, self.shape.states)?;
-                self.array.touch(&self.array.spots(pair(key.digest(self.seed), state)));
+                self.array.touch(&self.array.spots(pair(digest, state)));
                 Ok(())
             }
-            Lookup::State(old) => self.modify_from(key, old, state),
+            Lookup::State(old) => self.modify_from(digest, old, state),
             Lookup::Absent => Err(Refused::NotStored),
-            Lookup::DontKnow => self.insert(key, state),
+            Lookup::DontKnow => self.insert(digest, state),
         }
     }
 
-    /// [`Refused::Ambiguous`] if several states seem to be stored.
-    fn forget(&mut self, key: &K) -> Result<(), Refused> {
-        match self.lookup(key) {
-            Lookup::State(state) => self.forget_from(key, state),
+    fn forget(&mut self, digest: Digest) -> Result<(), Refused> {
+        match self.lookup(digest) {
+            Lookup::State(state) => self.forget_from(digest, state),
             Lookup::Absent => Err(Refused::NotStored),
             Lookup::DontKnow => Err(Refused::Ambiguous),
         }
     }
-}
 
-impl Sweep for Direct {
-    fn units(&self) -> u64 {
-        self.array.units()
-    }
-
-    fn hand(&self) -> u64 {
-        self.array.hand
-    }
-
-    fn sweep(&mut self, to: u64) -> u64 {
-        self.array.sweep(to)
-    }
-}
-
-impl Merge for Direct {
-    /// Adds all pairs of the other map, whose flows must not be stored in this one. They count as
-    /// touched.
     fn merge(&mut self, other: &Self) -> Result<(), Refused> {
         member::same("seed", self.seed == other.seed)?;
         member::same("shape", self.shape == other.shape)?;
@@ -293,10 +270,6 @@ impl Merge for Direct {
         }
         Ok(())
     }
-}
-
-impl Image for Direct {
-    const KIND: u16 = 13;
 
     fn to_bytes(&self) -> Vec<u8> {
         let Shape { cells, hashes, states, counter, timed } = self.shape;
@@ -317,9 +290,37 @@ impl Image for Direct {
         };
         Infeasible::unless_within("counter", counter, 1, COUNTER_MOST.into())?;
         bytes::justify(payload, Packed::payload_bytes(cells, shape.width())?)?;
-        let mut map = Direct::new(shape, seed)?;
+        let mut map = Body::new(shape, seed)?;
         map.array.load(hand, payload, |_| true)?;
         Ok(map)
+    }
+}
+
+impl Direct {
+    /// The probability that a pair of a key and a state that is not stored passes, at the present load.
+    pub fn pair_rate(&self) -> f64 {
+        self.body.pair_rate()
+    }
+
+    /// Whether the key may be in this state: one check. `false` is certain for a stored key.
+    pub fn is_in<K: Key + ?Sized>(&self, key: &K, state: State) -> bool {
+        self.body.all_in_use(&self.body.spots(key.digest(self.body.seed), state))
+    }
+
+    /// Changes the state of a key whose present state the caller knows. No other state is looked up. On
+    /// `Err`, nothing has changed.
+    pub fn modify_from<K: Key + ?Sized>(
+        &mut self,
+        key: &K,
+        from: State,
+        to: State,
+    ) -> Result<(), Refused> {
+        self.body.modify_from(key.digest(self.body.seed), from, to)
+    }
+
+    /// Removes a key that is in this state. On `Err`, nothing has changed.
+    pub fn forget_from<K: Key + ?Sized>(&mut self, key: &K, state: State) -> Result<(), Refused> {
+        self.body.forget_from(key.digest(self.body.seed), state)
     }
 }
 
@@ -335,10 +336,10 @@ mod tests {
     fn a_state_change_as_in_figure_1() {
         let mut map = Direct::new(Shape { cells: 12, hashes: 3, ..SHAPE }, Seed(1)).unwrap();
         for (cell, value) in (0..).zip([0, 0, 1, 0, 2, 3, 0, 1, 1, 0, 0, 0]) {
-            map.array.write(cell, value, false);
+            map.body.array.write(cell, value, false);
         }
-        map.replace(&Spots::of([2, 4, 7]), &Spots::of([6, 8, 10])).unwrap();
-        let after: Vec<u64> = (0..12).map(|cell| map.array.value(cell)).collect();
+        map.body.replace(&Spots::of([2, 4, 7]), &Spots::of([6, 8, 10])).unwrap();
+        let after: Vec<u64> = (0..12).map(|cell| map.body.array.value(cell)).collect();
         assert_eq!(after, [0, 0, 0, 0, 1, 3, 1, 0, 2, 0, 1, 0]);
     }
 
@@ -349,10 +350,10 @@ mod tests {
         let mut map = Direct::new(shape, Seed(1)).unwrap();
         let before = [(1, 2), (0, 1), (0, 0), (0, 0), (1, 2), (1, 3), (0, 2), (1, 1)];
         for (cell, (flag, value)) in (0..).zip(before) {
-            map.array.write(cell, value, flag == 1);
+            map.body.array.write(cell, value, flag == 1);
         }
         assert_eq!(map.sweep(map.units()), 2);
-        let after: Vec<u64> = map.array.cells.iter().collect();
+        let after: Vec<u64> = map.body.array.cells.iter().collect();
         assert_eq!(after, [2, 0, 0, 0, 2, 3, 0, 1].map(|value| value << 1));
     }
 
@@ -388,7 +389,7 @@ mod tests {
         for state in [2, 5, 6] {
             map.forget_from("x", state).unwrap();
         }
-        assert_eq!((map.lookup("x"), map.fill()), (Lookup::Absent, 0.0));
+        assert_eq!((map.lookup("x"), map.load()), (Lookup::Absent, 0.0));
     }
 
     #[test]
@@ -398,10 +399,10 @@ mod tests {
             map.insert("x", 1).unwrap();
         }
         map.insert("x", 2).unwrap();
-        let before: Vec<u64> = map.array.cells.iter().collect();
+        let before: Vec<u64> = map.body.array.cells.iter().collect();
         assert_eq!(map.insert("x", 1), Err(Refused::Overflow { ceiling: 3 }));
         assert_eq!(map.modify_from("x", 2, 1), Err(Refused::Overflow { ceiling: 3 }));
-        assert!(map.array.cells.iter().eq(before));
+        assert!(map.body.array.cells.iter().eq(before));
         let double = map.try_clone().unwrap();
         assert!(matches!(map.merge(&double), Err(Refused::Overflow { .. })));
         for bad in [

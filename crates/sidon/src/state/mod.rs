@@ -26,15 +26,18 @@ pub mod clock;
 pub mod direct;
 pub mod fingerprint;
 pub mod machine;
+mod map;
 pub mod recent;
 mod spots;
 pub mod stateful;
 
+pub use crate::ops::Next;
 pub use audit::Audit;
 pub use clock::{Clock, Sweep};
 pub use direct::Direct;
 pub use fingerprint::Fingerprint;
 pub use machine::{Event, Machine};
+pub use map::Map;
 pub use recent::Recent;
 pub use stateful::Stateful;
 

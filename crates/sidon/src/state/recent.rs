@@ -1,10 +1,10 @@
 //! Sets whose keys expire if nothing touches them for two periods.
 //!
-//! A set is a map of one state, and its cells have the flags that ageing needs. Over a [`Direct`],
+//! A set is a map of one state, and its cells have the flags that ageing needs. Over a [`Direct`](super::Direct),
 //! the set is a counting Bloom filter, or a Bloom filter if the counters have one bit. Over a
 //! [`Fingerprint`], it is a d-left filter:
 //! ```
-//! use sidon::{Seed, ops::Insert, plan::{self, States}, state::{Clock, Fingerprint, Recent}};
+//! use sidon::{Seed, plan::{self, States}, state::{Clock, Fingerprint, Recent}};
 //! let shape = plan::fingerprint_fast(States { flows: 10_000, states: 1, error: 1e-4 })?;
 //! let map = Fingerprint::new(shape, Seed(1))?;
 //! let mut seen = Clock::new(Recent::new(map), 1_000);
@@ -15,11 +15,12 @@
 //! ```
 //! Except for the flags, memory and false-positive rate are those of the filter.
 
-use super::{Direct, Fingerprint, State, Sweep};
+use super::{Map, State, Sweep, map::Cells};
 use crate::{
-    Certainty, Refused,
+    Certainty, Key, Malformed, Refused, Seed,
     answer::Lookup,
-    ops::{Contains, Insert, Merge, Remove, StateMap},
+    bytes::Image,
+    ops::{Contains, Insert, Merge, Remove},
 };
 
 /// The state of a key that is stored.
@@ -46,71 +47,74 @@ impl<M> Recent<M> {
     pub fn map_mut(&mut self) -> &mut M {
         &mut self.map
     }
+}
+
+impl<B: Cells> Recent<Map<B>> {
+    /// The probability that `contains` answers `true` for a key that was never inserted.
+    pub fn certainty(&self) -> Certainty {
+        self.map.certainty()
+    }
+
+    /// Whether the key may be stored. `false` is certain.
+    pub fn contains<K: Key + ?Sized>(&self, key: &K) -> bool {
+        !matches!(self.map.lookup(key), Lookup::Absent)
+    }
 
     /// Whether the key is stored. If it is, it counts as touched and stays for at least one more
     /// period.
-    pub fn touch<K: ?Sized>(&mut self, key: &K) -> bool
-    where
-        M: StateMap<K>,
-    {
+    pub fn touch<K: Key + ?Sized>(&mut self, key: &K) -> bool {
         !matches!(self.map.touch(key), Lookup::Absent)
     }
 
     /// Touches the key if it is stored, and inserts it if not. Returns whether it was stored. On
     /// `Err`, nothing has changed.
-    pub fn see<K: ?Sized>(&mut self, key: &K) -> Result<bool, Refused>
-    where
-        M: StateMap<K, State = State>,
-    {
+    pub fn see<K: Key + ?Sized>(&mut self, key: &K) -> Result<bool, Refused> {
         let known = self.touch(key);
         if !known {
             self.map.insert(key, IN)?;
         }
         Ok(known)
     }
-}
 
-impl Recent<Fingerprint> {
-    /// The probability that `contains` answers `true` for a key that was never inserted.
-    pub fn certainty(&self) -> Certainty {
-        self.map.certainty()
-    }
-}
-
-impl Recent<Direct> {
-    /// The probability that `contains` answers `true` for a key that was never inserted.
-    pub fn certainty(&self) -> Certainty {
-        self.map.certainty()
-    }
-}
-
-impl<K: ?Sized, M: StateMap<K, State = State>> Insert<K> for Recent<M> {
-    fn insert(&mut self, key: &K) -> Result<(), Refused> {
+    /// Stores one more copy of the key. On `Err`, nothing has changed.
+    pub fn insert<K: Key + ?Sized>(&mut self, key: &K) -> Result<(), Refused> {
         self.map.insert(key, IN)
     }
-}
 
-impl<K: ?Sized, M: StateMap<K, State = State>> Remove<K> for Recent<M> {
-    fn remove(&mut self, key: &K) -> Result<(), Refused> {
+    /// Removes one copy of a key that is stored. On `Err`, nothing has changed.
+    pub fn remove<K: Key + ?Sized>(&mut self, key: &K) -> Result<(), Refused> {
         self.map.forget(key)
     }
 }
 
-impl<K: ?Sized> Contains<K> for Recent<Fingerprint>
-where
-    Fingerprint: StateMap<K>,
-{
-    fn contains(&self, key: &K) -> bool {
-        !matches!(self.map.lookup(key), Lookup::Absent)
+impl<K: Key + ?Sized, B: Cells> Insert<K> for Recent<Map<B>> {
+    fn insert(&mut self, key: &K) -> Result<(), Refused> {
+        Recent::insert(self, key)
     }
 }
 
-impl<K: ?Sized> Contains<K> for Recent<Direct>
-where
-    Direct: StateMap<K>,
-{
+impl<K: Key + ?Sized, B: Cells> Remove<K> for Recent<Map<B>> {
+    fn remove(&mut self, key: &K) -> Result<(), Refused> {
+        Recent::remove(self, key)
+    }
+}
+
+impl<K: Key + ?Sized, B: Cells> Contains<K> for Recent<Map<B>> {
     fn contains(&self, key: &K) -> bool {
-        !matches!(self.map.lookup(key), Lookup::Absent)
+        Recent::contains(self, key)
+    }
+}
+
+/// The image is that of the map.
+impl<M: Image> Image for Recent<M> {
+    const KIND: u16 = M::KIND;
+
+    fn to_bytes(&self) -> Vec<u8> {
+        self.map.to_bytes()
+    }
+
+    fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
+        M::from_bytes(image, seed).map(Recent::new)
     }
 }
 
@@ -140,15 +144,11 @@ mod tests {
     use crate::{
         Seed,
         plan::{self, States},
-        state::{Clock, direct},
+        state::{Clock, Direct, Fingerprint, direct},
     };
 
     /// Keys that are touched in every period stay, and all others expire within two.
-    fn forgets<M>(set: Recent<M>, certainty: fn(&Recent<M>) -> Certainty)
-    where
-        M: StateMap<u64, State = State> + Sweep,
-        Recent<M>: Contains<u64>,
-    {
+    fn forgets<B: Cells>(set: Recent<Map<B>>) {
         let mut clock = Clock::new(set, 1_000);
         for key in 0..2_000u64 {
             clock.tick(0).insert(&key).unwrap();
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(left[0], 1_500);
         assert!(left[1] < 20 && left[3] < 20, "{left:?}");
         assert!((0..500u64).all(|busy| set.contains(&busy)));
-        let passing = certainty(&set).error();
+        let passing = set.certainty().error();
         assert!(passing > 0.0 && passing < 0.01, "{passing}");
         // An expired key counts as new, and can be inserted and removed again.
         let gone = (500..2_000u64).find(|key| !set.contains(key)).unwrap();
@@ -179,12 +179,12 @@ mod tests {
         let shape =
             plan::fingerprint_fast(States { flows: 2_000, states: 1, error: 1e-3 }).unwrap();
         let set = Recent::new(Fingerprint::new(shape, Seed(1)).unwrap());
-        forgets(set, Recent::<Fingerprint>::certainty);
+        forgets(set);
         for counter in [1, 4] {
             let (cells, hashes) = (32_000, 8);
             let shape = direct::Shape { cells, hashes, states: 1, counter, timed: true };
             let set = Recent::new(Direct::new(shape, Seed(1)).unwrap());
-            forgets(set, Recent::<Direct>::certainty);
+            forgets(set);
         }
     }
 

@@ -25,16 +25,12 @@
 //! (Rottenstreich et al., INFOCOM 2012) to states. The cells are wider.
 
 use super::{
-    State, Sweep, check_states, known,
+    Map, State, Sweep, check_states, known,
+    map::Cells,
     spots::{Array, Spots},
 };
 use crate::{
-    Certainty, Infeasible, Key, Malformed, Refused, Seed,
-    answer::Lookup,
-    bytes::{self, Image},
-    cells::Packed,
-    member,
-    ops::{Merge, StateMap},
+    Digest, Infeasible, Malformed, Refused, Seed, answer::Lookup, bytes, cells::Packed, member,
 };
 
 /// The widest counter.
@@ -136,9 +132,12 @@ enum Content {
     Unknown,
 }
 
-/// A map from flows to states. See the [module](self).
+/// A map from keys to states, in cells of a state and a counter. See the [module](self).
+pub type Stateful = Map<Body>;
+
+/// The cells of a [`Stateful`].
 #[derive(Debug)]
-pub struct Stateful {
+pub struct Body {
     shape: Shape,
     seed: Seed,
     array: Array,
@@ -149,59 +148,7 @@ pub struct Stateful {
     pairs: Vec<Option<(State, State)>>,
 }
 
-impl Stateful {
-    /// An empty map.
-    pub fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
-        shape.check()?;
-        let timed = shape.keeping == Keeping::Timed;
-        let width = shape.width() - u32::from(timed);
-        let array = Array::new(shape.cells, shape.hashes, width, timed)?;
-        let (mut own, mut pairs) = (Vec::new(), Vec::new());
-        if let Keeping::Summed(_) = shape.keeping {
-            own = marks(shape.states);
-            pairs = vec![None; 2 * own.last().copied().unwrap_or(0) as usize + 1];
-            for (a, one) in (0..).zip(&own) {
-                for (b, other) in (0..=a).zip(&own) {
-                    pairs[(one + other) as usize] = Some((b, a));
-                }
-            }
-        }
-        Ok(Stateful { shape, seed, array, bits: shape.value_bits(), marks: own, pairs })
-    }
-
-    /// Removes every flow.
-    pub fn clear(&mut self) {
-        self.array.clear();
-    }
-
-    /// The integers that fix the memory.
-    pub fn shape(&self) -> Shape {
-        self.shape
-    }
-
-    /// The share of cells that are not empty.
-    pub fn fill(&self) -> f64 {
-        self.array.fill()
-    }
-
-    /// The share of cells that are unknown. Reads all of the table.
-    pub fn unknown(&self) -> f64 {
-        let unknown = |&cell: &u64| self.content(cell) == Content::Unknown;
-        (0..self.shape.cells).filter(unknown).count() as f64 / self.shape.cells as f64
-    }
-
-    /// The probability that `lookup` does not answer [`Lookup::Absent`] for a key that was never
-    /// inserted: at most the share of keys whose cells are all in use.
-    pub fn certainty(&self) -> Certainty {
-        Certainty::from_rate(self.fill().powi(self.shape.hashes as i32))
-    }
-
-    /// An independent copy.
-    pub fn try_clone(&self) -> Result<Self, Infeasible> {
-        let (marks, pairs) = (self.marks.clone(), self.pairs.clone());
-        Ok(Stateful { array: self.array.try_clone()?, marks, pairs, ..*self })
-    }
-
+impl Body {
     fn ceiling(&self) -> u64 {
         match self.shape.keeping {
             Keeping::Timed => u64::MAX,
@@ -367,36 +314,7 @@ impl Stateful {
     }
 }
 
-impl<K: Key + ?Sized> StateMap<K> for Stateful {
-    type State = State;
-
-    fn lookup(&self, key: &K) -> Lookup<State> {
-        self.lookup_at(&self.array.spots(key.digest(self.seed)))
-    }
-
-    fn touch(&mut self, key: &K) -> Lookup<State> {
-        let spots = self.array.spots(key.digest(self.seed));
-        let answer = self.lookup_at(&spots);
-        if answer != Lookup::Absent {
-            self.array.touch(&spots);
-        }
-        answer
-    }
-
-    fn insert(&mut self, key: &K, state: State) -> Result<(), Refused> {
-        self.insert_at(&self.array.spots(key.digest(self.seed)), state)
-    }
-
-    fn modify(&mut self, key: &K, state: State) -> Result<(), Refused> {
-        self.modify_at(&self.array.spots(key.digest(self.seed)), state)
-    }
-
-    fn forget(&mut self, key: &K) -> Result<(), Refused> {
-        self.forget_at(&self.array.spots(key.digest(self.seed)))
-    }
-}
-
-impl Sweep for Stateful {
+impl Sweep for Body {
     fn units(&self) -> u64 {
         self.array.units()
     }
@@ -410,9 +328,83 @@ impl Sweep for Stateful {
     }
 }
 
-impl Merge for Stateful {
-    /// Adds all flows of the other map, which must not be stored in this one. They count as
-    /// touched.
+impl Cells for Body {
+    type Shape = Shape;
+    const KIND: u16 = 14;
+
+    fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
+        shape.check()?;
+        let timed = shape.keeping == Keeping::Timed;
+        let width = shape.width() - u32::from(timed);
+        let array = Array::new(shape.cells, shape.hashes, width, timed)?;
+        let (mut own, mut pairs) = (Vec::new(), Vec::new());
+        if let Keeping::Summed(_) = shape.keeping {
+            own = marks(shape.states);
+            pairs = vec![None; 2 * own.last().copied().unwrap_or(0) as usize + 1];
+            for (a, one) in (0..).zip(&own) {
+                for (b, other) in (0..=a).zip(&own) {
+                    pairs[(one + other) as usize] = Some((b, a));
+                }
+            }
+        }
+        Ok(Body { shape, seed, array, bits: shape.value_bits(), marks: own, pairs })
+    }
+
+    fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    fn seed(&self) -> Seed {
+        self.seed
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.shape.bytes()
+    }
+
+    fn load(&self) -> f64 {
+        self.array.fill()
+    }
+
+    /// At most the share of keys whose cells are all in use.
+    fn rate(&self) -> f64 {
+        self.array.fill().powi(self.shape.hashes as i32)
+    }
+
+    fn clear(&mut self) {
+        self.array.clear();
+    }
+
+    fn try_clone(&self) -> Result<Self, Infeasible> {
+        let (marks, pairs) = (self.marks.clone(), self.pairs.clone());
+        Ok(Body { array: self.array.try_clone()?, marks, pairs, ..*self })
+    }
+
+    fn lookup(&self, digest: Digest) -> Lookup<State> {
+        self.lookup_at(&self.array.spots(digest))
+    }
+
+    fn touch(&mut self, digest: Digest) -> Lookup<State> {
+        let spots = self.array.spots(digest);
+        let answer = self.lookup_at(&spots);
+        if answer != Lookup::Absent {
+            self.array.touch(&spots);
+        }
+        answer
+    }
+
+    fn insert(&mut self, digest: Digest, state: State) -> Result<(), Refused> {
+        self.insert_at(&self.array.spots(digest), state)
+    }
+
+    fn modify(&mut self, digest: Digest, state: State) -> Result<(), Refused> {
+        self.modify_at(&self.array.spots(digest), state)
+    }
+
+    fn forget(&mut self, digest: Digest) -> Result<(), Refused> {
+        self.forget_at(&self.array.spots(digest))
+    }
+
     fn merge(&mut self, other: &Self) -> Result<(), Refused> {
         member::same("seed", self.seed == other.seed)?;
         member::same("shape", self.shape == other.shape)?;
@@ -437,10 +429,6 @@ impl Merge for Stateful {
         }
         Ok(())
     }
-}
-
-impl Image for Stateful {
-    const KIND: u16 = 14;
 
     fn to_bytes(&self) -> Vec<u8> {
         let Shape { cells, hashes, states, keeping } = self.shape;
@@ -470,7 +458,7 @@ impl Image for Stateful {
         };
         shape.check()?;
         bytes::justify(payload, Packed::payload_bytes(cells, shape.width())?)?;
-        let mut map = Stateful::new(shape, seed)?;
+        let mut map = Body::new(shape, seed)?;
         let (bits, lost) = (map.bits, map.lost());
         let largest = map.marks.last().copied().unwrap_or(0);
         map.array.load(hand, payload, |value| match shape.keeping {
@@ -487,6 +475,15 @@ impl Image for Stateful {
     }
 }
 
+impl Stateful {
+    /// The share of cells that are unknown. Reads all of the table.
+    pub fn unknown(&self) -> f64 {
+        let (body, cells) = (&self.body, self.body.shape.cells);
+        let unknown = |&cell: &u64| body.content(cell) == Content::Unknown;
+        (0..cells).filter(unknown).count() as f64 / cells as f64
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -498,8 +495,8 @@ mod tests {
     }
 
     fn contents(map: &Stateful) -> Vec<i64> {
-        (0..map.shape.cells)
-            .map(|cell| match map.content(cell) {
+        (0..map.body.shape.cells)
+            .map(|cell| match map.body.content(cell) {
                 Content::Empty => 0,
                 Content::All(state) => state.into(),
                 Content::Two(a, b) => 100 * i64::from(a) + i64::from(b),
@@ -514,16 +511,16 @@ mod tests {
         for keeping in [Keeping::Counted(3), Keeping::Timed] {
             let mut map = map(keeping);
             for (cell, state) in (0..).zip([2, 1, 3, 0, 3, 2, 0, -1, 1, 0, 0, 0]) {
-                let (lost, timed) = (map.lost(), keeping == Keeping::Timed);
+                let (lost, timed) = (map.body.lost(), keeping == Keeping::Timed);
                 match state {
                     0 => {}
-                    -1 => map.write(cell, if timed { 1 } else { 2 }, lost, false),
-                    state => map.write(cell, 1, map.value_of(state as State), false),
+                    -1 => map.body.write(cell, if timed { 1 } else { 2 }, lost, false),
+                    state => map.body.write(cell, 1, map.body.value_of(state as State), false),
                 }
             }
             let spots = Spots::of([2, 4, 7]);
-            assert_eq!(map.lookup_at(&spots), Lookup::State(3));
-            map.modify_at(&spots, 5).unwrap();
+            assert_eq!(map.body.lookup_at(&spots), Lookup::State(3));
+            map.body.modify_at(&spots, 5).unwrap();
             assert_eq!(contents(&map), [2, 1, 5, 0, 5, 2, 0, -1, 1, 0, 0, 0]);
         }
     }
@@ -532,52 +529,55 @@ mod tests {
     fn unknown_spreads_where_states_meet_and_heals_when_all_have_left() {
         let mut map = map(Keeping::Counted(2));
         let (x, y) = (Spots::of([0, 1, 2]), Spots::of([2, 3, 3]));
-        map.insert_at(&x, 1).unwrap();
-        map.insert_at(&y, 1).unwrap();
+        map.body.insert_at(&x, 1).unwrap();
+        map.body.insert_at(&y, 1).unwrap();
         // First both flows are in the same state, then in different ones.
         assert_eq!(contents(&map)[..4], [1, 1, 1, 1]);
-        map.modify_at(&y, 1).unwrap();
+        map.body.modify_at(&y, 1).unwrap();
         assert_eq!(contents(&map)[..4], [1, 1, 1, 1]);
-        map.modify_at(&y, 4).unwrap();
+        map.body.modify_at(&y, 4).unwrap();
         assert_eq!(contents(&map)[..4], [1, 1, -1, 4]);
-        assert_eq!((map.lookup_at(&x), map.lookup_at(&y)), (Lookup::State(1), Lookup::State(4)));
+        assert_eq!(
+            (map.body.lookup_at(&x), map.body.lookup_at(&y)),
+            (Lookup::State(1), Lookup::State(4))
+        );
         // Cells with two states, or an empty cell, mean that the flow is absent.
-        assert_eq!(map.lookup_at(&Spots::of([0, 3])), Lookup::Absent);
-        assert_eq!(map.lookup_at(&Spots::of([0, 9])), Lookup::Absent);
-        assert_eq!(map.lookup_at(&Spots::of([2])), Lookup::DontKnow);
-        map.forget_at(&y).unwrap();
+        assert_eq!(map.body.lookup_at(&Spots::of([0, 3])), Lookup::Absent);
+        assert_eq!(map.body.lookup_at(&Spots::of([0, 9])), Lookup::Absent);
+        assert_eq!(map.body.lookup_at(&Spots::of([2])), Lookup::DontKnow);
+        map.body.forget_at(&y).unwrap();
         assert_eq!(contents(&map)[..4], [1, 1, -1, 0]);
-        map.forget_at(&x).unwrap();
+        map.body.forget_at(&x).unwrap();
         assert_eq!(contents(&map)[..4], [0, 0, 0, 0]);
-        assert_eq!(map.forget_at(&x), Err(Refused::NotStored));
+        assert_eq!(map.body.forget_at(&x), Err(Refused::NotStored));
         for _ in 0..3 {
-            map.insert_at(&x, 1).unwrap();
+            map.body.insert_at(&x, 1).unwrap();
         }
-        assert_eq!(map.insert_at(&x, 1), Err(Refused::Overflow { ceiling: 3 }));
+        assert_eq!(map.body.insert_at(&x, 1), Err(Refused::Overflow { ceiling: 3 }));
     }
 
     #[test]
     fn a_sum_of_two_is_two_states_and_a_sum_of_three_is_unknown_for_as_long() {
         let mut map = map(Keeping::Summed(3));
         let [x, y, z] = [[0, 1], [1, 2], [1, 3]].map(Spots::of);
-        map.insert_at(&x, 2).unwrap();
-        map.insert_at(&y, 7).unwrap();
+        map.body.insert_at(&x, 2).unwrap();
+        map.body.insert_at(&y, 7).unwrap();
         assert_eq!(contents(&map)[..4], [2, 207, 7, 0]);
-        map.insert_at(&z, 5).unwrap();
+        map.body.insert_at(&z, 5).unwrap();
         assert_eq!(contents(&map)[..4], [2, -1, 7, 5]);
-        map.modify_at(&y, 6).unwrap();
-        map.forget_at(&z).unwrap();
+        map.body.modify_at(&y, 6).unwrap();
+        map.body.forget_at(&z).unwrap();
         assert_eq!(contents(&map)[..4], [2, 206, 6, 0]);
         // Only the pair of states of this flow is known, so the cell is unknown after it changes.
         let w = Spots::of([1]);
-        assert_eq!(map.lookup_at(&w), Lookup::DontKnow);
-        map.insert_at(&w, 6).unwrap();
-        map.forget_at(&w).unwrap();
+        assert_eq!(map.body.lookup_at(&w), Lookup::DontKnow);
+        map.body.insert_at(&w, 6).unwrap();
+        map.body.forget_at(&w).unwrap();
         assert_eq!(contents(&map)[..4], [2, -1, 6, 0]);
         // The cell stays unknown until one flow is left in it and is set to a state.
-        map.forget_at(&x).unwrap();
+        map.body.forget_at(&x).unwrap();
         assert_eq!(contents(&map)[..4], [0, -1, 6, 0]);
-        map.modify_at(&y, 3).unwrap();
+        map.body.modify_at(&y, 3).unwrap();
         assert_eq!(contents(&map)[..4], [0, 3, 3, 0]);
     }
 

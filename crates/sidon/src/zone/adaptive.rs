@@ -223,8 +223,9 @@ fn set_entry(words: &mut [u64], width: u32, index: u64, value: u64) {
     }
 }
 
-impl Insert<u64> for Adaptive {
-    fn insert(&mut self, &key: &u64) -> Result<(), Refused> {
+impl Adaptive {
+    /// Stores a number. On `Err`, nothing has changed.
+    pub fn insert(&mut self, &key: &u64) -> Result<(), Refused> {
         within(key, self.ladder.universe)?;
         if self.contains(&key) {
             return Ok(());
@@ -244,11 +245,11 @@ impl Insert<u64> for Adaptive {
         (self.words, self.members) = (promoted.words, promoted.members);
         Ok(())
     }
-}
 
-/// A number outside the universe is never contained.
-impl Contains<u64> for Adaptive {
-    fn contains(&self, &key: &u64) -> bool {
+    /// Whether the number may be stored. `false` is certain.
+    ///
+    /// A number outside the universe is never contained.
+    pub fn contains(&self, &key: &u64) -> bool {
         if key >= self.ladder.universe {
             return false;
         }
@@ -261,33 +262,32 @@ impl Contains<u64> for Adaptive {
             Held::Bitmap => self.bit(key),
         }
     }
-}
 
-impl Merge for Adaptive {
-    fn merge(&mut self, other: &Self) -> Result<(), Refused> {
+    /// Adds what another one of the same code stores. On `Err`, nothing has changed.
+    pub fn merge(&mut self, other: &Self) -> Result<(), Refused> {
         if self.ladder.universe != other.ladder.universe {
             return Err(Refused::Mismatch { field: "universe" });
         }
         other.list().iter().try_for_each(|key| self.insert(key))
     }
-}
 
-impl Image for Adaptive {
-    const KIND: u16 = 10;
-
-    fn to_bytes(&self) -> Vec<u8> {
+    /// The byte image.
+    pub fn to_bytes(&self) -> Vec<u8> {
         let way = match self.ladder.way {
             Way::List => 0,
             Way::Zones => 1,
         };
         let payload: Vec<u8> = self.words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let fields = [self.ladder.universe, way, self.members];
-        bytes::write(Self::KIND, NO_SEED, &fields, &payload)
+        bytes::write(<Self as Image>::KIND, NO_SEED, &fields, &payload)
     }
 
+    /// The structure of a byte image.
+    ///
     /// Accepts any seed, because no key is hashed.
-    fn from_bytes(image: &[u8], _: Seed) -> Result<Self, Malformed> {
-        let ([universe, way, members], payload) = bytes::read(image, Self::KIND, NO_SEED)?;
+    pub fn from_bytes(image: &[u8], _: Seed) -> Result<Self, Malformed> {
+        let ([universe, way, members], payload) =
+            bytes::read(image, <Self as Image>::KIND, NO_SEED)?;
         let field = |name| Malformed::Field { name };
         let way = match way {
             0 => Way::List,
@@ -312,5 +312,35 @@ impl Image for Adaptive {
             return Err(field("members"));
         }
         Ok(read)
+    }
+}
+
+impl Insert<u64> for Adaptive {
+    fn insert(&mut self, key: &u64) -> Result<(), Refused> {
+        Adaptive::insert(self, key)
+    }
+}
+
+impl Contains<u64> for Adaptive {
+    fn contains(&self, key: &u64) -> bool {
+        Adaptive::contains(self, key)
+    }
+}
+
+impl Merge for Adaptive {
+    fn merge(&mut self, other: &Self) -> Result<(), Refused> {
+        Adaptive::merge(self, other)
+    }
+}
+
+impl Image for Adaptive {
+    const KIND: u16 = 10;
+
+    fn to_bytes(&self) -> Vec<u8> {
+        Adaptive::to_bytes(self)
+    }
+
+    fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
+        Adaptive::from_bytes(image, seed)
     }
 }

@@ -153,67 +153,6 @@ enum Proven {
     Impossible,
 }
 
-impl<C: Code> Insert<u64> for Filter<C> {
-    fn insert(&mut self, &key: &u64) -> Result<(), Refused> {
-        within(key, self.code.universe())?;
-        let mut fresh = false;
-        if let Some(column) = self.code.column(key) {
-            let word = self.word();
-            fresh = word & column != column;
-            self.bits.bytes_mut()[..8].copy_from_slice(&(word | column).to_le_bytes());
-        } else {
-            let (split, groups) = (self.code.split(key), self.code.groups());
-            for group in 0..groups {
-                let cell = self.code.position(split, group);
-                fresh |= cells::write(self.bits.bytes_mut(), 1, cell, 1) == 0;
-            }
-        }
-        self.columns = self.columns.saturating_add(fresh.into());
-        Ok(())
-    }
-}
-
-/// A number outside the universe is never contained.
-impl<C: Code> Contains<u64> for Filter<C> {
-    #[inline]
-    fn contains(&self, &key: &u64) -> bool {
-        if key >= self.code.universe() {
-            return false;
-        }
-        if let Some(column) = self.code.column(key) {
-            return (self.word() & column).count_ones() == self.code.groups();
-        }
-        let split = self.code.split(key);
-        for group in 0..self.code.groups() {
-            if !self.is_set(self.code.position(split, group)) {
-                return false;
-            }
-        }
-        true
-    }
-}
-
-impl<C: Code> Merge for Filter<C> {
-    fn merge(&mut self, other: &Self) -> Result<(), Refused> {
-        if self.code != other.code {
-            return Err(Refused::Mismatch { field: "code" });
-        }
-        for (own, other) in self.bits.bytes_mut().iter_mut().zip(other.bits.bytes()) {
-            *own |= other;
-        }
-        if self.is_empty() || other.is_empty() {
-            self.columns = self.columns.max(other.columns);
-            return Ok(());
-        }
-        self.columns = match self.proven(MERGE_BUDGET) {
-            Some(Proven::Inside(members)) => members,
-            // An element of both filters counts twice, so the sum is only an upper bound.
-            _ => self.columns.saturating_add(other.columns).max(self.code.zone() + 1),
-        };
-        Ok(())
-    }
-}
-
 /// The fields of a code, and the payload that precedes the cells.
 pub(super) fn write_code(shape: &Shape) -> ([u64; 6], Vec<u8>) {
     match shape {
@@ -270,21 +209,86 @@ pub(super) fn read_code<C: Code>(
     }
 }
 
-/// `Filter<Any>` reads an image of any code.
-impl<C: Code> Image for Filter<C> {
-    const KIND: u16 = 8;
+impl Filter<Any> {
+    /// An empty filter of a code chosen at run time, as by a plan.
+    pub fn of(shape: &Shape) -> Result<Self, Infeasible> {
+        Filter::new(Any::of(shape).expect("any family is one of them")?)
+    }
+}
 
-    fn to_bytes(&self) -> Vec<u8> {
+impl<C: Code> Filter<C> {
+    /// Stores a number. On `Err`, nothing has changed.
+    pub fn insert(&mut self, &key: &u64) -> Result<(), Refused> {
+        within(key, self.code.universe())?;
+        let mut fresh = false;
+        if let Some(column) = self.code.column(key) {
+            let word = self.word();
+            fresh = word & column != column;
+            self.bits.bytes_mut()[..8].copy_from_slice(&(word | column).to_le_bytes());
+        } else {
+            let (split, groups) = (self.code.split(key), self.code.groups());
+            for group in 0..groups {
+                let cell = self.code.position(split, group);
+                fresh |= cells::write(self.bits.bytes_mut(), 1, cell, 1) == 0;
+            }
+        }
+        self.columns = self.columns.saturating_add(fresh.into());
+        Ok(())
+    }
+
+    /// Whether the number may be stored. `false` is certain.
+    ///
+    /// A number outside the universe is never contained.
+    pub fn contains(&self, &key: &u64) -> bool {
+        if key >= self.code.universe() {
+            return false;
+        }
+        if let Some(column) = self.code.column(key) {
+            return (self.word() & column).count_ones() == self.code.groups();
+        }
+        let split = self.code.split(key);
+        for group in 0..self.code.groups() {
+            if !self.is_set(self.code.position(split, group)) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Adds what another one of the same code stores. On `Err`, nothing has changed.
+    pub fn merge(&mut self, other: &Self) -> Result<(), Refused> {
+        if self.code != other.code {
+            return Err(Refused::Mismatch { field: "code" });
+        }
+        for (own, other) in self.bits.bytes_mut().iter_mut().zip(other.bits.bytes()) {
+            *own |= other;
+        }
+        if self.is_empty() || other.is_empty() {
+            self.columns = self.columns.max(other.columns);
+            return Ok(());
+        }
+        self.columns = match self.proven(MERGE_BUDGET) {
+            Some(Proven::Inside(members)) => members,
+            // An element of both filters counts twice, so the sum is only an upper bound.
+            _ => self.columns.saturating_add(other.columns).max(self.code.zone() + 1),
+        };
+        Ok(())
+    }
+
+    /// The byte image.
+    pub fn to_bytes(&self) -> Vec<u8> {
         let (code, mut payload) = write_code(&self.code.shape());
         let [family, universe, order, digits, groups, infinity] = code;
         let fields = [family, universe, order, digits, groups, infinity, self.columns];
         payload.extend(self.bits.payload());
-        bytes::write(Self::KIND, NO_SEED, &fields, &payload)
+        bytes::write(<Self as Image>::KIND, NO_SEED, &fields, &payload)
     }
 
+    /// The structure of a byte image.
+    ///
     /// Accepts any seed, because no key is hashed.
-    fn from_bytes(image: &[u8], _: Seed) -> Result<Self, Malformed> {
-        let (fields, payload) = bytes::read::<7>(image, Self::KIND, NO_SEED)?;
+    pub fn from_bytes(image: &[u8], _: Seed) -> Result<Self, Malformed> {
+        let (fields, payload) = bytes::read::<7>(image, <Self as Image>::KIND, NO_SEED)?;
         let [code @ .., columns] = fields;
         let (code, cells) = read_code::<C>(code, payload, 1)?;
         let mut filter = Filter::new(code)?;
@@ -309,9 +313,33 @@ impl<C: Code> Image for Filter<C> {
     }
 }
 
-impl Filter<Any> {
-    /// An empty filter of a code chosen at run time, as by a plan.
-    pub fn of(shape: &Shape) -> Result<Self, Infeasible> {
-        Filter::new(Any::of(shape).expect("any family is one of them")?)
+impl<C: Code> Insert<u64> for Filter<C> {
+    fn insert(&mut self, key: &u64) -> Result<(), Refused> {
+        Filter::insert(self, key)
+    }
+}
+
+impl<C: Code> Contains<u64> for Filter<C> {
+    fn contains(&self, key: &u64) -> bool {
+        Filter::contains(self, key)
+    }
+}
+
+impl<C: Code> Merge for Filter<C> {
+    fn merge(&mut self, other: &Self) -> Result<(), Refused> {
+        Filter::merge(self, other)
+    }
+}
+
+/// `Filter<Any>` reads an image of any code.
+impl<C: Code> Image for Filter<C> {
+    const KIND: u16 = 8;
+
+    fn to_bytes(&self) -> Vec<u8> {
+        Filter::to_bytes(self)
+    }
+
+    fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
+        Filter::from_bytes(image, seed)
     }
 }

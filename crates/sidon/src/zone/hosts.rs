@@ -130,8 +130,9 @@ impl Hosts {
     }
 }
 
-impl Count<u64> for Hosts {
-    fn add(&mut self, &key: &u64, amount: u64) -> Result<(), Refused> {
+impl Hosts {
+    /// Adds an amount to the count of a number. On `Err`, nothing has changed.
+    pub fn add(&mut self, &key: &u64, amount: u64) -> Result<(), Refused> {
         within(key, self.universe)?;
         let ceiling = u32::MAX.into();
         let sum = u64::from(self.count(key)).checked_add(amount);
@@ -142,8 +143,20 @@ impl Count<u64> for Hosts {
         Ok(())
     }
 
+    /// The count of a number.
+    ///
     /// Always exact.
-    fn estimate(&self, &key: &u64) -> Estimate {
+    pub fn estimate(&self, &key: &u64) -> Estimate {
         Estimate::exact(if key < self.universe { self.count(key).into() } else { 0 })
+    }
+}
+
+impl Count<u64> for Hosts {
+    fn add(&mut self, key: &u64, amount: u64) -> Result<(), Refused> {
+        Hosts::add(self, key, amount)
+    }
+
+    fn estimate(&self, key: &u64) -> Estimate {
+        Hosts::estimate(self, key)
     }
 }

@@ -303,8 +303,24 @@ fn take<C: Code>(code: &C, counters: &mut [u64], key: u64, amount: u64) -> Optio
     Some(())
 }
 
-impl<C: Code> Count<u64> for Sketch<C> {
-    fn add(&mut self, &key: &u64, amount: u64) -> Result<(), Refused> {
+impl<C: Code> Sketch<C> {
+    /// Whether listing would check at most `budget` elements.
+    fn is_cheap(&self, budget: u64) -> bool {
+        let found = code::Found::new(&self.code, |cell| self.counter(cell) > 0);
+        found.fewest() == 0 || self.code.work(&found).min(self.code.universe()) <= budget
+    }
+}
+
+impl Sketch<Any> {
+    /// All counts zero, over a code chosen at run time, as by a plan.
+    pub fn of(shape: &Shape, width: u32) -> Result<Self, Infeasible> {
+        Sketch::new(Any::of(shape).expect("any family is one of them")?, width)
+    }
+}
+
+impl<C: Code> Sketch<C> {
+    /// Adds an amount to the count of a number. On `Err`, nothing has changed.
+    pub fn add(&mut self, &key: &u64, amount: u64) -> Result<(), Refused> {
         within(key, self.code.universe())?;
         let (split, groups) = (self.code.split(key), self.code.groups());
         let (ceiling, width) = (self.counters.ceiling(), self.width());
@@ -333,9 +349,11 @@ impl<C: Code> Count<u64> for Sketch<C> {
         Ok(())
     }
 
+    /// The count of a number.
+    ///
     /// Exact while at most `zone + 1` keys have a count. Otherwise the value is an upper bound. A
     /// number outside the universe has the exact count 0.
-    fn estimate(&self, &key: &u64) -> Estimate {
+    pub fn estimate(&self, &key: &u64) -> Estimate {
         if key >= self.code.universe() {
             return Estimate::exact(0);
         }
@@ -345,10 +363,9 @@ impl<C: Code> Count<u64> for Sketch<C> {
         }
         Estimate::at_most(value, value, Certainty::Certain)
     }
-}
 
-impl<C: Code> Merge for Sketch<C> {
-    fn merge(&mut self, other: &Self) -> Result<(), Refused> {
+    /// Adds what another one of the same code stores. On `Err`, nothing has changed.
+    pub fn merge(&mut self, other: &Self) -> Result<(), Refused> {
         self.same(other)?;
         let ceiling = self.counters.ceiling();
         if self.counters.iter().zip(other.counters.iter()).any(|(a, b)| a + b > ceiling) {
@@ -362,13 +379,9 @@ impl<C: Code> Merge for Sketch<C> {
         }
         Ok(())
     }
-}
 
-/// `Sketch<Any>` reads an image of any code.
-impl<C: Code> Image for Sketch<C> {
-    const KIND: u16 = 9;
-
-    fn to_bytes(&self) -> Vec<u8> {
+    /// The byte image.
+    pub fn to_bytes(&self) -> Vec<u8> {
         let (code, mut payload) = write_code(&self.code.shape());
         let [family, universe, order, digits, groups, infinity] = code;
         let (known, number) = match self.known {
@@ -379,12 +392,14 @@ impl<C: Code> Image for Sketch<C> {
         let width = self.width().into();
         let fields = [family, universe, order, digits, groups, infinity, width, known, number];
         payload.extend(self.counters.payload());
-        bytes::write(Self::KIND, NO_SEED, &fields, &payload)
+        bytes::write(<Self as Image>::KIND, NO_SEED, &fields, &payload)
     }
 
+    /// The structure of a byte image.
+    ///
     /// Accepts any seed, because no key is hashed.
-    fn from_bytes(image: &[u8], _: Seed) -> Result<Self, Malformed> {
-        let (fields, payload) = bytes::read::<9>(image, Self::KIND, NO_SEED)?;
+    pub fn from_bytes(image: &[u8], _: Seed) -> Result<Self, Malformed> {
+        let (fields, payload) = bytes::read::<9>(image, <Self as Image>::KIND, NO_SEED)?;
         let [code @ .., width, known, number] = fields;
         let width = bytes::narrow("width", width)?;
         Infeasible::unless_within("width", width.into(), 1, cells::WIDTH_MOST.into())?;
@@ -430,17 +445,31 @@ impl<C: Code> Image for Sketch<C> {
     }
 }
 
-impl<C: Code> Sketch<C> {
-    /// Whether listing would check at most `budget` elements.
-    fn is_cheap(&self, budget: u64) -> bool {
-        let found = code::Found::new(&self.code, |cell| self.counter(cell) > 0);
-        found.fewest() == 0 || self.code.work(&found).min(self.code.universe()) <= budget
+impl<C: Code> Count<u64> for Sketch<C> {
+    fn add(&mut self, key: &u64, amount: u64) -> Result<(), Refused> {
+        Sketch::add(self, key, amount)
+    }
+
+    fn estimate(&self, key: &u64) -> Estimate {
+        Sketch::estimate(self, key)
     }
 }
 
-impl Sketch<Any> {
-    /// All counts zero, over a code chosen at run time, as by a plan.
-    pub fn of(shape: &Shape, width: u32) -> Result<Self, Infeasible> {
-        Sketch::new(Any::of(shape).expect("any family is one of them")?, width)
+impl<C: Code> Merge for Sketch<C> {
+    fn merge(&mut self, other: &Self) -> Result<(), Refused> {
+        Sketch::merge(self, other)
+    }
+}
+
+/// `Sketch<Any>` reads an image of any code.
+impl<C: Code> Image for Sketch<C> {
+    const KIND: u16 = 9;
+
+    fn to_bytes(&self) -> Vec<u8> {
+        Sketch::to_bytes(self)
+    }
+
+    fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
+        Sketch::from_bytes(image, seed)
     }
 }

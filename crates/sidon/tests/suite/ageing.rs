@@ -2,8 +2,7 @@
 
 use sidon::{
     Lookup, Refused, Seed,
-    bytes::Image,
-    ops::{Insert, Merge, StateMap},
+    ops::Merge,
     state::{
         Clock, Direct, Fingerprint, Recent, Stateful, Sweep, direct,
         fingerprint::{self, Moves, Placing},

@@ -8,7 +8,7 @@ use sidon::{
         Overflow, Spread, Variable, backyard, bh, blocked, bloom, counting, dleft, multilayer,
         variable,
     },
-    ops::{Contains, Count, Insert, StateMap},
+    ops::{Contains, Insert, StateMap},
     state::{Direct, Fingerprint, State, Stateful, direct, fingerprint, stateful},
     zone::{Adaptive, Any, Filter, Shape, Sketch, Way, adaptive::Ladder, egh, ols, pol},
 };

@@ -5,7 +5,6 @@ use sidon::{
     Malformed, Seed,
     bytes::Image,
     count::{Layout, Min, Top, Update, min, top},
-    ops::Count,
 };
 use sidon_kit::Rng;
 use std::path::PathBuf;

@@ -3,7 +3,6 @@
 use sidon::{
     Seed,
     count::{Layout, Min, Update, min::Shape},
-    ops::Count,
 };
 use sidon_kit::Rng;
 

@@ -2,9 +2,7 @@
 
 use sidon::{
     Bound, Certainty, Digest, Estimate, Infeasible, Key, Refused, Seed,
-    bytes::Image,
     count::{Layout, Min, Update, min::Shape, solve},
-    ops::{Count, Merge},
     plan,
 };
 use sidon_kit::{FiveTuples, Keys, Rng, Zipf, assert_rate, rate::assert_close};
@@ -87,7 +85,7 @@ fn no_count_is_below_the_truth_in_any_shape() {
             exact += u32::from(estimate.is_exact());
             slight += u32::from(estimate.slack < estimate.value);
         }
-        assert!(sketch.fill() > 0.0 && sketch.fill() <= 1.0);
+        assert!(sketch.load() > 0.0 && sketch.load() <= 1.0);
         assert_eq!(sketch.at_ceiling() > 0, shape.width == 8, "{shape:?}");
     }
     // The test covered every kind of answer.
@@ -132,7 +130,7 @@ fn batches_say_and_do_what_single_operations_do() {
         batch.add_batch(&keys, &amounts, &mut |_, why| panic!("{why}"));
         assert!(batch.to_bytes() == single.to_bytes(), "{shape:?}");
         batch.clear();
-        assert_eq!((batch.total(), batch.fill()), (0, 0.0));
+        assert_eq!((batch.total(), batch.load()), (0, 0.0));
         batch.add_batch(&digests, &amounts, &mut |_, why| panic!("{why}"));
         assert!(batch.to_bytes() == single.to_bytes(), "{shape:?}");
         let mut estimates = vec![Estimate::exact(0); keys.len()];
@@ -301,7 +299,7 @@ fn decayed_counts_are_never_below_decayed_amounts() {
     sketch.decay(5, 5).unwrap();
     assert!(sketch.to_bytes() == before);
     sketch.decay(0, 1).unwrap();
-    assert_eq!((sketch.total(), sketch.fill()), (0, 0.0));
+    assert_eq!((sketch.total(), sketch.load()), (0, 0.0));
 }
 
 #[test]
@@ -482,7 +480,7 @@ fn a_system_by_hand_is_solved() {
     assert_eq!((alone.counts[0], alone.residual), (10.0, 0.0));
     let stranger = (2..).find(|key| {
         let both = filled(shape, &[(1, 10), (*key, 100)]);
-        both.fill() == 3.0 / 100.0
+        both.load() == 3.0 / 100.0
     });
     let both = filled(shape, &[(1, 10), (stranger.unwrap(), 100)]);
     let solution = solve(&both, &[1u64], 10).unwrap();

@@ -112,7 +112,7 @@ fn no_member_is_answered_a_wrong_state_or_lost() {
         let map = Fingerprint::new(shape, Seed(42)).unwrap();
         let audit = well_behaved(map, steps / 2);
         tell("fingerprint", audit.tally());
-        assert_eq!(audit.map().flows(), audit.flows() as u64);
+        assert_eq!(audit.map().len(), audit.flows() as u64);
         assert_eq!(audit.tally().refused.hits, 0);
     }
     // About 40 of 1,257 keys never inserted pass.
@@ -136,13 +136,13 @@ fn planned_maps_err_as_planned() {
         let mut map = Fingerprint::new(shape, Seed(45)).unwrap();
         let mut keys = FiveTuples::seeded(46);
         let members: Vec<_> = keys.by_ref().take(target.flows as usize).collect();
-        map.apply_batch(&members, &mut |i| Next::Insert((i % 16) as State), &mut |i, why| {
+        map.transition_batch(&members, |i, _| Next::Insert((i % 16) as State), &mut |i, why| {
             panic!("{i}: {why}")
         });
         let p = plan::fingerprint_error(shape, target.flows);
-        assert!((map.stranger_rate() / p - 1.0).abs() < 0.02, "{p}");
+        assert!((map.certainty().error() / p - 1.0).abs() < 0.02, "{p}");
         // The rate of this table, whose fingerprints in use are known.
-        let p = map.stranger_rate();
+        let p = map.certainty().error();
         let n = trials(p, 0.1);
         let passed = keys.take(n).filter(|key| map.lookup(key) != Lookup::Absent).count();
         assert_rate(passed, n, p);
@@ -197,7 +197,7 @@ fn a_machine_drives_a_map_and_the_clock_takes_what_never_ends() {
     assert_eq!(tally.false_positives.hits + tally.stranger_dont_knows.hits, 0, "{tally:?}");
     // The reference has all flows that never ended, the map those of two periods.
     assert!(audit.flows() > 5_500);
-    let flows = audit.map().flows();
+    let flows = audit.map().len();
     assert!((1_000..3_500).contains(&flows), "{flows} of {}", audit.flows());
 }
 

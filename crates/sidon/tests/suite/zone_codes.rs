@@ -2,7 +2,6 @@
 
 use sidon::{
     Certainty, Infeasible, Refused,
-    ops::{Contains, Count, Insert, Merge},
     plan::{self, Few},
     zone::{Any, Code, Egh, Filter, Ols, Pol, Shape, Sketch, egh, ols, pol},
 };

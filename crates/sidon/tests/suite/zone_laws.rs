@@ -2,8 +2,6 @@
 
 use sidon::{
     Bound, Key, Refused, Seed,
-    bytes::Image,
-    ops::{Contains, Count, Insert, Merge},
     plan::{self, Few},
     zone::{
         Adaptive, Any, Code, Filter, Hosts, Shape, Sketch, Subnets, Way, adaptive::Ladder, pol,

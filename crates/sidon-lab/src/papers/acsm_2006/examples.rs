@@ -6,8 +6,7 @@
 use crate::{claim::Value, experiment::Experiment, row::Row, trials::Run};
 use sidon::{
     Digest, Infeasible, Lookup, Seed,
-    bytes::Image,
-    ops::{Next, StateMap},
+    ops::Next,
     state::{
         Direct, Fingerprint, State, Stateful, Sweep, direct,
         fingerprint::{self, Moves, Placing},
@@ -189,7 +188,7 @@ fn figure_4() -> Result<Vec<f64>, Infeasible> {
     for (text, state) in texts.iter().zip(states) {
         done = done.and(map.insert(&digest(text), state));
     }
-    let before = map.transition_with(&digest(texts[3]), |now| match now {
+    let before = map.transition(&digest(texts[3]), |now| match now {
         Lookup::State(3) => Next::Modify(5),
         _ => Next::Stay,
     });

@@ -13,7 +13,7 @@ use crate::{
 };
 use sidon::{
     Infeasible, Lookup, Seed,
-    ops::{Next, StateMap},
+    ops::Next,
     state::{
         Audit, Direct, Fingerprint, State, Stateful,
         fingerprint::{self, Moves, Placing},

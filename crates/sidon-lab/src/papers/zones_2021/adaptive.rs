@@ -8,7 +8,6 @@ use crate::{
 };
 use sidon::{
     Infeasible, Seed,
-    ops::{Contains, Insert},
     zone::{
         Adaptive, Subnets, Way,
         adaptive::Ladder,

@@ -9,7 +9,6 @@ use crate::{
 };
 use sidon::{
     Infeasible,
-    ops::Count,
     plan::{self, Few},
     zone::{Any, Code, Shape, Sketch},
 };

@@ -4,7 +4,6 @@ use super::zones::{ols, pol};
 use crate::{claim::Value, experiment::Experiment, row::Row, trials::Run};
 use sidon::{
     Infeasible,
-    ops::Count,
     zone::{Code, Sketch},
 };
 

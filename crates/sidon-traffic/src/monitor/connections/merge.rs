@@ -65,7 +65,7 @@ impl Connections {
         };
         let crossing = if apart {
             // Every flow that the earlier part still stores, also those in shared cells.
-            let stored = [self.map(), other.map()][earlier].flows();
+            let stored = [self.map(), other.map()][earlier].len();
             stored.saturating_mul(1 << [&own_counts, &other_counts][earlier].sampling.highest)
         } else {
             let counts = [self.counts(), other.counts()];
@@ -80,7 +80,7 @@ impl Connections {
         self.flows.forget_mistaken();
         let opens = [&self.rules.counts, &other_counts]
             .map(|counts| (counts.open, counts.merged.map_or([counts.open; 2], |one| one.open)));
-        let stranger = self.stranger_rate() * other.map().flows() as f64;
+        let stranger = self.stranger_rate() * other.map().len() as f64;
         let Connections { flows, rules: Rules { lives, counts, .. }, .. } = self;
         let mut joined = Joined::default();
         let mut continuing = 0u64;

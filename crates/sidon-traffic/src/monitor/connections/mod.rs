@@ -39,7 +39,7 @@ use crate::{
 use life::{Ageing, Life, Lives};
 use sidon::{
     Digest, Infeasible, Lookup, Seed,
-    ops::{Next, StateMap},
+    ops::Next,
     state::{
         Fingerprint, State,
         fingerprint::{CLASSES, Fate, Moves, Placing, Shape, Visited},
@@ -468,7 +468,7 @@ impl Connections {
 
     /// The probability that a packet of a connection that is not stored matches another's cell.
     pub fn stranger_rate(&self) -> f64 {
-        self.map().stranger_rate()
+        self.map().certainty().error()
     }
 
     /// Connections now whose handshake is incomplete.

@@ -329,7 +329,7 @@ impl Pairs {
     pub(super) fn count(&self) -> u64 {
         match &self.map {
             Map::Exact(map) => map.len() as u64,
-            Map::Fingerprint(map, _) => map.map().flows(),
+            Map::Fingerprint(map, _) => map.map().len(),
             Map::Direct(_) | Map::Stateful(_) => 0,
         }
     }
@@ -345,7 +345,7 @@ impl Pairs {
     /// The probability that a new pair is mistaken for a stored one.
     pub(super) fn stranger_rate(&self) -> f64 {
         match &self.map {
-            Map::Fingerprint(map, _) => map.map().stranger_rate(),
+            Map::Fingerprint(map, _) => map.map().certainty().error(),
             _ => 0.0,
         }
     }

@@ -10,13 +10,9 @@ use crate::{
     bytes::{self, Image},
 };
 
-/// Fields before the totals.
-const FIXED: usize = 5;
-
-impl<K: Stored, const A: usize> Image for Top<K, A> {
-    const KIND: u16 = 12;
-
-    fn to_bytes(&self) -> Vec<u8> {
+impl<K: Stored, const A: usize> Top<K, A> {
+    /// The byte image. It contains a check value of the seed, not the seed: store the seed apart.
+    pub fn to_bytes(&self) -> Vec<u8> {
         let mut fields = [0; FIXED + AMOUNTS_MOST];
         let fixed = [K::BYTES as u64, A as u64, self.shape.buckets, self.shape.rows.into()];
         fields[..FIXED - 1].copy_from_slice(&fixed);
@@ -24,12 +20,13 @@ impl<K: Stored, const A: usize> Image for Top<K, A> {
         fields[FIXED..FIXED + A].copy_from_slice(&self.total);
         let filter = self.shape.columns as usize * self.shape.rows as usize * A * 4;
         let payload = [self.buckets.bytes(), &self.filter.bytes()[..filter]].concat();
-        bytes::write(Self::KIND, self.seed, &fields, &payload)
+        bytes::write(<Self as Image>::KIND, self.seed, &fields, &payload)
     }
 
-    fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
+    /// The structure of a byte image that was written under this seed.
+    pub fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
         let (fields, payload): ([u64; FIXED + AMOUNTS_MOST], _) =
-            bytes::read(image, Self::KIND, seed)?;
+            bytes::read(image, <Self as Image>::KIND, seed)?;
         let [key_bytes, amounts, buckets, rows, columns, ..] = fields;
         let field = |name, valid: bool| valid.then_some(()).ok_or(Malformed::Field { name });
         field("key bytes", key_bytes == K::BYTES as u64)?;
@@ -52,6 +49,21 @@ impl<K: Stored, const A: usize> Image for Top<K, A> {
         Ok(table)
     }
 }
+
+impl<K: Stored, const A: usize> Image for Top<K, A> {
+    const KIND: u16 = 12;
+
+    fn to_bytes(&self) -> Vec<u8> {
+        Top::to_bytes(self)
+    }
+
+    fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
+        Top::from_bytes(image, seed)
+    }
+}
+
+/// Fields before the totals.
+const FIXED: usize = 5;
 
 impl<K: Stored, const A: usize> Top<K, A> {
     /// Whether a sequence of additions can produce the bucket: every key is in its own bucket,

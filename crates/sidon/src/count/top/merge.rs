@@ -20,14 +20,14 @@ struct Candidate<K, const A: usize> {
     missed: [u64; A],
 }
 
-impl<K: Stored, const A: usize> Merge for Top<K, A> {
+impl<K: Stored, const A: usize> Top<K, A> {
+    /// Adds the counts of another table of the same shape and seed. On `Err`, nothing has changed.
+    ///
     /// Adds the counts of another table, whose stream may have keys in common with this one.
-    fn merge(&mut self, other: &Self) -> Result<(), Refused> {
+    pub fn merge(&mut self, other: &Self) -> Result<(), Refused> {
         self.join(other, true)
     }
-}
 
-impl<K: Stored, const A: usize> Top<K, A> {
     /// Adds the counts of another table, whose stream has no key in common with this one. Exact
     /// counts stay exact. The bounds of a common key would be wrong.
     pub fn merge_disjoint(&mut self, other: &Self) -> Result<(), Refused> {
@@ -118,5 +118,11 @@ impl<K: Stored, const A: usize> Top<K, A> {
                 losers.push((place, most));
             }
         }
+    }
+}
+
+impl<K: Stored, const A: usize> Merge for Top<K, A> {
+    fn merge(&mut self, other: &Self) -> Result<(), Refused> {
+        Top::merge(self, other)
     }
 }

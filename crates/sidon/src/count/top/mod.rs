@@ -36,7 +36,7 @@ pub use enter::Pick;
 pub use ranking::{Entry, Ranking};
 pub use stored::Stored;
 
-use crate::{Digest, Infeasible, Seed, cells::Memory, hash::spread, probe};
+use crate::{Certainty, Digest, Infeasible, Seed, cells::Memory, hash::spread, probe};
 use bucket::Bucket;
 use enter::{Beside, Cells, Picked};
 use std::marker::PhantomData;
@@ -189,10 +189,43 @@ impl<K: Stored, const A: usize> Top<K, A> {
         self.total
     }
 
+    /// The seed that digests the keys.
+    pub fn seed(&self) -> Seed {
+        self.seed
+    }
+
     /// The number of keys with an entry. Reads all buckets.
-    pub fn stored(&self) -> u64 {
+    pub fn len(&self) -> u64 {
         let taken = |bucket| Self::BUCKET.taken(self.bucket(bucket)).count() as u64;
         self.all_buckets().map(taken).sum()
+    }
+
+    /// Whether nothing was added. Amounts of 0 count as nothing.
+    pub fn is_empty(&self) -> bool {
+        self.total == [0; A]
+    }
+
+    /// The bytes of buckets and filter.
+    pub fn memory_bytes(&self) -> u64 {
+        self.shape.bytes::<K, A>()
+    }
+
+    /// Always `Certain`: the bounds of every key hold.
+    pub fn certainty(&self) -> Certainty {
+        Certainty::Certain
+    }
+
+    /// An independent copy.
+    pub fn try_clone(&self) -> Result<Self, Infeasible> {
+        let (buckets, filter) = (self.buckets.try_clone()?, self.filter.try_clone()?);
+        Ok(Top { buckets, filter, ..*self })
+    }
+}
+
+/// Two tables are equal if their images are: shape, seed, totals, entries and filter.
+impl<K: Stored, const A: usize> PartialEq for Top<K, A> {
+    fn eq(&self, other: &Self) -> bool {
+        self.seed == other.seed && self.to_bytes() == other.to_bytes()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Keys that a table can store and return.
 
 use crate::{Digest, Key};
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// A key with a fixed number of bytes. Keys with equal amounts are listed in this order in a
 /// [`Ranking`](super::Ranking).
@@ -61,7 +61,142 @@ stored! {
     u32: [u8; 4], u32::to_le_bytes, u32::from_le_bytes;
     u64: [u8; 8], u64::to_le_bytes, u64::from_le_bytes;
     u128: [u8; 16], u128::to_le_bytes, u128::from_le_bytes;
+    i8: [u8; 1], i8::to_le_bytes, i8::from_le_bytes;
+    i16: [u8; 2], i16::to_le_bytes, i16::from_le_bytes;
+    i32: [u8; 4], i32::to_le_bytes, i32::from_le_bytes;
+    i64: [u8; 8], i64::to_le_bytes, i64::from_le_bytes;
+    i128: [u8; 16], i128::to_le_bytes, i128::from_le_bytes;
     Ipv4Addr: [u8; 4], |key: Ipv4Addr| key.octets(), Ipv4Addr::from;
     Ipv6Addr: [u8; 16], |key: Ipv6Addr| key.octets(), Ipv6Addr::from;
     Digest: [u8; 8], |key: Digest| key.0.to_le_bytes(), |bytes| Digest(u64::from_le_bytes(bytes));
+}
+
+/// The version, 4 or 6, and the octets, with zeros up to 16.
+impl Stored for IpAddr {
+    const BYTES: usize = 17;
+
+    #[inline(always)]
+    fn write(&self, bytes: &mut [u8]) {
+        bytes.fill(0);
+        match self {
+            IpAddr::V4(address) => {
+                bytes[0] = 4;
+                bytes[1..5].copy_from_slice(&address.octets());
+            }
+            IpAddr::V6(address) => {
+                bytes[0] = 6;
+                bytes[1..].copy_from_slice(&address.octets());
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn read(bytes: &[u8]) -> Self {
+        match bytes[0] {
+            4 => IpAddr::V4(Ipv4Addr::read(&bytes[1..5])),
+            _ => IpAddr::V6(Ipv6Addr::read(&bytes[1..17])),
+        }
+    }
+}
+
+/// The address as an [`IpAddr`], then the port. Flow label and scope of IPv6 are not part of a key.
+impl Stored for SocketAddr {
+    const BYTES: usize = 19;
+
+    #[inline(always)]
+    fn write(&self, bytes: &mut [u8]) {
+        let (address, port) = bytes.split_at_mut(17);
+        self.ip().write(address);
+        port.copy_from_slice(&self.port().to_be_bytes());
+    }
+
+    #[inline(always)]
+    fn read(bytes: &[u8]) -> Self {
+        let (address, port) = bytes.split_at(17);
+        SocketAddr::new(IpAddr::read(address), u16::from_be_bytes(<[u8; 2]>::read(port)))
+    }
+
+    #[inline(always)]
+    fn is(&self, bytes: &[u8]) -> bool {
+        let other = Self::read(bytes);
+        (self.ip(), self.port()) == (other.ip(), other.port())
+    }
+}
+
+/// The stored parts one after the other.
+macro_rules! tuples {
+    ($($($part:ident $at:tt),+;)*) => {$(
+        impl<$($part: Stored),+> Stored for ($($part,)+) {
+            const BYTES: usize = 0 $(+ $part::BYTES)+;
+
+            #[inline(always)]
+            fn write(&self, bytes: &mut [u8]) {
+                let mut rest = bytes;
+                $(
+                    let (part, behind) = rest.split_at_mut($part::BYTES);
+                    self.$at.write(part);
+                    rest = behind;
+                )+
+                let _ = rest;
+            }
+
+            #[inline(always)]
+            fn read(bytes: &[u8]) -> Self {
+                let mut rest = bytes;
+                let key = ($(
+                    {
+                        let (part, behind) = rest.split_at($part::BYTES);
+                        rest = behind;
+                        $part::read(part)
+                    },
+                )+);
+                let _ = rest;
+                key
+            }
+        }
+    )*};
+}
+tuples! {
+    A 0, B 1;
+    A 0, B 1, C 2;
+    A 0, B 1, C 2, D 3;
+    A 0, B 1, C 2, D 3, E 4;
+    A 0, B 1, C 2, D 3, E 4, F 5;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Seed,
+        count::{Top, top::Shape},
+    };
+
+    /// A table keeps the key, finds it again, and reads it back from its image.
+    fn is_kept<K: Stored + std::fmt::Debug>(keys: &[K]) {
+        let shape = Shape { buckets: 50, rows: 2, columns: 100 };
+        let mut top = Top::<K>::new(shape, Seed(1)).unwrap();
+        for (amount, key) in (1..).zip(keys) {
+            top.add(key, [amount]);
+        }
+        let top = Top::<K>::from_bytes(&top.to_bytes(), Seed(1)).unwrap();
+        let heaviest = top.heaviest(keys.len());
+        let read: Vec<&K> = heaviest.entries.iter().map(|entry| &entry.key).collect();
+        assert_eq!(read, keys.iter().rev().collect::<Vec<_>>());
+        for (amount, key) in (1..).zip(keys) {
+            assert_eq!((top.bounds(key)[0].least, top.bounds(key)[0].most), (amount, amount));
+        }
+    }
+
+    #[test]
+    fn keys_of_every_kind_are_kept() {
+        let v4 = IpAddr::from([1, 2, 3, 4]);
+        let v6 = IpAddr::from([0x0102, 0x0304, 0, 0, 0, 0, 0, 0]);
+        is_kept(&[v4, v6]);
+        is_kept(&[SocketAddr::new(v4, 1), SocketAddr::new(v4, 2), SocketAddr::new(v6, 1)]);
+        is_kept(&[-1i8, 0, 1]);
+        is_kept(&[i128::MIN, -1, i128::MAX]);
+        is_kept(&[(v4, 80u16), (v4, 443), (v6, 80)]);
+        is_kept(&[(1u8, 2u16, 3u32, 4u64, 5u128, [6u8; 3]), (1, 2, 3, 4, 5, [7; 3])]);
+    }
 }

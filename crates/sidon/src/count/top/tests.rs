@@ -2,7 +2,7 @@
 //! ones.
 
 use super::*;
-use crate::{Malformed, Refused, bytes::Image, ops::Merge};
+use crate::{Malformed, Refused};
 use sidon_kit::{FiveTuples, Rng, Zipf};
 use std::collections::HashMap;
 
@@ -87,7 +87,7 @@ fn every_claim_is_true_on_a_zipf_stream() {
     assert!(ranking.complete >= 20 && ranking.leading >= 5, "{ranking:?}");
     assert!(exact >= 10, "{exact}");
     assert_eq!(table.total()[1], 400_000);
-    assert_eq!(table.stored(), 800);
+    assert_eq!(table.len(), 800);
 }
 
 #[test]

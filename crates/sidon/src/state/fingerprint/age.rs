@@ -2,10 +2,10 @@
 //!
 //! [`Sweep`](crate::state::Sweep) has one period for all flows. Here the caller receives each
 //! visited cell and chooses its action, so flows in some states can expire sooner than others. With
-//! [`set_timers`](Fingerprint::set_timers) a sweep skips the parts of the table in which the timer
+//! [`set_timers`](Body::set_timers) a sweep skips the parts of the table in which the timer
 //! has no cells ([`marks`](super::marks)).
 
-use super::{Fingerprint, Layout, Lookup, Marks, State, UNTOUCHED, marks::GROUP, with_fast_layout};
+use super::{Body, Layout, Lookup, Marks, State, UNTOUCHED, marks::GROUP, with_fast_layout};
 use crate::probe::BASE;
 
 /// A cell that a sweep visits.
@@ -44,12 +44,12 @@ pub struct Swept {
     pub read: u64,
 }
 
-impl Fingerprint {
+impl Body {
     /// Sets the timers of each state: one bit per timer for each state, and at the end the bits of
     /// shared cells. [`sweep_timer`](Self::sweep_timer) then skips groups of buckets that hold no
     /// cell for its timer. The ninth timer and later ones share the bit of the eighth. Reads all of
     /// the table.
-    pub fn set_timers(&mut self, timers_of: Vec<u8>) {
+    pub(super) fn set_timers(&mut self, timers_of: Vec<u8>) {
         let buckets = self.table.payload().len() / self.table.bucket_bytes;
         self.marks = Marks::new(timers_of, buckets);
         if self.marks.is_empty() {
@@ -70,15 +70,14 @@ impl Fingerprint {
         }
     }
 
-    /// The timers of each state, as given to [`set_timers`](Self::set_timers).
-    pub fn timers_of(&self) -> &[u8] {
-        self.marks.timers_of()
-    }
-
     /// Visits the cells of timer `timer` and those of the stash, and applies the action that `fate`
     /// returns. It reads groups of buckets that may hold such cells. Without
     /// [`set_timers`](Self::set_timers) it visits the stash alone.
-    pub fn sweep_timer(&mut self, timer: usize, fate: &mut dyn FnMut(Visited) -> Fate) -> Swept {
+    pub(super) fn sweep_timer(
+        &mut self,
+        timer: usize,
+        fate: &mut dyn FnMut(Visited) -> Fate,
+    ) -> Swept {
         let buckets = self.table.payload().len() / self.table.bucket_bytes;
         let (mut swept, mut from) = (Swept::default(), 0);
         while let Some(group) = self.marks.next(timer, from) {
@@ -104,7 +103,12 @@ impl Fingerprint {
     /// Visits buckets `from..to`, numbered through all subtables, and the stash with the last one.
     /// Applies the action that `fate` returns to every cell in use. Returns the number of cells
     /// cleared. The clock hand does not move.
-    pub fn sweep_by(&mut self, from: u64, to: u64, fate: &mut dyn FnMut(Visited) -> Fate) -> u64 {
+    pub(super) fn sweep_by(
+        &mut self,
+        from: u64,
+        to: u64,
+        fate: &mut dyn FnMut(Visited) -> Fate,
+    ) -> u64 {
         let buckets = u64::from(self.shape.subtables) * self.shape.buckets;
         let mut cleared = 0;
         with_fast_layout!(self.shape, |layout, _D| {

@@ -1,15 +1,10 @@
 //! The saved bytes of a fingerprint map: its buckets, then 16 bytes for each stashed flow.
 
-use super::{Fingerprint, Layout, Moves, Placing, STASH_BYTES, Shape, Sweep};
-use crate::{
-    Malformed, Seed,
-    bytes::{self, Image},
-};
+use super::{Body, Layout, Moves, Placing, STASH_BYTES, Shape, Sweep};
+use crate::{Malformed, Seed, bytes, state::map::Cells};
 
-impl Image for Fingerprint {
-    const KIND: u16 = 15;
-
-    fn to_bytes(&self) -> Vec<u8> {
+impl Body {
+    pub(super) fn write_image(&self) -> Vec<u8> {
         let shape = self.shape;
         let [policy, limit] = shape.moves.to_fields();
         let fields = [
@@ -37,7 +32,7 @@ impl Image for Fingerprint {
         bytes::write(Self::KIND, self.seed, &fields, &payload)
     }
 
-    fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
+    pub(super) fn read_image(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
         let (fields, payload) = bytes::read::<15>(image, Self::KIND, seed)?;
         let [subtables, buckets, cells, width, remainder, states, shared, placing, rest @ ..] =
             fields;
@@ -73,7 +68,7 @@ impl Image for Fingerprint {
         if !stashed.is_multiple_of(STASH_BYTES) || stashed / STASH_BYTES > shape.stash.into() {
             return Err(length);
         }
-        let mut map = Fingerprint::new(shape, seed)?;
+        let mut map = Body::new(shape, seed)?;
         if hand >= map.units() {
             return Err(Malformed::Field { name: "hand" });
         }
@@ -88,7 +83,7 @@ impl Image for Fingerprint {
     }
 }
 
-impl Fingerprint {
+impl Body {
     /// Counts the stored flows, and refuses a table that no sequence of operations produces.
     /// Examples are bits beyond the parts of a cell, a value without a meaning, and a fingerprint
     /// in two cells.

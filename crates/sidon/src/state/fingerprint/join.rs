@@ -3,7 +3,7 @@
 //! [`Merge`](crate::ops::Merge) adds all of another map or nothing. Here, flows that do not fit are
 //! left out, and flows stored in both maps become shared. The caller receives a report of both.
 
-use super::{Fingerprint, Lookup, State};
+use super::{Body, Lookup, State};
 use crate::Refused;
 
 /// The report of one cell of the other map.
@@ -19,13 +19,17 @@ pub struct Met {
     pub class: u32,
 }
 
-impl Fingerprint {
+impl Body {
     /// Adds the flows of another map, as far as there is room, and calls `met` for each cell. A
     /// fingerprint stored in both becomes a shared cell. Its count of flows stops at the ceiling,
     /// so the map should remove such flows by ageing, not by `forget`.
     ///
     /// `Err`, with nothing changed, if the maps differ as for [`Merge`](crate::ops::Merge).
-    pub fn take_over(&mut self, other: &Self, met: &mut dyn FnMut(Met)) -> Result<(), Refused> {
+    pub(super) fn take_over(
+        &mut self,
+        other: &Self,
+        met: &mut dyn FnMut(Met),
+    ) -> Result<(), Refused> {
         self.same(other)?;
         let ceiling = u64::from(self.shape.shared);
         for (fingerprint, low) in other.table.cells().chain(other.stash.iter().copied()) {
@@ -47,7 +51,7 @@ impl Fingerprint {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Seed, ops::StateMap, state::fingerprint::*};
+    use crate::{Seed, state::fingerprint::*};
 
     fn shape(buckets: u64) -> Shape {
         Shape {
@@ -91,7 +95,7 @@ mod tests {
         })
         .unwrap();
         assert_eq!((both, fresh), (100, 100));
-        assert_eq!((map.flows(), map.shared()), (500, 100));
+        assert_eq!((map.len(), map.shared()), (500, 100));
         for key in 0..400u64 {
             let expected = match key {
                 200..300 => Lookup::DontKnow,
@@ -103,9 +107,8 @@ mod tests {
         for _ in 0..3 {
             map.take_over(&other, &mut |met| assert_eq!(met.refused, None)).unwrap();
         }
-        assert_eq!(map.flows(), 200 + 3 * 200);
+        assert_eq!(map.len(), 200 + 3 * 200);
         assert!((200..400u64).all(|key| map.lookup(&key) == Lookup::DontKnow));
-        use crate::bytes::Image;
         assert!(Fingerprint::from_bytes(&map.to_bytes(), Seed(3)).is_ok());
     }
 

@@ -50,9 +50,9 @@ pub use age::{Fate, Swept, Visited};
 pub use join::Met;
 pub use marks::GROUP;
 
-use super::{STATES_MOST, State, Sweep, check_states, known};
+use super::{Map, STATES_MOST, State, Sweep, check_states, known, map::Cells};
 use crate::{
-    Certainty, Digest, Infeasible, Key, Refused, Seed,
+    Digest, Infeasible, Key, Malformed, Refused, Seed,
     answer::Lookup,
     cells::bucket::Layout,
     hash::spread,
@@ -61,7 +61,7 @@ use crate::{
         self,
         batch::{self, Hashes, Unhashed},
     },
-    ops::{Merge, Next, StateMap},
+    ops::Next,
     probe::{self, BASE, Isa},
 };
 use marks::Marks;
@@ -200,9 +200,12 @@ const UNTOUCHED: u64 = 1;
 /// Bytes per stashed flow.
 const STASH_BYTES: u64 = 16;
 
-/// A map from flows to states. See the [module](self).
+/// A map from keys to states, in a d-left table of fingerprints. See the [module](self).
+pub type Fingerprint = Map<Body>;
+
+/// The cells of a [`Fingerprint`].
 #[derive(Debug)]
-pub struct Fingerprint {
+pub struct Body {
     shape: Shape,
     seed: Seed,
     /// The low bits of a cell are its value, then [`UNTOUCHED`].
@@ -216,159 +219,27 @@ pub struct Fingerprint {
     hand: u64,
 }
 
-impl Fingerprint {
-    /// An empty map.
-    pub fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
-        shape.check()?;
-        let stash = Vec::with_capacity(shape.stash as usize);
-        Ok(Fingerprint {
-            shape,
-            seed,
-            table: Table::new(shape.form())?,
-            stash,
-            tally: Tally::new(&shape),
-            marks: Marks::default(),
-            hand: 0,
-        })
-    }
-
-    /// Removes every flow. The table keeps its present size.
-    pub fn clear(&mut self) {
-        self.table.clear();
-        self.stash.clear();
-        self.tally = Tally::new(&self.shape);
-        self.marks.clear();
-        self.hand = 0;
-    }
-
-    /// The integers that fix the memory, as they are after growing and shrinking.
-    pub fn shape(&self) -> Shape {
-        self.shape
-    }
-
-    /// The number of flows stored, including every flow of a shared cell.
-    pub fn flows(&self) -> u64 {
-        self.tally.flows
-    }
-
-    /// The number of shared cells, which answer `DontKnow`.
-    pub fn shared(&self) -> u64 {
-        self.tally.shared
-    }
-
-    /// The number of flows in the stash.
-    pub fn stashed(&self) -> u64 {
-        self.stash.len() as u64
-    }
-
-    /// The share of cells in use.
-    pub fn load(&self) -> f64 {
-        self.table.load()
-    }
-
-    /// Counts of searches for flows whose cells were all taken.
-    pub fn moved(&self) -> Moved {
-        self.table.moved
-    }
-
-    /// The number of buckets that hold exactly 0, 1, .. cells in use, by subtable.
-    pub fn loads(&self) -> Vec<Vec<u64>> {
-        self.table.loads()
-    }
-
-    /// The probability that a flow never inserted is not answered [`Lookup::Absent`]: the share of
-    /// fingerprints in use. With independent buckets, the probability that a cell in its buckets
-    /// matches.
-    pub fn stranger_rate(&self) -> f64 {
-        let stored = self.table.occupied as f64 + self.stash.len() as f64;
-        match self.shape.placing {
-            Placing::Permuted => stored / self.shape.fingerprints() as f64,
-            Placing::Independent => {
-                let met = stored / self.shape.buckets as f64;
-                let differ = -0.5f64.powi(self.shape.remainder as i32);
-                -(met * differ.ln_1p()).exp_m1()
-            }
-        }
-    }
-
-    /// The probability that `lookup` does not answer [`Lookup::Absent`] for a flow that was never
-    /// inserted.
-    pub fn certainty(&self) -> Certainty {
-        Certainty::from_rate(self.stranger_rate())
-    }
-
-    /// The sampling class of a flow: the number of zero bits at the end of its fingerprint, at most
-    /// [`CLASSES`] and at most the bits of a remainder. One flow in `2^k` is of class `k` or
-    /// higher. The class can be read from the cell of a flow ([`Visited::class`]), so a caller that
-    /// samples flows by class knows the share of an expired flow. With independent placing, a cell
-    /// and its flow may differ in class.
-    #[inline(always)]
-    pub fn class_of(&self, digest: Digest) -> u32 {
-        self.classes()(digest)
-    }
-
-    /// [`class_of`](Self::class_of) as a function that does not borrow the map.
-    pub fn classes(&self) -> impl Fn(Digest) -> u32 + use<> {
-        let (fingerprints, bits) = (self.shape.fingerprints(), self.shape.remainder);
-        move |digest: Digest| class(spread::fraction(digest.0, fingerprints), bits)
+impl Body {
+    fn follow_keys(&mut self, keys: &dyn Hashes, follow: &mut impl Follow) {
+        with_pairs!(
+            self.shape,
+            |layout, N| {
+                let map = self;
+                probe::dispatch(pairs::Change::<_, _, N> { layout, map, keys, follow });
+            },
+            batch::runs(keys, |first, digests| {
+                let change = Change { map: self, first, follow: &mut *follow };
+                left::each_key_of_any(change.map.seed, digests, change);
+            })
+        );
     }
 
     fn class_at(&self, fingerprint: u64) -> u32 {
         class(fingerprint, self.shape.remainder)
     }
 
-    /// The fingerprint of a flow. With permuted placing, the map cannot distinguish flows with
-    /// equal fingerprints, and distinguishes all others.
-    pub fn fingerprint<K: Key + ?Sized>(&self, key: &K) -> u64 {
-        self.table.fingerprint_of(key.digest(self.seed))
-    }
-
-    /// The number of cells in each state, and at the end the number of shared cells. Reads all of
-    /// the table.
-    pub fn census(&self) -> Vec<u64> {
-        self.census_from(0)
-    }
-
-    /// As [`census`](Self::census), for the flows of this sampling class or a higher one.
-    pub fn census_from(&self, least: u32) -> Vec<u64> {
-        let mut census = vec![0; self.shape.states as usize + 1];
-        for (_, answer) in self.cells().filter(|&(class, _)| class >= least) {
-            let state = match answer {
-                Lookup::State(state) => state.into(),
-                _ => self.shape.states as usize,
-            };
-            census[state] += 1;
-        }
-        census
-    }
-
-    /// The sampling class and the answer of every cell in use, in the order of the table.
-    pub fn cells(&self) -> impl Iterator<Item = (u32, Lookup<State>)> + '_ {
-        let cells = self.table.cells().chain(self.stash.iter().copied());
-        cells.map(|(fingerprint, low)| (self.class_at(fingerprint), self.tally.read(low)))
-    }
-
-    /// An independent copy.
-    pub fn try_clone(&self) -> Result<Self, Infeasible> {
-        let (table, stash, marks) =
-            (self.table.try_clone()?, self.stash.clone(), self.marks.clone());
-        Ok(Fingerprint { table, stash, marks, ..*self })
-    }
-
-    /// Doubles the buckets. No flow is lost, and no answer changes. The clock hand moves along with
-    /// the buckets.
-    ///
-    /// `Infeasible`, with nothing changed, if `growths` is 0 or memory cannot be allocated.
-    pub fn grow(&mut self) -> Result<(), Infeasible> {
+    fn grow(&mut self) -> Result<(), Infeasible> {
         self.reshape(self.table.form.grown()?)
-    }
-
-    /// Halves the buckets, the opposite of [`grow`](Self::grow).
-    ///
-    /// `Infeasible`, with nothing changed, if their number is odd, if a cell has no room for a
-    /// longer remainder, or if two buckets do not fit into one.
-    pub fn shrink(&mut self) -> Result<(), Infeasible> {
-        self.reshape(self.table.form.shrunk()?)
     }
 
     fn reshape(&mut self, form: Form) -> Result<(), Infeasible> {
@@ -386,15 +257,6 @@ impl Fingerprint {
         Ok(())
     }
 
-    /// Writes the answer for each flow to the same index of `answers`. Touches no flow.
-    ///
-    /// # Panics
-    /// If the two slices differ in length.
-    pub fn lookup_batch<K: Key>(&self, keys: &[K], answers: &mut [Lookup<State>]) {
-        assert_eq!(keys.len(), answers.len(), "one answer a key");
-        self.lookup_keys(&Unhashed { seed: self.seed, keys }, answers);
-    }
-
     /// [`lookup_batch`](Self::lookup_batch) without a type parameter, so that it is compiled once.
     fn lookup_keys(&self, keys: &dyn Hashes, answers: &mut [Lookup<State>]) {
         with_pairs!(
@@ -407,60 +269,6 @@ impl Fingerprint {
                 left::each_key_of_any(self.seed, digests, Ask { map: self, answers });
             })
         );
-    }
-
-    /// A transition of each flow, in order. `follow` chooses the next states and is called after
-    /// each write with its result.
-    pub fn follow_batch<K: Key>(&mut self, keys: &[K], follow: &mut impl Follow) {
-        let keys: &dyn Hashes = &Unhashed { seed: self.seed, keys };
-        with_pairs!(
-            self.shape,
-            |layout, N| {
-                let map = self;
-                probe::dispatch(pairs::Change::<_, _, N> { layout, map, keys, follow });
-            },
-            batch::runs(keys, |first, digests| {
-                let change = Change { map: self, first, follow: &mut *follow };
-                left::each_key_of_any(change.map.seed, digests, change);
-            })
-        );
-    }
-
-    /// A [`transition`](StateMap::transition) of each flow, in order. `change` gets the index of a
-    /// key and its present state. `refused` is called with the index of each refused flow and the
-    /// reason; all other transitions are done.
-    pub fn transition_batch<K: Key>(
-        &mut self,
-        keys: &[K],
-        change: impl FnMut(usize, Lookup<State>) -> Next<State>,
-        refused: &mut dyn FnMut(usize, Refused),
-    ) {
-        self.follow_batch(keys, &mut Refusing { change, refused });
-    }
-
-    /// Applies the operation `next` returns for the index of each flow, whatever its state:
-    /// [`insert`](StateMap::insert), [`modify`](StateMap::modify), [`set`](StateMap::set) or
-    /// [`forget`](StateMap::forget).
-    pub fn apply_batch<K: Key>(
-        &mut self,
-        keys: &[K],
-        next: &mut dyn FnMut(usize) -> Next<State>,
-        refused: &mut dyn FnMut(usize, Refused),
-    ) {
-        self.transition_batch(keys, |key, _| next(key), refused);
-    }
-
-    /// A transition of one flow, in one pass: see [`StateMap::transition`].
-    pub fn transition_with<K: Key + ?Sized>(
-        &mut self,
-        key: &K,
-        change: impl FnOnce(Lookup<State>) -> Next<State>,
-    ) -> Result<Lookup<State>, Refused> {
-        let mut change = Some(change);
-        self.transition_of(key.digest(self.seed), &mut |now| match change.take() {
-            Some(change) => change(now),
-            None => Next::Stay,
-        })
     }
 
     /// Refuses a map whose cells are not compatible.
@@ -493,69 +301,7 @@ impl Fingerprint {
     }
 }
 
-impl<K: Key + ?Sized> StateMap<K> for Fingerprint {
-    type State = State;
-
-    #[inline]
-    fn lookup(&self, key: &K) -> Lookup<State> {
-        self.lookup_digest(key.digest(self.seed))
-    }
-
-    fn touch(&mut self, key: &K) -> Lookup<State> {
-        // `Stay` is never refused.
-        self.transition_with(key, |_| Next::Stay).unwrap_or(Lookup::DontKnow)
-    }
-
-    /// A fingerprint that already has a cell belongs to another flow, and the cell becomes shared.
-    /// [`Refused::Overflow`] if its count of flows is at its ceiling.
-    fn insert(&mut self, key: &K, state: State) -> Result<(), Refused> {
-        self.transition_with(key, |_| Next::Insert(state)).map(|_| ())
-    }
-
-    /// A shared cell stays shared, unless only this flow is left in it.
-    fn modify(&mut self, key: &K, state: State) -> Result<(), Refused> {
-        self.transition_with(key, |_| Next::Modify(state)).map(|_| ())
-    }
-
-    fn set(&mut self, key: &K, state: State) -> Result<(), Refused> {
-        self.transition_with(key, |_| Next::Set(state)).map(|_| ())
-    }
-
-    /// A shared cell counts one flow less, and is emptied when all have been removed.
-    fn forget(&mut self, key: &K) -> Result<(), Refused> {
-        self.transition_with(key, |_| Next::Forget).map(|_| ())
-    }
-
-    fn transition(
-        &mut self,
-        key: &K,
-        change: &mut dyn FnMut(Lookup<State>) -> Next<State>,
-    ) -> Result<Lookup<State>, Refused> {
-        self.transition_of(key.digest(self.seed), change)
-    }
-}
-
-impl Merge for Fingerprint {
-    /// Adds every flow of the other map, which must not be stored in this one: a fingerprint stored
-    /// in both becomes a shared cell. The maps may differ in growth. All else must be equal, and
-    /// placing permuted. For ageing, added flows count as touched.
-    fn merge(&mut self, other: &Self) -> Result<(), Refused> {
-        self.same(other)?;
-        // A refusal in the middle is undone by restoring this copy.
-        let Ok(before) = self.try_clone() else {
-            return Err(self.full());
-        };
-        for (fingerprint, low) in other.table.cells().chain(other.stash.iter().copied()) {
-            if let Err(why) = self.join(fingerprint, low) {
-                *self = before;
-                return Err(why);
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Sweep for Fingerprint {
+impl Sweep for Body {
     /// The buckets of all subtables. The clock hand visits the stash together with the last bucket.
     fn units(&self) -> u64 {
         u64::from(self.shape.subtables) * self.shape.buckets
@@ -572,7 +318,7 @@ impl Sweep for Fingerprint {
 
 /// Looks up flows one by one.
 struct Ask<'a> {
-    map: &'a Fingerprint,
+    map: &'a Body,
     answers: &'a mut [Lookup<State>],
 }
 
@@ -596,7 +342,7 @@ impl Each for Ask<'_> {
 
 /// Changes the states of flows one by one.
 struct Change<'a, F> {
-    map: &'a mut Fingerprint,
+    map: &'a mut Body,
     /// The index of the first key.
     first: usize,
     follow: &'a mut F,
@@ -652,6 +398,275 @@ impl<F: FnMut(usize, Lookup<State>) -> Next<State>> Follow for Refusing<'_, F> {
         if let Err(why) = result {
             (self.refused)(key, why);
         }
+    }
+}
+
+impl Cells for Body {
+    type Shape = Shape;
+    const KIND: u16 = 15;
+
+    fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
+        shape.check()?;
+        let stash = Vec::with_capacity(shape.stash as usize);
+        Ok(Body {
+            shape,
+            seed,
+            table: Table::new(shape.form())?,
+            stash,
+            tally: Tally::new(&shape),
+            marks: Marks::default(),
+            hand: 0,
+        })
+    }
+
+    fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    fn seed(&self) -> Seed {
+        self.seed
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.shape.bytes()
+    }
+
+    fn load(&self) -> f64 {
+        self.table.load()
+    }
+
+    /// Fingerprints in use, of all there are. With independent buckets, the chance that a cell matches.
+    fn rate(&self) -> f64 {
+        let stored = self.table.occupied as f64 + self.stash.len() as f64;
+        match self.shape.placing {
+            Placing::Permuted => stored / self.shape.fingerprints() as f64,
+            Placing::Independent => {
+                let met = stored / self.shape.buckets as f64;
+                let differ = -0.5f64.powi(self.shape.remainder as i32);
+                -(met * differ.ln_1p()).exp_m1()
+            }
+        }
+    }
+
+    fn clear(&mut self) {
+        self.table.clear();
+        self.stash.clear();
+        self.tally = Tally::new(&self.shape);
+        self.marks.clear();
+        self.hand = 0;
+    }
+
+    fn try_clone(&self) -> Result<Self, Infeasible> {
+        let (table, stash, marks) =
+            (self.table.try_clone()?, self.stash.clone(), self.marks.clone());
+        Ok(Body { table, stash, marks, ..*self })
+    }
+
+    #[inline]
+    fn lookup(&self, digest: Digest) -> Lookup<State> {
+        self.lookup_digest(digest)
+    }
+
+    fn lookup_batch<K: Key>(&self, keys: &[K], answers: &mut [Lookup<State>]) {
+        self.lookup_keys(&Unhashed { seed: self.seed, keys }, answers);
+    }
+
+    fn touch(&mut self, digest: Digest) -> Lookup<State> {
+        // `Stay` is never refused.
+        self.transition_of(digest, &mut |_| Next::Stay).unwrap_or(Lookup::DontKnow)
+    }
+
+    /// A fingerprint that already has a cell belongs to another flow, and the cell becomes shared.
+    /// [`Refused::Overflow`] if its count of flows is at its ceiling.
+    fn insert(&mut self, digest: Digest, state: State) -> Result<(), Refused> {
+        self.transition_of(digest, &mut |_| Next::Insert(state)).map(|_| ())
+    }
+
+    /// A shared cell stays shared, unless only this flow is left in it.
+    fn modify(&mut self, digest: Digest, state: State) -> Result<(), Refused> {
+        self.transition_of(digest, &mut |_| Next::Modify(state)).map(|_| ())
+    }
+
+    /// A shared cell counts one flow less, and is emptied when all have been removed.
+    fn forget(&mut self, digest: Digest) -> Result<(), Refused> {
+        self.transition_of(digest, &mut |_| Next::Forget).map(|_| ())
+    }
+
+    fn transition(
+        &mut self,
+        digest: Digest,
+        change: &mut dyn FnMut(Lookup<State>) -> Next<State>,
+    ) -> Result<Lookup<State>, Refused> {
+        self.transition_of(digest, change)
+    }
+
+    fn transition_batch<K: Key>(
+        &mut self,
+        keys: &[K],
+        change: impl FnMut(usize, Lookup<State>) -> Next<State>,
+        refused: &mut dyn FnMut(usize, Refused),
+    ) {
+        self.follow_keys(&Unhashed { seed: self.seed, keys }, &mut Refusing { change, refused });
+    }
+
+    fn merge(&mut self, other: &Self) -> Result<(), Refused> {
+        self.same(other)?;
+        // A refusal in the middle is undone by restoring this copy.
+        let Ok(before) = self.try_clone() else {
+            return Err(self.full());
+        };
+        for (fingerprint, low) in other.table.cells().chain(other.stash.iter().copied()) {
+            if let Err(why) = self.join(fingerprint, low) {
+                *self = before;
+                return Err(why);
+            }
+        }
+        Ok(())
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        self.write_image()
+    }
+
+    fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
+        Body::read_image(image, seed)
+    }
+}
+
+impl Fingerprint {
+    /// The number of flows stored, including every flow of a shared cell.
+    pub fn len(&self) -> u64 {
+        self.body.tally.flows
+    }
+
+    /// Whether no flow is stored.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The number of shared cells, which answer `DontKnow`.
+    pub fn shared(&self) -> u64 {
+        self.body.tally.shared
+    }
+
+    /// The number of flows in the stash.
+    pub fn stashed(&self) -> u64 {
+        self.body.stash.len() as u64
+    }
+
+    /// Counts of searches for flows whose cells were all taken.
+    pub fn moved(&self) -> Moved {
+        self.body.table.moved
+    }
+
+    /// The number of buckets that hold exactly 0, 1, .. cells in use, by subtable.
+    pub fn loads(&self) -> Vec<Vec<u64>> {
+        self.body.table.loads()
+    }
+
+    /// The sampling class of a flow: the number of zero bits at the end of its fingerprint, at most
+    /// [`CLASSES`] and at most the bits of a remainder. One flow in `2^k` is of class `k` or
+    /// higher. The class can be read from the cell of a flow ([`Visited::class`]), so a caller that
+    /// samples flows by class knows the share of an expired flow. With independent placing, a cell
+    /// and its flow may differ in class.
+    #[inline(always)]
+    pub fn class_of(&self, digest: Digest) -> u32 {
+        self.classes()(digest)
+    }
+
+    /// [`class_of`](Self::class_of) as a function that does not borrow the map.
+    pub fn classes(&self) -> impl Fn(Digest) -> u32 + use<> {
+        let (fingerprints, bits) = (self.body.shape.fingerprints(), self.body.shape.remainder);
+        move |digest: Digest| class(spread::fraction(digest.0, fingerprints), bits)
+    }
+
+    /// The fingerprint of a flow. With permuted placing, the map cannot distinguish flows with
+    /// equal fingerprints, and distinguishes all others.
+    pub fn fingerprint<K: Key + ?Sized>(&self, key: &K) -> u64 {
+        self.body.table.fingerprint_of(key.digest(self.body.seed))
+    }
+
+    /// The number of cells in each state, and at the end the number of shared cells. Reads all of
+    /// the table.
+    pub fn census(&self) -> Vec<u64> {
+        self.census_from(0)
+    }
+
+    /// As [`census`](Self::census), for the flows of this sampling class or a higher one.
+    pub fn census_from(&self, least: u32) -> Vec<u64> {
+        let mut census = vec![0; self.body.shape.states as usize + 1];
+        for (_, answer) in self.cells().filter(|&(class, _)| class >= least) {
+            let state = match answer {
+                Lookup::State(state) => state.into(),
+                _ => self.body.shape.states as usize,
+            };
+            census[state] += 1;
+        }
+        census
+    }
+
+    /// The sampling class and the answer of every cell in use, in the order of the table.
+    pub fn cells(&self) -> impl Iterator<Item = (u32, Lookup<State>)> + '_ {
+        let cells = self.body.table.cells().chain(self.body.stash.iter().copied());
+        cells.map(|(fingerprint, low)| (self.body.class_at(fingerprint), self.body.tally.read(low)))
+    }
+
+    /// Doubles the buckets. No flow is lost, and no answer changes. The clock hand moves along with
+    /// the buckets.
+    ///
+    /// `Infeasible`, with nothing changed, if `growths` is 0 or memory cannot be allocated.
+    pub fn grow(&mut self) -> Result<(), Infeasible> {
+        self.body.grow()
+    }
+
+    /// Halves the buckets, the opposite of [`grow`](Self::grow).
+    ///
+    /// `Infeasible`, with nothing changed, if their number is odd, if a cell has no room for a
+    /// longer remainder, or if two buckets do not fit into one.
+    pub fn shrink(&mut self) -> Result<(), Infeasible> {
+        self.body.reshape(self.body.table.form.shrunk()?)
+    }
+
+    /// A transition of each flow, in order. `follow` chooses the next states and is called after
+    /// each write with its result.
+    pub fn follow_batch<K: Key>(&mut self, keys: &[K], follow: &mut impl Follow) {
+        self.body.follow_keys(&Unhashed { seed: self.body.seed, keys }, follow);
+    }
+
+    /// Sets the timers of each state: one bit per timer for each state, and at the end the bits of
+    /// shared cells. [`sweep_timer`](Self::sweep_timer) then skips groups of buckets that hold no
+    /// cell for its timer. The ninth timer and later ones share the bit of the eighth. Reads all of
+    /// the table.
+    pub fn set_timers(&mut self, timers_of: Vec<u8>) {
+        self.body.set_timers(timers_of);
+    }
+
+    /// The timers of each state, as given to [`set_timers`](Self::set_timers).
+    pub fn timers_of(&self) -> &[u8] {
+        self.body.marks.timers_of()
+    }
+
+    /// Visits the cells of timer `timer` and those of the stash, and applies the action that `fate`
+    /// returns. It reads groups of buckets that may hold such cells. Without
+    /// [`set_timers`](Self::set_timers) it visits the stash alone.
+    pub fn sweep_timer(&mut self, timer: usize, fate: &mut dyn FnMut(Visited) -> Fate) -> Swept {
+        self.body.sweep_timer(timer, fate)
+    }
+
+    /// Visits buckets `from..to`, numbered through all subtables, and the stash with the last one.
+    /// Applies the action that `fate` returns to every cell in use. Returns the number of cells
+    /// cleared. The clock hand does not move.
+    pub fn sweep_by(&mut self, from: u64, to: u64, fate: &mut dyn FnMut(Visited) -> Fate) -> u64 {
+        self.body.sweep_by(from, to, fate)
+    }
+
+    /// Adds the flows of another map, as far as there is room, and calls `met` for each cell. A
+    /// fingerprint stored in both becomes a shared cell. Its count of flows stops at the ceiling,
+    /// so the map should remove such flows by ageing, not by `forget`.
+    ///
+    /// `Err`, with nothing changed, if the maps differ as for [`merge`](Self::merge).
+    pub fn take_over(&mut self, other: &Self, met: &mut dyn FnMut(Met)) -> Result<(), Refused> {
+        self.body.take_over(&other.body, met)
     }
 }
 

@@ -5,7 +5,7 @@
 //! case. All other cases take the steps of single operations.
 
 use super::{
-    Fingerprint, Follow, Isa, Layout, Lookup, Next, Refused, State, marks::Marks, tally::Tally,
+    Body, Follow, Isa, Layout, Lookup, Next, Refused, State, marks::Marks, tally::Tally,
     with_fast_layout,
 };
 use crate::{
@@ -70,7 +70,7 @@ struct Finder {
 
 impl Finder {
     #[inline(always)]
-    fn of(map: &Fingerprint) -> Self {
+    fn of(map: &Body) -> Self {
         Finder { ways: map.table.ways(), cut: map.table.cut() }
     }
 
@@ -153,7 +153,7 @@ impl<'a> Way<'a> {
     /// Finds the buckets of prefetched flows again, in a table that may have grown.
     #[cold]
     #[inline(never)]
-    fn find_anew(&mut self, map: &Fingerprint) {
+    fn find_anew(&mut self, map: &Body) {
         let finder = Finder::of(map);
         for key in self.acted..self.asked {
             self.pairs[key % CHUNK] = finder.find(self.digest(key));
@@ -206,7 +206,7 @@ fn matches<I: Isa, L: Layout, const N: usize>(
 /// Looks up every flow.
 pub(super) struct Ask<'a, L, const N: usize> {
     pub(super) layout: L,
-    pub(super) map: &'a Fingerprint,
+    pub(super) map: &'a Body,
     pub(super) keys: &'a dyn Hashes,
     pub(super) answers: &'a mut [Lookup<State>],
 }
@@ -266,7 +266,7 @@ impl<I: Isa, L: Layout, const N: usize> Act<N> for Asking<'_, I, L, N> {
 /// Changes the state of every flow.
 pub(super) struct Change<'a, F, L, const N: usize> {
     pub(super) layout: L,
-    pub(super) map: &'a mut Fingerprint,
+    pub(super) map: &'a mut Body,
     pub(super) keys: &'a dyn Hashes,
     pub(super) follow: &'a mut F,
 }
@@ -281,7 +281,7 @@ impl<F: Follow, L: Layout, const N: usize> Kernel for Change<'_, F, L, N> {
         loop {
             let finder = Finder::of(map);
             let full = if map.may_make_room() { None } else { Some(map.full()) };
-            let Fingerprint { table, stash, tally, marks, .. } = &mut *map;
+            let Body { table, stash, tally, marks, .. } = &mut *map;
             let mut changing = Changing {
                 isa,
                 layout,
@@ -310,7 +310,7 @@ impl<F: Follow, L: Layout, const N: usize> Kernel for Change<'_, F, L, N> {
     }
 }
 
-impl Fingerprint {
+impl Body {
     /// A transition to `next`, if it is already chosen, otherwise to the choice of `follow`.
     #[cold]
     #[inline(never)]

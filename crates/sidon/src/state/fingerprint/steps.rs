@@ -1,11 +1,11 @@
 //! The operations on a cell: read first, then write.
 
 use super::{
-    Fingerprint, Follow, Isa, Layout, Lookup, Next, Place, Placing, Refused, Spot, State, UNTOUCHED,
+    Body, Follow, Isa, Layout, Lookup, Next, Place, Placing, Refused, Spot, State, UNTOUCHED,
 };
 use crate::{left::ANY, probe::BASE};
 
-impl Fingerprint {
+impl Body {
     #[inline(always)]
     pub(super) fn lookup_at<const D: usize, I: Isa, L: Layout>(
         &self,

@@ -1,13 +1,13 @@
 //! The clock hand: clears the cells that were not touched, and the flags of the others.
 
-use super::{Fingerprint, Form, Isa, Layout, Sweep, Tally, UNTOUCHED, with_fast_layout};
+use super::{Body, Form, Isa, Layout, Sweep, Tally, UNTOUCHED, with_fast_layout};
 use crate::{
     Infeasible,
     probe::{self, Kernel},
 };
 use std::ops::Range;
 
-impl Fingerprint {
+impl Body {
     /// Moves the clock hand to bucket `to`, and visits the stash with the last one: see
     /// [`Sweep::sweep`].
     pub(super) fn sweep_to(&mut self, to: u64) -> u64 {
@@ -85,7 +85,7 @@ fn expire(tally: &mut Tally, low: u64) {
 /// Visits some buckets, and returns the number of cells cleared.
 struct Pass<'a, L> {
     layout: L,
-    map: &'a mut Fingerprint,
+    map: &'a mut Body,
     buckets: Range<usize>,
 }
 
@@ -95,7 +95,7 @@ impl<L: Layout> Kernel for Pass<'_, L> {
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) -> u64 {
         let Pass { layout, map, buckets } = self;
-        let Fingerprint { shape, table, tally, .. } = map;
+        let Body { shape, table, tally, .. } = map;
         let all = u64::MAX >> (64 - shape.cells);
         let low_mask = table.form.low_mask();
         let all_but_lowest = table.form.cell_mask() & !1;

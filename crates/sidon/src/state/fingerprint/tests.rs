@@ -1,7 +1,7 @@
 //! The promises of the module, tested exhaustively where the table is small.
 
 use super::{super::Clock, *};
-use crate::{Digest, bytes::Image};
+use crate::Digest;
 use sidon_kit::{Keys, Rng, assert_rate, trials};
 use std::collections::HashMap;
 
@@ -35,7 +35,7 @@ fn wide((width, cells): (u32, u32), buckets: u64) -> Shape {
 
 /// One of the digests that have this fingerprint.
 fn digest_of(map: &Fingerprint, fingerprint: u64, which: u64) -> Digest {
-    let all = u128::from(map.shape.fingerprints());
+    let all = u128::from(map.body.shape.fingerprints());
     let digest = Digest((u128::from(fingerprint) << 64).div_ceil(all) as u64 + which);
     assert_eq!(map.fingerprint(&digest), fingerprint);
     digest
@@ -53,7 +53,7 @@ fn every_sequence(map: &Fingerprint, twin: &mut [Option<State>; 3], keys: &[Dige
     }
     let alone = twin[0].is_none() || twin[1].is_none();
     let flows = twin.iter().flatten().count() as u64;
-    assert_eq!((map.flows(), alone || map.shared() == 1), (flows, true));
+    assert_eq!((map.len(), alone || map.shared() == 1), (flows, true));
     if left == 0 {
         return;
     }
@@ -62,7 +62,7 @@ fn every_sequence(map: &Fingerprint, twin: &mut [Option<State>; 3], keys: &[Dige
         let all = [Next::Insert(1), Next::Modify(1), Next::Modify(4), Next::Forget];
         for next in all.into_iter().filter(|next| before.is_none() == (*next == Next::Insert(1))) {
             let mut after = map.try_clone().unwrap();
-            let _before = after.transition_with(key, |_| next).unwrap();
+            let _before = after.transition(key, |_| next).unwrap();
             twin[i] = match next {
                 Next::Insert(state) | Next::Modify(state) => Some(state),
                 _ => None,
@@ -91,21 +91,21 @@ fn a_shared_cell_counts_its_flows_and_empties_with_them() {
     let [a, b, c, d] = [0, 1, 2, 3].map(|which| digest_of(&map, 6, which));
     map.insert(&a, 2).unwrap();
     map.insert(&b, 2).unwrap();
-    assert_eq!((map.lookup(&a), map.shared(), map.flows()), (Lookup::DontKnow, 1, 2));
+    assert_eq!((map.lookup(&a), map.shared(), map.len()), (Lookup::DontKnow, 1, 2));
     map.insert(&c, 0).unwrap();
     assert_eq!(map.insert(&d, 0), Err(Refused::Overflow { ceiling: 3 }));
     // The state of each flow is unknown while there are two.
     map.forget(&a).unwrap();
     map.modify(&b, 4).unwrap();
-    assert_eq!((map.lookup(&b), map.flows()), (Lookup::DontKnow, 2));
+    assert_eq!((map.lookup(&b), map.len()), (Lookup::DontKnow, 2));
     map.forget(&c).unwrap();
     // The last flow has the cell alone. Its state is unknown until it is modified.
     assert_eq!(map.lookup(&b), Lookup::DontKnow);
-    assert_eq!(map.transition_with(&b, |_| Next::Stay), Ok(Lookup::DontKnow));
+    assert_eq!(map.transition(&b, |_| Next::Stay), Ok(Lookup::DontKnow));
     map.modify(&b, 4).unwrap();
     assert_eq!((map.lookup(&b), map.shared()), (Lookup::State(4), 0));
     map.forget(&b).unwrap();
-    assert_eq!((map.lookup(&b), map.flows(), map.load()), (Lookup::Absent, 0, 0.0));
+    assert_eq!((map.lookup(&b), map.len(), map.load()), (Lookup::Absent, 0, 0.0));
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn what_cannot_be_done_is_refused_and_changes_nothing() {
         map.forget(&key).unwrap();
         assert_eq!(map.lookup(&key), Lookup::Absent);
     }
-    assert_eq!((map.flows(), map.stashed()), (0, 0));
+    assert_eq!((map.len(), map.stashed()), (0, 0));
 }
 
 /// Operations on keys that are stored or absent as the operation needs, in batches and one by one.
@@ -176,7 +176,7 @@ fn batches_and_single_operations_agree_in_every_width() {
                     &mut |i, why| panic!("{i}: {why}"),
                 );
                 for (key, (now, next)) in keys.iter().zip(nexts) {
-                    assert_eq!(one.transition_with(key, |_| next), Ok(now), "{width:?}");
+                    assert_eq!(one.transition(key, |_| next), Ok(now), "{width:?}");
                 }
                 let all: Vec<u64> = (0..900).collect();
                 let mut answers = [Lookup::Absent; 900];
@@ -191,12 +191,12 @@ fn batches_and_single_operations_agree_in_every_width() {
                         None => assert!(answer == Lookup::Absent || shape.remainder < 20),
                     }
                 }
-                assert_eq!((one.flows(), batch.flows()), (twin.len() as u64, twin.len() as u64));
+                assert_eq!((one.len(), batch.len()), (twin.len() as u64, twin.len() as u64));
             }
             assert!(batch.shape().buckets > 4, "it grew under way");
             assert_eq!(batch.census().iter().sum::<u64>(), {
-                let shared: u64 = batch.flows() - (batch.table.occupied - batch.shared());
-                batch.flows() - shared + batch.shared()
+                let shared: u64 = batch.len() - (batch.body.table.occupied - batch.shared());
+                batch.len() - shared + batch.shared()
             });
         }
     }
@@ -233,7 +233,7 @@ fn a_batch_leaves_the_bytes_that_single_operations_leave() {
                 batch.transition_batch(&keys, change, &mut |i, why| refused.push((i, why)));
                 let (mut answers, mut reasons_alone) = (vec![], vec![]);
                 for (i, key) in keys.iter().enumerate() {
-                    let done = one.transition_with(key, |now| {
+                    let done = one.transition(key, |now| {
                         answers.push((i, now));
                         nexts[i]
                     });
@@ -241,7 +241,7 @@ fn a_batch_leaves_the_bytes_that_single_operations_leave() {
                 }
                 assert_eq!((&told, &refused), (&answers, &reasons_alone), "{width:?}");
                 assert_eq!(batch.to_bytes(), one.to_bytes(), "{width:?}");
-                assert_eq!((batch.flows(), batch.shared()), (one.flows(), one.shared()));
+                assert_eq!((batch.len(), batch.shared()), (one.len(), one.shared()));
                 assert_eq!((batch.load(), batch.moved()), (one.load(), one.moved()));
                 let mut answers = vec![Lookup::Absent; len];
                 batch.lookup_batch(&keys, &mut answers);
@@ -296,19 +296,19 @@ fn a_batch_in_a_table_beyond_the_caches_does_as_single_operations_do() {
             batch.transition_batch(&keys, change, &mut |i, why| refused.push((i, why)));
             for (i, key) in keys.iter().enumerate() {
                 let was = one.lookup(key);
-                let done = one.transition_with(key, |_| next(i));
+                let done = one.transition(key, |_| next(i));
                 assert_eq!(told[i], was, "{width:?}");
                 assert_eq!(
                     refused.iter().find(|&&(at, _)| at == i).map(|&(_, why)| why),
                     done.err()
                 );
             }
-            assert_eq!((batch.flows(), batch.shared()), (one.flows(), one.shared()));
+            assert_eq!((batch.len(), batch.shared()), (one.len(), one.shared()));
             let mut answers = vec![Lookup::Absent; len];
             batch.lookup_batch(&keys, &mut answers);
             assert!(keys.iter().zip(answers).all(|(key, answer)| one.lookup(key) == answer));
         }
-        assert!(batch.table.memory.bytes() == one.table.memory.bytes(), "{width:?}");
+        assert!(batch.body.table.memory.bytes() == one.body.table.memory.bytes(), "{width:?}");
     }
 }
 
@@ -323,7 +323,7 @@ fn strangers_are_answered_as_often_as_fingerprints_are_in_use() {
         for key in keys.by_ref().take(5_000) {
             map.insert(&key, 3).unwrap();
         }
-        let p = map.stranger_rate();
+        let p = map.certainty().error();
         assert!(p > 0.01 && p < 0.05, "{p}");
         let n = trials(p, 0.05);
         let passed = keys.take(n).filter(|key| map.lookup(key) != Lookup::Absent).count();
@@ -392,16 +392,16 @@ fn what_is_not_touched_for_a_phase_is_gone_and_all_else_stays() {
                 let _ = clock.tick(0).insert(&rng.next_u64(), 1);
             }
         }
-        assert!(clock.cleared() >= idle.len() as u64 - clock.map().stranger_rate() as u64);
+        assert!(clock.cleared() >= idle.len() as u64 - clock.map().certainty().error() as u64);
         let map = clock.into_map();
         let gone = idle.iter().filter(|key| map.lookup(*key) == Lookup::Absent).count();
-        let passing = (map.stranger_rate() * idle.len() as f64 * 3.0) as usize + 3;
+        let passing = (map.certainty().error() * idle.len() as f64 * 3.0) as usize + 3;
         assert!(gone + passing >= idle.len(), "{width:?}: {gone} of {}", idle.len());
         assert!(map.moved().cells > 0 || map.shape().cells > 8);
         // Counts are those of the cells that are left.
-        let cells = map.table.cells().chain(map.stash.iter().copied());
-        let flows: u64 = cells.map(|(_, low)| map.tally.flows_of(low)).sum();
-        assert_eq!((flows, map.census().pop()), (map.flows(), Some(map.shared())));
+        let cells = map.body.table.cells().chain(map.body.stash.iter().copied());
+        let flows: u64 = cells.map(|(_, low)| map.body.tally.flows_of(low)).sum();
+        assert_eq!((flows, map.census().pop()), (map.len(), Some(map.shared())));
     }
 }
 
@@ -416,7 +416,7 @@ fn two_maps_of_disjoint_flows_become_one() {
         both.insert(key, (i % 16) as State).unwrap();
     }
     left.merge(&right).unwrap();
-    assert_eq!((left.flows(), left.shared()), (both.flows(), both.shared()));
+    assert_eq!((left.len(), left.shared()), (both.len(), both.shared()));
     assert!(left.shared() > 10);
     assert!(keys.iter().all(|key| left.lookup(key) == both.lookup(key)));
 
@@ -424,9 +424,9 @@ fn two_maps_of_disjoint_flows_become_one() {
     for key in Keys::seeded(12).take(400) {
         right.insert(&key, 0).unwrap();
     }
-    let before: Vec<_> = left.table.cells().collect();
+    let before: Vec<_> = left.body.table.cells().collect();
     assert!(matches!(left.merge(&right), Err(Refused::Full { .. } | Refused::Overflow { .. })));
-    assert!(left.table.cells().eq(before));
+    assert!(left.body.table.cells().eq(before));
     let other = Fingerprint::new(shape, Seed(2)).unwrap();
     assert_eq!(left.merge(&other), Err(Refused::Mismatch { field: "seed" }));
 }
@@ -481,7 +481,7 @@ fn a_state_change_as_in_figure_4() {
     for (key, state) in keys.iter().zip(states) {
         map.insert(key, state).unwrap();
     }
-    let before = map.transition_with(&keys[3], |now| match now {
+    let before = map.transition(&keys[3], |now| match now {
         Lookup::State(3) => Next::Modify(5),
         _ => Next::Stay,
     });
@@ -522,7 +522,7 @@ fn a_hand_with_rules_does_to_every_cell_what_they_say() {
         assert_eq!((counted, map.shared()), (cleared, shared));
         assert_eq!(seen, twin.values().map(|(_, flows)| flows).sum::<u64>());
         let left = |(state, flows): &&(State, u64)| *flows > 1 || state % 2 == 1;
-        assert_eq!(map.flows(), twin.values().filter(left).map(|(_, flows)| flows).sum::<u64>());
+        assert_eq!(map.len(), twin.values().filter(left).map(|(_, flows)| flows).sum::<u64>());
         let mut census = vec![0; 17];
         for (state, flows) in twin.values().filter(left) {
             let now = if *flows > 1 { 16 } else { state + 2 * u16::from(*state < 10) };
@@ -535,7 +535,7 @@ fn a_hand_with_rules_does_to_every_cell_what_they_say() {
             assert!(risen || !cell.touched || matches!(cell.answer, Lookup::State(_)));
             Fate::Clear
         });
-        assert_eq!((map.flows(), map.shared(), map.load()), (0, 0, 0.0));
+        assert_eq!((map.len(), map.shared(), map.load()), (0, 0, 0.0));
     }
 }
 
@@ -547,7 +547,7 @@ fn a_full_table_stops_searching_and_resumes_when_cells_free_up() {
     let insert = |map: &mut Fingerprint, keys: std::ops::Range<u64>| {
         let keys: Vec<u64> = keys.collect();
         let mut refused = 0;
-        map.apply_batch(&keys, &mut |_| Next::Insert(1), &mut |_, _| refused += 1);
+        map.transition_batch(&keys, |_, _| Next::Insert(1), &mut |_, _| refused += 1);
         refused
     };
     let work = |map: &Fingerprint| map.moved().looked;
@@ -565,7 +565,7 @@ fn a_full_table_stops_searching_and_resumes_when_cells_free_up() {
     // Cells free up, and searches find room again.
     let resolved = map.moved().resolved;
     let gone: Vec<u64> = (0..cells / 4).collect();
-    map.apply_batch(&gone, &mut |_| Next::Forget, &mut |_, _| {});
+    map.transition_batch(&gone, |_, _| Next::Forget, &mut |_, _| {});
     insert(&mut map, 200 * cells..201 * cells);
     assert!(map.moved().resolved > resolved, "{:?}", map.moved());
     assert!(map.load() > 0.97, "{}", map.load());
@@ -587,7 +587,7 @@ fn a_flow_and_its_cell_are_of_one_class() {
         for key in &keys {
             expected[map.class_of(key.digest(Seed(1))) as usize] += 1;
         }
-        map.apply_batch(&keys, &mut |_| Next::Insert(0), &mut |_, _| {});
+        map.transition_batch(&keys, |_, _| Next::Insert(0), &mut |_, _| {});
         let (mut found, units) = ([0u64; CLASSES as usize + 1], map.units());
         map.sweep_by(0, units, &mut |cell| {
             found[cell.class as usize] += cell.flows;
@@ -645,10 +645,10 @@ fn a_timer_skips_groups_without_a_cell_of_its_own_and_misses_none() {
                 }
                 for map in [&mut quick, &mut whole] {
                     if round % 2 == 0 {
-                        map.apply_batch(&keys, &mut |key| acts[key], &mut |_, _| {});
+                        map.transition_batch(&keys, |key, _| acts[key], &mut |_, _| {});
                     } else {
                         for (key, &act) in keys.iter().zip(&acts) {
-                            let _ = map.transition_with(key, |_| act);
+                            let _ = map.transition(key, |_| act);
                         }
                     }
                     if round == 100 && growths > 0 {
@@ -678,9 +678,9 @@ fn a_timer_finds_cells_that_have_moved() {
         let mut keys: Vec<u64> = (0..500).map(|_| rng.next_u64()).collect();
         for map in [&mut quick, &mut whole] {
             let gone = stored.len().saturating_sub(15_000);
-            map.apply_batch(&stored[..gone], &mut |_| Next::Forget, &mut |_, _| {});
+            map.transition_batch(&stored[..gone], |_, _| Next::Forget, &mut |_, _| {});
             let state = |key: usize| if key.is_multiple_of(200) { 0 } else { 12 };
-            map.apply_batch(&keys, &mut |key| Next::Insert(state(key)), &mut |_, _| {});
+            map.transition_batch(&keys, |key, _| Next::Insert(state(key)), &mut |_, _| {});
         }
         stored.drain(..stored.len().saturating_sub(15_000));
         stored.append(&mut keys);
@@ -709,14 +709,14 @@ fn sweeps_read_cells_in_proportion_to_writes_however_many_there_are() {
             }
         }
     }
-    assert_eq!(few.flows(), 0);
+    assert_eq!(few.len(), 0);
     // Each flow is visited four times at most before it leaves, in a group of 64 cells.
     assert!(read <= 1_000 * 5 * 64, "{read}");
     // A full table of flows that belong to the last timer costs the others nothing.
     let mut full = map(shape);
     full.set_timers(timers_of());
     let keys: Vec<u64> = (0..shape.all_cells() * 9 / 10).collect();
-    full.apply_batch(&keys, &mut |_| Next::Insert(12), &mut |_, _| {});
+    full.transition_batch(&keys, |_, _| Next::Insert(12), &mut |_, _| {});
     let mut keep = |timer, times| {
         let mut read = 0;
         for key in 0..times {

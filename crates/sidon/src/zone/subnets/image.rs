@@ -7,44 +7,6 @@ use crate::{
     cells::Packed,
 };
 
-impl Image for Subnets {
-    const KIND: u16 = 16;
-
-    fn to_bytes(&self) -> Vec<u8> {
-        let Shape { subnet_bits, slots, bitmaps } = self.shape;
-        let words = &self.words.bytes()[..slots as usize * 8];
-        let keys = self.keys.as_ref().map_or(&[][..], Packed::payload);
-        let maps = &self.bitmaps.bytes()[..bitmaps as usize * BITMAP];
-        let payload = [words, keys, maps].concat();
-        let fields = [subnet_bits.into(), slots, bitmaps, self.stored, self.promoted];
-        bytes::write(Self::KIND, self.seed, &fields, &payload)
-    }
-
-    fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
-        let ([subnet_bits, slots, bitmaps, stored, promoted], payload) =
-            bytes::read(image, Self::KIND, seed)?;
-        let shape =
-            Shape { subnet_bits: bytes::narrow("subnet_bits", subnet_bits)?, slots, bitmaps };
-        shape.check()?;
-        let keys =
-            if shape.is_direct() { 0 } else { Packed::payload_bytes(slots, shape.subnet_bits)? };
-        // `Shape::check` limits both to 2^32.
-        let (words, maps) = (slots * 8, bitmaps * BITMAP as u64);
-        bytes::justify(payload, words + keys + maps)?;
-        let mut read = Subnets::new(shape, seed)?;
-        let (words, rest) = payload.split_at(words as usize);
-        let (keys, maps) = rest.split_at(keys as usize);
-        read.words.bytes_mut()[..words.len()].copy_from_slice(words);
-        read.bitmaps.bytes_mut()[..maps.len()].copy_from_slice(maps);
-        if read.keys.as_mut().is_some_and(|own| !own.load(keys)) {
-            return Err(Malformed::Field { name: "subnets" });
-        }
-        (read.stored, read.promoted) = (stored, promoted);
-        read.is_sound()?;
-        Ok(read)
-    }
-}
-
 impl Subnets {
     /// Refuses a table that no sequence of hosts produces. Examples are a subnet in a slot where no
     /// search finds it, a host listed twice, and a bitmap that no word or two words refer to.
@@ -83,6 +45,56 @@ impl Subnets {
         sound("bitmaps", taken.iter().all(|&taken| taken))?;
         let beyond = &self.bitmaps.bytes()[self.promoted as usize * BITMAP..];
         sound("bitmaps", beyond.iter().all(|&byte| byte == 0))
+    }
+}
+
+impl Subnets {
+    /// The byte image.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let Shape { subnet_bits, slots, bitmaps } = self.shape;
+        let words = &self.words.bytes()[..slots as usize * 8];
+        let keys = self.keys.as_ref().map_or(&[][..], Packed::payload);
+        let maps = &self.bitmaps.bytes()[..bitmaps as usize * BITMAP];
+        let payload = [words, keys, maps].concat();
+        let fields = [subnet_bits.into(), slots, bitmaps, self.stored, self.promoted];
+        bytes::write(<Self as Image>::KIND, self.seed, &fields, &payload)
+    }
+
+    /// The structure of a byte image.
+    pub fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
+        let ([subnet_bits, slots, bitmaps, stored, promoted], payload) =
+            bytes::read(image, <Self as Image>::KIND, seed)?;
+        let shape =
+            Shape { subnet_bits: bytes::narrow("subnet_bits", subnet_bits)?, slots, bitmaps };
+        shape.check()?;
+        let keys =
+            if shape.is_direct() { 0 } else { Packed::payload_bytes(slots, shape.subnet_bits)? };
+        // `Shape::check` limits both to 2^32.
+        let (words, maps) = (slots * 8, bitmaps * BITMAP as u64);
+        bytes::justify(payload, words + keys + maps)?;
+        let mut read = Subnets::new(shape, seed)?;
+        let (words, rest) = payload.split_at(words as usize);
+        let (keys, maps) = rest.split_at(keys as usize);
+        read.words.bytes_mut()[..words.len()].copy_from_slice(words);
+        read.bitmaps.bytes_mut()[..maps.len()].copy_from_slice(maps);
+        if read.keys.as_mut().is_some_and(|own| !own.load(keys)) {
+            return Err(Malformed::Field { name: "subnets" });
+        }
+        (read.stored, read.promoted) = (stored, promoted);
+        read.is_sound()?;
+        Ok(read)
+    }
+}
+
+impl Image for Subnets {
+    const KIND: u16 = 16;
+
+    fn to_bytes(&self) -> Vec<u8> {
+        Subnets::to_bytes(self)
+    }
+
+    fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
+        Subnets::from_bytes(image, seed)
     }
 }
 

@@ -4,7 +4,6 @@ use super::{Draw, MEMBERS, Operate, SEED, UNIVERSE, any_key, batch, keys, member
 use sidon::{
     Infeasible, Refused,
     count::{Layout, Min, Top, Update, min, top},
-    ops::{Count, Merge},
 };
 use std::fmt::Debug;
 
@@ -61,7 +60,7 @@ impl Operate for Min {
         self.estimate_batch(&(0..UNIVERSE).collect::<Vec<u64>>(), &mut in_batch);
         assert_eq!(in_batch, estimates);
         let unbiased: Vec<_> = (0..UNIVERSE).map(|key| self.estimate_unbiased(&key)).collect();
-        (estimates, unbiased, self.total(), self.at_ceiling(), self.fill())
+        (estimates, unbiased, self.total(), self.at_ceiling(), self.load())
     }
 }
 
@@ -101,6 +100,6 @@ impl Operate for Heavy {
 
     fn answers(&self) -> impl PartialEq + Debug {
         let bounds: Vec<_> = (0..UNIVERSE).map(|key| self.bounds(&heavy_key(key))).collect();
-        (bounds, self.heaviest(9), self.total(), self.stored())
+        (bounds, self.heaviest(9), self.total(), self.len())
     }
 }

@@ -78,7 +78,7 @@ impl Operate for Direct {
     fn answers(&self) -> impl PartialEq + Debug {
         // A lookup takes as many checks as there are states.
         let keys = if self.shape().states <= 64 { UNIVERSE } else { 2 };
-        (lookups(self, keys), self.fill(), self.pair_rate())
+        (lookups(self, keys), self.load(), self.pair_rate())
     }
 }
 
@@ -100,7 +100,7 @@ impl Operate for Stateful {
     }
 
     fn answers(&self) -> impl PartialEq + Debug {
-        (lookups(self, UNIVERSE), self.fill(), self.unknown())
+        (lookups(self, UNIVERSE), self.load(), self.unknown())
     }
 }
 
@@ -163,7 +163,7 @@ impl Operate for Fingerprint {
     }
 
     fn answers(&self) -> impl PartialEq + Debug {
-        let counts = [self.flows(), self.shared(), self.stashed()];
-        (lookups(self, UNIVERSE), counts, self.census(), self.load(), self.stranger_rate())
+        let counts = [self.len(), self.shared(), self.stashed()];
+        (lookups(self, UNIVERSE), counts, self.census(), self.load(), self.certainty().error())
     }
 }

@@ -3,7 +3,6 @@
 use super::{Draw, Operate, SEED, one_of};
 use sidon::{
     Infeasible, Refused,
-    ops::{Contains, Count, Insert, Merge},
     zone::{
         Adaptive, Any, Code, Filter, Shape, Sketch, Subnets, Way, adaptive::Ladder, egh, ols, pol,
         subnets,
