@@ -16,8 +16,19 @@
 //! not advance the time at each change.
 //!
 //! The first packet has no packet before it. It is a time jump if most of its followers are earlier, or
-//! more than [`FIRST_GAP`] later. A gap at the end of the file has no followers. It counts up to
-//! [`LAST_GAP`].
+//! more than [`FIRST_GAP`] later. If one of them is, the reader holds [`START`] packets back: up to
+//! `AHEAD` wrong times at the start of a file are then outvoted.
+//!
+//! The last packets have fewer than `AHEAD` followers. A few wrong times there look like a few packets
+//! after a gap, so the length of the gap decides:
+//! ```text
+//! a gap before packets that all agree      counts up to SHORT_GAP
+//! a gap before the very last packet        counts up to LAST_GAP
+//! either, in a file with similar gaps      counts up to SIMILAR times the longest gap before it, or
+//!                                          SIMILAR times the median gap after it
+//! ```
+//! Packets that are hours or days apart in the whole file therefore keep their times. At the start, the
+//! median gap of the followers extends [`FIRST_GAP`] in the same way.
 
 use crate::Timing;
 use std::collections::VecDeque;
@@ -27,12 +38,19 @@ const SECOND: i128 = 1_000_000_000;
 const NEAR: i128 = 5 * SECOND;
 /// Followers that decide whether a time counts.
 pub(super) const AHEAD: usize = 8;
+/// Followers that decide at which time a capture starts, if they disagree with its first packet.
+pub(super) const START: usize = 2 * AHEAD;
 /// Shifts that are remembered.
 const SHIFTS: usize = 4;
-/// The longest gap after the first packet of a capture.
+/// The longest gap after the first packet of a capture, unless its followers are as far apart.
 const FIRST_GAP: i128 = 86_400 * SECOND;
-/// The longest gap before the last packets of a capture, if they are too few to agree.
+/// The longest gap before the last `AHEAD` packets of a capture, without similar gaps.
+const SHORT_GAP: i128 = 86_400 * SECOND;
+/// The longest gap before the last packet of a capture, without similar gaps.
 const LAST_GAP: i128 = 600 * SECOND;
+/// A gap of up to this many times another one is similar to it. If gaps are independent and
+/// exponential, the last of five is longer than that in one capture of 70.
+const SIMILAR: i128 = 4;
 
 /// The clock of a capture.
 #[derive(Debug, Clone, Default)]
@@ -43,6 +61,8 @@ pub(super) struct Timeline {
     shift: i128,
     /// Earlier shifts, the latest first.
     others: VecDeque<i128>,
+    /// The longest gap of more than [`NEAR`] so far.
+    longest: i128,
 }
 
 impl Timeline {
@@ -65,23 +85,20 @@ impl Timeline {
         if let Some(decided) = self.near(raw).or_else(|| self.other_shift(raw)) {
             return Some(decided);
         }
-        let followers = followers.take(AHEAD).map(i128::from);
+        let (raw, followers) = (i128::from(raw), followers.map(i128::from));
+        let Some(now) = self.now else { return self.begin(raw, followers, is_end) };
+        let followers = followers.take(AHEAD);
         let known = followers.clone().count();
         if known < AHEAD && !is_end {
             return None;
         }
-        let raw = i128::from(raw);
-        let Some(now) = self.now else {
-            let start = start(raw, followers.collect());
-            let timing = if start == raw { Timing::Good } else { Timing::Jump { late_ns: 0 } };
-            return Some((self.advance(start).0, timing));
-        };
         let (now, shift) = (i128::from(now), self.shift);
         let time = raw + shift;
         if time > now {
-            let lasts = followers.clone().all(|other| other + shift >= time - NEAR);
-            let decided = if known == 0 { time - now <= LAST_GAP } else { lasts };
-            if decided {
+            let gap = time - now;
+            let counts = known == AHEAD || gap <= self.longest_last(raw, followers.clone());
+            if counts && followers.clone().all(|other| other + shift >= time - NEAR) {
+                self.longest = self.longest.max(gap);
                 return Some(self.advance(time));
             }
         } else if known > 0 && followers.clone().all(|other| other + shift < now - NEAR) {
@@ -91,6 +108,31 @@ impl Timeline {
         }
         let late_ns = u64::try_from((now - time).max(0)).unwrap_or(u64::MAX);
         Some((self.now.unwrap_or(0), Timing::Jump { late_ns }))
+    }
+
+    /// The longest gap that counts before a packet with fewer than [`AHEAD`] followers.
+    fn longest_last(&self, raw: i128, followers: impl Iterator<Item = i128> + Clone) -> i128 {
+        let without = if followers.clone().next().is_none() { LAST_GAP } else { SHORT_GAP };
+        let after = median_gap(std::iter::once(raw).chain(followers));
+        without.max(SIMILAR * self.longest.max(after))
+    }
+
+    /// The time of the first packet, and of the clock.
+    fn begin(
+        &mut self,
+        first: i128,
+        followers: impl Iterator<Item = i128> + Clone,
+        is_end: bool,
+    ) -> Option<(u64, Timing)> {
+        let few: Vec<_> = followers.clone().take(AHEAD).collect();
+        let most = if odd(first, &few) == 0 { AHEAD } else { START };
+        let followers: Vec<_> = followers.take(most).collect();
+        if followers.len() < most && !is_end {
+            return None;
+        }
+        let start = start(first, followers);
+        let timing = if start == first { Timing::Good } else { Timing::Jump { late_ns: 0 } };
+        Some((self.advance(start).0, timing))
     }
 
     /// The time of a packet by a remembered shift, if it is near the clock.
@@ -117,11 +159,27 @@ impl Timeline {
     }
 }
 
+/// The median gap between packets of these times, or the lower one of two. Zero for one packet.
+fn median_gap(times: impl Iterator<Item = i128>) -> i128 {
+    let mut times: Vec<_> = times.collect();
+    times.sort_unstable();
+    let mut gaps: Vec<_> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    gaps.sort_unstable();
+    gaps.get(gaps.len().saturating_sub(1) / 2).copied().unwrap_or(0)
+}
+
+/// The followers that disagree with the time of the first packet: they are earlier, or more than
+/// [`FIRST_GAP`] later and not as far apart.
+fn odd(first: i128, followers: &[i128]) -> usize {
+    let similar = SIMILAR * followers.len() as i128 * median_gap(followers.iter().copied());
+    let last = first + FIRST_GAP.max(similar);
+    followers.iter().filter(|&&time| time < first - NEAR || time > last).count()
+}
+
 /// The time at which a capture starts: that of its first packet, unless most of its followers are
-/// earlier or more than [`FIRST_GAP`] later. Then it is the first time that agrees with their median.
+/// [`odd`]. Then it is the first time that agrees with their median.
 fn start(first: i128, mut followers: Vec<i128>) -> i128 {
-    let is_odd = |time: &&i128| **time < first - NEAR || **time > first + FIRST_GAP;
-    if followers.iter().filter(is_odd).count() * 2 <= followers.len() {
+    if odd(first, &followers) * 2 <= followers.len() {
         return first;
     }
     followers.sort_unstable();
@@ -146,7 +204,7 @@ mod tests {
             let followers = raw[index + 1..].iter().copied();
             // Fewer followers must never decide otherwise.
             let mut few = None;
-            for known in 0..AHEAD.min(raw.len() - index - 1) {
+            for known in 0..START.min(raw.len() - index - 1) {
                 let mut copy = timeline.clone();
                 few = few.or(copy.decide(time, followers.clone().take(known), false));
             }
@@ -202,9 +260,69 @@ mod tests {
         assert!(run(&raw).iter().zip(&raw).all(|(got, &raw)| *got == (raw, Timing::Good)));
         let far: Vec<_> = (0..30).map(|packet| T + packet * 400 * S).collect();
         assert!(run(&far).iter().zip(&far).all(|(got, &raw)| *got == (raw, Timing::Good)));
-        // An hour before the last packet is too much.
-        let lone = [T, T + S, T + 3_601 * S];
-        assert_eq!(run(&lone)[2], (T + S, Timing::Jump { late_ns: 0 }));
+    }
+
+    #[test]
+    fn a_few_wrong_times_at_the_end_are_jumps_and_a_gap_of_up_to_a_day_counts() {
+        let day = 86_400 * S;
+        let cases = [(600 * S, 1, true), (601 * S, 1, false), (day, 2, true), (day, 8, true)];
+        let cases = cases.into_iter().chain((2..=8).map(|last| (day + S, last, false)));
+        let cases = cases.chain((1..=8).map(|last| (FAR - T, last, false)));
+        for (gap, last, counts) in cases.chain([(FAR - T, 9, true)]) {
+            let mut raw = steady(T, 20);
+            raw.extend(steady(raw[19] + gap, last));
+            let decided = run(&raw);
+            for (at, got) in decided.iter().enumerate().skip(20) {
+                let jump = (raw[19], Timing::Jump { late_ns: 0 });
+                let expected = if counts { (raw[at], Timing::Good) } else { jump };
+                assert_eq!(*got, expected, "{gap} before {last}: {at}");
+            }
+        }
+    }
+
+    #[test]
+    fn packets_that_are_all_far_apart_keep_their_times_to_the_end() {
+        for hours in [1, 3, 8, 20, 72, 24 * 365] {
+            for packets in [3, 4, 5, 9, 10, 17, 18, 30] {
+                // Up to half a gap early, and up to half a gap late.
+                let apart = |n: u64| T + hours * 3_600 * S * (2 * n + n * n % 3) / 2;
+                let raw: Vec<_> = (0..packets).map(apart).collect();
+                let mut expected: Vec<_> = raw.iter().map(|&time| (time, Timing::Good)).collect();
+                assert_eq!(run(&raw), expected, "{packets} packets, {hours} hours apart");
+                // A few wrong times at their end are still wrong, if they are fewer.
+                let (last, few) = (raw[raw.len() - 1], 7.min(packets - 1));
+                let raw = [raw, steady(last + 100 * 365 * 86_400 * S, few)].concat();
+                expected.resize(raw.len(), (last, Timing::Jump { late_ns: 0 }));
+                assert_eq!(run(&raw), expected, "{packets} packets, {hours} hours apart");
+            }
+        }
+        // The file has a gap of five days before, so another one counts.
+        for (before, counts) in [(5, true), (1, false)] {
+            let day = 86_400 * S;
+            let starts = [T, T + before * day, T + (before + 5) * day];
+            let raw = [steady(starts[0], 20), steady(starts[1], 20), steady(starts[2], 1)].concat();
+            assert_eq!(run(&raw)[40].1 == Timing::Good, counts, "{before}");
+        }
+    }
+
+    #[test]
+    fn up_to_eight_wrong_times_at_the_start_are_outvoted() {
+        for bad in [T + 3_600 * S, FAR, T - 86_400 * S, 0] {
+            for burst in 1..=8 {
+                let mut raw = steady(T, 40);
+                raw[..burst].fill(bad);
+                let decided = run(&raw);
+                assert!(decided[..burst].iter().all(|one| one.0 == raw[burst]), "{bad} {burst}");
+                assert_eq!(decided[39], (raw[39], Timing::Good), "{bad} {burst}");
+            }
+        }
+        // Followers that agree decide at once, and the others wait for more.
+        let mut raw = steady(T, 40);
+        let eight =
+            |raw: &[u64]| Timeline::default().decide(raw[0], raw[1..=AHEAD].iter().copied(), false);
+        assert_eq!(eight(&raw), Some((T, Timing::Good)));
+        raw[3] = FAR;
+        assert_eq!(eight(&raw), None);
     }
 
     #[test]

@@ -94,7 +94,7 @@ pub struct Capture {
     /// source and cannot be kept, so it is delivered at once and the delay follows it.
     last_ns: Option<u64>,
     timeline: Timeline,
-    /// Frames held back, at most [`timeline::AHEAD`] and one, and the one that was delivered last.
+    /// Frames held back, at most [`timeline::START`] and one, and the one that was delivered last.
     held: VecDeque<Held>,
     delivered: Option<Held>,
     /// How the file ended.
@@ -129,7 +129,7 @@ impl Capture {
             pace: Pace::new(speed),
             last_ns: None,
             timeline: Timeline::default(),
-            held: VecDeque::with_capacity(timeline::AHEAD + 1),
+            held: VecDeque::with_capacity(timeline::START + 1),
             delivered: None,
             end: None,
         }

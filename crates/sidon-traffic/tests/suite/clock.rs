@@ -101,6 +101,54 @@ fn one_wrong_time_changes_no_period_and_no_timeout() {
 }
 
 #[test]
+fn a_few_wrong_times_in_a_row_change_no_period_and_no_timeout() {
+    let packets: Vec<_> = minutes().into_iter().take(12_000).collect();
+    let expected = watch(&packets);
+    assert_eq!((expected.len(), odd(&expected)), (2, [0, 0]));
+    for bad in [START + 2 * 86_400 * SECOND, 4_294_967_000 * SECOND, START - 86_400 * SECOND, 0] {
+        for burst in 1..=7 {
+            for place in [0, 7_001, 12_000 - burst] {
+                let mut packets = packets.clone();
+                for (number, packet) in packets[place..place + burst].iter_mut().enumerate() {
+                    packet.time_ns = bad + number as u64 * SECOND / 100;
+                }
+                let periods = watch(&packets);
+                let name = format!("{burst} at {place} from {bad}");
+                assert_eq!(counts(&periods), counts(&expected), "{name}");
+                // Two or more times that step back at the end are a clock that was set back.
+                let is_step = bad < START && burst > 1 && place > 7_001;
+                let odd_times = if is_step { [0, 1] } else { [burst as u64, 0] };
+                assert_eq!(odd(&periods), odd_times, "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_gap_before_the_last_packets_counts_and_ends_a_period() {
+    let packets: Vec<_> = minutes().into_iter().take(5_000).collect();
+    for (gap, last, counts) in [(3_600, 2, true), (3_600, 7, true), (599, 1, true), (601, 1, false)]
+    {
+        let mut packets = packets.clone();
+        packets[5_000 - last..].iter_mut().for_each(|packet| packet.time_ns += gap * SECOND);
+        let periods = watch(&packets);
+        let seen: Vec<_> = periods.iter().map(|(_, snapshot)| snapshot.ledger().seen).collect();
+        let expected = if counts { vec![5_000 - last as u64, last as u64] } else { vec![5_000] };
+        assert_eq!((seen, odd(&periods)), (expected, [u64::from(!counts), 0]), "{gap} {last}");
+    }
+    // Packets that are two hours apart are one period each, and none is odd.
+    for few in 2..12 {
+        let mut packets = packets[..few].to_vec();
+        let times = (0..).map(|number| START + number * 7_200 * SECOND);
+        packets.iter_mut().zip(times).for_each(|(packet, time)| packet.time_ns = time);
+        let periods = watch(&packets);
+        // Two packets say nothing about the gaps of their capture.
+        let expected = if few == 2 { (1, [1, 0]) } else { (few, [0, 0]) };
+        assert_eq!((periods.len(), odd(&periods)), expected, "{few}");
+    }
+}
+
+#[test]
 fn a_clock_that_is_set_back_goes_on_and_a_gap_ends_periods() {
     let packets = minutes();
     let expected = watch(&packets);
