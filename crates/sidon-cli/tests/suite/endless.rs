@@ -10,7 +10,7 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-/// KiB of address space for each command.
+/// KiB of address space for each command, unless a test sets another limit.
 const ROOM: u64 = 1 << 20;
 
 /// A directory for one test, removed at its end.
@@ -222,4 +222,43 @@ fn a_scenario_of_a_few_lines_does_not_fill_memory_or_a_disk() {
     folder.refuses("generate -w b.pcap --scenario right --packets-most 9", 1, "has 10 packets");
     let line = "generate -w b.pcap --scenario right --packets-most 10";
     assert!(folder.run(line, b"").status.success());
+}
+
+#[test]
+fn a_zstd_window_that_does_not_fit_in_memory_is_refused() {
+    let folder = Folder::new("window");
+    // A pcap header, and 130 MiB of packets without a byte in runs of 128 KiB.
+    let header: Vec<u8> = [0xa1b2_c3d4u32, 2 | 4 << 16, 0, 0, 65_535, 1]
+        .iter()
+        .flat_map(|word| word.to_le_bytes())
+        .collect();
+    let frame = |exponent: u8| {
+        let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0, exponent << 3, 24 << 3, 0, 0];
+        frame.extend(&header);
+        for run in 1..=8 * 130u32 {
+            let block = u32::from(run == 8 * 130) | 1 << 1 | (128 << 10) << 3;
+            frame.extend(&block.to_le_bytes()[..3]);
+            frame.push(0);
+        }
+        frame
+    };
+    folder.write("large", &frame(17));
+    folder.write("second", &[frame(10), frame(17)].concat());
+    folder.write("small", &frame(10));
+    let run = |room: u64, file: &str| {
+        let watch = format!("{} watch -q -r {file}", env!("CARGO_BIN_EXE_sidon"));
+        let script = format!("ulimit -v {room}; exec {watch}");
+        let output =
+            Command::new("sh").args(["-c", &script]).current_dir(&folder.0).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (needed, tight) = ("a zstd window of 128 MiB needs 385 MiB of memory", 200 << 10);
+    for (file, status) in [("large", 1), ("second", 3)] {
+        let (code, said) = run(tight, file);
+        assert_eq!(code, Some(status), "{file}: {said}");
+        assert!(said.contains(needed), "{file}: {said}");
+    }
+    for (room, file) in [(tight, "small"), (ROOM, "large")] {
+        assert_eq!(run(room, file), (Some(0), String::new()), "{file}");
+    }
 }

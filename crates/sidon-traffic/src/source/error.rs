@@ -130,6 +130,11 @@ pub enum Why {
         /// The message of the decompressor.
         message: String,
     },
+    /// The system has too little memory to decompress it.
+    Memory {
+        /// The message of the decompressor.
+        message: String,
+    },
     /// The system failed to read further.
     Read {
         /// The message of the system.
@@ -166,6 +171,7 @@ impl fmt::Display for Broken {
             Why::Limit(limit) => write!(f, "{limit}"),
             Why::TooManyInterfaces => write!(f, "more interfaces than are kept"),
             Why::Compressed { message } => write!(f, "the compressed data end here: {message}"),
+            Why::Memory { message } => write!(f, "{message}"),
             Why::Read { message } => write!(f, "cannot read on: {message}"),
         }
     }

@@ -33,6 +33,11 @@ pub enum Compression {
 
 /// The most bytes of a Zstandard window: the limit of the command `zstd`.
 const ZSTD_WINDOW_MOST: u64 = 128 << 20;
+/// The start of a Zstandard frame.
+const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// A damaged Zstandard block adds fewer bytes than this before the decoder refuses it: 1 MiB of
+/// literals, and matches of 256 KiB.
+const ZSTD_DAMAGED: u64 = 3 << 19;
 /// Bytes read from a compressed file at a time.
 const CHUNK: usize = 64 << 10;
 /// The most bytes of a compressed file in a row that decompress to nothing, such as empty gzip members
@@ -70,7 +75,7 @@ pub(super) fn open(input: Bytes) -> io::Result<(Bytes, Compression, Arc<Taken>)>
     let head = io::Cursor::new(start).take(got as u64);
     let compression = match start {
         [0x1f, 0x8b, ..] if got >= 2 => Compression::Gzip,
-        [0x28, 0xb5, 0x2f, 0xfd] => Compression::Zstd,
+        ZSTD_MAGIC => Compression::Zstd,
         [nibble, 0x2a, 0x4d, 0x18] if nibble >> 4 == 5 => Compression::Zstd,
         [0x04, 0x22, 0x4d, 0x18] => Compression::Lz4,
         _ => Compression::Plain,
@@ -80,7 +85,7 @@ pub(super) fn open(input: Bytes) -> io::Result<(Bytes, Compression, Arc<Taken>)>
         Compression::Plain => Box::new(whole),
         Compression::Gzip => Box::new(MultiGzDecoder::new(BufReader::with_capacity(CHUNK, whole))),
         Compression::Zstd => {
-            Box::new(Zstd::new(BufReader::with_capacity(CHUNK, whole), Arc::clone(&taken)))
+            Box::new(Zstd::new(BufReader::with_capacity(CHUNK, whole), Arc::clone(&taken))?)
         }
         Compression::Lz4 => Box::new(Lz4(Lz4Frame::new(BufReader::with_capacity(CHUNK, whole)))),
     };
@@ -139,14 +144,20 @@ struct Zstd<R> {
     input: R,
     frame: ZstdFrame,
     inside: bool,
+    /// The largest window so far. The decoder keeps the memory for it.
+    window: u64,
     taken: Arc<Taken>,
 }
 
 impl<R: Read> Zstd<R> {
-    fn new(input: R, taken: Arc<Taken>) -> Self {
+    fn new(input: R, taken: Arc<Taken>) -> io::Result<Self> {
         let mut frame = ZstdFrame::new();
         frame.set_max_window_size(ZSTD_WINDOW_MOST);
-        Zstd { input, frame, inside: false, taken }
+        // The decoder grows its buffer in the first frame, and reserves the window at the start of
+        // all others. A first frame with a window of 1 KiB makes the first one of the file such a one.
+        let small = [&ZSTD_MAGIC[..], &[0, 0]].concat();
+        frame.init(small.as_slice()).map_err(io::Error::other)?;
+        Ok(Zstd { input, frame, inside: false, window: 0, taken })
     }
 
     /// Enters the next frame. `false` at the end of the input.
@@ -167,12 +178,70 @@ impl<R: Read> Zstd<R> {
                 }
                 continue;
             }
-            let mut whole = magic.as_slice().chain(&mut self.input);
-            self.frame.init(&mut whole).map_err(io::Error::other)?;
+            let mut header = magic.to_vec();
+            if magic == ZSTD_MAGIC {
+                let window = read_header(&mut self.input, &mut header)?;
+                // The decoder itself refuses a larger window.
+                if window > self.window && window <= ZSTD_WINDOW_MOST {
+                    reserve(window)?;
+                    self.window = window;
+                }
+            }
+            self.frame.init(header.as_slice()).map_err(io::Error::other)?;
             self.inside = true;
             return Ok(true);
         }
     }
+}
+
+/// Appends the header of a Zstandard frame, without its magic number, and returns the bytes of the
+/// window.
+fn read_header(input: &mut impl Read, header: &mut Vec<u8>) -> io::Result<u64> {
+    let mut next = |length: usize| {
+        let mut field = [0; 8];
+        input.read_exact(&mut field[..length])?;
+        header.extend(&field[..length]);
+        io::Result::Ok(u64::from_le_bytes(field))
+    };
+    let descriptor = next(1)?;
+    let is_single = descriptor & 0x20 != 0;
+    let window = if is_single { 0 } else { next(1)? };
+    next([0, 1, 2, 4][(descriptor & 3) as usize])?;
+    let size_length = [usize::from(is_single), 2, 4, 8][(descriptor >> 6) as usize];
+    let size = next(size_length)?.saturating_add(if size_length == 2 { 256 } else { 0 });
+    // Five bits of the exponent, and three bits of eighths.
+    Ok(if is_single { size } else { (8 + (window & 7)) << (window >> 3) << 7 })
+}
+
+/// Checks that the decoder can allocate its buffer for this window. The decoder panics if it cannot.
+fn reserve(window: u64) -> io::Result<()> {
+    let needed = zstd_memory(window);
+    let mut probe = Vec::<u8>::new();
+    let reserved = probe.try_reserve_exact(usize::try_from(needed).unwrap_or(usize::MAX));
+    // The compiler may remove an allocation that nothing uses.
+    std::hint::black_box(&probe);
+    if reserved.is_ok() {
+        return Ok(());
+    }
+    let message = format!(
+        "a zstd window of {} MiB needs {} MiB of memory, which the system refuses; decompress it \
+         with another program first",
+        window.div_ceil(1 << 20),
+        needed.div_ceil(1 << 20)
+    );
+    Err(io::Error::new(io::ErrorKind::OutOfMemory, message))
+}
+
+/// The most bytes that the decoder allocates for this window: a ring, and a larger one while a
+/// damaged block makes it grow.
+fn zstd_memory(window: u64) -> u64 {
+    // As in ruzstd: a power of two, two blocks of 128 KiB, and a byte that stays free.
+    let ring = |bytes: u64| {
+        let slack = 256 << 10;
+        (bytes + 1).saturating_sub(slack).next_power_of_two() + slack + 1
+    };
+    let [usual, damaged] = [window, window + ZSTD_DAMAGED].map(ring);
+    if damaged > usual { usual + damaged } else { usual }
 }
 
 impl<R: Read> Read for Zstd<R> {

@@ -168,6 +168,9 @@ impl Window {
         if self.taken.is_empty() {
             return Why::Limit(Limit::Empty(EMPTY_MOST));
         }
+        if why.kind() == io::ErrorKind::OutOfMemory {
+            return Why::Memory { message };
+        }
         // An I/O error has an OS error number; an error of a decompressor has none.
         if self.compressed && why.raw_os_error().is_none() {
             Why::Compressed { message }
