@@ -149,6 +149,9 @@ pub fn drive<H: Host>(
     let mut stopped: Option<Instant> = None;
     let mut warned = None;
     let endless = traffic.is_endless();
+    if let Some(most) = limits.packets {
+        traffic.limit(most.saturating_sub(engine.ledger().seen));
+    }
     let end = loop {
         let seen = periods.past.saturating_add(engine.ledger().seen);
         if limits.packets.is_some_and(|most| seen >= most) {

@@ -48,6 +48,9 @@ pub trait Traffic {
     /// The next item. Waits for it at most `wait`, then returns [`Item::Nothing`].
     fn next(&mut self, wait: Duration) -> Result<Item<'_>, Failed>;
 
+    /// Limits the source to `packets` further packets: it must not wait for more.
+    fn limit(&mut self, _packets: u64) {}
+
     /// The name that users see.
     fn name(&self) -> String;
 
@@ -97,6 +100,8 @@ pub struct Capture {
     /// Frames held back, at most [`timeline::START`] and one, and the one that was delivered last.
     held: VecDeque<Held>,
     delivered: Option<Held>,
+    /// Frames that may still be read.
+    left: u64,
     /// How the file ended.
     end: Option<Result<(), Broken>>,
 }
@@ -131,6 +136,7 @@ impl Capture {
             timeline: Timeline::default(),
             held: VecDeque::with_capacity(timeline::START + 1),
             delivered: None,
+            left: u64::MAX,
             end: None,
         }
     }
@@ -156,6 +162,10 @@ impl Capture {
             if let Some(end) = &self.end {
                 return end.clone().map(|()| Step::Over);
             }
+            if self.left == 0 {
+                self.end = Some(Ok(()));
+                continue;
+            }
             match self.source.advance_some() {
                 Ok(true) => {}
                 Ok(false) => return Ok(Step::Later),
@@ -168,6 +178,7 @@ impl Capture {
                 self.end = Some(Ok(()));
                 continue;
             };
+            self.left -= 1;
             let decided =
                 if self.held.is_empty() { self.timeline.near(frame.time_ns) } else { None };
             if let Some((time_ns, timing)) = decided {
@@ -201,6 +212,11 @@ impl Traffic for Capture {
             None => self.source.frame().map(|frame| Frame { time_ns, ..frame }),
         };
         Ok(frame.map_or(Item::Over, |frame| Item::Frame(frame, timing)))
+    }
+
+    /// The times of the last packets are decided as at the end of a file.
+    fn limit(&mut self, packets: u64) {
+        self.left = packets;
     }
 
     fn name(&self) -> String {

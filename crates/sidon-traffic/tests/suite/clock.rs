@@ -10,7 +10,10 @@ use sidon_traffic::{
     source::{Frame, PcapWriter, SnapLength},
     work::Work,
 };
-use std::{io::Cursor, path::Path};
+use std::{
+    io::{self, Cursor, Read},
+    path::Path,
+};
 
 const SECOND: u64 = 1_000_000_000;
 /// A full hour in 2023.
@@ -49,8 +52,8 @@ fn minutes() -> Vec<Packet> {
     packets.enumerate().map(|(index, packet)| Packet { time_ns: time(index), ..packet }).collect()
 }
 
-/// The snapshots of periods of a minute, in order, after a capture file of these packets.
-fn watch(packets: &[Packet]) -> Vec<(u64, Snapshot)> {
+/// A capture file of these packets.
+fn file(packets: &[Packet]) -> Vec<u8> {
     let mut file = PcapWriter::new(Vec::new(), LinkType::ETHERNET, SnapLength(262_144)).unwrap();
     let mut bytes = Vec::new();
     for packet in packets {
@@ -60,7 +63,12 @@ fn watch(packets: &[Packet]) -> Vec<(u64, Snapshot)> {
         let wire_len = packet.wire_len.max(bytes.len() as u32);
         file.write(&Frame { time_ns, wire_len, link, bytes: &bytes }).unwrap();
     }
-    let source = Source::from_reader(Cursor::new(file.finish().unwrap())).unwrap();
+    file.finish().unwrap()
+}
+
+/// The snapshots of periods of a minute, in order, after a capture file of these packets.
+fn watch(packets: &[Packet]) -> Vec<(u64, Snapshot)> {
+    let source = Source::from_reader(Cursor::new(file(packets))).unwrap();
     let mut capture = Capture::new(source, Path::new("test"), None);
     let (mut engine, mut periods) = (engine(1 << 20), Periods::default());
     let limits = Limits { period_ns: Some(60 * SECOND), ..Limits::default() };
@@ -145,6 +153,33 @@ fn a_gap_before_the_last_packets_counts_and_ends_a_period() {
         // Two packets say nothing about the gaps of their capture.
         let expected = if few == 2 { (1, [1, 0]) } else { (few, [0, 0]) };
         assert_eq!((periods.len(), odd(&periods)), expected, "{few}");
+    }
+}
+
+/// A pipe whose writer pauses after these bytes.
+struct Pipe(Cursor<Vec<u8>>);
+
+impl Read for Pipe {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let got = self.0.read(buffer)?;
+        assert!(got > 0, "the reader waits for more");
+        Ok(got)
+    }
+}
+
+#[test]
+fn a_limited_number_of_packets_waits_for_no_more_from_a_pipe() {
+    let mut packets = minutes();
+    for most in [1, 2, 5, 9, 20] {
+        // The last packet is after a gap.
+        packets[most - 1].time_ns += 300 * SECOND;
+        let pipe = Pipe(Cursor::new(file(&packets[..most])));
+        let mut capture = Capture::new(Source::from_reader(pipe).unwrap(), Path::new("-"), None);
+        let (mut engine, mut periods) = (engine(1 << 20), Periods::default());
+        let limits = Limits { packets: Some(most as u64), ..Limits::default() };
+        let done = drive::drive(&mut engine, &mut capture, limits, &mut periods).unwrap();
+        assert!(matches!(done.end, drive::End::Enough), "{most}: {:?}", done.end);
+        assert_eq!(engine.ledger().seen, most as u64);
     }
 }
 
