@@ -13,6 +13,7 @@ use crate::{
         is_vlan,
     },
     source::Frame,
+    work::step,
 };
 
 const ARP: u16 = 0x0806;
@@ -30,6 +31,7 @@ pub(super) fn holds(expr: &Expr, frame: &Frame<'_>, tags: usize) -> bool {
 }
 
 fn eval(expr: &Expr, frame: &Frame<'_>, tags: usize) -> Answer {
+    step();
     match expr {
         Expr::And(both) => Ok(eval(&both[0], frame, tags)? && eval(&both[1], frame, tags)?),
         Expr::Or(both) => Ok(eval(&both[0], frame, tags)? || eval(&both[1], frame, tags)?),
@@ -238,6 +240,7 @@ fn compare(view: &View<'_>, both: &[Number; 2], relation: Relation) -> Answer {
 
 /// Whether the frame has the headers that a number is made from.
 fn applies(view: &View<'_>, number: &Number) -> Answer {
+    step();
     match number {
         Number::Constant(_) | Number::Length => Ok(true),
         // For a computed number, libpcap checks only the headers of the first operand.
@@ -263,6 +266,7 @@ fn applies(view: &View<'_>, number: &Number) -> Answer {
 }
 
 fn number(view: &View<'_>, what: &Number) -> Answer<u32> {
+    step();
     match what {
         Number::Constant(value) => Ok(*value),
         Number::Length => Ok(view.frame.wire_len),

@@ -36,6 +36,7 @@ use crate::{
     excerpt::excerpt,
     packet::{be16, is_vlan},
     source::Frame,
+    work::step,
 };
 use expr::Expr;
 use std::{fmt, str::FromStr};
@@ -89,6 +90,7 @@ impl Filter {
 fn tags(bytes: &[u8]) -> usize {
     let mut tags = 0;
     while be16(bytes, 12 + 4 * tags).is_some_and(is_vlan) {
+        step();
         tags += 1;
     }
     tags

@@ -4,7 +4,7 @@ use super::{
     Cut, ETHERTYPE_IPV4, ETHERTYPE_IPV6, Fragment, Layer, Malformed, Packet, Undecoded, be16,
     link::Network, transport,
 };
-use crate::{FlowKey, flow::protocol, source::Frame};
+use crate::{FlowKey, flow::protocol, source::Frame, work::step};
 
 /// Extension headers that a packet may chain.
 const EXTENSIONS: u32 = 32;
@@ -148,6 +148,7 @@ fn v6(frame: &Frame<'_>, start: usize, cut: Cut) -> Result<Header, Undecoded> {
     let mut protocol = fixed[6];
     let mut at = start + 40;
     for _ in 0..EXTENSIONS {
+        step();
         let (next, length) = match protocol {
             // Hop-by-hop, routing, destination options, mobility, HIP, shim6.
             0 | 43 | 60 | 135 | 139 | 140 => {

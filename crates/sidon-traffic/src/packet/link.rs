@@ -1,7 +1,7 @@
 //! Finds the network header after any link header, and its protocol.
 
 use super::{Cut, Layer, Malformed, Undecoded, Vlans, be16};
-use crate::LinkType;
+use crate::{LinkType, work::step};
 
 /// The Ethernet type of IPv4.
 pub(crate) const ETHERTYPE_IPV4: u16 = 0x0800;
@@ -58,6 +58,7 @@ pub(crate) fn behind(
     let short = || cut.short(Layer::Link);
     let mut vlans = Vlans::default();
     for _ in 0..DEPTH {
+        step();
         match kind {
             ETHERTYPE_IPV4 | ETHERTYPE_IPV6 => return Ok(Network { kind, at, vlans }),
             kind_of_tag if is_vlan(kind_of_tag) => {
@@ -180,6 +181,7 @@ fn radiotap(bytes: &[u8], cut: Cut) -> Result<(u16, usize), Undecoded> {
         if at == 8 + 4 * DEPTH as usize {
             return Err(Undecoded::Malformed(Malformed::Depth));
         }
+        step();
         more = word(at).ok_or_else(short)?;
         at += 4;
     }

@@ -1,7 +1,7 @@
 //! The packet inside a packet: GRE, VXLAN, Geneve, IP in IP.
 
 use super::{Cut, Fragment, be16, be32, ip, ip::Decoded, link, link::Network};
-use crate::{Packet, flow::protocol, packet::Vlans, source::Frame};
+use crate::{Packet, flow::protocol, packet::Vlans, source::Frame, work::step};
 
 /// Most tunnels inside one another that are decoded.
 const DEPTH: u8 = 8;
@@ -11,6 +11,7 @@ pub(super) fn innermost(frame: &Frame<'_>, outer: Decoded) -> Packet {
     let mut packet = outer.packet;
     let mut decoded = outer;
     for depth in 1..=DEPTH {
+        step();
         // The inner packet ends where the outer one does.
         let end = decoded.end.max(decoded.at).min(frame.bytes.len());
         let held = Frame { bytes: &frame.bytes[..end], ..*frame };

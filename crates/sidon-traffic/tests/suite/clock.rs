@@ -266,6 +266,19 @@ fn kinds(cells: u32) -> Vec<(&'static str, Vec<Packet>)> {
         flood.push(segment(5 * cells + second % 300, syn, time, false));
     }
     kinds.push(("SYNs after a flood", flood));
+    // UDP from as many senders as there are packets, to one host and from one host, dense and sparse.
+    for (name, gap) in [("UDP flood", 1_000), ("UDP one second apart", SECOND)] {
+        let udp = |number: u32| {
+            let answer = number % 2 == 1;
+            let packet = segment(number, ack, START + u64::from(number) * gap, answer);
+            let [a, b, c, _] = number.wrapping_mul(0x9e37_79b9).to_be_bytes();
+            let ports = [number as u16 | 1_024, 6_881];
+            let flow = FlowKey::v4([a | 1, b, c, 9], [10, 0, 0, 1], ports, 17);
+            let flow = if answer { flow.reversed() } else { flow };
+            Packet { flow, transport: Transport::Ports, ..packet }
+        };
+        kinds.push((name, (0..60_000).map(udp).collect()));
+    }
     kinds
 }
 

@@ -17,7 +17,7 @@ fn v4() -> Vec<u8> {
     ip4(6, &[], &tcp)
 }
 
-fn ip4(protocol: u8, options: &[u8], carried: &[u8]) -> Vec<u8> {
+pub(crate) fn ip4(protocol: u8, options: &[u8], carried: &[u8]) -> Vec<u8> {
     let header = 20 + options.len();
     let total = ((header + carried.len()) as u16).to_be_bytes();
     let mut packet =
@@ -35,7 +35,7 @@ fn v6(first: u8, extensions: &[u8]) -> Vec<u8> {
     ip6(if extensions.is_empty() { 17 } else { first }, &[extensions, &udp].concat())
 }
 
-fn ip6(next: u8, carried: &[u8]) -> Vec<u8> {
+pub(crate) fn ip6(next: u8, carried: &[u8]) -> Vec<u8> {
     let length = (carried.len() as u16).to_be_bytes();
     let mut packet = vec![0x60, 0, 0, 0, length[0], length[1], next, 61];
     for last in [1, 2] {
@@ -45,7 +45,7 @@ fn ip6(next: u8, carried: &[u8]) -> Vec<u8> {
     packet
 }
 
-fn ethernet(kind: u16, carried: &[u8]) -> Vec<u8> {
+pub(crate) fn ethernet(kind: u16, carried: &[u8]) -> Vec<u8> {
     [&[2; 12], &kind.to_be_bytes()[..], carried].concat()
 }
 

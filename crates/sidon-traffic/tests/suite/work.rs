@@ -1,11 +1,16 @@
-//! Work counted in steps: no datagram and no capture costs more than a constant per byte.
+//! Work counted in steps: no datagram and no capture costs more than a constant per byte, and no frame
+//! more than a constant.
 
-use crate::datagrams::{self, WEB, data, halves, ipfix, set, template, v5, v9};
+use crate::{
+    datagrams::{self, WEB, data, halves, ipfix, set, template, v5, v9},
+    decode::{ethernet, ip4, ip6},
+};
 use sidon_kit::Rng;
 use sidon_traffic::{
-    Source,
+    Decoder, Filter, LinkType, Source, Tunnels,
     export::{Collector, Limits, Templates},
-    work::Work,
+    source::Frame,
+    work::{Work, steps},
 };
 use std::{
     io::{self, Read},
@@ -230,4 +235,131 @@ fn no_capture_moves_more_than_two_bytes_per_byte() {
         }
     }
     assert!(tight > 0.45, "{tight}");
+}
+
+/// Frames that chain more headers than the decoder reads: name, link, headers that it reads, bytes.
+fn chains() -> Vec<(&'static str, LinkType, u64, Vec<u8>)> {
+    let udp = [1, 2, 3, 4, 0, 8, 0, 0];
+    let tag = [0, 1, 0x81, 0];
+    // Extension headers of eight bytes, the last of which announces `next`.
+    let options = |count: usize, next: u8| {
+        let mut all = [60, 0, 0, 0, 0, 0, 0, 0].repeat(count);
+        all[8 * count - 8] = next;
+        all
+    };
+    let words = |words: &[u32]| words.iter().flat_map(|one| one.to_le_bytes()).collect::<Vec<_>>();
+    let mut all = vec![
+        ("tags", LinkType::ETHERNET, 16, ethernet(0x8100, &tag.repeat(60_000))),
+        ("labels", LinkType::ETHERNET, 16, ethernet(0x8847, &[0, 0, 0, 9].repeat(60_000))),
+        ("radiotap", LinkType::RADIOTAP, 16, words(&[u32::MAX; 60_000])),
+        ("extensions", LinkType::IPV6, 1 + 32, ip6(60, &options(8_000, 17))),
+        (
+            "authentication",
+            LinkType::IPV6,
+            1 + 32,
+            ip6(51, &[51, 0, 0, 0, 0, 0, 0, 0].repeat(8_000)),
+        ),
+    ];
+    // Tunnels in each other, each with as many headers as the decoder accepts.
+    let [mut in_v4, mut in_v6, mut in_gre] = [(); 3].map(|()| udp.to_vec());
+    let (mut next_v4, mut next_v6, mut next_gre) = (17, 17, 17);
+    for _ in 0..120 {
+        in_v4 = ip4(next_v4, &[], &in_v4);
+        in_v6 = ip6(60, &[options(31, next_v6), in_v6].concat());
+        let inner = ip6(60, &[options(31, next_gre), in_gre].concat());
+        let mut tags = tag.repeat(15);
+        tags[58..].copy_from_slice(&[0x86, 0xdd]);
+        in_gre = [&[0, 0, 0x65, 0x58][..], &ethernet(0x8100, &tags), &inner].concat();
+        (next_v4, next_v6, next_gre) = (4, 41, 47);
+    }
+    all.push(("IPv4 in IPv4", LinkType::IPV4, 1 + 8, in_v4));
+    all.push(("IPv6 with extensions in IPv6", LinkType::IPV6, 1 + 9 * 32 + 8, in_v6));
+    // The outer packet starts after the header of its GRE.
+    all.push((
+        "tags and extensions in GRE",
+        LinkType::ETHERNET,
+        9 * (16 + 32) + 8,
+        in_gre.split_off(4),
+    ));
+    all
+}
+
+#[test]
+fn no_frame_has_more_than_a_constant_number_of_headers_read() {
+    // Words of radiotap, then tags and extension headers before each of 9 IP headers, and 8 tunnels.
+    const MOST: u64 = 16 + 9 * (16 + 32) + 8;
+    let decoder = Decoder { tunnels: Tunnels::Inner };
+    let mut rng = Rng::seeded(5);
+    for (name, link, expected, bytes) in chains() {
+        let check = |bytes: &[u8]| {
+            let before = steps();
+            let _ =
+                decoder.decode(&Frame { time_ns: 0, wire_len: bytes.len() as u32, link, bytes });
+            let done = steps() - before;
+            assert!(done <= MOST, "{name}: {done} headers");
+            // A tag has four bytes. A header that is cut off counts, and so does the search for one
+            // after the last.
+            assert!(4 * done <= bytes.len() as u64 + 12, "{name}: {done} in {} bytes", bytes.len());
+            done
+        };
+        assert_eq!(check(&bytes), expected, "{name}");
+        for _ in 0..2_000 {
+            let length = rng.below(bytes.len().min(4_000) as u64 + 1) as usize;
+            let mut damaged = bytes[..length].to_vec();
+            for _ in 0..rng.below(4).min(length as u64) {
+                damaged[rng.below(length as u64) as usize] = rng.next_u64() as u8;
+            }
+            check(&damaged);
+        }
+    }
+}
+
+#[test]
+fn no_filter_takes_more_than_a_constant_number_of_steps_per_word() {
+    // A start, a part that is repeated, and the end. The number of words and signs is that of spaces.
+    let long = [
+        [" tcp", " or sctp", ""],
+        [" host ( 9.0.0.1", " or 9.0.0.2", " )"],
+        [" host 9.0.0.1", " or not 9.0.0.2", ""],
+        [" ip6 net 2001:db8:: / 32", " or 2001:db8:1:: / 48", ""],
+        [" port 80", " or 443", ""],
+        [" portrange 1 - 2", " or portrange 3 - 4", ""],
+        [" vlan", " or vlan", ""],
+        [" vlan 7", " && not ip", ""],
+        [" ( 1 > 2 )", " or ( 1 > 2 )", ""],
+        [" len < 1", " or tcp [ 12 ] < 1", ""],
+        [" len < 1", " or ip [ ip [ ip [ 0 ] ] ] < 1", ""],
+        [" 1", " + ip [ 1 ]", " = 7"],
+        [" not 0", " | 0", " = 0"],
+    ];
+    let tags = chains().swap_remove(0).3;
+    let udp = [1, 2, 3, 4, 0, 8, 0, 0];
+    let tagged = ethernet(0x8100, &[&[0, 9, 8, 0][..], &ip4(17, &[], &udp)].concat());
+    // A radiotap header with 16 words of fields, and an 802.11 header.
+    let mut radiotap = [&[0, 0, 72, 0][..], &[0xff; 64], &[0; 4], &[8, 1], &[0; 22]].concat();
+    radiotap.extend([0xaa, 0xaa, 3, 0, 0, 0, 8, 0]);
+    radiotap.extend(ip4(17, &[], &udp));
+    let frames = [
+        ("tags", LinkType::ETHERNET, &tags, 6),
+        ("tagged", LinkType::ETHERNET, &tagged, 6),
+        ("raw", LinkType::RAW, &ip4(17, &[], &udp), 3),
+        ("radiotap", LinkType::RADIOTAP, &radiotap, 27),
+    ];
+    for (name, link, bytes, per_word) in frames {
+        let mut tight = 0.0f64;
+        for [start, part, end] in long {
+            let spaces = |text: &str| text.matches(' ').count();
+            let times = (4_000 - spaces(start) - spaces(end)) / spaces(part);
+            let text = [start, &part.repeat(times), end].concat();
+            let filter: Filter = text.parse().unwrap_or_else(|why| panic!("{part}: {why}"));
+            let before = steps();
+            let frame = Frame { time_ns: 0, wire_len: bytes.len() as u32, link, bytes };
+            let _ = filter.verdict(&frame);
+            let (done, words) = (steps() - before, spaces(&text) as u64);
+            let most = per_word * words + bytes.len() as u64 / 4;
+            assert!(done <= most, "{name}, {part}: {done} of {most}");
+            tight = tight.max(done as f64 / (per_word * words) as f64);
+        }
+        assert!(tight > 0.9, "{name}: {tight}");
+    }
 }
