@@ -21,7 +21,6 @@ use sidon_traffic::{
 };
 use std::{
     fs::{self, File, TryLockError},
-    io::ErrorKind,
     path::{Path, PathBuf},
 };
 
@@ -62,8 +61,8 @@ pub(crate) fn share(directory: &Path) -> anyhow::Result<File> {
     hold(directory, false)
 }
 
-/// Removes the temporary files of killed writers, and returns their number. The caller has locked
-/// the directory.
+/// Removes the temporary files of killed writers, and returns their number. Other commands may be
+/// writing files in the directory, such as `merge -o`: their temporary files stay.
 fn tidy(directory: &Path) -> anyhow::Result<u64> {
     let place = || format!("cannot read the directory {}", show::path(directory));
     let mut removed = 0;
@@ -74,14 +73,8 @@ fn tidy(directory: &Path) -> anyhow::Result<u64> {
         if !is_file || !entry.file_name().to_str().is_some_and(files::is_temporary) {
             continue;
         }
-        match fs::remove_file(entry.path()) {
-            Ok(()) => removed += 1,
-            Err(why) if why.kind() == ErrorKind::NotFound => {}
-            Err(why) => {
-                let place = || format!("cannot remove {}", show::path(entry.path()));
-                return Err(why).with_context(place);
-            }
-        }
+        let place = || format!("cannot remove {}", show::path(entry.path()));
+        removed += u64::from(files::remove_stale(&entry.path()).with_context(place)?);
     }
     Ok(removed)
 }
@@ -281,6 +274,10 @@ fn order(name: &str) -> Option<(String, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::{
+        sync::atomic::{AtomicBool, Ordering},
+        thread,
+    };
 
     /// A directory for one test, removed at its end.
     struct Folder(PathBuf);
@@ -327,6 +324,47 @@ mod tests {
         drop(share(&folder.0).unwrap());
         assert!(inner.is_dir() && link.is_symlink() && !half.exists());
         assert_eq!(Found::take(&folder.0, file::MOST).unwrap().removed, 0);
+    }
+
+    #[test]
+    fn the_temporary_file_of_a_running_writer_stays() {
+        let folder = Folder::new("writer");
+        let halves = || {
+            let names = fs::read_dir(&folder.0).unwrap().map(|entry| entry.unwrap().file_name());
+            names.filter(|name| files::is_temporary(name.to_str().unwrap())).count()
+        };
+        fs::write(folder.0.join(".sidon-5f3c0a91d2e47b68.new"), "half").unwrap();
+        // A `merge -o` into the directory, which a `watch --save-dir` and a `serve` start meanwhile.
+        let merged = folder.0.join("merged.sidon");
+        file::replace(&System, &merged, |out| {
+            out.write_all(b"all of it")?;
+            assert_eq!(halves(), 2);
+            drop(share(&folder.0).unwrap());
+            assert_eq!(halves(), 1);
+            assert_eq!(Found::take(&folder.0, file::MOST).unwrap().removed, 0);
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!((fs::read(&merged).unwrap(), halves()), (b"all of it".to_vec(), 0));
+    }
+
+    #[test]
+    fn writers_do_not_notice_that_stale_files_are_removed() {
+        let folder = Folder::new("race");
+        let over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    tidy(&folder.0).unwrap();
+                }
+            });
+            let written = (0..300u32).try_for_each(|number| {
+                file::replace(&System, &folder.0.join("file"), |out| write!(out, "{number}"))
+            });
+            over.store(true, Ordering::Relaxed);
+            written.unwrap();
+        });
+        assert_eq!(fs::read(folder.0.join("file")).unwrap(), b"299");
     }
 
     #[test]

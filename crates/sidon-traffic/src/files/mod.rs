@@ -6,7 +6,8 @@
 //! ```text
 //! .sidon-5f3c0a91d2e47b68.new --write, sync--> rename to the target --> sync the directory
 //! ```
-//! A killed process can leave its temporary file behind, which [`is_temporary`] recognizes.
+//! A killed process can leave its temporary file behind, which [`is_temporary`] recognizes. A process
+//! locks its temporary file while it writes, so that [`remove_stale`] removes only those of others.
 //!
 //! The file system is behind the trait [`Disk`], so that tests can make the n-th operation fail.
 //! [`System`] is the real one.
@@ -16,7 +17,7 @@ pub mod input;
 pub mod memory;
 mod system;
 
-pub use system::System;
+pub use system::{System, remove_stale};
 
 use sidon::Seed;
 use std::{
@@ -35,7 +36,7 @@ pub trait Disk: Send + Sync {
     fn find(&self, path: &Path) -> io::Result<Target>;
     /// Opens a file for reading.
     fn read(&self, path: &Path) -> io::Result<Box<dyn Read + Send>>;
-    /// Creates a file. A file of that name is an error.
+    /// Creates a file, and locks it until the output is dropped. A file of that name is an error.
     fn create(&self, path: &Path, access: Access) -> io::Result<Box<dyn Output>>;
     /// Opens a file to write lines at its end. A missing file is created. If the last line of a
     /// regular file is cut, it gets its line feed first.
@@ -224,6 +225,8 @@ struct Temporary<'a> {
     disk: &'a dyn Disk,
     path: PathBuf,
     removed: bool,
+    /// The open file, whose lock shows that its writer runs.
+    output: Option<Box<dyn Output>>,
 }
 
 impl<'a> Temporary<'a> {
@@ -236,8 +239,8 @@ impl<'a> Temporary<'a> {
     ) -> io::Result<Self> {
         let beside = path.with_file_name(format!(".sidon-{:016x}.new", Seed::random()?.0 as u64));
         let output = disk.create(&beside, access)?;
-        let new = Temporary { disk, path: beside, removed: false };
-        buffered(output, write)?.sync()?;
+        let mut new = Temporary { disk, path: beside, removed: false, output: None };
+        new.output.insert(buffered(output, write)?).sync()?;
         Ok(new)
     }
 

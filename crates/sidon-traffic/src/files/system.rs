@@ -67,7 +67,7 @@ impl Disk for System {
         if access != Access::Umask {
             std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         }
-        let file = options.open(path)?;
+        let file = create_locked(path, &options)?;
         if let Access::Like(about) = access
             && let Err(why) = permit(&file, &about)
         {
@@ -119,15 +119,56 @@ impl Disk for System {
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Send>> {
         let file = File::open(path)?;
-        // Every user who may read the file may lock it for ever, so the wait has an end.
-        for _ in 0..LOCK_TRIES {
-            match file.try_lock() {
-                Err(TryLockError::WouldBlock) => thread::sleep(LOCK_PAUSE),
-                // A file system without locks: continue without one.
-                Err(TryLockError::Error(_)) | Ok(()) => break,
-            }
-        }
+        lock_soon(&file);
         Ok(Box::new(file))
+    }
+}
+
+/// Locks a file, unless another process keeps it locked for a few seconds.
+fn lock_soon(file: &File) {
+    // Every user who may read the file may lock it for ever, so the wait has an end.
+    for _ in 0..LOCK_TRIES {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => thread::sleep(LOCK_PAUSE),
+            // A file system without locks: continue without one.
+            Err(TryLockError::Error(_)) | Ok(()) => break,
+        }
+    }
+}
+
+/// Creates a file and locks it.
+fn create_locked(path: &Path, options: &OpenOptions) -> io::Result<File> {
+    for _ in 0..LOCK_TRIES {
+        let file = options.open(path)?;
+        lock_soon(&file);
+        // `remove_stale` may have removed the file before it was locked.
+        let named = fs::symlink_metadata(path).map(|about| describe(&about).version);
+        let opened = describe(&file.metadata()?).version;
+        if named.is_ok_and(|named| named[..2] == opened[..2]) {
+            return Ok(file);
+        }
+    }
+    Err(io::Error::other("other processes remove this file while it is created"))
+}
+
+/// Removes a temporary file that a killed process left. `false` if the file stays, because its writer
+/// may still run: the file is locked or cannot be opened, or its file system has no locks.
+pub fn remove_stale(path: &Path) -> io::Result<bool> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use rustix::fs::OFlags;
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags.bits() as i32);
+    }
+    let Ok(file) = options.open(path) else { return Ok(false) };
+    if file.try_lock().is_err() {
+        return Ok(false);
+    }
+    match fs::remove_file(path) {
+        Err(why) if why.kind() == ErrorKind::NotFound => Ok(false),
+        removed => removed.map(|()| true),
     }
 }
 
