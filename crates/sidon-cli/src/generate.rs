@@ -135,6 +135,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         sandbox::confine(&Needs::nothing().reads([&included]).outputs([&args.write]))?;
         let scenario =
             Scenario::read(path).map_err(|why| anyhow!("cannot read the scenario {why}"))?;
+        Files::default()
+            .reads("--scenario", &scenario.files)
+            .replaces("-w", [&args.write])
+            .check()?;
         let packets = scenario.packets(args.unit, args.seed, args.packets_most);
         let packets = packets.map_err(|why| {
             let path = show::path(path);

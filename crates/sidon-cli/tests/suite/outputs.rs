@@ -251,6 +251,11 @@ fn no_output_is_an_input_or_another_output() {
     }
     fs::write(at("k"), "192.0.2.1\n").unwrap();
     fs::write(at("m.toml"), "states = []\n").unwrap();
+    let flows = "[[flows]]\ncount = 1\nfrom = 0.0\nprotocol = \"udp\"\nsource = \"10.0.0.1\"\n\
+                 destination = \"192.0.2.1\"\ndestination_port = 53\npackets = [{}]\n";
+    fs::write(at("whole.toml"), "name = \"whole\"\ninclude = [\"part.toml\"]\n").unwrap();
+    fs::write(at("part.toml"), format!("include = [\"flows.toml\"]\n{flows}")).unwrap();
+    fs::write(at("flows.toml"), flows).unwrap();
     fs::write(at("secret"), "4711\n").unwrap();
     fs::set_permissions(at("secret"), fs::Permissions::from_mode(0o600)).unwrap();
     let before = contents(&folder);
@@ -314,6 +319,18 @@ fn no_output_is_an_input_or_another_output() {
             "--save-dir",
         ),
         ("generate --scenario m.toml -w m.toml", "--scenario m.toml", "-w m.toml", "-w"),
+        (
+            "generate --scenario whole.toml -w part.toml",
+            "--scenario part.toml",
+            "-w part.toml",
+            "-w",
+        ),
+        (
+            "generate --scenario whole.toml -w here/flows.toml",
+            "--scenario flows.toml",
+            "-w here/flows.toml",
+            "-w",
+        ),
     ] {
         let said = folder.fails(line, 2);
         let expected =
@@ -325,6 +342,7 @@ fn no_output_is_an_input_or_another_output() {
     folder.fails("watch -q -r a.pcap -m 256KiB --save /dev/null --events /dev/null > screen", 0);
     folder
         .fails("watch -q -r a.pcap -m 256KiB --save a.sidon --csv out --events out/e > screen", 0);
+    folder.fails("generate --scenario whole.toml -w whole.pcap 2> note", 0);
     folder.fails("merge a.sidon a.sidon -o b.sidon", 0);
     // A merge reads all files before it writes.
     folder.fails("merge a.sidon a.sidon -o a.sidon", 0);

@@ -54,6 +54,7 @@ use std::{
     cmp::Reverse,
     collections::{BTreeSet, BinaryHeap},
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    path::PathBuf,
 };
 
 /// A scenario.
@@ -69,6 +70,8 @@ pub struct Scenario {
     pub may: Vec<Alarm>,
     /// Names of flows whose connections must be open at the end.
     pub stay: Vec<String>,
+    /// The files that it was read from, the outermost first. None for a text.
+    pub files: Vec<PathBuf>,
 }
 
 /// An alarm.

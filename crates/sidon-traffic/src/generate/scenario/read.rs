@@ -69,7 +69,7 @@ impl Scenario {
     /// Reads a file, and the files that it includes.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, ScenarioError> {
         let (path, mut scenario) = (path.as_ref(), EMPTY);
-        add(&mut scenario, path, 0, &mut 0)?;
+        add(&mut scenario, path, 0)?;
         scenario.complete(path)
     }
 
@@ -103,18 +103,14 @@ const EMPTY: Scenario = Scenario {
     must: Vec::new(),
     may: Vec::new(),
     stay: Vec::new(),
+    files: Vec::new(),
 };
 
 /// Adds the content of a file to the scenario. The outermost file gives the name.
-fn add(
-    scenario: &mut Scenario,
-    path: &Path,
-    depth: usize,
-    files: &mut usize,
-) -> Result<(), ScenarioError> {
+fn add(scenario: &mut Scenario, path: &Path, depth: usize) -> Result<(), ScenarioError> {
     let error = |what| ScenarioError { path: path.to_owned(), line: None, what };
-    *files += 1;
-    if *files > FILES_MOST {
+    scenario.files.push(path.to_owned());
+    if scenario.files.len() > FILES_MOST {
         return Err(error(format!("more than {FILES_MOST} files are included; use fewer")));
     }
     let text = input::text(path, FILE_MOST).map_err(|why| error(why.to_string()))?;
@@ -130,7 +126,7 @@ fn add(
                 format!("cannot include {name:?}: type the name of a file in the same folder");
             return Err(error(what));
         }
-        add(scenario, &path.with_file_name(name), depth + 1, files)?;
+        add(scenario, &path.with_file_name(name), depth + 1)?;
     }
     Ok(())
 }

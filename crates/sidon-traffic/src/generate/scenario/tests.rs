@@ -151,7 +151,9 @@ fn errors_name_the_file_the_line_and_the_fault() {
 fn a_text_is_read_as_a_file_without_includes_is() {
     let good = format!("name = \"a\"\n{FLOWS}");
     let folder = Folder::new("text", &[("a.toml", &good)]);
-    assert_eq!(Scenario::parse(&good).unwrap(), folder.read("a.toml").unwrap());
+    let read = folder.read("a.toml").unwrap();
+    assert_eq!(read.files, [folder.0.join("a.toml")]);
+    assert_eq!(Scenario::parse(&good).unwrap(), Scenario { files: vec![], ..read });
     for (from, to, expected) in [
         ("from = 1", "form = 1", "scenario:6: \"form\" is not one of name, count"),
         ("name = \"a\"", "name = \"a\"\ninclude = [\"a\"]", "scenario: a text cannot include"),
@@ -188,7 +190,7 @@ fn alarms_are_judged_by_what_was_followed() {
 
 /// A scenario of these flows.
 fn scenario(flows: Vec<Flows>) -> Scenario {
-    Scenario { name: String::new(), flows, must: vec![], may: vec![], stay: vec![] }
+    Scenario { name: String::new(), flows, must: vec![], may: vec![], stay: vec![], files: vec![] }
 }
 
 /// Flows of TCP in the first `until` nanoseconds, with steps of `after` nanoseconds and `repeat`.
