@@ -13,6 +13,7 @@ mod lab;
 mod live;
 mod machine;
 mod outputs;
+mod public_api;
 mod sandbox;
 mod saved;
 mod serve;

@@ -218,7 +218,7 @@ impl FlowMap {
             let rounds = due.saturating_sub(timer.rounds).min(if is_first { 0 } else { ROUNDS });
             timer.rounds = due.max(timer.rounds);
             for _ in 0..rounds {
-                if map.len() == 0 || !monitor.runs(number) {
+                if map.is_empty() || !monitor.runs(number) {
                     break;
                 }
                 let mut visit =
@@ -234,7 +234,7 @@ impl FlowMap {
 
     /// The expected number of flows whose packets went to the cell of another flow. A packet of a
     /// flow that is not stored matches the cell of another one with the chance
-    /// [`stranger_rate`](Fingerprint::stranger_rate), which is highest just before the timers run.
+    /// [`certainty`](Fingerprint::certainty) of the map, which is highest just before the timers run.
     pub fn mistaken(&self) -> f64 {
         self.mistaken + self.absent as f64 * self.map.certainty().error()
     }

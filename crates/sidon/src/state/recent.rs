@@ -2,7 +2,7 @@
 //!
 //! A set is a map of one state, and its cells have the flags that ageing needs. Over a [`Direct`](super::Direct),
 //! the set is a counting Bloom filter, or a Bloom filter if the counters have one bit. Over a
-//! [`Fingerprint`], it is a d-left filter:
+//! [`Fingerprint`](super::Fingerprint), it is a d-left filter:
 //! ```
 //! use sidon::{Seed, plan::{self, States}, state::{Clock, Fingerprint, Recent}};
 //! let shape = plan::fingerprint_fast(States { flows: 10_000, states: 1, error: 1e-4 })?;

@@ -246,7 +246,7 @@ fn lines_that_do_not_know_what_is_behind_are_malformed() {
     // cell, and an invalid value.
     for wrong in [reach - 1, reach + 1, 0] {
         let set = |it: &mut Backyard| {
-            it.body.front.bytes_mut()[62..64].copy_from_slice(&wrong.to_le_bytes())
+            it.body.front.bytes_mut()[62..64].copy_from_slice(&wrong.to_le_bytes());
         };
         assert_eq!(spoil(&set), Some(payload.clone()));
     }

@@ -27,7 +27,7 @@
 //!
 //! A flow that was never inserted may share the fingerprint of a stored one. A lookup then answers
 //! the state of the stored flow, and a write changes that flow. No table without the keys can
-//! detect this. A plan keeps its rate small: [`stranger_rate`](Fingerprint::stranger_rate).
+//! detect this. A plan keeps its rate small: [`certainty`](Map::certainty).
 //!
 //! # The paper's variant
 //!
