@@ -267,7 +267,10 @@ fn kinds(cells: u32) -> Vec<(&'static str, Vec<Packet>)> {
     }
     kinds.push(("SYNs after a flood", flood));
     // UDP from as many senders as there are packets, to one host and from one host, dense and sparse.
-    for (name, gap) in [("UDP flood", 1_000), ("UDP one second apart", SECOND)] {
+    let gaps = [1_000, SECOND, 400 * SECOND];
+    for (name, gap) in
+        ["UDP flood", "UDP, a second apart", "UDP, 400 s apart"].into_iter().zip(gaps)
+    {
         let udp = |number: u32| {
             let answer = number % 2 == 1;
             let packet = segment(number, ack, START + u64::from(number) * gap, answer);
