@@ -43,7 +43,7 @@ pub(super) struct InLines {
 }
 
 /// Checks whether `hashes` cells of a key can spread over a table of `cells` cells of `width` bits.
-/// Returns the mapping if they are in lines.
+/// Returns the mapping if they are in lines. `name` is the shape's field that holds `cells`.
 pub(super) fn check(
     (name, cells): (&'static str, u64),
     width: u32,
