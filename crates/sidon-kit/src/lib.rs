@@ -1,7 +1,9 @@
 //! Seeded random numbers and distinct [`keys`], an exact [`twin`] to compare a structure with,
-//! [`rate`]s that are checked to six standard deviations, and the [`zipf`] law of flow sizes.
+//! [`rate`]s that are checked to six standard deviations, the [`poisson`] law, and the [`zipf`] law of
+//! flow sizes.
 
 pub mod keys;
+pub mod poisson;
 pub mod rate;
 pub mod twin;
 pub mod zipf;
