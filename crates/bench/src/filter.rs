@@ -95,7 +95,7 @@ mod tests {
     fn every_structure_holds_its_keys_and_lets_go_of_them() {
         let keys: Vec<Tuple> = FiveTuples::seeded(1).take(20 * CHUNK).collect();
         for entry in all() {
-            let target = Target { keys: 2 * keys.len() as u64, false_positives: 0.001 };
+            let target = Target::new(2 * keys.len() as u64, 0.001);
             let mut filter = (entry.build)(target).unwrap();
             let count = |filter: &dyn Filter| -> usize {
                 keys.chunks(CHUNK).map(|chunk| filter.contains(chunk)).sum()

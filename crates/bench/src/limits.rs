@@ -126,7 +126,7 @@ impl Reads {
     pub(crate) const ALL: [Reads; 2] = [
         Reads {
             name: "read_one_line",
-            bytes: |target| Ok(plan::backyard(target)?.bytes()),
+            bytes: |target| Ok(plan::backyard::shape(target)?.bytes()),
             timed: |table, rng| prefetched::<CHUNK>(table, rng),
         },
         Reads {

@@ -63,7 +63,7 @@ fn main() -> Result<ExitCode> {
     floors.retain(|floor| args.wants("member", floor.name));
     let any = !entries.is_empty() || !floors.is_empty();
     for keys in if any { args.sizes() } else { Vec::new() } {
-        let target = Target { keys: keys.into(), false_positives: args.fpr };
+        let target = Target::new(keys.into(), args.fpr);
         let rounds = rounds(member::usual_rounds(keys as usize, args.quick));
         rows.extend(member::run(&entries, &floors, target, rounds, &mut notes)?);
     }

@@ -12,7 +12,7 @@ use sidon::{
         Spread, Variable, blocked, counting, dleft, variable,
     },
     ops::{Contains, Insert, Remove},
-    plan::{self, Target},
+    plan::{self, Prefer, Target},
 };
 
 pub(crate) const ENTRIES: &[Entry] = &[
@@ -22,26 +22,34 @@ pub(crate) const ENTRIES: &[Entry] = &[
     Entry::ours("blocked_single", false, |target| planned(target, true)),
     Entry::ours("blocked_as_sbbf", false, |target| as_sbbf(target, false)),
     Entry::ours("blocked_as_sbbf_single", false, |target| as_sbbf(target, true)),
-    Entry::ours("counting", true, |target| counting(plan::counting_in_lines(target)?, false)),
-    Entry::ours("counting_single", true, |target| counting(plan::counting_in_lines(target)?, true)),
-    Entry::ours("counting_anywhere", true, |target| counting(plan::counting(target)?, false)),
-    Entry::ours("variable", true, |target| variable(plan::variable(target)?, false)),
-    Entry::ours("variable_single", true, |target| variable(plan::variable(target)?, true)),
-    Entry::ours("variable_lines", true, |target| variable(plan::variable_in_lines(target)?, false)),
+    Entry::ours("counting", true, |target| counting(plan::counting::shape(speed(target))?, false)),
+    Entry::ours("counting_single", true, |target| {
+        counting(plan::counting::shape(speed(target))?, true)
+    }),
+    Entry::ours("counting_anywhere", true, |target| {
+        counting(plan::counting::shape(target)?, false)
+    }),
+    Entry::ours("variable", true, |target| variable(plan::variable::shape(target)?, false)),
+    Entry::ours("variable_single", true, |target| variable(plan::variable::shape(target)?, true)),
+    Entry::ours("variable_lines", true, |target| {
+        variable(plan::variable::shape(speed(target))?, false)
+    }),
     Entry::ours("variable_as_lines", true, |target| variable(as_lines(target)?, false)),
     Entry::ours("variable_as_line", true, |target| variable(as_line(target)?, false)),
     Entry::ours("variable_as_counting", true, |target| variable(as_counting(target)?, false)),
     Entry::ours("variable_as_counting_single", true, |target| variable(as_counting(target)?, true)),
-    Entry::ours("counting_anywhere_single", true, |target| counting(plan::counting(target)?, true)),
+    Entry::ours("counting_anywhere_single", true, |target| {
+        counting(plan::counting::shape(target)?, true)
+    }),
     Entry::ours("bh", true, |target| bh(target, false)),
     Entry::ours("multilayer", true, |target| multilayer(target, false)),
     Entry::ours("dleft", true, |target| dleft(fast(target), false)),
     Entry::ours("dleft_single", true, |target| dleft(fast(target), true)),
     Entry::ours("dleft_paper", true, |target| dleft(paper(target), false)),
-    Entry::ours("dleft_small", true, |target| dleft(plan::dleft_small(target)?, false)),
+    Entry::ours("dleft_small", true, |target| dleft(plan::dleft::shape(target, 2)?, false)),
     Entry::ours("backyard", true, |target| backyard(target, false)),
     Entry::ours("backyard_single", true, |target| backyard(target, true)),
-    Entry::ours("dleft_smallest", true, |target| dleft(plan::dleft_smallest(target)?, false)),
+    Entry::ours("dleft_smallest", true, |target| dleft(plan::dleft::shape(target, 0)?, false)),
 ];
 
 /// Takes members out of a filter.
@@ -112,13 +120,13 @@ impl<F: Insert<Tuple> + Contains<Tuple>> Filter for Ours<F> {
 }
 
 fn bloom(target: Target, single: bool) -> Result<Box<dyn Filter>> {
-    let shape = plan::bloom(target)?;
+    let shape = plan::bloom::shape(target)?;
     let bytes = shape.bytes();
     Ok(Ours::set(Bloom::new(shape, SEED)?, bytes, single))
 }
 
 fn planned(target: Target, single: bool) -> Result<Box<dyn Filter>> {
-    line_filter(plan::blocked(target)?, single)
+    line_filter(plan::blocked::shape(target)?, single)
 }
 
 /// As many bytes as the split-block peer takes for the same target, and as many hashes.
@@ -145,7 +153,7 @@ fn variable(shape: variable::Shape, single: bool) -> Result<Box<dyn Filter>> {
 /// Increments of 4 to 7 in as many counters and lines as a counting filter takes for the same target,
 /// and as many hashes.
 fn as_lines(target: Target) -> Result<variable::Shape> {
-    let counting::Shape { counters, hashes, spread, .. } = plan::counting_in_lines(target)?;
+    let counting::Shape { counters, hashes, spread, .. } = plan::counting::shape(speed(target))?;
     let (increments, overflow) = (Increments::range(4)?, Overflow::Refuse);
     Ok(variable::Shape { counters, hashes, width: 8, increments, overflow, spread })
 }
@@ -157,7 +165,7 @@ fn as_line(target: Target) -> Result<variable::Shape> {
     let mut best = (f64::INFINITY, shape);
     for hashes in 1..=SIEVED_MAX {
         let shape = variable::Shape { hashes, ..shape };
-        let rate = plan::variable_rate(shape, target.keys)?;
+        let rate = plan::variable::rate(shape, target.keys)?;
         if rate < best.0 {
             best = (rate, shape);
         }
@@ -168,20 +176,20 @@ fn as_line(target: Target) -> Result<variable::Shape> {
 /// Increments of 4 to 7 in as many counters as a counting filter takes for the same target, and as
 /// many hashes.
 fn as_counting(target: Target) -> Result<variable::Shape> {
-    let counting::Shape { counters, hashes, .. } = plan::counting(target)?;
+    let counting::Shape { counters, hashes, .. } = plan::counting::shape(target)?;
     let (increments, overflow) = (Increments::range(4)?, Overflow::Refuse);
     let spread = Spread::Anywhere;
     Ok(variable::Shape { counters, hashes, width: 7, increments, overflow, spread })
 }
 
 fn bh(target: Target, single: bool) -> Result<Box<dyn Filter>> {
-    let shape = plan::bh(target)?;
+    let shape = plan::bh::shape(target)?;
     let bytes = shape.bytes();
     Ok(Ours::multiset(Bh::new(shape, SEED)?, bytes, single))
 }
 
 fn multilayer(target: Target, single: bool) -> Result<Box<dyn Filter>> {
-    let shape = plan::multilayer(target)?;
+    let shape = plan::multilayer::shape(target)?;
     Ok(Ours::multiset(Multilayer::new(shape, SEED)?, shape.bytes(), single))
 }
 
@@ -205,11 +213,16 @@ fn paper(target: Target) -> dleft::Shape {
     dleft::Shape { subtables: 4, cells: 8, ..fast(target) }
 }
 
+/// The target, for a fast set.
+fn speed(target: Target) -> Target {
+    Target { prefer: Prefer::Speed, ..target }
+}
+
 fn dleft(shape: dleft::Shape, single: bool) -> Result<Box<dyn Filter>> {
     Ok(Ours::multiset(DLeft::new(shape, SEED)?, shape.bytes(), single))
 }
 
 fn backyard(target: Target, single: bool) -> Result<Box<dyn Filter>> {
-    let shape = plan::backyard(target)?;
+    let shape = plan::backyard::shape(target)?;
     Ok(Ours::multiset(Backyard::new(shape, SEED)?, shape.bytes(), single))
 }

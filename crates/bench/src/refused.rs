@@ -15,7 +15,7 @@ use anyhow::{Result, bail, ensure};
 use sidon::{
     member::{Backyard, Counting, DLeft, Variable},
     ops::{Insert, Next},
-    plan::{self, States, Target},
+    plan::{self, Prefer, States, Target},
     state::Fingerprint,
 };
 use sidon_kit::FiveTuples;
@@ -40,16 +40,17 @@ fn set<F: Insert<Tuple> + 'static>(mut filter: F) -> Enter {
 
 /// A structure for `keys` keys, and whether the fill inserts its members again.
 fn build(name: &str, keys: u64) -> Result<(Enter, bool)> {
-    let target = Target { keys, false_positives: 0.001 };
+    let target = Target::new(keys, 0.001);
+    let fast = Target { prefer: Prefer::Speed, ..target };
     Ok(match name {
-        "dleft" => (set(DLeft::new(plan::dleft_fast(target)?, SEED)?), false),
-        "dleft_smallest" => (set(DLeft::new(plan::dleft_smallest(target)?, SEED)?), false),
-        "backyard" => (set(Backyard::new(plan::backyard(target)?, SEED)?), false),
-        "counting" => (set(Counting::new(plan::counting_in_lines(target)?, SEED)?), true),
-        "variable" => (set(Variable::new(plan::variable(target)?, SEED)?), true),
+        "dleft" => (set(DLeft::new(plan::dleft::shape(fast, 2)?, SEED)?), false),
+        "dleft_smallest" => (set(DLeft::new(plan::dleft::shape(target, 0)?, SEED)?), false),
+        "backyard" => (set(Backyard::new(plan::backyard::shape(target)?, SEED)?), false),
+        "counting" => (set(Counting::new(plan::counting::shape(fast)?, SEED)?), true),
+        "variable" => (set(Variable::new(plan::variable::shape(target)?, SEED)?), true),
         "fingerprint" => {
             let states = States { flows: keys, states: 16, error: 1e-6 };
-            let mut map = Fingerprint::new(plan::fingerprint_fast(states)?, SEED)?;
+            let mut map = Fingerprint::new(plan::fingerprint::shape(states, Prefer::Speed)?, SEED)?;
             let enter = move |keys: &[Tuple]| {
                 let mut refused = 0;
                 map.transition_batch(keys, |_, _| Next::Insert(1), &mut |_, _| refused += 1);

@@ -18,7 +18,7 @@ use hashbrown::HashMap;
 use sidon::{
     Lookup,
     ops::Next,
-    plan::{self, States},
+    plan::{Prefer, States, fingerprint},
     state::{Clock, Fingerprint, State, Sweep},
 };
 use std::{collections::BTreeMap, hint::black_box};
@@ -48,7 +48,7 @@ trait Map {
 fn build(name: &str, keys: usize) -> Result<Box<dyn Map>> {
     let ours = |error| -> Result<Box<dyn Map>> {
         let target = States { flows: keys as u64, states: STATES, error };
-        let map = Fingerprint::new(plan::fingerprint_fast(target)?, SEED)?;
+        let map = Fingerprint::new(fingerprint::shape(target, Prefer::Speed)?, SEED)?;
         Ok(Box::new(Ours { map, answers: Vec::new() }))
     };
     match name {
@@ -295,7 +295,7 @@ const SWEEPS: usize = 5;
 pub(crate) fn longest_sweep(keys: usize) -> Result<String> {
     let work = Workload::seeded(2026, keys);
     let target = States { flows: keys as u64, states: STATES, error: 1e-6 };
-    let map = Fingerprint::new(plan::fingerprint_fast(target)?, SEED)?;
+    let map = Fingerprint::new(fingerprint::shape(target, Prefer::Speed)?, SEED)?;
     let mut filled = Ours { map, answers: Vec::new() };
     for (i, chunk) in work.members.chunks(CHUNK).enumerate() {
         filled.insert(chunk, i * CHUNK);

@@ -48,7 +48,7 @@ fn one(case: &Case, flows: usize, packets: usize, notes: &mut Vec<String>) -> Re
     let names: Vec<Tuple> = FiveTuples::seeded(70).take(flows).collect();
     let law = Zipf::new(flows as u64, 1.0);
     let mut rng = Rng::seeded(71);
-    let shape = plan::top(case.bytes, size_of::<Tuple>(), 1)?;
+    let shape = plan::top::shape(case.bytes, size_of::<Tuple>(), 1)?;
     let mut table = Top::<Tuple>::new(shape, SEED)?;
     let mut truth = vec![0u64; flows];
     let (mut keys, mut times) = (Vec::with_capacity(BLOCK), Vec::new());

@@ -9,7 +9,7 @@ use sidon::{
     Refused, Seed,
     member::{Backyard, Bh, Blocked, Bloom, Counting, DLeft, Multilayer, Variable},
     ops::Contains,
-    plan::Shape,
+    plan::SetShape,
 };
 use sidon_kit::FiveTuples;
 
@@ -82,9 +82,9 @@ fn absent(rate: f64) -> u64 {
     ((10_000.0 / rate) as u64).clamp(1_000_000, 200_000_000)
 }
 
-/// Measures one structure; `None` for a plain hash set.
+/// Measures one structure; `None` if this program cannot build it.
 pub(crate) fn audit(
-    shape: &Shape,
+    shape: SetShape,
     keys: u64,
     rate: f64,
     turnovers: u64,
@@ -92,15 +92,15 @@ pub(crate) fn audit(
     bar: &ProgressBar,
 ) -> Result<Option<Found>> {
     let secret = Seed(seed.into());
-    let mut filter: Box<dyn Audited> = match *shape {
-        Shape::Bloom(shape) => Box::new(Bloom::new(shape, secret)?),
-        Shape::Blocked(shape) => Box::new(Blocked::new(shape, secret)?),
-        Shape::Counting(shape) => Box::new(Counting::new(shape, secret)?),
-        Shape::DLeft(shape) => Box::new(DLeft::new(shape, secret)?),
-        Shape::Backyard(shape) => Box::new(Backyard::new(shape, secret)?),
-        Shape::Variable(shape) => Box::new(Variable::new(shape, secret)?),
-        Shape::Bh(shape) => Box::new(Bh::new(shape, secret)?),
-        Shape::Multilayer(shape) => Box::new(Multilayer::new(shape, secret)?),
+    let mut filter: Box<dyn Audited> = match shape {
+        SetShape::Bloom(shape) => Box::new(Bloom::new(shape, secret)?),
+        SetShape::Blocked(shape) => Box::new(Blocked::new(shape, secret)?),
+        SetShape::Counting(shape) => Box::new(Counting::new(shape, secret)?),
+        SetShape::DLeft(shape) => Box::new(DLeft::new(shape, secret)?),
+        SetShape::Backyard(shape) => Box::new(Backyard::new(shape, secret)?),
+        SetShape::Variable(shape) => Box::new(Variable::new(shape, secret)?),
+        SetShape::Bh(shape) => Box::new(Bh::new(shape, secret)?),
+        SetShape::Multilayer(shape) => Box::new(Multilayer::new(shape, secret)?),
         _ => return Ok(None),
     };
     let mut stream = FiveTuples::seeded(seed);

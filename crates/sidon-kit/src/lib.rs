@@ -1,5 +1,5 @@
-//! Seeded random numbers and distinct [`keys`], an exact [`twin`] to compare a structure with,
-//! [`rate`]s that are checked to six standard deviations, the [`poisson`] law, and the [`zipf`] law of
+//! Seeded random numbers and distinct [`keys`], an exact [`twin`] to compare a structure with, and
+//! [`rate`]s that are checked to six standard deviations. The [`poisson`] law, and the [`zipf`] law of
 //! flow sizes.
 
 pub mod keys;

@@ -4,7 +4,7 @@
 //! bell curve: one in a billion on each side. The seed makes a run repeatable; the width makes it
 //! hold for any other seed.
 
-use sidon::plan;
+use sidon_kit::poisson::ln_factorial;
 use std::fmt;
 
 /// The chance left out on each side: what lies beyond six standard deviations.
@@ -65,7 +65,7 @@ pub fn hits(p: f64, n: u64) -> Interval {
         return Interval { low: n as f64, high: n as f64 };
     }
     let mode = ((p * (n as f64 + 1.0)) as u64).min(n);
-    let ways = plan::ln_factorial(n) - plan::ln_factorial(mode) - plan::ln_factorial(n - mode);
+    let ways = ln_factorial(n) - ln_factorial(mode) - ln_factorial(n - mode);
     let peak = (ways + mode as f64 * p.ln() + (n - mode) as f64 * (-p).ln_1p()).exp();
     let odds = p / (1.0 - p);
     // The chances of mode, mode + 1, .. and of mode, mode - 1, .., down to where they stop
@@ -136,7 +136,8 @@ mod tests {
         // chance of 2 * 10^-7, four of less than 10^-9.
         let interval = hits(1e-6, 10_000);
         assert_eq!((interval.low, interval.high), (0.0, 3.0));
-        assert!(plan::poisson_at_least(0.01, 3) > TAIL && plan::poisson_at_least(0.01, 4) < TAIL);
+        use sidon_kit::poisson::poisson_at_least;
+        assert!(poisson_at_least(0.01, 3) > TAIL && poisson_at_least(0.01, 4) < TAIL);
     }
 
     #[test]
@@ -144,7 +145,7 @@ mod tests {
         // All 2^12 outcomes of 12 tries, weighed.
         let (p, n) = (0.03f64, 12u64);
         let choose = |k| {
-            let f = plan::ln_factorial;
+            let f = ln_factorial;
             (f(n) - f(k) - f(n - k)).exp()
         };
         let chance = |k: u64| choose(k) * p.powi(k as i32) * (1.0 - p).powi((n - k) as i32);

@@ -5,6 +5,7 @@
 //! 1. [`claim`]: a number that a paper prints, with the right value and how close is close enough.
 //! 2. [`papers`]: a file or folder a paper; its claims, and the experiments that check them on the public
 //!    parts of [`sidon`].
+//!    Formulas that only the papers need are in [`formulas`].
 //! 3. [`trials`]: repeats of an experiment, side by side, the same for a seed on any number of
 //!    threads.
 //! 4. [`interval`]: where a measurement must fall, sized from the number of trials.
@@ -27,6 +28,7 @@ pub mod chart;
 pub mod claim;
 pub mod experiment;
 pub mod figure;
+pub mod formulas;
 pub mod interval;
 pub mod pages;
 pub mod papers;

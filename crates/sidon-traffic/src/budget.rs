@@ -85,9 +85,9 @@ impl Budget {
         }
         let share = |share: u64| memory / WHOLE * share / SHARDS as u64;
         Ok(Budget {
-            flows: plan::top(share(FLOWS - MACHINE * machines), FlowKey::BYTES, 2)?,
-            hosts: plan::top(share(HOSTS), Host::BYTES, 2)?,
-            ports: plan::top(share(PORTS), Port::BYTES, 2)?,
+            flows: plan::top::shape(share(FLOWS - MACHINE * machines), FlowKey::BYTES, 2)?,
+            hosts: plan::top::shape(share(HOSTS), Host::BYTES, 2)?,
+            ports: plan::top::shape(share(PORTS), Port::BYTES, 2)?,
             sources_v4: subnets::Shape::within(share(SOURCES_V4), 24)?,
             sources_v6: share(SOURCES_V6) / 16,
             connections: connections::shape(memory / WHOLE * CONNECTIONS)?,

@@ -28,6 +28,8 @@ pub enum Refused {
     },
     /// There is nothing to remove: the key is visibly absent.
     NotStored,
+    /// Keys cannot leave this kind of set.
+    Permanent,
     /// Counters raised by conservative update are not sums of amounts: nothing can be taken out of
     /// them again.
     NotSums,
@@ -61,6 +63,10 @@ impl fmt::Display for Refused {
                 write!(f, "the number is not below {universe}, the size of the universe")
             }
             Refused::NotStored => write!(f, "the key is not stored, so it cannot be removed"),
+            Refused::Permanent => write!(
+                f,
+                "keys cannot leave a Bloom filter; plan a set with deletes or take a counting filter"
+            ),
             Refused::NotSums => {
                 write!(
                     f,
@@ -455,6 +461,11 @@ mod tests {
             ),
             (Refused::NotStored, "the key is not stored, so it cannot be removed"),
             (
+                Refused::Permanent,
+                "keys cannot leave a Bloom filter; plan a set with deletes or take a counting \
+                 filter",
+            ),
+            (
                 Refused::NotSums,
                 "counters of a conservative update are not sums, so amounts cannot be subtracted; \
                  build a table with a plain update",
@@ -477,8 +488,9 @@ mod tests {
             Refused::NotSums => 4,
             Refused::Ambiguous => 5,
             Refused::Mismatch { .. } => 6,
+            Refused::Permanent => 7,
         };
-        compare(&messages, kind, 7);
+        compare(&messages, kind, 8);
 
         let messages = [
             (Malformed::Length { expected: 80, got: 79 }, "expected 80 bytes, got 79"),

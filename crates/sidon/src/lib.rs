@@ -19,7 +19,7 @@
 //! ```
 //! use sidon::{Seed, member::Counting, plan};
 //!
-//! let shape = plan::counting(plan::Target { keys: 10_000, false_positives: 0.01 })?;
+//! let shape = plan::counting::shape(plan::Target::new(10_000, 0.01))?;
 //! let mut seen = Counting::new(shape, Seed(42))?;
 //! seen.insert("10.0.0.1:443")?;
 //! assert!(seen.contains("10.0.0.1:443"));

@@ -8,7 +8,8 @@ use crate::{
     filter::{Entry, Filter, Tuple},
 };
 use sbbf_rs_safe::Filter as Table;
-use sidon::plan::{self, Target};
+use sidon::plan::Target;
+use sidon_kit::poisson::poisson;
 use std::marker::PhantomData;
 
 pub(crate) const ENTRIES: &[Entry] = &[
@@ -64,7 +65,7 @@ fn rate(bits_per_key: f64) -> f64 {
     let mean = BLOCK_BITS / bits_per_key;
     let most = (mean + 20.0 * mean.sqrt() + 20.0) as u64;
     let passes = |keys: u64| (1.0 - (31.0f64 / 32.0).powf(keys as f64)).powi(8);
-    (0..most).map(|keys| plan::poisson(mean, keys) * passes(keys)).sum()
+    (0..most).map(|keys| poisson(mean, keys) * passes(keys)).sum()
 }
 
 #[cfg(test)]

@@ -20,6 +20,10 @@ use sidon::{
     plan,
     zone::{Adaptive, Way, adaptive::Ladder},
 };
+use sidon_lab::formulas::{
+    bloom::best_hashes,
+    increments::{pairs_best_hashes, variable_best_hashes},
+};
 use sidon_traffic::{Decoder, Source, source::Limits, text};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -35,6 +39,8 @@ const CLASSES: [(usize, usize, f64); 4] =
     [(1, 4, 0.9434), (5, 8, 0.0436), (9, 16, 0.0090), (17, 256, 0.0040)];
 /// Columns of the table.
 const HEAD: [&str; 6] = ["what", "verdict", "expected", "measured", "within", "case"];
+/// The increments of pairs of counters.
+const PAIRS: Increments = Increments::of([1, 4, 13, 15]);
 /// Seeds with which each filter is filled and measured.
 const SEEDS: u64 = 20;
 /// The fewest five-tuples from which a rate is measured.
@@ -227,16 +233,16 @@ fn one(
     let (overflow, spread) = (Overflow::Pin, Spread::Anywhere);
     let varied = |values: &[u8], width: u32| {
         let (increments, counters) = (Increments::set(values)?, memory / u64::from(width));
-        let hashes = plan::variable_best_hashes(increments, width, counters, keys)?;
+        let hashes = variable_best_hashes(increments, counters, keys);
         let shape = variable::Shape { counters, hashes, width, increments, overflow, spread };
-        Ok((plan::variable_rate(shape, keys)?, Variable::new(shape, seed)?))
+        Ok((plan::variable::rate(shape, keys)?, Variable::new(shape, seed)?))
     };
     match name {
         "counting" => {
             let (counters, width) = (memory / 4, 4);
-            let hashes = plan::bloom_best_hashes(counters, keys);
+            let hashes = best_hashes(counters, keys);
             let shape = counting::Shape { counters, hashes, width, overflow, spread };
-            let rate = plan::counting_rate(shape, keys);
+            let rate = plan::counting::rate(shape, keys);
             Ok((rate, ask(Counting::new(shape, seed)?, members, absent)))
         }
         "4 to 7" => {
@@ -254,14 +260,14 @@ fn one(
                 hashes: 1,
                 keys_bits: 4,
                 sum_bits: 8,
-                increments: plan::BH_SET,
+                increments: PAIRS,
                 decode: if basic { Decode::Basic } else { Decode::Improved(15) },
                 centred: false,
                 overflow,
                 spread,
             };
-            shape.hashes = plan::bh_best_hashes(shape, keys)?;
-            let rate = plan::bh_rate(shape, keys)?;
+            shape.hashes = pairs_best_hashes(PAIRS, shape.decode, shape.cells, keys);
+            let rate = plan::bh::rate(shape, keys)?;
             Ok((rate, ask(Bh::new(shape, seed)?, members, absent)))
         }
     }

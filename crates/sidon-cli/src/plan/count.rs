@@ -13,8 +13,9 @@ use serde_json::{Value, json};
 use sidon::{
     Infeasible,
     count::{Layout, min::Shape},
-    plan::{self, CountTarget},
+    plan::count,
 };
+use sidon_kit::poisson::ln_factorial;
 
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("size").required(true).args(["epsilon", "memory"]))]
@@ -67,9 +68,9 @@ fn rows(args: &Args) -> anyhow::Result<Vec<Row>> {
         rows.push(Row {
             structure: "min",
             bytes: shape.bytes(),
-            epsilon: plan::count_epsilon(shape),
+            epsilon: count::epsilon(shape),
             delta: (-f64::from(shape.rows)).exp(),
-            mean: args.keys.map(|keys| plan::count_excess(shape, keys, args.total.unwrap_or(keys))),
+            mean: args.keys.map(|keys| count::excess(shape, keys, args.total.unwrap_or(keys))),
             shape: Some(shape),
         });
     }
@@ -100,7 +101,7 @@ fn floor(keys: u64, epsilon: f64) -> f64 {
 }
 
 fn ln_choose(n: u64, k: u64) -> f64 {
-    plan::ln_factorial(n) - plan::ln_factorial(k) - plan::ln_factorial(n - k)
+    ln_factorial(n) - ln_factorial(k) - ln_factorial(n - k)
 }
 
 pub(super) fn explain(args: &Args) -> anyhow::Result<Vec<String>> {
@@ -186,8 +187,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
 fn shape(args: &Args, layout: Layout) -> anyhow::Result<Option<Shape>> {
     let bytes = match (args.epsilon, args.memory) {
         (Some(epsilon), _) => {
-            let target = CountTarget { epsilon, delta: args.delta };
-            let shape = plan::count(target).map_err(|why| refusal(why, flag))?;
+            let target = count::Target { epsilon, delta: args.delta };
+            let shape = count::shape(target).map_err(|why| refusal(why, flag))?;
             let shape = Shape { width: args.width, ..shape };
             shape.check()?;
             if layout == Layout::Rows {
@@ -198,7 +199,7 @@ fn shape(args: &Args, layout: Layout) -> anyhow::Result<Option<Shape>> {
         (None, Some(bytes)) => bytes,
         (None, None) => anyhow::bail!("type --epsilon E or --memory BYTES"),
     };
-    match plan::count_in(bytes, args.delta, args.width, layout) {
+    match count::shape_in(bytes, args.delta, args.width, layout) {
         Ok(shape) => Ok(Some(shape)),
         // A line has too few counters for these rows, or the memory is smaller than a line.
         Err(_) if layout == Layout::Line => Ok(None),

@@ -3,7 +3,7 @@
 use super::{count, member, state, zone};
 use crate::show;
 use clap::Subcommand;
-use sidon::plan::{Shape, StateShape};
+use sidon::plan::{SetShape, StateShape};
 
 /// Print the formula of each row of a plan, with its numbers
 #[derive(Debug, clap::Args)]
@@ -35,7 +35,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// The false-positive rate of a set: its formula and its value.
-pub(super) fn member_rate(shape: &Shape, keys: u64, rate: f64) -> String {
+pub(super) fn member_rate(shape: Option<SetShape>, keys: u64, rate: f64) -> String {
     let n = show::whole(keys);
     let spared = |m: u64, k: u32| {
         let m = show::whole(m);
@@ -50,23 +50,23 @@ pub(super) fn member_rate(shape: &Shape, keys: u64, rate: f64) -> String {
         )
     };
     let formula = match shape {
-        Shape::Bloom(shape) => spared(shape.bits, shape.hashes),
-        Shape::Blocked(shape) => format!(
+        Some(SetShape::Bloom(shape)) => spared(shape.bits, shape.hashes),
+        Some(SetShape::Blocked(shape)) => format!(
             "the mean of (1 - (1 - 1/512)^({k} j))^{k} over the keys j of a line, Poisson({:.3})",
             keys as f64 / shape.lines as f64,
             k = shape.hashes,
         ),
-        Shape::Counting(shape) => spared(shape.counters, shape.hashes),
-        Shape::Variable(shape) => {
+        Some(SetShape::Counting(shape)) => spared(shape.counters, shape.hashes),
+        Some(SetShape::Variable(shape)) => {
             told(shape.counters, shape.hashes, &format!("increments {}", shape.increments))
         }
-        Shape::Bh(shape) => {
+        Some(SetShape::Bh(shape)) => {
             told(shape.cells, shape.hashes, &format!("increments {}", shape.increments))
         }
-        Shape::Multilayer(shape) => {
+        Some(SetShape::Multilayer(shape)) => {
             told(shape.counters, shape.hashes, &format!("increments {}", shape.increments))
         }
-        Shape::DLeft(shape) => {
+        Some(SetShape::DLeft(shape)) => {
             let (b, r, d) = (show::whole(shape.buckets), shape.remainder, shape.subtables);
             let used = format!("1 - (1 - 1/(B 2^r))^n = 1 - (1 - 1/({b} * 2^{r}))^{n}");
             match shape.counter {
@@ -78,7 +78,7 @@ pub(super) fn member_rate(shape: &Shape, keys: u64, rate: f64) -> String {
                 _ => used,
             }
         }
-        Shape::Backyard(shape) => {
+        Some(SetShape::Backyard(shape)) => {
             let lines = show::whole(shape.lines);
             format!("1 - (1 - 1/(65535 lines))^n = 1 - (1 - 1/(65535 * {lines}))^{n}")
         }
@@ -88,24 +88,28 @@ pub(super) fn member_rate(shape: &Shape, keys: u64, rate: f64) -> String {
 }
 
 /// The two rates of a state map.
-pub(super) fn state_rates(shape: &StateShape, flows: u64, [error, unknown]: [f64; 2]) -> String {
+pub(super) fn state_rates(
+    shape: Option<StateShape>,
+    flows: u64,
+    [error, unknown]: [f64; 2],
+) -> String {
     let n = show::whole(flows);
     let formula = match shape {
-        StateShape::Direct(shape) => {
+        Some(StateShape::Direct(shape)) => {
             let (m, k, s) = (show::whole(shape.cells), shape.hashes, shape.states);
             format!(
                 "  pair f = (1 - (1 - 1/{m})^({k} * {n}))^{k}\n  error = s f (1 - f)^(s-1), don't \
                  know = 1 - (1 - f)^(s-1), s = {s}"
             )
         }
-        StateShape::Stateful(shape) => {
+        Some(StateShape::Stateful(shape)) => {
             let (m, k, s) = (show::whole(shape.cells), shape.hashes, shape.states);
             format!(
                 "  z(j) = (1 - 1/{m})^({k} j), n = {n}, n_i = n/{s}\n  error = {s} ((known + \
                  unknown)^{k} - unknown^{k}), don't know = (1 - z(n - n_i))^{k}"
             )
         }
-        StateShape::Fingerprint(shape) => {
+        Some(StateShape::Fingerprint(shape)) => {
             let (b, r) = (show::whole(shape.buckets), shape.remainder);
             format!(
                 "  error = 1 - (1 - 1/(B 2^r))^n = 1 - (1 - 1/({b} * 2^{r}))^{n}\n  don't know: the \

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use sidon::{
     Infeasible,
     member::{Moves, Overflow, Spread},
-    plan::{self, Shape, Target},
+    plan::{self, SetRow, SetShape, Target},
 };
 
 #[derive(Debug, clap::Args)]
@@ -48,10 +48,48 @@ pub(super) struct Args {
     json: bool,
 }
 
+/// A set that meets the target.
+pub(super) struct Row {
+    bytes: u64,
+    false_positives: f64,
+    /// Cache lines that a lookup of a stored key reads, without the overflow table.
+    pub(super) lines: u64,
+    /// `None` for a plain hash set.
+    pub(super) shape: Option<SetShape>,
+}
+
+impl Row {
+    fn name(&self) -> &'static str {
+        self.shape.map_or("hash_set", |shape| shape.name())
+    }
+
+    /// Whether keys can be removed.
+    pub(super) fn deletes(&self) -> bool {
+        !matches!(self.shape, Some(SetShape::Bloom(_) | SetShape::Blocked(_)))
+    }
+
+    /// A plain hash set of 64-bit digests: 9 bytes per slot with the control byte, a power of two of
+    /// slots, at most 7 of 8 in use. A lookup reads a group of control bytes and a slot.
+    fn hash_set(keys: u64) -> Self {
+        let slots = (keys.div_ceil(7) * 8).next_power_of_two();
+        let false_positives = keys as f64 / 2f64.powi(64);
+        Row { bytes: slots * HASH_SLOT, false_positives, lines: 2, shape: None }
+    }
+}
+
+impl From<SetRow> for Row {
+    fn from(row: SetRow) -> Self {
+        let SetRow { bytes, false_positives, lines, shape } = row;
+        Row { bytes, false_positives, lines, shape: Some(shape) }
+    }
+}
+
+/// Bytes of a slot of a plain hash set.
+const HASH_SLOT: u64 = 9;
+
 /// The rows of the plan, or an error that names the option to change.
-fn rows(args: &Args) -> anyhow::Result<Vec<plan::Member>> {
-    let target = Target { keys: args.keys, false_positives: args.fpr };
-    let mut rows = plan::members(target).map_err(|why| {
+fn rows(args: &Args) -> anyhow::Result<Vec<Row>> {
+    let rows = plan::sets(Target::new(args.keys, args.fpr)).map_err(|why| {
         // Digests of 64 bits distinguish fewer keys at a lower rate.
         let fewer = args.fpr * 2f64.powi(64) / 16.0;
         let digests = matches!(
@@ -70,8 +108,11 @@ fn rows(args: &Args) -> anyhow::Result<Vec<plan::Member>> {
             why
         }
     })?;
+    let mut rows: Vec<Row> = rows.into_iter().map(Row::from).collect();
+    rows.push(Row::hash_set(args.keys));
+    rows.sort_by_key(|row| row.bytes);
     if let Some(only) = &args.only {
-        rows.retain(|row| row.shape.name() == only);
+        rows.retain(|row| row.name() == only);
         anyhow::ensure!(
             !rows.is_empty(),
             "--only {only}: no structure of this name meets the target; without --only, the plan \
@@ -89,9 +130,9 @@ pub(super) fn explain(args: &Args) -> anyhow::Result<Vec<String>> {
         let bits = row.bytes as f64 * 8.0 / args.keys as f64;
         lines.push(format!(
             "\n{}: {}\n{}\n  memory = {} bytes, {bits:.2} bits per key, {} over the floor",
-            row.shape.name(),
-            super::shape_text(&shape_json(&row.shape)),
-            member_rate(&row.shape, args.keys, row.false_positives),
+            row.name(),
+            super::shape_text(&shape_json(row.shape, row.bytes)),
+            member_rate(row.shape, args.keys, row.false_positives),
             show::whole(row.bytes),
             excess(bits, floor),
         ));
@@ -106,13 +147,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     if args.json {
         let rows = rows.iter().zip(&measured).map(|(row, measured)| {
             let mut json = json!({
-                "structure": row.shape.name(),
+                "structure": row.name(),
                 "bits_per_key": bits_per_key(row.bytes),
                 "bytes": row.bytes,
                 "fpr": row.false_positives,
-                "shape": shape_json(&row.shape),
+                "shape": shape_json(row.shape, row.bytes),
             });
-            Worth::of_member(&row.shape).add_to(&mut json, bits_per_key(row.bytes), floor);
+            Worth::of_member(row).add_to(&mut json, bits_per_key(row.bytes), floor);
             if let Some(found) = measured {
                 let low = found.false_positives - found.interval;
                 json["measured"] = json!({
@@ -135,7 +176,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     head.push("shape");
     let lines = rows.iter().zip(&measured).map(|(row, measured)| {
         let mut line = vec![
-            row.shape.name().to_owned(),
+            row.name().to_owned(),
             format!("{:.2}", bits_per_key(row.bytes)),
             excess(bits_per_key(row.bytes), floor),
             show::bytes(row.bytes),
@@ -151,8 +192,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
             None if args.audit => line.extend(["-", "-", "-", "-"].map(str::to_owned)),
             None => {}
         }
-        line.extend(Worth::of_member(&row.shape).cells());
-        line.push(super::shape_text(&shape_json(&row.shape)));
+        line.extend(Worth::of_member(row).cells());
+        line.push(super::shape_text(&shape_json(row.shape, row.bytes)));
         line
     });
     show::print(&show::table(&head, lines))?;
@@ -160,39 +201,45 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         "\nThe floor: no set with this false-positive rate takes less than {floor:.2} bits per key. \
          All rows can be merged."
     )))?;
-    let filter = rows.iter().find(|row| row.shape.deletes());
-    if let Some(Shape::HashSet { .. }) = filter.map(|row| row.shape) {
+    let filter = rows.iter().find(|row| row.deletes());
+    if filter.is_some_and(|row| row.shape.is_none()) {
         show::print("\nA plain hash set is the smallest here that can remove keys: take that.")?;
     }
     Ok(())
 }
 
 /// Builds and measures each row; `None` for the hash set, which is not built.
-fn measure(args: &Args, rows: &[plan::Member]) -> anyhow::Result<Vec<Option<Found>>> {
-    let of = |row: &plan::Member| audit::steps(args.keys, args.turnovers, row.false_positives);
+fn measure(args: &Args, rows: &[Row]) -> anyhow::Result<Vec<Option<Found>>> {
+    let of = |row: &Row| audit::steps(args.keys, args.turnovers, row.false_positives);
     let bar = show::progress(rows.iter().map(of).sum());
     let mut all = Vec::new();
     for row in rows {
-        bar.set_message(format!("measuring {}", row.shape.name()));
+        bar.set_message(format!("measuring {}", row.name()));
         let rate = row.false_positives;
-        all.push(audit::audit(&row.shape, args.keys, rate, args.turnovers, args.seed, &bar)?);
+        let measured = match row.shape {
+            Some(shape) => audit::audit(shape, args.keys, rate, args.turnovers, args.seed, &bar)?,
+            None => None,
+        };
+        all.push(measured);
     }
     bar.finish_and_clear();
     Ok(all)
 }
 
-fn shape_json(shape: &Shape) -> Value {
+/// The integers of a shape, or the slots of a plain hash set of `bytes` bytes.
+fn shape_json(shape: Option<SetShape>, bytes: u64) -> Value {
+    let Some(shape) = shape else { return json!({ "slots": bytes / HASH_SLOT }) };
     match shape {
-        Shape::Bloom(shape) => json!({ "bits": shape.bits, "hashes": shape.hashes }),
-        Shape::Blocked(shape) => json!({ "lines": shape.lines, "hashes": shape.hashes }),
-        Shape::Counting(shape) => json!({
+        SetShape::Bloom(shape) => json!({ "bits": shape.bits, "hashes": shape.hashes }),
+        SetShape::Blocked(shape) => json!({ "lines": shape.lines, "hashes": shape.hashes }),
+        SetShape::Counting(shape) => json!({
             "counters": shape.counters,
             "hashes": shape.hashes,
             "width": shape.width,
             "lines": lines(shape.spread),
             "overflow": overflow(shape.overflow),
         }),
-        Shape::Variable(shape) => json!({
+        SetShape::Variable(shape) => json!({
             "counters": shape.counters,
             "hashes": shape.hashes,
             "width": shape.width,
@@ -200,7 +247,7 @@ fn shape_json(shape: &Shape) -> Value {
             "lines": lines(shape.spread),
             "overflow": overflow(shape.overflow),
         }),
-        Shape::Bh(shape) => json!({
+        SetShape::Bh(shape) => json!({
             "cells": shape.cells,
             "hashes": shape.hashes,
             "keys_bits": shape.keys_bits,
@@ -211,7 +258,7 @@ fn shape_json(shape: &Shape) -> Value {
             "lines": lines(shape.spread),
             "overflow": overflow(shape.overflow),
         }),
-        Shape::Multilayer(shape) => json!({
+        SetShape::Multilayer(shape) => json!({
             "counters": shape.counters,
             "hashes": shape.hashes,
             "first": shape.first,
@@ -221,7 +268,7 @@ fn shape_json(shape: &Shape) -> Value {
             "lines": lines(shape.spread),
             "overflow": overflow(shape.overflow),
         }),
-        Shape::DLeft(shape) => json!({
+        SetShape::DLeft(shape) => json!({
             "subtables": shape.subtables,
             "buckets": shape.buckets,
             "cells": shape.cells,
@@ -232,8 +279,7 @@ fn shape_json(shape: &Shape) -> Value {
             "growths": shape.growths,
             "grows": shape.grows,
         }),
-        Shape::Backyard(shape) => json!({ "lines": shape.lines, "sharing": shape.sharing }),
-        Shape::HashSet { slots } => json!({ "slots": slots }),
+        SetShape::Backyard(shape) => json!({ "lines": shape.lines, "sharing": shape.sharing }),
         _ => Value::Null,
     }
 }

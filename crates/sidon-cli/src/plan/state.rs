@@ -14,7 +14,7 @@ use crate::{
 };
 use serde_json::{Value, json};
 use sidon::{
-    plan::{self, StateRow, StateShape, States},
+    plan::{self, Prefer, StateRow, StateShape, States, fingerprint as planned},
     state::{
         direct,
         fingerprint::{self, Placing},
@@ -81,8 +81,48 @@ fn stored(args: &Args) -> anyhow::Result<u64> {
     Ok(args.flows.saturating_add(waiting as u64))
 }
 
+/// A state map that meets the target.
+struct Row {
+    bytes: u64,
+    error: f64,
+    dont_know: f64,
+    /// `None` for a plain hash map.
+    shape: Option<StateShape>,
+}
+
+impl Row {
+    fn name(&self) -> &'static str {
+        match self.shape {
+            Some(StateShape::Direct(_)) => "direct",
+            Some(StateShape::Stateful(_)) => "stateful",
+            Some(StateShape::Fingerprint(_)) => "fingerprint",
+            _ => "hash_map",
+        }
+    }
+
+    /// A plain hash map of 64-bit digests and states of a byte or two. It has a control byte per slot and
+    /// a power of two of slots, at most 7 of 8 in use.
+    fn hash_map(flows: u64, states: u32) -> Self {
+        let slots = (flows.div_ceil(7) * 8).next_power_of_two();
+        let error = flows as f64 / 2f64.powi(64);
+        Row { bytes: slots * hash_slot(states), error, dont_know: 0.0, shape: None }
+    }
+}
+
+impl From<StateRow> for Row {
+    fn from(row: StateRow) -> Self {
+        let StateRow { bytes, error, dont_know, shape } = row;
+        Row { bytes, error, dont_know, shape: Some(shape) }
+    }
+}
+
+/// Bytes of a slot of a plain hash map.
+fn hash_slot(states: u32) -> u64 {
+    if states > 256 { 11 } else { 10 }
+}
+
 /// The rows of the plan, or an error that names the option to change.
-fn rows(args: &Args) -> anyhow::Result<Vec<StateRow>> {
+fn rows(args: &Args) -> anyhow::Result<Vec<Row>> {
     let target = States { flows: stored(args)?, states: args.states, error: args.error };
     let flag = |name: &str| match name {
         "keys" => Some("--flows"),
@@ -90,61 +130,60 @@ fn rows(args: &Args) -> anyhow::Result<Vec<StateRow>> {
         "error" | "false_positives" => Some("--error"),
         _ => None,
     };
-    let mut rows = plan::states(target).map_err(|why| refusal(why, flag))?;
+    let rows = plan::states(target).map_err(|why| refusal(why, flag))?;
+    let mut rows: Vec<Row> = rows.into_iter().map(Row::from).collect();
+    rows.push(Row::hash_map(target.flows, target.states));
     if let Some(odds) = args.overflow {
         anyhow::ensure!(
             odds > 0.0 && odds < 1.0,
             "--overflow {odds} is not a share; type a number above 0 and below 1"
         );
-        let shape = plan::fingerprint_fast(target).map_err(|why| refusal(why, flag))?;
+        let shape = planned::shape(target, Prefer::Speed).map_err(|why| refusal(why, flag))?;
         rows.push(roomy(shape, target.flows, odds)?);
     }
     if args.timeout.is_some() {
         rows = rows.into_iter().map(|row| timed(row, target.flows)).collect();
         // Only structures that age can meet a timeout.
-        rows.retain(|row| Worth::of_state(&row.shape).ages && meets(row, args.error));
+        rows.retain(|row| Worth::of_state(row.shape).ages && meets(row, args.error));
     }
     rows.sort_by_key(|row| row.bytes);
     Ok(rows)
 }
 
-fn meets(row: &StateRow, error: f64) -> bool {
+fn meets(row: &Row, error: f64) -> bool {
     row.error <= error && row.dont_know <= error
 }
 
 /// A table with the fewest buckets that keep overflow below the odds.
-fn roomy(shape: fingerprint::Shape, flows: u64, odds: f64) -> anyhow::Result<StateRow> {
+fn roomy(shape: fingerprint::Shape, flows: u64, odds: f64) -> anyhow::Result<Row> {
     let with = |buckets| fingerprint::Shape { buckets, ..shape };
-    let fits = |buckets: u64| plan::fingerprint_overflow(with(buckets), flows) <= odds;
+    let fits = |buckets: u64| planned::overflow(with(buckets), flows) <= odds;
     // The search starts at a load of 95 %, which overflows at any odds below 1.
     let least = (flows as f64 / (2.0 * f64::from(shape.cells)) * 0.95).max(1.0) as u64;
     let (mut low, mut high) = (least, least.saturating_mul(16).max(least + 16));
     anyhow::ensure!(
         fits(high),
         "--overflow {odds:e} needs more than 16 times the cells; type --overflow {:.1e} or more",
-        plan::fingerprint_overflow(with(high), flows)
+        planned::overflow(with(high), flows)
     );
     while low < high {
         let middle = low + (high - low) / 2;
         if fits(middle) { high = middle } else { low = middle + 1 }
     }
     let shape = with(high);
-    Ok(StateRow {
-        bytes: shape.bytes(),
-        error: plan::fingerprint_error(shape, flows),
-        dont_know: plan::fingerprint_dont_know(shape, flows),
-        shape: StateShape::Fingerprint(shape),
-    })
+    let [error, dont_know] = planned::rates(shape, flows);
+    let bytes = shape.bytes();
+    Ok(Row { bytes, error, dont_know, shape: Some(StateShape::Fingerprint(shape)) })
 }
 
 /// The form of a row that ages: it has bits and flags instead of counters.
-fn timed(row: StateRow, flows: u64) -> StateRow {
+fn timed(row: Row, flows: u64) -> Row {
     match row.shape {
-        StateShape::Direct(shape) => {
+        Some(StateShape::Direct(shape)) => {
             let shape = direct::Shape { counter: 1, timed: true, ..shape };
-            StateRow { bytes: shape.bytes(), shape: StateShape::Direct(shape), ..row }
+            Row { bytes: shape.bytes(), shape: Some(StateShape::Direct(shape)), ..row }
         }
-        StateShape::Stateful(shape) => {
+        Some(StateShape::Stateful(shape)) => {
             // Any second flow makes a cell unknown, so this form needs more cells.
             let of = |cells| stateful::Shape { cells, keeping: Keeping::Timed, ..shape };
             let unknown = |cells| {
@@ -158,19 +197,19 @@ fn timed(row: StateRow, flows: u64) -> StateRow {
                 if unknown(middle) <= row.dont_know { high = middle } else { low = middle + 1 }
             }
             let shape = of(high);
-            let [error, _] = plan::stateful_rates(shape, flows);
+            let [error, _] = plan::stateful::rates(shape, flows);
             let dont_know = unknown(high);
             let bytes = shape.bytes();
-            StateRow { bytes, error, dont_know, shape: StateShape::Stateful(shape) }
+            Row { bytes, error, dont_know, shape: Some(StateShape::Stateful(shape)) }
         }
         _ => row,
     }
 }
 
 /// The share of new flows that find all their cells full, for a table of fingerprints.
-fn overflow(row: &StateRow, flows: u64) -> Option<f64> {
+fn overflow(row: &Row, flows: u64) -> Option<f64> {
     match row.shape {
-        StateShape::Fingerprint(shape) => Some(plan::fingerprint_overflow(shape, flows)),
+        Some(StateShape::Fingerprint(shape)) => Some(planned::overflow(shape, flows)),
         _ => None,
     }
 }
@@ -191,9 +230,9 @@ pub(super) fn explain(args: &Args) -> anyhow::Result<Vec<String>> {
         let bits = row.bytes as f64 * 8.0 / args.flows as f64;
         lines.push(format!(
             "\n{}: {}\n{}\n  memory = {} bytes, {bits:.2} bits per flow, {} over the floor",
-            row.shape.name(),
-            super::shape_text(&shape_json(&row.shape)),
-            state_rates(&row.shape, flows, [row.error, row.dont_know]),
+            row.name(),
+            super::shape_text(&shape_json(&row, args.states)),
+            state_rates(row.shape, flows, [row.error, row.dont_know]),
             show::whole(row.bytes),
             excess(bits, floor),
         ));
@@ -208,16 +247,16 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     if args.json {
         let rows = rows.iter().map(|row| {
             let mut json = json!({
-                "structure": row.shape.name(),
+                "structure": row.name(),
                 "bytes_per_flow": bytes_per_flow(row.bytes),
                 "bytes": row.bytes,
                 "error": row.error,
                 "dont_know": row.dont_know,
                 "overflow": overflow(row, all),
-                "shape": shape_json(&row.shape),
+                "shape": shape_json(row, args.states),
             });
             let bits = 8.0 * bytes_per_flow(row.bytes);
-            Worth::of_state(&row.shape).add_to(&mut json, bits, floor);
+            Worth::of_state(row.shape).add_to(&mut json, bits, floor);
             json
         });
         return show::json_rows(rows.collect());
@@ -228,7 +267,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     head.push("shape");
     let lines = rows.iter().map(|row| {
         let mut line = vec![
-            row.shape.name().to_owned(),
+            row.name().to_owned(),
             format!("{:.2}", bytes_per_flow(row.bytes)),
             excess(8.0 * bytes_per_flow(row.bytes), floor),
             show::bytes(row.bytes),
@@ -236,8 +275,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
             show::rate(row.dont_know),
             overflow(row, all).map_or("-".to_owned(), show::rate),
         ];
-        line.extend(Worth::of_state(&row.shape).cells());
-        line.push(super::shape_text(&shape_json(&row.shape)));
+        line.extend(Worth::of_state(row.shape).cells());
+        line.push(super::shape_text(&shape_json(row, args.states)));
         line
     });
     show::print(&show::table(&head, lines))?;
@@ -251,13 +290,15 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
             "The plan has room for {waiting} flows that ended and have not yet expired."
         ))?;
     }
-    if let Some(StateShape::HashMap { .. }) = rows.first().map(|row| row.shape) {
+    if rows.first().is_some_and(|row| row.shape.is_none()) {
         show::print("\nA plain hash map is the smallest here: take that.")?;
     }
     Ok(())
 }
 
-fn shape_json(shape: &StateShape) -> Value {
+/// The integers of a shape, or the slots of a plain hash map.
+fn shape_json(row: &Row, states: u32) -> Value {
+    let Some(shape) = row.shape else { return json!({ "slots": row.bytes / hash_slot(states) }) };
     match shape {
         StateShape::Direct(shape) => json!({
             "cells": shape.cells,
@@ -292,7 +333,6 @@ fn shape_json(shape: &StateShape) -> Value {
             "moves": moves(shape.moves),
             "stash": shape.stash,
         }),
-        StateShape::HashMap { slots } => json!({ "slots": slots }),
         _ => Value::Null,
     }
 }

@@ -4,11 +4,9 @@
 //! `log2(1/p)` bits per key, and a state map `log2(states)` more. A set of at most `members` numbers
 //! below `universe`, without false positives, needs the logarithm of the number of such sets.
 
+use super::member::Row;
 use serde_json::{Value, json};
-use sidon::{
-    member::Spread,
-    plan::{Few, Shape, StateShape},
-};
+use sidon::plan::{SetShape, StateShape, zone::Target};
 
 /// The columns that the tables of sets and of state maps share.
 pub(super) struct Worth {
@@ -28,44 +26,30 @@ const LINE: u64 = 64;
 
 impl Worth {
     /// The operations of a set.
-    pub(super) fn of_member(shape: &Shape) -> Self {
-        let lines = match shape {
-            Shape::Bloom(shape) => shape.hashes.into(),
-            Shape::Blocked(_) | Shape::Backyard(_) => 1,
-            Shape::Counting(shape) => spread(shape.spread, shape.hashes),
-            Shape::Variable(shape) => spread(shape.spread, shape.hashes),
-            Shape::Bh(shape) => spread(shape.spread, shape.hashes),
-            Shape::Multilayer(shape) => spread(shape.spread, shape.hashes),
-            Shape::DLeft(shape) => {
-                let buckets = u64::from(shape.subtables) * shape.buckets;
-                u64::from(shape.subtables) * lines_of(shape.bytes() / buckets.max(1))
-            }
-            // A group of control bytes, and a slot.
-            _ => 2,
-        };
-        let grows = matches!(shape, Shape::DLeft(_) | Shape::HashSet { .. });
-        Worth { lines, deletes: shape.deletes(), merges: true, grows, ages: false }
+    pub(super) fn of_member(row: &Row) -> Self {
+        let grows = matches!(row.shape, Some(SetShape::DLeft(_)) | None);
+        Worth { lines: row.lines, deletes: row.deletes(), merges: true, grows, ages: false }
     }
 
     /// The operations of a state map.
-    pub(super) fn of_state(shape: &StateShape) -> Self {
+    pub(super) fn of_state(shape: Option<StateShape>) -> Self {
         let (lines, ages) = match shape {
             // A lookup reads the pair of the flow and each state.
-            StateShape::Direct(shape) => {
+            Some(StateShape::Direct(shape)) => {
                 (u64::from(shape.hashes) * u64::from(shape.states), shape.timed)
             }
-            StateShape::Stateful(shape) => {
+            Some(StateShape::Stateful(shape)) => {
                 let timed = matches!(shape.keeping, sidon::state::stateful::Keeping::Timed);
                 (shape.hashes.into(), timed)
             }
-            StateShape::Fingerprint(shape) => {
+            Some(StateShape::Fingerprint(shape)) => {
                 let buckets = u64::from(shape.subtables) * shape.buckets;
                 let lines = lines_of(shape.bytes() / buckets.max(1));
                 (u64::from(shape.subtables) * lines, true)
             }
             _ => (2, false),
         };
-        let grows = matches!(shape, StateShape::Fingerprint(_) | StateShape::HashMap { .. });
+        let grows = matches!(shape, Some(StateShape::Fingerprint(_)) | None);
         Worth { lines, deletes: true, merges: true, grows, ages }
     }
 
@@ -88,14 +72,6 @@ impl Worth {
         row["merges"] = json!(self.merges);
         row["grows"] = json!(self.grows);
         row["ages"] = json!(self.ages);
-    }
-}
-
-/// Distinct cache lines of a key's `hashes` counters.
-fn spread(spread: Spread, hashes: u32) -> u64 {
-    match spread {
-        Spread::Anywhere => hashes.into(),
-        Spread::Lines(lines) => lines.min(hashes).into(),
     }
 }
 
@@ -122,11 +98,11 @@ pub(super) fn state_floor(states: u32, error: f64) -> f64 {
 
 /// The floor of a set without false positives, in bits: the logarithm of the number of sets of at
 /// most `members` numbers.
-pub(super) fn zone_floor(few: Few) -> f64 {
-    let n = few.universe as f64;
+pub(super) fn zone_floor(target: Target) -> f64 {
+    let n = target.universe as f64;
     let (mut sets, mut all) = (1.0f64, 1.0f64);
     let mut scale = 0.0;
-    for i in 0..few.members {
+    for i in 0..target.members {
         sets *= (n - i as f64) / (i + 1) as f64;
         all += sets;
         // Factors of two move to `scale` before the sum overflows.
@@ -146,10 +122,10 @@ mod tests {
         assert!((member_floor(1.0 / 1024.0) - 10.0).abs() < 1e-12);
         assert!((state_floor(8, 1.0 / 1024.0) - 13.0).abs() < 1e-12);
         // 1 + 256 + 32640 + 2763520 sets.
-        let floor = zone_floor(Few { universe: 256, members: 3 });
+        let floor = zone_floor(Target { universe: 256, members: 3 });
         assert!((floor - 2_796_417f64.log2()).abs() < 1e-9, "{floor}");
         // All subsets of 1000, far beyond what a float holds.
-        let floor = zone_floor(Few { universe: 1000, members: 1000 });
+        let floor = zone_floor(Target { universe: 1000, members: 1000 });
         assert!((floor - 1000.0).abs() < 1e-6, "{floor}");
     }
 

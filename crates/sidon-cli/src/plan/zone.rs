@@ -6,10 +6,8 @@ use crate::{
     show,
 };
 use serde_json::{Value, json};
-use sidon::{
-    plan::{self, Few, Held, Zone},
-    zone::Shape,
-};
+use sidon::{plan::zone::Target, zone::Shape};
+use sidon_lab::formulas::zone::{self, Held, Way};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -31,13 +29,13 @@ pub(super) struct Args {
     json: bool,
 }
 
-fn few(args: &Args) -> Few {
-    Few { universe: args.universe, members: args.members }
+fn target(args: &Args) -> Target {
+    Target { universe: args.universe, members: args.members }
 }
 
 /// The rows of the plan, or an error that names the option to change.
-fn rows(args: &Args) -> anyhow::Result<Vec<Zone>> {
-    plan::zones(few(args)).map_err(|why| refusal(why, option))
+fn rows(args: &Args) -> anyhow::Result<Vec<Way>> {
+    zone::ways(target(args)).map_err(|why| refusal(why, option))
 }
 
 fn option(name: &str) -> Option<&'static str> {
@@ -49,7 +47,7 @@ fn option(name: &str) -> Option<&'static str> {
 }
 
 /// Lines of 64 bytes that a lookup reads. A lookup in a code reads at most one line per probe.
-fn lines(row: &Zone) -> u64 {
+fn lines(row: &Way) -> u64 {
     let all = row.bits.div_ceil(512);
     match row.held {
         Held::List(_) => all,
@@ -58,12 +56,12 @@ fn lines(row: &Zone) -> u64 {
 }
 
 /// Whether members can be removed: from a list and a bitmap, not from bits that members share.
-fn deletes(row: &Zone) -> bool {
+fn deletes(row: &Way) -> bool {
     matches!(row.held, Held::List(_) | Held::Bitmap)
 }
 
 pub(super) fn explain(args: &Args) -> anyhow::Result<Vec<String>> {
-    let (n, d, floor) = (args.universe, args.members, zone_floor(few(args)));
+    let (n, d, floor) = (args.universe, args.members, zone_floor(target(args)));
     let mut all =
         vec![format!("floor = log2(sum of C({n}, i) for i = 0 .. {d}) = {floor:.3} bits")];
     for row in rows(args)? {
@@ -103,8 +101,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     if args.crossovers {
         return crossovers(args);
     }
-    let (rows, floor) = (rows(args)?, zone_floor(few(args)));
-    let matrix = |row: &Zone| match row.held {
+    let (rows, floor) = (rows(args)?, zone_floor(target(args)));
+    let matrix = |row: &Way| match row.held {
         Held::List(_) | Held::Bitmap => 0,
         _ => row.bits.saturating_mul(args.universe),
     };
@@ -176,7 +174,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     show::print(&show::folded(advice))
 }
 
-fn is_cut(row: &Zone) -> bool {
+fn is_cut(row: &Way) -> bool {
     matches!(row.held, Held::Cut(_))
 }
 
@@ -188,7 +186,7 @@ fn crossovers(args: &Args) -> anyhow::Result<()> {
         args.universe
     );
     let [squares, cubes] =
-        plan::crossovers(args.members, args.universe).map_err(|why| refusal(why, option))?;
+        zone::crossovers(args.members, args.universe).map_err(|why| refusal(why, option))?;
     let named =
         |code: &'static str, runs: Vec<(u64, u64)>| runs.into_iter().map(move |run| (code, run));
     let runs = named("ols", squares).chain(named("pol", cubes));
@@ -201,7 +199,7 @@ fn crossovers(args: &Args) -> anyhow::Result<()> {
     show::print(&show::table(&["shorter than egh", "from universe", "to"], lines))
 }
 
-fn shape_json(row: &Zone) -> Value {
+fn shape_json(row: &Way) -> Value {
     match (&row.held, row.held.code()) {
         (_, Some(Shape::Egh(shape))) => json!({ "moduli": shape.moduli }),
         (_, Some(Shape::Ols(shape))) => json!({ "order": shape.order, "groups": shape.groups }),

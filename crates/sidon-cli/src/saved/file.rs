@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn no_more_is_read_than_the_header_announces() {
-        let shape = sidon::plan::bloom(sidon::plan::Target { keys: 100, false_positives: 0.01 });
+        let shape = sidon::plan::bloom::shape(sidon::plan::Target::new(100, 0.01));
         let mut bloom = Bloom::new(shape.unwrap(), Seed(1)).unwrap();
         bloom.insert(&1u64).unwrap();
         let image = bloom.to_bytes();

@@ -10,7 +10,10 @@
 //! | [`Multilayer`] | yes | k lines | 20 |
 //! | [`DLeft`] | yes | 2 to 4 lines | 12 to 19 |
 //! | [`Backyard`] | yes | one line, rarely more | 22 |
+//!
+//! [`AnySet`] is any of them, as [`plan::set`](crate::plan::set) chooses.
 
+mod any;
 pub mod backyard;
 pub(crate) mod batch;
 pub mod bh;
@@ -32,6 +35,7 @@ mod spill;
 mod table;
 pub mod variable;
 
+pub use any::AnySet;
 pub use backyard::Backyard;
 pub use bh::{Bh, Decode};
 pub use blocked::Blocked;

@@ -1,41 +1,43 @@
 //! Pairs of counters: the smallest table, and how often a cell leaves its range.
 
 use super::{
-    OVERFLOWS, Target,
-    increments::{Cell, Line, best_hashes, exactly, least_cells},
+    Target,
+    increments::{Cell, Line, exactly, least_cells},
     lines::Lines,
+    variable::OVERFLOWS,
 };
 use crate::{
     Infeasible,
-    member::{Decode, Increments, Overflow, Spread, bh},
+    member::{Decode, Increments, Overflow, Spread, bh::Shape},
     probe::LINE,
 };
 
 /// The best B_3 sequence of four increments up to 15; its mirror `{1, 3, 12, 15}` is as good.
-pub const BH_SET: Increments = Increments::of([1, 4, 13, 15]);
+const SET: Increments = Increments::of([1, 4, 13, 15]);
 
 /// The bits of the two counters of a cell, from few to many: of keys, and of sums.
 const WIDTHS: [(u32, u32); 5] = [(4, 8), (5, 8), (5, 9), (6, 9), (6, 10)];
 
-/// The smallest table of [`BH_SET`] that meets the target, its sums looked at whatever the number
-/// of keys, and overflows as rarely as a counting filter.
-pub fn bh(target: Target) -> Result<bh::Shape, Infeasible> {
+/// The smallest table of the increments 1, 4, 13 and 15 that meets the target and overflows as rarely
+/// as a counting filter. It decodes cells of any number of keys.
+///
+/// ```
+/// use sidon::{member::bh::Shape, plan::{Target, bh}};
+///
+/// let shape = bh::shape(Target::new(50_000, 0.001))?;
+/// let less = Shape { cells: shape.cells - 1, ..shape };
+/// assert!(bh::rate(shape, 50_000)? <= 0.001 && bh::rate(less, 50_000)? > 0.001);
+/// # Ok::<(), sidon::Infeasible>(())
+/// ```
+pub fn shape(target: Target) -> Result<Shape, Infeasible> {
+    target.check_fixed()?;
     for widths in WIDTHS {
-        let shape = least(target, BH_SET, Decode::Improved(15), widths)?;
-        if shape.cells as f64 * bh_overflow(shape, target.keys)? <= OVERFLOWS {
+        let shape = least(target, SET, Decode::Improved(15), widths)?;
+        if shape.cells as f64 * overflow(shape, target.keys)? <= OVERFLOWS {
             return Ok(shape);
         }
     }
     Err(Infeasible::Memory { bytes: u64::MAX })
-}
-
-/// The smallest table of these increments that meets the target, counters of four and eight bits.
-pub fn bh_of(
-    target: Target,
-    increments: Increments,
-    decode: Decode,
-) -> Result<bh::Shape, Infeasible> {
-    least(target, increments, decode, WIDTHS[0])
 }
 
 fn least(
@@ -43,10 +45,10 @@ fn least(
     increments: Increments,
     decode: Decode,
     (keys_bits, sum_bits): (u32, u32),
-) -> Result<bh::Shape, Infeasible> {
+) -> Result<Shape, Infeasible> {
     target.check()?;
     let (centred, overflow, spread) = (false, Overflow::Refuse, Spread::Anywhere);
-    let shape = |cells, hashes| bh::Shape {
+    let shape = |cells, hashes| Shape {
         cells,
         hashes,
         keys_bits,
@@ -62,9 +64,30 @@ fn least(
     least.map(|(cells, hashes)| shape(cells, hashes)).ok_or(Infeasible::Memory { bytes: u64::MAX })
 }
 
-/// The false-positive rate of a table that holds `keys` keys: equation 9, unless the table is small.
-/// A cell that would leave its range is taken for pinned, wherever on its way it would.
-pub fn bh_rate(shape: bh::Shape, keys: u64) -> Result<f64, Infeasible> {
+/// The false-positive rate of a table that holds `keys` keys: equation 9 of Rottenstreich et al.,
+/// unless the table is small. A cell that would leave its range counts as pinned.
+///
+/// ```
+/// use sidon::{member::{Decode, Increments, Overflow, Spread, bh::Shape}, plan::bh};
+///
+/// // Figure 5 of the paper, 30 bits per key.
+/// let shape = Shape {
+///     cells: 2_560,
+///     hashes: 5,
+///     keys_bits: 4,
+///     sum_bits: 8,
+///     increments: Increments::of([1, 4, 13, 15]),
+///     decode: Decode::Improved(15),
+///     centred: false,
+///     overflow: Overflow::Refuse,
+///     spread: Spread::Anywhere,
+/// };
+/// assert!((bh::rate(shape, 1_024)? - 0.009_763_344_4).abs() < 1e-9);
+/// // Basic decoding reads only cells of up to three keys: equation 1.
+/// assert!((bh::rate(Shape { decode: Decode::Basic, ..shape }, 1_024)? - 0.015_272_219_0).abs() < 1e-9);
+/// # Ok::<(), sidon::Infeasible>(())
+/// ```
+pub fn rate(shape: Shape, keys: u64) -> Result<f64, Infeasible> {
     shape.check()?;
     let cell = cell(shape)?;
     match shape.spread {
@@ -78,10 +101,29 @@ pub fn bh_rate(shape: bh::Shape, keys: u64) -> Result<f64, Infeasible> {
 }
 
 /// The share of cells that would have left their range with `keys` keys stored.
-pub fn bh_overflow(shape: bh::Shape, keys: u64) -> Result<f64, Infeasible> {
+///
+/// ```
+/// use sidon::{member::{Decode, Increments, Overflow, Spread, bh::Shape}, plan::bh};
+///
+/// // Computed independently, by exact enumeration.
+/// let shape = Shape {
+///     cells: 4_000,
+///     hashes: 6,
+///     keys_bits: 3,
+///     sum_bits: 6,
+///     increments: Increments::of([1, 4, 8, 13]),
+///     decode: Decode::Improved(7),
+///     centred: false,
+///     overflow: Overflow::Refuse,
+///     spread: Spread::Anywhere,
+/// };
+/// assert!((bh::overflow(shape, 1_000)? - 2.905_398_743_9e-4).abs() < 1e-12);
+/// # Ok::<(), sidon::Infeasible>(())
+/// ```
+pub fn overflow(shape: Shape, keys: u64) -> Result<f64, Infeasible> {
     shape.check()?;
     // A cell of all ones is in its range, unlike one that a pin made so.
-    let pins = bh::Shape { overflow: Overflow::Pin, ..shape };
+    let pins = Shape { overflow: Overflow::Pin, ..shape };
     let cell = Cell::walk(&pins.code()?.without_pins(), 1 << shape.width());
     match shape.spread {
         Spread::Anywhere => Ok(cell.overflow(shape.cells as f64, shape.hashes, keys as f64)),
@@ -93,13 +135,7 @@ pub fn bh_overflow(shape: bh::Shape, keys: u64) -> Result<f64, Infeasible> {
     }
 }
 
-/// The integer number of hashes with the least rate for this many cells and keys.
-pub fn bh_best_hashes(shape: bh::Shape, keys: u64) -> Result<u32, Infeasible> {
-    let cell = cell(shape)?;
-    Ok(best_hashes(|hashes| cell.equation(shape.cells as f64, hashes, keys as f64)))
-}
-
-fn cell(shape: bh::Shape) -> Result<Cell, Infeasible> {
+fn cell(shape: Shape) -> Result<Cell, Infeasible> {
     Ok(Cell::walk(&shape.code()?, 1 << shape.width()))
 }
 
@@ -111,14 +147,14 @@ mod tests {
     #[test]
     fn a_plan_overflows_as_rarely_as_it_says_and_is_the_smallest_that_does() {
         for (keys, false_positives) in [(100, 1e-2), (50_000, 1.5e-3), (1_000_000, 1e-3)] {
-            let target = Target { keys, false_positives };
-            let shape = bh(target).unwrap();
-            let overflows = shape.cells as f64 * bh_overflow(shape, keys).unwrap();
+            let target = Target::new(keys, false_positives);
+            let shape = shape(target).unwrap();
+            let overflows = shape.cells as f64 * overflow(shape, keys).unwrap();
             assert!(overflows <= OVERFLOWS, "{overflows} of {shape:?}");
-            assert!(bh_rate(shape, keys).unwrap() <= false_positives);
+            assert!(rate(shape, keys).unwrap() <= false_positives);
             // The paper's widths would be smaller, and overflow too often.
-            let paper = bh_of(target, BH_SET, Decode::Improved(15)).unwrap();
-            let more = paper.cells as f64 * bh_overflow(paper, keys).unwrap();
+            let paper = least(target, SET, Decode::Improved(15), WIDTHS[0]).unwrap();
+            let more = paper.cells as f64 * overflow(paper, keys).unwrap();
             assert_eq!(more > OVERFLOWS, paper.width() < shape.width(), "{more} of {paper:?}");
         }
     }
@@ -130,8 +166,8 @@ mod tests {
             (Increments::of([1, 4, 8, 13]), 4000, 6, 6, 2.905_398_743_914_692e-4),
             (Increments::of([1, 2, 5, 14]), 2500, 4, 5, 0.028_991_700_558_799_013),
         ] {
-            for overflow in [Overflow::Refuse, Overflow::Pin] {
-                let shape = bh::Shape {
+            for how in [Overflow::Refuse, Overflow::Pin] {
+                let shape = Shape {
                     cells,
                     hashes,
                     keys_bits: 3,
@@ -139,10 +175,10 @@ mod tests {
                     increments,
                     decode: Decode::Improved(7),
                     centred: false,
-                    overflow,
+                    overflow: how,
                     spread: Spread::Anywhere,
                 };
-                assert_close(bh_overflow(shape, 1000).unwrap(), expected, 1e-12);
+                assert_close(overflow(shape, 1000).unwrap(), expected, 1e-12);
             }
         }
     }

@@ -1,26 +1,22 @@
-//! Counts: rows and columns from an error, or from memory, and what the error will be.
+//! Count-Min sketches: rows and columns from an error or from memory, and the error of a shape.
 //!
 //! A row of `w` columns errs by more than `e/w` of the total for one key in `e`, whatever the
-//! amounts are, and all `u` rows do for one in `e^u`. That is the guarantee. The mean is smaller: of
-//! `n` keys of equal size a row's counter is shared by a Poisson number, `n/w` on average, and the
-//! answer by the least of `u` of them.
+//! amounts are. All `u` rows do for one key in `e^u`. That is the guarantee. The mean error is smaller.
+//! Of `n` keys of equal size, a Poisson number shares a counter of a row, `n/w` on average. The answer is
+//! the least of `u` such counters.
 
 use super::tail;
 use crate::{
     Infeasible,
-    count::{
-        Layout, ROWS_MOST, Update,
-        min::Shape,
-        top::{self, ENTRIES},
-    },
+    count::{Layout, ROWS_MOST, Update, min::Shape},
     probe::LINE,
 };
 use std::f64::consts::E;
 
-/// How far above the truth a count may be.
+/// The limits of how far a count may exceed the truth.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct CountTarget {
-    /// The error, as a share of all that is added: above 0 and below 1.
+pub struct Target {
+    /// The error, as a share of the sum of all amounts: above 0 and below 1.
     pub epsilon: f64,
     /// The share of keys whose error may be larger: above 0 and below 1.
     pub delta: f64,
@@ -39,7 +35,16 @@ fn rows(delta: f64) -> Result<u32, Infeasible> {
 }
 
 /// The rows and columns of 32-bit counters that meet the target.
-pub fn count(target: CountTarget) -> Result<Shape, Infeasible> {
+///
+/// ```
+/// use sidon::plan::count::{self, Target};
+///
+/// // ceil(ln(1/0.01)) rows and ceil(e/0.01) columns.
+/// let shape = count::shape(Target { epsilon: 0.01, delta: 0.01 })?;
+/// assert_eq!((shape.rows, shape.columns), (5, 272));
+/// # Ok::<(), sidon::Infeasible>(())
+/// ```
+pub fn shape(target: Target) -> Result<Shape, Infeasible> {
     let rows = rows(target.delta)?;
     let (got, least) = (target.epsilon, E / (1u64 << 48) as f64);
     if !(got >= least && got < 1.0) {
@@ -49,9 +54,18 @@ pub fn count(target: CountTarget) -> Result<Shape, Infeasible> {
     Ok(Shape { rows, columns, width: 32, update: Update::Plain, layout: Layout::Rows })
 }
 
-/// The most columns that so many bytes hold, with the rows that `delta` needs and counters of
-/// `width` bits.
-pub fn count_in(bytes: u64, delta: f64, width: u32, layout: Layout) -> Result<Shape, Infeasible> {
+/// The most columns that `bytes` bytes hold, with the rows that `delta` needs and counters of `width`
+/// bits.
+///
+/// ```
+/// use sidon::{count::Layout, plan::count};
+///
+/// // ceil(ln(1/0.02)) = 4 rows of 32-bit counters in 64 KiB.
+/// let shape = count::shape_in(65_536, 0.02, 32, Layout::Rows)?;
+/// assert_eq!((shape.rows, shape.columns), (4, 65_536 / 4 / 4));
+/// # Ok::<(), sidon::Infeasible>(())
+/// ```
+pub fn shape_in(bytes: u64, delta: f64, width: u32, layout: Layout) -> Result<Shape, Infeasible> {
     let rows = rows(delta)?;
     Infeasible::unless_within("width", width.into(), 8, 64)?;
     let cell = u64::from(width / 8);
@@ -60,16 +74,24 @@ pub fn count_in(bytes: u64, delta: f64, width: u32, layout: Layout) -> Result<Sh
         Layout::Line => bytes / LINE as u64 * (LINE as u64 / cell / u64::from(rows)),
     };
     let shape = Shape { rows, columns, width, update: Update::Plain, layout };
-    // Whether the parts fit each other is for the structure to say.
+    // The structure checks whether rows, columns and width are possible together.
     shape.check()?;
     Ok(shape)
 }
 
-/// The error, as a share of all that is added, that all keys but a share `e^-rows` keep to.
+/// The error that all keys except a share `e^-rows` stay below, as a share of the sum of all amounts.
 ///
-/// For counters in a line this holds whatever the other keys are; an answer knows its own line and
-/// is mostly much better.
-pub fn count_epsilon(shape: Shape) -> f64 {
+/// For counters in a line this is the worst case. An answer also reads the total of its line, and is
+/// mostly much better.
+///
+/// ```
+/// use sidon::plan::count::{self, Target};
+///
+/// let shape = count::shape(Target { epsilon: 0.01, delta: 0.01 })?;
+/// assert_eq!(count::epsilon(shape), std::f64::consts::E / 272.0);
+/// # Ok::<(), sidon::Infeasible>(())
+/// ```
+pub fn epsilon(shape: Shape) -> f64 {
     let columns = shape.columns as f64;
     match shape.layout {
         Layout::Rows => E / columns,
@@ -77,9 +99,18 @@ pub fn count_epsilon(shape: Shape) -> f64 {
     }
 }
 
-/// By how much a count is too high on average, if `keys` keys of equal size make up the total,
-/// under plain update. Keys of unequal size make it smaller, conservative update too.
-pub fn count_excess(shape: Shape, keys: u64, total: u64) -> f64 {
+/// The mean error of a count, if `keys` keys of equal size make up the total, under plain update. It is
+/// smaller for keys of unequal size and under conservative update.
+///
+/// ```
+/// use sidon::{count::{Layout, Update, min::Shape}, plan::count};
+///
+/// // One row of 100 columns: 500 other keys of size 3 share each counter by fives, on average.
+/// let (update, layout) = (Update::Plain, Layout::Rows);
+/// let shape = Shape { rows: 1, columns: 100, width: 32, update, layout };
+/// assert!((count::excess(shape, 500, 1_500) - 15.0).abs() < 1e-9);
+/// ```
+pub fn excess(shape: Shape, keys: u64, total: u64) -> f64 {
     if keys == 0 || shape.columns == 0 {
         return 0.0;
     }
@@ -99,7 +130,7 @@ pub fn count_excess(shape: Shape, keys: u64, total: u64) -> f64 {
     sharing * size
 }
 
-/// Numbers of a larger mean are taken for the mean: six standard deviations are 0.6 % of it.
+/// A Poisson number of a larger mean is replaced by its mean: six standard deviations are 0.6 % of it.
 const MEAN_MOST: f64 = 1e6;
 
 /// The mean of the least of `rows` Poisson numbers: the sum over all levels of the chance that
@@ -143,31 +174,6 @@ fn least_of_binomials(keys: u64, chance: f64, rows: u32) -> f64 {
     sum
 }
 
-/// Of the memory of a table of the heaviest keys, one part in this many is its filter: on Zipf streams
-/// a fourth to a sixth leaves the fewest keys in doubt.
-const FILTER_SHARE: u64 = 5;
-/// Rows of its filter.
-const FILTER_ROWS: u32 = 2;
-
-/// The table of the heaviest keys that so many bytes hold, for keys of `key_bytes` bytes with so
-/// many amounts.
-pub fn top(bytes: u64, key_bytes: usize, amounts: usize) -> Result<top::Shape, Infeasible> {
-    let one = top::Shape { buckets: 1, rows: FILTER_ROWS, columns: 1 };
-    let (buckets, filter) = one.parts(key_bytes, amounts)?;
-    let all = buckets + filter;
-    let column = u64::from(FILTER_ROWS) * 4 * amounts as u64;
-    let bucket = all - column;
-    Infeasible::unless_within("bytes", bytes, bucket + column, 1 << 48)?;
-    let buckets = ((bytes - bytes / FILTER_SHARE) / bucket).max(1);
-    let columns = (bytes - buckets * bucket) / column;
-    Ok(top::Shape { buckets, rows: FILTER_ROWS, columns })
-}
-
-/// How many of the heaviest keys a table has room for.
-pub fn top_entries(shape: top::Shape) -> u64 {
-    shape.buckets.saturating_mul(ENTRIES as u64)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -176,13 +182,13 @@ mod tests {
     #[test]
     fn rows_and_columns_are_the_papers() {
         // 003.cm.params: ceil(ln 100) = 5 and ceil(e / 0.01) = 272.
-        let shape = count(CountTarget { epsilon: 0.01, delta: 0.01 }).unwrap();
-        assert_eq!((shape.rows, shape.columns), (5, 272));
-        assert!(count_epsilon(shape) <= 0.01 && (-5f64).exp() <= 0.01);
-        let shape = count(CountTarget { epsilon: 0.5, delta: (-4f64).exp() }).unwrap();
-        assert_eq!((shape.rows, shape.columns), (4, 6));
+        let planned = shape(Target { epsilon: 0.01, delta: 0.01 }).unwrap();
+        assert_eq!((planned.rows, planned.columns), (5, 272));
+        assert!(epsilon(planned) <= 0.01 && (-5f64).exp() <= 0.01);
+        let planned = shape(Target { epsilon: 0.5, delta: (-4f64).exp() }).unwrap();
+        assert_eq!((planned.rows, planned.columns), (4, 6));
         for (epsilon, delta) in [(0.0, 0.1), (1.0, 0.1), (f64::NAN, 0.1), (0.1, 0.0), (0.1, 1.0)] {
-            assert!(count(CountTarget { epsilon, delta }).is_err(), "{epsilon} {delta}");
+            assert!(shape(Target { epsilon, delta }).is_err(), "{epsilon} {delta}");
         }
     }
 
@@ -190,22 +196,13 @@ mod tests {
     fn memory_is_used_and_not_exceeded() {
         for bytes in [1000, 4096, 1 << 20, 40 << 20] {
             for (width, layout) in [(8, Layout::Rows), (32, Layout::Line), (64, Layout::Rows)] {
-                let shape = count_in(bytes, 0.02, width, layout).unwrap();
+                let shape = shape_in(bytes, 0.02, width, layout).unwrap();
                 let used = shape.bytes();
                 assert!(used <= bytes && used + 64 > bytes, "{used} of {bytes}");
             }
         }
-        assert!(count_in(10, 0.02, 32, Layout::Rows).is_err());
-        assert!(count_in(1 << 20, 0.02, 33, Layout::Rows).is_err());
-        for (key, amounts) in [(13, 1), (13, 2), (37, 2)] {
-            for bytes in [1 << 10, 1 << 20, 16 << 20] {
-                let shape = top(bytes, key, amounts).unwrap();
-                let (buckets, filter) = shape.parts(key, amounts).unwrap();
-                let used = buckets + filter;
-                assert!(used <= bytes && used + 64 > bytes, "{used} of {bytes}");
-            }
-        }
-        assert!(top(100, 13, 1).is_err() && top(1 << 20, 0, 1).is_err());
+        assert!(shape_in(10, 0.02, 32, Layout::Rows).is_err());
+        assert!(shape_in(1 << 20, 0.02, 33, Layout::Rows).is_err());
     }
 
     #[test]
@@ -216,7 +213,7 @@ mod tests {
             assert_close(least_of_poissons(mean, 1), mean, 1e-9);
             let shape =
                 Shape { rows: 1, columns, width: 64, update: Update::Plain, layout: Layout::Rows };
-            assert_close(count_excess(shape, keys, 3 * keys), 3.0 * mean, 1e-9);
+            assert_close(excess(shape, keys, 3 * keys), 3.0 * mean, 1e-9);
         }
         assert_close(least_of_binomials(50, 0.25, 1), 12.5, 1e-9);
         // Two draws at one half, twice: at least one in both 9/16, two in both 1/16.

@@ -1,14 +1,14 @@
 //! Counting Bloom filters: the rate of a Bloom filter, and how high the counters go.
 //!
-//! A counter is raised by a Poisson number of keys, `kn/m` on average: `ln 2` at the best `k`.
-//! Four bits then overflow in 6.8e-17 of the counters, so a table of a million keeps clear of it
-//! for 10^10 snapshots. Bonomi et al., ESA 2006, section 5.1; Rottenstreich et al., equation 8.
+//! A Poisson number of keys increments a counter, `kn/m` on average: `ln 2` at the best `k`. Four bits
+//! then overflow in 6.8e-17 of the counters, so a table of a million counters does not overflow in 10^10
+//! snapshots. Bonomi et al., ESA 2006, section 5.1; Rottenstreich et al., equation 8.
 
-use super::{Target, bloom, dleft::least_from, draws, lines::Lines, tail};
+use super::{Prefer, Target, bloom, dleft::least_from, draws, lines::Lines, tail};
 use crate::{
     Infeasible,
     hash::spread,
-    member::{LINES_MOST, Overflow, Spread, counting},
+    member::{LINES_MOST, Overflow, Spread, counting::Shape},
     probe::LINE,
 };
 use std::cell::RefCell;
@@ -17,19 +17,39 @@ use std::cell::RefCell;
 const WIDTH: u32 = 4;
 
 /// The smallest table of 4-bit counters that meets the target.
-pub fn counting(target: Target) -> Result<counting::Shape, Infeasible> {
+///
+/// With [`Prefer::Speed`], the table with the fewest cache lines per key, if it takes at most 8 % more
+/// memory than the smallest.
+///
+/// ```
+/// use sidon::{member::Spread, plan::{Prefer, Target, counting}};
+///
+/// // Table I of Rottenstreich et al.: 28,756 counters of four bits, 14.04 KiB.
+/// let small = counting::shape(Target::new(2_000, 0.001))?;
+/// assert_eq!((small.counters, small.hashes, small.spread), (28_756, 10, Spread::Anywhere));
+/// let fast = counting::shape(Target { prefer: Prefer::Speed, ..Target::new(2_000_000, 0.001) })?;
+/// assert_eq!(fast.spread, Spread::Lines(2));
+/// # Ok::<(), sidon::Infeasible>(())
+/// ```
+pub fn shape(target: Target) -> Result<Shape, Infeasible> {
+    target.check_fixed()?;
+    match target.prefer {
+        Prefer::Memory => smallest(target),
+        Prefer::Speed => fewest_lines(target),
+    }
+}
+
+fn smallest(target: Target) -> Result<Shape, Infeasible> {
     let (counters, hashes) = bloom::least_cells(target)?;
     let (width, overflow, spread) = (WIDTH, Overflow::Refuse, Spread::Anywhere);
-    Ok(counting::Shape { counters, hashes, width, overflow, spread })
+    Ok(Shape { counters, hashes, width, overflow, spread })
 }
 
 /// Above this share of memory, fewer lines a key are not worth it.
 const WORTH: f64 = 1.08;
 
-/// The table of 4-bit counters with the fewest lines a key that meets the target in at most 8 %
-/// more memory than the smallest.
-pub fn counting_in_lines(target: Target) -> Result<counting::Shape, Infeasible> {
-    let smallest = counting(target)?;
+fn fewest_lines(target: Target) -> Result<Shape, Infeasible> {
+    let smallest = smallest(target)?;
     let worth = smallest.counters as f64 * WORTH;
     // Up to eight counters in each line; more are never better at these rates.
     let tables: Vec<_> = (1..=8).map(|each| Passes::new(WIDTH, each)).collect();
@@ -47,7 +67,7 @@ pub fn counting_in_lines(target: Target) -> Result<counting::Shape, Infeasible> 
 
 /// The least whole number of lines, `least` or more, for `passes.each` counters in each of `lines` lines
 /// a key.
-fn in_lines(target: Target, least: u64, lines: u32, passes: &Passes) -> Option<counting::Shape> {
+fn in_lines(target: Target, least: u64, lines: u32, passes: &Passes) -> Option<Shape> {
     const MOST: u64 = 1 << 48;
     let hashes = lines * passes.each;
     if hashes > spread::MOST {
@@ -56,7 +76,7 @@ fn in_lines(target: Target, least: u64, lines: u32, passes: &Passes) -> Option<c
     let of = |all| Lines { all, of_key: lines, keys: target.keys };
     let all = least_from(least, MOST, |all| passes.rate(of(all)) <= target.false_positives);
     let group = LINE as u64 * 8 / u64::from(WIDTH);
-    (all < MOST).then_some(counting::Shape {
+    (all < MOST).then_some(Shape {
         counters: all * group,
         hashes,
         width: WIDTH,
@@ -66,12 +86,21 @@ fn in_lines(target: Target, least: u64, lines: u32, passes: &Passes) -> Option<c
 }
 
 /// The false-positive rate of a table that holds `keys` keys; 1 for a shape that cannot be built.
-pub fn counting_rate(shape: counting::Shape, keys: u64) -> f64 {
+///
+/// ```
+/// use sidon::{member::{Overflow, Spread, counting::Shape}, plan::counting};
+///
+/// // Bonomi et al., ESA 2006, section 5.1: 13.5 counters per key and nine hashes.
+/// let (overflow, spread) = (Overflow::Refuse, Spread::Anywhere);
+/// let shape = Shape { counters: 663_552, hashes: 9, width: 4, overflow, spread };
+/// assert!((counting::rate(shape, 49_152) - 0.001_529_02).abs() < 1e-8);
+/// ```
+pub fn rate(shape: Shape, keys: u64) -> f64 {
     if shape.check().is_err() {
         return 1.0;
     }
     match shape.spread {
-        Spread::Anywhere => bloom::rate(shape.counters as f64, shape.hashes, keys as f64),
+        Spread::Anywhere => bloom::rate_of(shape.counters as f64, shape.hashes, keys as f64),
         Spread::Lines(of_key) => {
             let all = shape.counters / in_line(shape.width);
             let passes = Passes::new(shape.width, shape.hashes / of_key);
@@ -89,7 +118,7 @@ fn in_line(width: u32) -> u64 {
 struct Passes {
     cells: f64,
     each: u32,
-    /// By how many times the line is drawn, and by how many times members drew it: made when asked for.
+    /// Indexed by how many times the line is drawn, and how many times members drew it. Computed on demand.
     known: RefCell<Vec<Vec<f64>>>,
 }
 
@@ -128,9 +157,25 @@ impl Passes {
 /// Numbers of draws below this are remembered.
 const KNOWN: usize = 1 << 12;
 
+/// How many counters would be above their ceiling while `keys` keys are stored, on average. A small
+/// number is about the chance that storing the keys overflows at all.
+///
+/// ```
+/// use sidon::{member::{Overflow, Spread, counting::Shape}, plan::counting};
+///
+/// // A counter of two bits is above its ceiling of 3 if four keys or more hash to it: with a mean of
+/// // 7 * 100,000 / 1,000,000, that is 1 - (1 + 0.7 + 0.7^2/2 + 0.7^3/6) e^-0.7.
+/// let (overflow, spread) = (Overflow::Refuse, Spread::Anywhere);
+/// let shape = Shape { counters: 1_000_000, hashes: 7, width: 2, overflow, spread };
+/// assert!((counting::overflow(shape, 100_000) - 5_753.457_592).abs() < 1e-2);
+/// ```
+pub fn overflow(shape: Shape, keys: u64) -> f64 {
+    shape.counters as f64 * at_least(shape, keys, 1u64.checked_shl(shape.width).unwrap_or(u64::MAX))
+}
+
 /// The chance that a given counter is at `level` or above while `keys` keys are stored; 1 for a shape
 /// that cannot be built.
-pub fn counting_at_least(shape: counting::Shape, keys: u64, level: u64) -> f64 {
+fn at_least(shape: Shape, keys: u64, level: u64) -> f64 {
     if shape.check().is_err() {
         return 1.0;
     }
@@ -145,43 +190,27 @@ pub fn counting_at_least(shape: counting::Shape, keys: u64, level: u64) -> f64 {
     }
 }
 
-/// How many counters would be above their ceiling while `keys` keys are stored, on average. While
-/// it is small, this is the chance that storing them overflows at all.
-pub fn counting_overflow(shape: counting::Shape, keys: u64) -> f64 {
-    shape.counters as f64
-        * counting_at_least(shape, keys, 1u64.checked_shl(shape.width).unwrap_or(u64::MAX))
-}
-
-/// The classic upper bound of the same: `m (e k n / (level m))^level`.
-pub fn counting_overflow_bound(shape: counting::Shape, keys: u64) -> f64 {
-    let level = 2f64.powi(shape.width.min(64) as i32);
-    let base = std::f64::consts::E * mean(shape, keys) / level;
-    shape.counters as f64 * base.powf(level)
-}
-
-/// How often some counter is raised to exactly `level` in the course of `insertions` insertions
-/// into a table that always holds `keys` keys, on average.
-pub fn counting_raises(shape: counting::Shape, keys: u64, insertions: u64, level: u64) -> f64 {
-    let Some(below) = level.checked_sub(1) else { return 0.0 };
-    insertions as f64 * f64::from(shape.hashes) * tail::poisson(mean(shape, keys), below)
-}
-
-fn mean(shape: counting::Shape, keys: u64) -> f64 {
+fn mean(shape: Shape, keys: u64) -> f64 {
     f64::from(shape.hashes) * keys as f64 / shape.counters as f64
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sidon_kit::rate::assert_close;
+
+    fn fast(keys: u64, false_positives: f64) -> Shape {
+        shape(Target { prefer: Prefer::Speed, ..Target::new(keys, false_positives) }).unwrap()
+    }
 
     #[test]
     fn few_lines_cost_a_few_per_cent() {
         for false_positives in [0.01, 0.001, 1e-4] {
-            let target = Target { keys: 1_000_000, false_positives };
-            let (smallest, few) = (counting(target).unwrap(), counting_in_lines(target).unwrap());
+            let smallest = shape(Target::new(1_000_000, false_positives)).unwrap();
+            let few = fast(1_000_000, false_positives);
             let Spread::Lines(lines) = few.spread else { panic!("{few:?}") };
             assert!((2..=3).contains(&lines), "{few:?}");
-            assert!(counting_rate(few, 1_000_000) <= false_positives);
+            assert!(rate(few, 1_000_000) <= false_positives);
             let more = few.counters as f64 / smallest.counters as f64;
             assert!(more > 1.0 && more <= WORTH, "{more}");
         }
@@ -191,9 +220,21 @@ mod tests {
     fn small_tables_in_lines_meet_their_target() {
         for keys in [1, 10, 100, 1000] {
             for false_positives in [0.3, 0.01, 1e-6] {
-                let shape = counting_in_lines(Target { keys, false_positives }).unwrap();
-                assert!(counting_rate(shape, keys) <= false_positives, "{shape:?}");
+                let shape = fast(keys, false_positives);
+                assert!(rate(shape, keys) <= false_positives, "{shape:?}");
             }
         }
+    }
+
+    #[test]
+    fn counters_reach_the_levels_of_a_poisson_law() {
+        // 002.cbf.counter16: a counter that 16 keys or more hash to, at the best number of hashes.
+        let spread = Spread::Anywhere;
+        let shape =
+            Shape { counters: 1 << 20, hashes: 10, width: 4, overflow: Overflow::Refuse, spread };
+        let keys = ((1u64 << 20) as f64 / 10.0 * std::f64::consts::LN_2) as u64;
+        assert_close(at_least(shape, keys, 16), 7.0734e-17, 1e-3);
+        assert_eq!(at_least(shape, keys, 0), 1.0);
+        assert_eq!(overflow(shape, keys), (1u64 << 20) as f64 * at_least(shape, keys, 16));
     }
 }

@@ -1,15 +1,14 @@
 //! d-left filters: how often they err, how often they are full, and the least memory for both.
 //!
-//! A stranger passes if it shares one of `M = buckets * 2^r` fingerprints with a member, so the
-//! memory follows from how many keys a bucket can be trusted to take, over all `d` subtables:
+//! A key never inserted is found if it shares one of `M = buckets * 2^r` fingerprints with a stored key.
+//! The memory therefore follows from how many keys a bucket takes, over all `d` subtables:
 //! ```text
-//!   rate = keys / (buckets * 2^r)        bits a key = (r + c) / load
+//!   rate = keys / (buckets * 2^r)        bits per key = (r + c) / load
 //!        = d * h * load / 2^r            load: cells in use, of d * h * buckets
 //! ```
-//! How high the load may go depends on what happens to a key whose cells are all taken. If it is
-//! refused, [`Fluid`] says how often that is. If cells may move along a chain, no law is at hand and
-//! the limit was measured: two subtables of eight cells, keys leaving at random as new ones arrive,
-//! for a hundred times as many keys as are stored, the search seeing at most so many buckets:
+//! If all cells of a key are taken, cells move along a chain. No formula gives the load at which that
+//! fails. It was measured with two subtables of eight cells and a search of at most 16, 64 or 256
+//! buckets. Random keys left as new ones arrived, a hundred times as many as are stored:
 //!
 //! | load | refused of 10^7: 16 buckets | 64 | 256 | buckets full | insertions that move |
 //! |---|---|---|---|---|---|
@@ -19,14 +18,14 @@
 //! | 0.99 | 27,274 | 0 | 0 | 93 % | 86 % |
 //! | 0.993 | 162,629 | 0 | 0 | 95 % | 90 % |
 //!
-//! More cells or more subtables go higher still: with 64 buckets seen, 2 x 16, 2 x 32, 3 x 8 and
-//! 4 x 8 refused nothing at 0.996. A search that sees 256 full buckets has looked into eight times
-//! as many, and fails only if all of those are full. Plans stop at 0.955 for the time it takes, far
-//! from the limit. Small tables differ: there, all keys may happen to want the same few buckets.
-//! Of a hundred cells with none to spare one key in twenty is refused, and about fifty times fewer
-//! with every four more; plans add 24. Bonomi et al., ESA 2006, sections 3 to 5.
+//! More cells or subtables reach higher loads: 2 x 16, 2 x 32, 3 x 8 and 4 x 8 refused nothing at 0.996
+//! with a search of 64 buckets. A search of 256 full buckets has read eight times as many, and
+//! fails only if all of those are full. Plans stop at 0.955, because moves take time. In a small table
+//! all keys may hash to the same few buckets. A hundred keys in a table of a hundred cells are refused one in twenty times, and about fifty times less often with every
+//! four spare cells. Plans add 24 cells. Bonomi et al.,
+//! ESA 2006, sections 3 to 5.
 
-use super::{Fluid, Target, bloom::least, ln_factorial};
+use super::{Prefer, Target, bloom::least, fluid::Fluid, tail::ln_factorial};
 use crate::{
     Infeasible,
     hash::permute::MODULUS_MOST,
@@ -36,35 +35,68 @@ use crate::{
     },
 };
 
-/// What a d-left filter should hold, how rarely it may err, and how rarely it may refuse.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Left {
-    /// How many keys are stored at a time, at the most.
-    pub keys: u64,
-    /// The share of strangers that may pass, above 0 and below 1.
-    pub false_positives: f64,
-    /// How many of a million insertions may be refused because all cells are taken, on average,
-    /// while keys come and go; and how many because a counter is at its ceiling.
-    pub refusals: f64,
-    /// The least bits of a counter. With 0 there is none, and each copy takes a cell of its own.
-    pub counter: u32,
-    /// What happens when all cells of a key are taken.
-    pub moves: Moves,
-}
-
-impl From<Target> for Left {
-    /// Counters of two bits or more, a search for moves, a refusal in 10^12 insertions.
-    fn from(target: Target) -> Self {
-        let Target { keys, false_positives } = target;
-        Left { keys, false_positives, refusals: REFUSALS, counter: 2, moves: SEARCH }
+/// The smallest table that meets the target: two subtables of eight cells of any width, filled to at
+/// most 95.5 per cent by moving cells.
+///
+/// With [`Prefer::Speed`], buckets of at most 32 bytes that one comparison reads, with so much room that
+/// fewer than one insertion in a thousand needs a move.
+///
+/// A cell has a counter of at least `counter` bits, 0 to 4, for the copies of a key. With 0, each copy
+/// takes a cell, and at most sixteen copies find one.
+///
+/// ```
+/// use sidon::{member::dleft::Shape, plan::{Prefer, Target, dleft}};
+///
+/// let bits = |shape: Shape| shape.bytes() * 8 / 1_000_000;
+/// let target = Target::new(1_000_000, 0.001);
+/// // A remainder of 14 bits: 16 cells per pair of buckets, 95.5 % in use, share 2^14 remainders.
+/// let small = dleft::shape(target, 0)?;
+/// assert_eq!((small.remainder, small.width, bits(small)), (14, 14, 14));
+/// assert_eq!(bits(dleft::shape(target, 2)?), 16);
+/// // Each doubling needs one more bit of fingerprint, for twice as many keys.
+/// let grows = dleft::shape(Target { growth: 3, ..target }, 0)?;
+/// assert_eq!((grows.remainder, grows.growths, grows.buckets), (17, 3, small.buckets));
+/// let fast = dleft::shape(Target { prefer: Prefer::Speed, ..target }, 2)?;
+/// assert!(bits(fast) < 24 && dleft::overflow(fast, 1_000_000) < 0.001);
+/// # Ok::<(), sidon::Infeasible>(())
+/// ```
+pub fn shape(target: Target, counter: u32) -> Result<Shape, Infeasible> {
+    let wish = Wish::new(target, counter)?;
+    match target.prefer {
+        Prefer::Memory => smallest_of(&wish, [TIGHT]),
+        Prefer::Speed => {
+            let layouts = [(8, 16), (8, 32), (16, 8), (16, 16), (32, 8)];
+            let frames = layouts.map(|(width, cells)| Frame {
+                subtables: 2,
+                cells,
+                width: Some(width),
+                room: Room::MovesAreRare,
+            });
+            smallest_of(&wish, frames)
+        }
     }
 }
 
-const REFUSALS: f64 = 1e-6;
-const SEARCH: Moves = Moves::Search(256);
-
 /// The false-positive rate of a table that holds `keys` keys; 1 for a shape that cannot be built.
-pub fn dleft_rate(shape: Shape, keys: u64) -> f64 {
+///
+/// ```
+/// use sidon::{member::{Moves, dleft::Shape}, plan::dleft};
+///
+/// // Bonomi et al., ESA 2006, section 5.1: 49,152 keys share 2,048 * 2^14 fingerprints.
+/// let paper = Shape {
+///     subtables: 4,
+///     buckets: 2_048,
+///     cells: 8,
+///     width: 16,
+///     remainder: 14,
+///     counter: 2,
+///     moves: Moves::Never,
+///     growths: 0,
+///     grows: false,
+/// };
+/// assert!((dleft::rate(paper, 49_152) - 0.001_463_771_4).abs() < 1e-10);
+/// ```
+pub fn rate(shape: Shape, keys: u64) -> f64 {
     if shape.check().is_err() {
         return 1.0;
     }
@@ -73,8 +105,8 @@ pub fn dleft_rate(shape: Shape, keys: u64) -> f64 {
     if shape.counter > 0 {
         return used;
     }
-    // Without counters a share q of the fingerprints is passed over for the next, which so are
-    // w times as likely, for members and strangers alike: the mean over w, geometric with q.
+    // Without counters, the next fingerprint replaces a share q of them, and is then w times as likely for
+    // stored and other keys alike. This is the mean over w, which is geometric with q.
     let q = f64::from(shape.subtables) / 2f64.powi((shape.remainder - shape.growths) as i32);
     let free = 1.0 - used;
     used * (1.0 - q * q * free) / (1.0 - q * free).powi(2)
@@ -83,7 +115,27 @@ pub fn dleft_rate(shape: Shape, keys: u64) -> f64 {
 /// The chance that an insertion finds all its cells taken, while `keys` keys are stored and random
 /// ones leave as new ones arrive. This is the share that is refused under [`Moves::Never`]; 1 for a
 /// shape that cannot be built.
-pub fn dleft_overflow(shape: Shape, keys: u64) -> f64 {
+///
+/// ```
+/// use sidon::{member::{Moves, dleft::Shape}, plan::dleft};
+///
+/// // Bonomi et al., ESA 2006, section 5.2: 6.5 keys per bucket overflow 0.0257 times in 2^20
+/// // insertions.
+/// let paper = Shape {
+///     subtables: 4,
+///     buckets: 2_048,
+///     cells: 8,
+///     width: 16,
+///     remainder: 14,
+///     counter: 2,
+///     moves: Moves::Never,
+///     growths: 0,
+///     grows: false,
+/// };
+/// let overflows = dleft::overflow(paper, 53_248) * 2f64.powi(20);
+/// assert!((overflows - 0.025_739).abs() < 1e-5);
+/// ```
+pub fn overflow(shape: Shape, keys: u64) -> f64 {
     if shape.check().is_err() {
         return 1.0;
     }
@@ -92,10 +144,10 @@ pub fn dleft_overflow(shape: Shape, keys: u64) -> f64 {
     overflowing(shape.subtables, shape.cells, load).overflow_chance(shape.cells)
 }
 
-/// The chance that an insertion finds `copies` copies of its fingerprint, or more, among `keys`:
-/// the expected number of such groups of keys, which is hardly more while it is small. 1 for a shape
-/// that cannot be built.
-pub fn dleft_copies(shape: Shape, keys: u64, copies: u64) -> f64 {
+/// The chance that an insertion finds `copies` copies of its fingerprint or more among `keys` keys; 1 for
+/// a shape that cannot be built. It is the expected number of such groups of keys, which is nearly equal
+/// while it is small.
+fn copies_stored(shape: Shape, keys: u64, copies: u64) -> f64 {
     if shape.check().is_err() {
         return 1.0;
     }
@@ -111,7 +163,7 @@ pub fn dleft_copies(shape: Shape, keys: u64, copies: u64) -> f64 {
 
 /// How many of `insertions` insertions would raise a counter beyond its ceiling, on average, while
 /// `keys` keys are stored and random ones leave as new ones arrive.
-pub fn dleft_counter_overflow(shape: Shape, keys: u64, insertions: u64) -> f64 {
+fn counter_overflow(shape: Shape, keys: u64, insertions: u64) -> f64 {
     if shape.counter == 0 {
         return 0.0;
     }
@@ -119,47 +171,66 @@ pub fn dleft_counter_overflow(shape: Shape, keys: u64, insertions: u64) -> f64 {
         return insertions as f64;
     }
     let ceiling = shape.ceiling();
-    let [full, nearly] = [ceiling, ceiling - 1].map(|copies| dleft_copies(shape, keys, copies));
+    let [full, nearly] = [ceiling, ceiling - 1].map(|copies| copies_stored(shape, keys, copies));
     // The largest remainder tops out one copy lower.
     let largest = 0.5f64.powi(shape.remainder as i32);
     insertions as f64 * (full + largest * nearly)
 }
 
-/// The smallest table for this wish: 2 to 4 subtables, any number of cells, any width.
-pub fn dleft(wish: Left) -> Result<Shape, Infeasible> {
-    let frames = (2..=4).flat_map(|subtables| {
-        let frame = move |cells| Frame { subtables, cells, width: None, room: Room::Least };
-        [8, 16, 32].map(frame)
-    });
-    smallest_of(&wish, frames)
+/// The shares of buckets by load, in the limit of many buckets: `loads[i][j]` is the share of the
+/// buckets of subtable `i` that hold `j` keys or more.
+///
+/// The table holds `load` keys per bucket. If `keys_leave`, random keys have left as new ones arrived for
+/// a long time. Otherwise the keys were inserted into an empty table and none has left. At most 16
+/// subtables are computed.
+///
+/// ```
+/// use sidon::plan::dleft;
+///
+/// // Table 1 of Bonomi et al., ESA 2006: six keys per bucket in four subtables.
+/// let loads = dleft::bucket_loads(4, 6.0, true);
+/// let at_least = |count: usize| loads.iter().map(|shares| shares[count]).sum::<f64>() / 4.0;
+/// assert!((at_least(6) - 0.766_866_604_6).abs() < 1e-9);
+/// assert!((at_least(9) / 1.680_777_707_9e-27 - 1.0).abs() < 1e-9);
+/// ```
+pub fn bucket_loads(subtables: u32, load: f64, keys_leave: bool) -> Vec<Vec<f64>> {
+    // Buckets of twice the mean load and twelve keys more are rarer than any double.
+    let height = (load.max(0.0) as u32).saturating_mul(2).saturating_add(12);
+    let limit = if keys_leave { Fluid::steady } else { Fluid::insert_only };
+    limit(subtables, load, height).loads()
 }
 
-/// The fast layout: two subtables, buckets of at most 32 bytes that one comparison reads, and so
-/// much room that moves are needed for less than one in a thousand insertions.
-pub fn dleft_fast(target: Target) -> Result<Shape, Infeasible> {
-    let layouts = [(8, 16), (8, 32), (16, 8), (16, 16), (32, 8)];
-    let frames = layouts.map(|(width, cells)| {
-        let room = Room::MovesAreRare;
-        Frame { subtables: 2, cells, width: Some(width), room }
-    });
-    smallest_of(&target.into(), frames)
+/// A target, and the limits that follow from it.
+#[derive(Debug, Clone, Copy)]
+struct Wish {
+    keys: u64,
+    /// The keys after all growth.
+    grown: u64,
+    false_positives: f64,
+    /// The least bits of a counter.
+    counter: u32,
+    growths: u32,
 }
 
-/// The smallest table that counts the copies of a key in one cell: two subtables of eight cells of
-/// any width, filled to 97 per cent by moving.
-pub fn dleft_small(target: Target) -> Result<Shape, Infeasible> {
-    smallest_of(&target.into(), [TIGHT])
+impl Wish {
+    fn new(target: Target, counter: u32) -> Result<Self, Infeasible> {
+        target.check()?;
+        Infeasible::unless_within("counter", counter.into(), 0, COUNTER_MOST.into())?;
+        let Target { keys, false_positives, growth, .. } = target;
+        let most = (super::KEYS_MOST / keys).ilog2();
+        Infeasible::unless_within("growth", growth.into(), 0, most.into())?;
+        let grown = keys << growth;
+        Target::new(grown, false_positives).check()?;
+        Ok(Wish { keys, grown, false_positives, counter, growths: growth })
+    }
 }
 
-/// The smallest table: the same without counters, so that each copy of a key takes a cell, and no
-/// more than sixteen copies find one.
-pub fn dleft_smallest(target: Target) -> Result<Shape, Infeasible> {
-    smallest_of(&Left { counter: 0, ..target.into() }, [TIGHT])
-}
-
+/// The smallest layout.
 const TIGHT: Frame = Frame { subtables: 2, cells: 8, width: None, room: Room::Least };
+/// The most insertions that a counter at its ceiling may refuse, of a million, on average.
+const REFUSALS: f64 = 1e-6;
 
-/// What is fixed before remainder, counter and buckets are chosen.
+/// A layout: the part of a shape that is fixed before remainder, counter and buckets are chosen.
 #[derive(Debug, Clone, Copy)]
 struct Frame {
     subtables: u32,
@@ -169,31 +240,27 @@ struct Frame {
     room: Room,
 }
 
-/// How much room to leave.
+/// The room that a layout leaves.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Room {
-    /// As little as the refusals allow.
+    /// As little as a search for moves needs.
     Least,
     /// Enough for [`MOVES_RARE`].
     MovesAreRare,
 }
 
-/// A load that plans do not exceed, whatever the moves.
+/// A load that plans do not exceed.
 pub(super) const LOAD_MOST: f64 = 0.955;
-/// The least buckets that a search must be allowed to look at for that load.
-const SEARCH_LEAST: u32 = 64;
+/// The most buckets that a search for moves reads.
+const SEARCH: Moves = Moves::Search(256);
 /// Cells to spare in any table of more than one bucket a subtable.
 pub(super) const SPARE: f64 = 24.0;
 /// The share of insertions that may need a move in the fast layout.
 const MOVES_RARE: f64 = 1e-3;
-/// The share of insertions that may find all cells taken where the fluid limit is relied on: it
-/// lets buckets grow beyond their cells, which must remain an exception.
-const OVERFLOW_MOST: f64 = 1e-2;
 /// A table this many times as large as the keys need is no plan: the fingerprints are too short.
 const SPARSE: u64 = 8;
 
-fn smallest_of(wish: &Left, frames: impl IntoIterator<Item = Frame>) -> Result<Shape, Infeasible> {
-    wish.check()?;
+fn smallest_of(wish: &Wish, frames: impl IntoIterator<Item = Frame>) -> Result<Shape, Infeasible> {
     let counters = if wish.counter == 0 { 0..=0 } else { wish.counter..=COUNTER_MOST };
     let mut best: Option<Shape> = None;
     for frame in frames {
@@ -214,33 +281,17 @@ fn smallest_of(wish: &Left, frames: impl IntoIterator<Item = Frame>) -> Result<S
     })
 }
 
-impl Left {
-    fn check(&self) -> Result<(), Infeasible> {
-        Target { keys: self.keys, false_positives: self.false_positives }.check()?;
-        Infeasible::unless_within("counter", self.counter.into(), 0, COUNTER_MOST.into())?;
-        if let Moves::Search(limit) = self.moves {
-            let most = Moves::SEARCH_MOST.into();
-            Infeasible::unless_within("search limit", limit.into(), 1, most)?;
-        }
-        if !(self.refusals > 0.0 && self.refusals <= 1e6) {
-            let (name, got) = ("refusals", self.refusals);
-            return Err(Infeasible::Rate { name, got, least: f64::MIN_POSITIVE, most: 1e6 });
-        }
-        Ok(())
-    }
-}
-
 impl Frame {
     /// The shapes that keep to the wish, one for each remainder.
     fn shapes(
         self,
-        wish: &Left,
+        wish: &Wish,
         counter: u32,
         load_buckets: u64,
     ) -> impl Iterator<Item = Shape> + '_ {
         let widths = self.width.map_or(5..=32, |width| width..=width);
-        // What DLeft asks for: a bit of remainder, or four where some are passed over.
-        let least = if counter == 0 { 4 } else { 1 };
+        // After all growth, a remainder has one bit, or four without a counter.
+        let least = wish.growths + if counter == 0 { 4 } else { 1 };
         widths.filter(move |width| width - counter >= least).filter_map(move |width| {
             let remainder = width - counter;
             let shape = |buckets| Shape {
@@ -250,13 +301,13 @@ impl Frame {
                 width,
                 remainder,
                 counter,
-                moves: wish.moves,
-                growths: 0,
-                grows: false,
+                moves: SEARCH,
+                growths: wish.growths,
+                grows: wish.growths > 0,
             };
             let meets = |&shape: &Shape| {
-                dleft_rate(shape, wish.keys) <= wish.false_positives
-                    && dleft_counter_overflow(shape, wish.keys, 1_000_000) <= wish.refusals
+                rate(shape, wish.grown) <= wish.false_positives
+                    && counter_overflow(shape, wish.grown, 1_000_000) <= REFUSALS
             };
             let most = load_buckets.saturating_mul(SPARSE).min(MODULUS_MOST >> remainder);
             let buckets = least_from(load_buckets, most, |buckets| meets(&shape(buckets)));
@@ -264,44 +315,25 @@ impl Frame {
         })
     }
 
-    /// The buckets a subtable that leave enough room for the keys.
-    fn buckets_for_load(self, wish: &Left) -> u64 {
+    /// The buckets of a subtable that leave enough room for the keys.
+    fn buckets_for_load(self, wish: &Wish) -> u64 {
         let all = self.subtables * self.cells;
         if wish.keys <= all.into() {
-            // Every cell is any key's.
+            // Every key may use every cell.
             return 1;
         }
-        let needed = wish.keys as f64 / self.load(wish);
-        let search = matches!(wish.moves, Moves::Search(SEARCH_LEAST..));
-        // Where nothing moves, chance plays in all of a table: some deviations of its own.
-        let spare = if search { SPARE } else { SPARE + 2.0 * needed.sqrt() };
-        ((needed + spare) / f64::from(all)).ceil() as u64
+        let needed = wish.keys as f64 / self.load();
+        ((needed + SPARE) / f64::from(all)).ceil() as u64
     }
 
     /// The share of cells that may be in use in a large table.
-    fn load(self, wish: &Left) -> f64 {
-        if self.room == Room::MovesAreRare {
-            return self.load_where(|fluid| fluid.overflow_chance(self.cells) <= MOVES_RARE);
-        }
-        let refusals = wish.refusals / 1e6;
-        match wish.moves {
-            Moves::Search(SEARCH_LEAST..) => LOAD_MOST,
-            Moves::Never => self.load_where(|fluid| {
-                fluid.overflow_chance(self.cells) <= refusals.min(OVERFLOW_MOST)
-            }),
-            // A short search finds at least what the first subtable offers.
-            Moves::First | Moves::Search(_) => self.load_where(|fluid| {
-                let full = fluid.overflow_chance(self.cells);
-                // None of the bucket's cells has room in any of its other buckets.
-                let others = 1..self.subtables;
-                let stuck: f64 = others.map(|i| fluid.at_least_in(i, self.cells)).product();
-                full <= OVERFLOW_MOST && full * stuck.powi(self.cells as i32) <= refusals
+    fn load(self) -> f64 {
+        match self.room {
+            Room::Least => LOAD_MOST,
+            Room::MovesAreRare => load_where(self.subtables, self.cells, |fluid| {
+                fluid.overflow_chance(self.cells) <= MOVES_RARE
             }),
         }
-    }
-
-    fn load_where(self, holds: impl Fn(&Fluid) -> bool) -> f64 {
-        load_where(self.subtables, self.cells, holds)
     }
 }
 
@@ -342,6 +374,7 @@ fn overflowing(subtables: u32, cells: u32, load: f64) -> Fluid {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sidon_kit::rate::assert_close;
 
     const TARGETS: [(u64, f64); 8] = [
         (1, 0.5),
@@ -354,88 +387,109 @@ mod tests {
         (1 << 33, 1e-8),
     ];
 
-    fn plans() -> [fn(Target) -> Result<Shape, Infeasible>; 4] {
-        [dleft_fast, dleft_small, dleft_smallest, |target| {
-            dleft(Left { moves: Moves::Never, ..target.into() })
-        }]
-    }
+    /// The layouts that `plan::sets` lists.
+    const LAYOUTS: [(Prefer, u32); 3] =
+        [(Prefer::Speed, 2), (Prefer::Memory, 2), (Prefer::Memory, 0)];
 
     #[test]
     fn plans_meet_the_target_and_a_bucket_less_would_not() {
         for (keys, false_positives) in TARGETS {
-            let target = Target { keys, false_positives };
-            for plan in plans() {
-                let shape = plan(target).unwrap();
-                assert!(dleft_rate(shape, keys) <= false_positives);
-                assert!(dleft_counter_overflow(shape, keys, 1_000_000) <= REFUSALS);
-                let load = keys as f64 / shape.all_cells() as f64;
-                assert!(load <= LOAD_MOST || shape.buckets == 1, "{shape:?}");
-                if shape.buckets == 1 {
-                    continue;
+            for ((prefer, counter), growth) in LAYOUTS.into_iter().zip([0, 2, 3]) {
+                for growth in [0, growth] {
+                    let target = Target { prefer, growth, ..Target::new(keys, false_positives) };
+                    let (Ok(shape), grown) = (shape(target, counter), keys << growth) else {
+                        // Remainders of 32 bits are too short for such a rate after growth.
+                        assert!(growth > 0 && keys > 1 << 24, "{target:?}");
+                        continue;
+                    };
+                    let fails = |shape| {
+                        rate(shape, grown) > false_positives
+                            || counter_overflow(shape, grown, 1_000_000) > REFUSALS
+                    };
+                    assert!(!fails(shape) && shape.growths == growth);
+                    let load = keys as f64 / shape.all_cells() as f64;
+                    assert!(load <= LOAD_MOST || shape.buckets == 1, "{shape:?}");
+                    if shape.buckets == 1 {
+                        continue;
+                    }
+                    let less = Shape { buckets: shape.buckets - 1, ..shape };
+                    let frame = Frame { subtables: shape.subtables, cells: shape.cells, ..TIGHT };
+                    let wish = Wish::new(target, counter).unwrap();
+                    let fast = Frame { room: Room::MovesAreRare, ..frame };
+                    let rooms = [frame, fast].map(|frame| frame.buckets_for_load(&wish));
+                    assert!(fails(less) || rooms.contains(&shape.buckets), "{shape:?}");
                 }
-                let less = Shape { buckets: shape.buckets - 1, ..shape };
-                let frame = Frame { width: Some(shape.width), ..TIGHT };
-                let frame = Frame { subtables: shape.subtables, cells: shape.cells, ..frame };
-                let wish = Left { moves: shape.moves, ..target.into() };
-                let fast = Frame { room: Room::MovesAreRare, ..frame };
-                let rooms = [frame, fast].map(|frame| frame.buckets_for_load(&wish));
-                let fails = dleft_rate(less, keys) > false_positives
-                    || dleft_counter_overflow(less, keys, 1_000_000) > REFUSALS;
-                assert!(fails || rooms.contains(&shape.buckets), "{shape:?}");
             }
         }
     }
 
     #[test]
     fn a_million_keys_at_one_in_a_thousand() {
-        let target = Target { keys: 1_000_000, false_positives: 0.001 };
+        let target = Target::new(1_000_000, 0.001);
         let bits = |shape: Shape| shape.bytes() as f64 * 8.0 / 1e6;
         let load = |shape: Shape| 1e6 / shape.all_cells() as f64;
-        let small = dleft_small(target).unwrap();
+        let small = shape(target, 2).unwrap();
         assert!(bits(small) <= 17.0 && small.counter == 2 && small.width == 16, "{small:?}");
-        let smallest = dleft_smallest(target).unwrap();
+        let smallest = shape(target, 0).unwrap();
         assert!(bits(smallest) <= 15.0 && load(smallest) >= 0.95, "{smallest:?}");
         assert_eq!((smallest.counter, smallest.width), (0, 14));
-        let fast = dleft_fast(target).unwrap();
-        assert!(bits(fast) <= 24.0 && dleft_overflow(fast, target.keys) <= 1e-3, "{fast:?}");
+        let fast = |false_positives| {
+            shape(Target { false_positives, prefer: Prefer::Speed, ..target }, 2).unwrap()
+        };
+        let at_0_001 = fast(0.001);
+        assert!(bits(at_0_001) <= 24.0 && overflow(at_0_001, 1_000_000) <= 1e-3, "{at_0_001:?}");
         // Two buckets of 32 bytes are the best for one in 700.
-        let fast = dleft_fast(Target { false_positives: 0.0015, ..target }).unwrap();
-        assert!(bits(fast) <= 21.4 && dleft_overflow(fast, target.keys) <= 1e-6, "{fast:?}");
+        let fast = fast(0.0015);
+        assert!(bits(fast) <= 21.4 && overflow(fast, 1_000_000) <= 1e-6, "{fast:?}");
         assert_eq!((fast.cells, fast.width, fast.counter), (16, 16, 2));
     }
 
     #[test]
-    fn more_freedom_takes_less_memory() {
-        let wish = Left {
-            keys: 49_152,
-            false_positives: 24.0 / 16384.0,
-            ..Left::from(Target { keys: 1, false_positives: 0.5 })
-        };
-        let bits = |wish| dleft(wish).unwrap().bytes() * 8;
-        let never = Left { moves: Moves::Never, ..wish };
-        let first = Left { moves: Moves::First, ..wish };
-        // The paper's table for this target has 2^20 bits.
-        assert!(bits(never) < 1 << 20);
-        assert!(bits(first) < bits(never));
-        assert!(bits(wish) < bits(first));
-        assert!(bits(Left { counter: 0, ..wish }) < bits(wish));
-        assert!(bits(Left { refusals: 100.0, ..never }) < bits(never));
-        assert_eq!(bits(Left { moves: Moves::Search(1), ..wish }), bits(first));
+    fn impossible_targets_say_so() {
+        let target = Target::new(100, 0.01);
+        for (bad, counter) in [
+            (Target { keys: 0, ..target }, 2),
+            (Target { false_positives: 0.0, ..target }, 2),
+            (Target { false_positives: 1e-11, ..target }, 2),
+            (Target { growth: 31, ..target }, 2),
+            (Target { growth: u32::MAX, ..target }, 2),
+            (target, 5),
+        ] {
+            assert!(shape(bad, counter).is_err(), "{bad:?}");
+        }
     }
 
     #[test]
-    fn impossible_wishes_say_so() {
-        let wish = Left::from(Target { keys: 100, false_positives: 0.01 });
-        for bad in [
-            Left { keys: 0, ..wish },
-            Left { false_positives: 0.0, ..wish },
-            Left { false_positives: 1e-11, ..wish },
-            Left { refusals: 0.0, ..wish },
-            Left { refusals: f64::NAN, ..wish },
-            Left { counter: 5, ..wish },
-            Left { moves: Moves::Search(0), ..wish },
-        ] {
-            assert!(dleft(bad).is_err(), "{bad:?}");
-        }
+    fn copies_of_fingerprints_in_the_papers_table() {
+        const PAPER: Shape = Shape {
+            subtables: 4,
+            buckets: 2048,
+            cells: 8,
+            width: 16,
+            remainder: 14,
+            counter: 2,
+            moves: Moves::Never,
+            growths: 0,
+            grows: false,
+        };
+        const ELEMENTS: u64 = 49_152;
+        const STEPS: u64 = 1 << 20;
+        // 002.counter.four_share.trials: of 10,000 trials, those in which a counter reaches 4. While
+        // the table fills, the n-th insertion meets four with the fourth power of n.
+        let reached = |copies: u64| {
+            let while_filling = ELEMENTS as f64 / copies as f64;
+            (STEPS as f64 + while_filling) * copies_stored(PAPER, ELEMENTS, copies - 1)
+        };
+        assert_close(1e4 * reached(4), 5.556_858_693_87, 1e-3);
+        // 002.counter.five_share.lifetime: overflows of a 2-bit counter in a trial.
+        assert_close(reached(5), 2.030_102_963_17e-7, 1e-3);
+        // Ours are more by a sixth: the largest remainder counts no further than three.
+        let lifetime = counter_overflow(PAPER, ELEMENTS, STEPS);
+        assert_close(lifetime / reached(5), 1.157, 1e-2);
+        // 002.counter.five_share.true: five of the elements share a fingerprint at one moment.
+        let groups = PAPER.fingerprints() as f64 * copies_stored(PAPER, ELEMENTS, 5);
+        assert_close(groups, 1.885_544_547_84e-9, 1e-6);
+        assert_eq!(copies_stored(PAPER, 3, 4), 0.0);
+        assert_eq!(copies_stored(PAPER, ELEMENTS, 0), 1.0);
     }
 }

@@ -11,8 +11,8 @@ const CELLS: usize = spread::MOST as usize;
 /// Draws below this number are in the table of [`onto`].
 const DRAWS: usize = 256;
 
-/// The exact false-positive rate of a Bloom filter (Bose et al., 2008): the chance that each of `draws`
-/// draws from `cells` cells finds a cell that one of `raised` earlier draws found.
+/// The chance that each of `draws` draws from `cells` cells finds a cell that one of `raised` earlier
+/// draws found. This is the exact false-positive rate of a Bloom filter (Bose et al., 2008).
 pub(super) fn all_met_before(cells: f64, draws: u32, raised: f64) -> f64 {
     let distinct = distinct(cells, draws);
     let met = |(d, chance): (usize, &f64)| chance * all_met(cells, d, raised);

@@ -8,10 +8,10 @@
 //!   hold j or more          holds exactly j - 1          hold j - 1 or more
 //!   y(0,j) .. y(i-1,j)  *  ( y(i,j-1) - y(i,j) )   *   y(i+1,j-1) .. y(d-1,j-1)
 //! ```
-//! `d` times that is the growth of `y(i, j)` while one key a bucket arrives. If a random key leaves
-//! for each that arrives, buckets of exactly `j` lose one at the rate `j / load`, and in the steady
-//! state what comes equals what goes: an equation for each `y(i, j)` in terms of its neighbours,
-//! which is solved by inserting it into itself until nothing changes.
+//! `d` times that is the growth of `y(i, j)` while one key per bucket arrives. If a random key leaves
+//! for each that arrives, buckets of exactly `j` lose one at the rate `j / load`. In the steady state
+//! both rates are equal. That is an equation for each `y(i, j)` in terms of its neighbours, and
+//! iteration solves it.
 //!
 //! Tails are doubly exponential: 1e-27 where eight cells are followed by a ninth. Every quantity
 //! here is a sum and product of positive numbers, so such a tail is as exact as the rest. A steady
@@ -20,7 +20,7 @@
 
 /// The shares of buckets by load, in the limit of many buckets.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Fluid {
+pub(super) struct Fluid {
     subtables: usize,
     /// `y(i, j)` at `j * subtables + i`, for `j` up to one above the height, where it is zero.
     shares: Vec<f64>,
@@ -41,7 +41,7 @@ const FAINT: f64 = 1e-290;
 impl Fluid {
     /// After `load` keys a bucket were inserted into an empty table, and none left. No bucket takes
     /// more than `height` keys. Computes at most 16 subtables and a height of 256.
-    pub fn insert_only(subtables: u32, load: f64, height: u32) -> Fluid {
+    pub(super) fn insert_only(subtables: u32, load: f64, height: u32) -> Fluid {
         let mut fluid = Fluid::empty(subtables, height);
         let size = fluid.shares.len();
         let step = load.max(0.0) / f64::from(STEPS);
@@ -66,14 +66,14 @@ impl Fluid {
     /// While `load` keys a bucket are stored, and random ones leave as new ones arrive, for long. No
     /// bucket takes more than `height` keys: with a height well above the load, none would. Computes
     /// at most 16 subtables and a height of 256.
-    pub fn steady(subtables: u32, load: f64, height: u32) -> Fluid {
+    pub(super) fn steady(subtables: u32, load: f64, height: u32) -> Fluid {
         let mut fluid = Fluid::empty(subtables, height);
         if load <= 0.0 {
             return fluid;
         }
         let d = fluid.subtables;
         for j in 1..=fluid.height() {
-            // Any start will do; this one is near.
+            // The iteration converges from any start. This one is close.
             let share = 0.5f64.powf((j as f64 - load).max(0.0));
             fluid.shares[j * d..(j + 1) * d].fill(share);
         }
@@ -99,26 +99,20 @@ impl Fluid {
     }
 
     /// The share of all buckets that hold `count` keys or more.
-    pub fn at_least(&self, count: u32) -> f64 {
+    pub(super) fn at_least(&self, count: u32) -> f64 {
         (0..self.subtables).map(|i| self.share(i, count as usize)).sum::<f64>()
             / self.subtables as f64
     }
 
-    /// The share of one subtable's buckets that hold `count` keys or more. Subtables are counted
-    /// from zero, from the left; beyond the last there are no buckets.
-    pub fn at_least_in(&self, subtable: u32, count: u32) -> f64 {
-        let subtable = subtable as usize;
-        if subtable < self.subtables { self.share(subtable, count as usize) } else { 0.0 }
+    /// The shares by subtable, then by number of keys.
+    pub(super) fn loads(&self) -> Vec<Vec<f64>> {
+        let shares = |i| (0..self.height() + 2).map(|count| self.share(i, count)).collect();
+        (0..self.subtables).map(shares).collect()
     }
 
     /// The chance that a key finds `capacity` keys or more in each of its buckets.
-    pub fn overflow_chance(&self, capacity: u32) -> f64 {
+    pub(super) fn overflow_chance(&self, capacity: u32) -> f64 {
         (0..self.subtables).map(|i| self.share(i, capacity as usize)).product()
-    }
-
-    /// The keys a bucket holds on average.
-    pub fn load(&self) -> f64 {
-        self.shares[self.subtables..].iter().sum::<f64>() / self.subtables as f64
     }
 
     fn empty(subtables: u32, height: u32) -> Fluid {
@@ -167,6 +161,11 @@ impl Fluid {
 mod tests {
     use super::*;
     use sidon_kit::rate::assert_close;
+
+    /// The keys that a bucket holds on average.
+    fn load_of(fluid: &Fluid) -> f64 {
+        fluid.shares[fluid.subtables..].iter().sum::<f64>() / fluid.subtables as f64
+    }
 
     #[test]
     fn the_fluid_limit_of_table_1_of_002() {
@@ -225,23 +224,23 @@ mod tests {
                 let height = load as u32 + 24;
                 let steady = Fluid::steady(subtables, load, height);
                 let filled = Fluid::insert_only(subtables, load, height);
-                assert_close(steady.load(), load, 1e-9);
-                assert_close(filled.load(), load, 1e-9);
-                for count in 0..=height {
-                    for i in 0..subtables {
-                        let [s, f] = [&steady, &filled].map(|fluid| {
-                            let share = fluid.at_least_in(i, count);
-                            assert!(share >= fluid.at_least_in(i, count + 1));
+                assert_close(load_of(&steady), load, 1e-9);
+                assert_close(load_of(&filled), load, 1e-9);
+                let loads = [steady, filled].map(|fluid| fluid.loads());
+                for count in 0..=height as usize {
+                    for i in 0..subtables as usize {
+                        let [s, f] = loads.each_ref().map(|loads| {
+                            let share = loads[i][count];
+                            assert!(share >= loads[i][count + 1]);
                             // The left is preferred.
-                            assert!(i == 0 || share <= fluid.at_least_in(i - 1, count) + 1e-12);
+                            assert!(i == 0 || share <= loads[i - 1][count] + 1e-12);
                             share
                         });
                         // Leaving keys make gaps at random: more buckets are empty, and more full.
-                        let above = f64::from(count) > load + 1.0;
+                        let above = count as f64 > load + 1.0;
                         assert!(!above || f <= s, "{subtables} {load} {count}: {f} {s}");
                     }
                 }
-                assert_eq!(steady.at_least_in(subtables, 0), 0.0);
             }
         }
     }
@@ -252,7 +251,7 @@ mod tests {
         for load in [0.3, 2.0, 9.0] {
             for fluid in [Fluid::steady(1, load, 60), Fluid::insert_only(1, load, 60)] {
                 for count in 0..30 {
-                    let expected = crate::plan::poisson_at_least(load, u64::from(count));
+                    let expected = crate::plan::tail::poisson_at_least(load, u64::from(count));
                     assert_close(fluid.at_least(count), expected, 1e-8);
                 }
             }
@@ -262,7 +261,7 @@ mod tests {
     #[test]
     fn nothing_stored_is_nothing() {
         for fluid in [Fluid::steady(3, 0.0, 8), Fluid::insert_only(3, 0.0, 8)] {
-            assert_eq!((fluid.at_least(0), fluid.at_least(1), fluid.load()), (1.0, 0.0, 0.0));
+            assert_eq!((fluid.at_least(0), fluid.at_least(1), load_of(&fluid)), (1.0, 0.0, 0.0));
             assert_eq!(fluid.overflow_chance(8), 0.0);
             assert_eq!(fluid.at_least(u32::MAX), 0.0);
         }

@@ -1,17 +1,14 @@
-//! Cells of variable increments, without sampling: what a cell says after so many keys, and what a
-//! filter of such cells is worth.
+//! Cells of variable increments: the value of a cell after `n` keys, and the rate of a filter of such
+//! cells.
 //!
-//! A cell meets a binomial number of keys, `kn` tries of chance `1/m`. Given how many, its value is
-//! walked through exactly, increment by increment, as the filter's own code adds them, ceilings
-//! included; what it then admits gives the chance that a stranger passes, to the power of `k`.
-//! Equations 1, 4 and 9 of Rottenstreich et al. are the cases in which the walk has a closed form;
-//! they are here too, and the tests compare them.
+//! A binomial number of keys uses a cell: `kn` tries of chance `1/m`. For each number of keys, the exact
+//! distribution of its value is computed increment by increment, by the filter's own code and with its
+//! ceilings. The increments that these values admit give the chance that a key never inserted passes in
+//! one cell, and the rate is its `k`-th power.
+//! Equations 1, 4 and 9 of Rottenstreich et al. are the cases in which the walk has a closed form.
 
 use super::{bloom, lines::Lines};
-use crate::{
-    hash::spread,
-    member::{Increments, code::Code},
-};
+use crate::{hash::spread, member::code::Code};
 
 /// More keys in one cell than a table that is any use ever has.
 const KEYS_MOST: usize = 96;
@@ -62,41 +59,6 @@ impl Cell {
             met = raised;
         }
         cell
-    }
-
-    /// The same of counters without a ceiling, and only as far as they exclude anything: what a
-    /// search needs.
-    pub(super) fn excluding(increments: Increments) -> Self {
-        // Sums from 256 on are beyond all that small sets exclude; of large ones it loses
-        // a little.
-        const VALUES: usize = 256;
-        let sums = increments.sums(VALUES);
-        let values = increments.values();
-        let share: Vec<f64> = (0..VALUES)
-            .map(|value| {
-                let rest = |&v: &u8| value.checked_sub(v.into()).is_some_and(|rest| sums[rest]);
-                values.iter().filter(|&v| rest(v)).count() as f64 / values.len() as f64
-            })
-            .collect();
-        let mut chances = vec![0.0; VALUES];
-        chances[0] = 1.0;
-        let mut excludes = vec![];
-        loop {
-            let excluded = chances.iter().zip(&share).map(|(chance, share)| chance * (1.0 - share));
-            excludes.push(excluded.sum::<f64>());
-            if excludes.last().is_none_or(|&excluded| excluded < 1e-15) {
-                return Cell { excludes, pinned: vec![], admits: vec![] };
-            }
-            let mut next = vec![0.0; VALUES];
-            for (value, chance) in chances.iter().enumerate().filter(|(_, chance)| **chance > 0.0) {
-                for &v in values {
-                    if let Some(place) = next.get_mut(value + usize::from(v)) {
-                        *place += chance / values.len() as f64;
-                    }
-                }
-            }
-            chances = next;
-        }
     }
 
     /// The share of strangers that pass a table of such cells, anywhere.
@@ -207,7 +169,7 @@ impl Line {
         let members = drawn * f64::from(self.each);
         let (mut sum, mut ways) = (0.0, 1.0);
         for (met, passes) in self.passes[times as usize - 1].iter().enumerate() {
-            // The ways to name the cells met, over all there are to draw.
+            // The ways to choose the cells met, of all cells.
             let share = met as f64 / cells;
             let mean = if met as f64 >= cells {
                 passes.get(members as usize).copied().unwrap_or(1.0)
@@ -248,11 +210,6 @@ fn binomial(tries: usize, chance: f64) -> Vec<f64> {
 
 fn choose(n: usize, k: usize) -> f64 {
     (0..k).map(|i| (n - i) as f64 / (i + 1) as f64).product()
-}
-
-/// The integer number of hashes with the least rate.
-pub(super) fn best_hashes(rate: impl Fn(u32) -> f64) -> u32 {
-    (1..=spread::MOST).min_by(|&a, &b| rate(a).total_cmp(&rate(b))).unwrap_or(1)
 }
 
 /// More cells than any target needs.
@@ -297,86 +254,13 @@ pub(super) fn exactly(
     (1..=most).map(of).filter(|&(cells, _)| cells < CELLS_MOST).min()
 }
 
-/// Two numbers of hashes and their shares of the keys, for a number that is no integer: the lower
-/// one's share is the distance to the upper one.
-pub fn two_hashes(hashes: f64) -> [(u32, f64); 2] {
-    let (low, high) = (hashes.floor(), hashes.ceil());
-    let share = if low == high { 1.0 } else { high - hashes };
-    [(low as u32, share), (high as u32, 1.0 - share)]
-}
-
-/// Equation 1: the rate of pairs of counters where `count` increments are told apart for up to
-/// `order` keys, and no cell of more excludes any.
-pub fn bh_basic_rate(order: u32, count: u32, cells: u64, hashes: u32, keys: u64) -> f64 {
-    let other = 1.0 - 1.0 / f64::from(count);
-    // Cells of 65,536 keys or more are as good as full.
-    let excludes: Vec<f64> = (0..=order.min(1 << 16)).map(|keys| other.powi(keys as i32)).collect();
-    let tries = f64::from(hashes) * keys as f64;
-    (1.0 - met(&excludes, cells as f64, tries)).powi(hashes as i32)
-}
-
-/// Equation 4: the rate of counters whose increments are `least` to `2 * least - 1`.
-pub fn variable_range_rate(least: u32, cells: u64, hashes: u32, keys: u64) -> f64 {
-    let l = f64::from(least);
-    let excludes = [1.0, (l - 1.0) / l, (l - 1.0) * (l + 1.0) / (6.0 * l * l)];
-    let tries = f64::from(hashes) * keys as f64;
-    (1.0 - met(&excludes, cells as f64, tries)).powi(hashes as i32)
-}
-
-/// Of all ways in which `keys` keys can add increments other than a given one, and of all given
-/// ones, how many rule it out, and how many there are: their ratio is the detection function of
-/// section VI. `None` beyond 64 bits, and for more than 512 keys.
-pub fn bh_detection(increments: Increments, keys: u32) -> Option<(u64, u64)> {
-    if keys > 512 {
-        return None;
-    }
-    let fewer = keys.checked_sub(1).map(|fewer| increments.sums_of(fewer));
-    let (mut told, mut all) = (0u64, 0u64);
-    for &given in increments.values() {
-        let mut ways = vec![1u64];
-        for _ in 0..keys {
-            let mut next = vec![0u64; ways.len() + increments.most() as usize];
-            for (sum, &ways) in ways.iter().enumerate() {
-                for &value in increments.values().iter().filter(|&&value| value != given) {
-                    let place = &mut next[sum + usize::from(value)];
-                    *place = place.checked_add(ways)?;
-                }
-            }
-            ways = next;
-        }
-        for (sum, ways) in ways.into_iter().enumerate() {
-            let rest = sum.checked_sub(given.into());
-            let may = |fewer: &Vec<bool>| rest.and_then(|rest| fewer.get(rest)) == Some(&true);
-            told = told.checked_add(if fewer.as_ref().is_some_and(may) { 0 } else { ways })?;
-            all = all.checked_add(ways)?;
-        }
-    }
-    Some((told, all))
-}
-
-/// Equation 10: how many multisets of up to `order` of `count` increments there are, and the bits
-/// that tell them apart. No code that does takes fewer. `None` beyond 64 bits.
-pub fn bh_floor(order: u32, count: u32) -> Option<(u64, u32)> {
-    let (total, fewer) = (u64::from(order) + u64::from(count), u64::from(order.min(count)));
-    let mut ways = 1u128;
-    for i in 1..=fewer {
-        // A product of `i` consecutive numbers is a multiple of `i!`.
-        ways = ways * u128::from(total - fewer + i) / u128::from(i);
-        if ways > 1 << 64 {
-            return None;
-        }
-    }
-    let bits = (ways - 1).checked_ilog2().map_or(0, |bits| bits + 1);
-    Some((u64::try_from(ways).ok()?, bits))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::plan::draws;
     use crate::{
         Infeasible,
-        member::{Decode, Overflow, Spread, bh, variable},
+        member::{Increments, Overflow, Spread, variable},
     };
     use sidon_kit::rate::assert_close;
 
@@ -390,44 +274,6 @@ mod tests {
             spread: Spread::Anywhere,
         };
         Ok(Cell::walk(&shape.code()?, 1 << width))
-    }
-
-    #[test]
-    fn equation_4_is_a_walk_through_sums() {
-        for least in [2, 4, 8, 16] {
-            let cell = variable(Increments::range(least).unwrap(), 10).unwrap();
-            for (cells, hashes, keys) in [(4388, 5, 1024), (999, 3, 1024), (20, 1, 7)] {
-                let walked = cell.equation(cells as f64, hashes, keys as f64);
-                assert_close(walked, variable_range_rate(least, cells, hashes, keys), 1e-9);
-            }
-        }
-    }
-
-    #[test]
-    fn equation_1_is_a_walk_through_pairs() {
-        let shape = |decode| bh::Shape {
-            cells: 1,
-            hashes: 1,
-            keys_bits: 5,
-            sum_bits: 9,
-            increments: Increments::of([1, 4, 13, 15]),
-            decode,
-            centred: false,
-            overflow: Overflow::Pin,
-            spread: Spread::Anywhere,
-        };
-        let basic = Cell::walk(&shape(Decode::Basic).code().unwrap(), 1 << 14);
-        assert_close(basic.equation(2560.0, 5, 1024.0), bh_basic_rate(3, 4, 2560, 5, 1024), 1e-9);
-        // And equation 9, with the detection function.
-        let improved = Cell::walk(&shape(Decode::Improved(31)).code().unwrap(), 1 << 14);
-        let excludes: Vec<f64> = (0..24)
-            .map(|keys| {
-                let (told, all) = bh_detection(Increments::of([1, 4, 13, 15]), keys).unwrap();
-                told as f64 / all as f64 * 0.75f64.powi(keys as i32)
-            })
-            .collect();
-        let rate = (1.0 - met(&excludes, 2560.0, 5.0 * 1024.0)).powi(5);
-        assert_close(improved.equation(2560.0, 5, 1024.0), rate, 1e-9);
     }
 
     #[test]
@@ -452,24 +298,5 @@ mod tests {
             let bloom = draws::all_met_before(cells, 12, 6.0 * drawn);
             assert_close(line.passes(cells, 2, drawn), bloom, 1e-9);
         }
-    }
-
-    #[test]
-    fn shares_of_two_hashes_make_their_mean() {
-        for hashes in [5.2, 1.0, 7.75] {
-            let [(low, share), (high, rest)] = two_hashes(hashes);
-            assert!(share >= 0.0 && rest >= 0.0 && (share + rest - 1.0).abs() < 1e-12);
-            assert_close(f64::from(low) * share + f64::from(high) * rest, hashes, 1e-12);
-        }
-        assert_close(two_hashes(5.2)[0].1, 0.8, 1e-12);
-        assert_eq!(best_hashes(|k| (f64::from(k) - 6.0).powi(2)), 6);
-        assert_eq!(bh_floor(3, 4), Some((35, 6)));
-        assert_eq!((bh_floor(0, 7), bh_floor(7, 0)), (Some((1, 0)), Some((1, 0))));
-        // C(66, 33) is the largest in the middle that 64 bits hold; C(68, 34) is beyond.
-        assert_eq!(bh_floor(33, 33), Some((7_219_428_434_016_265_740, 63)));
-        for (order, count) in [(34, 34), (60, 60), (u32::MAX, u32::MAX), (u32::MAX, 3)] {
-            assert_eq!(bh_floor(order, count), None);
-        }
-        assert_eq!(bh_floor(u32::MAX, 1), Some((1 << 32, 32)));
     }
 }

@@ -1,90 +1,128 @@
-//! From what the user wants to the integers that fix the memory, without sampling.
+//! From a target to a shape: the integers that fix the memory, computed without sampling.
 //!
-//! A [`Target`] becomes a shape or [`Infeasible`]. Rates are closed forms under ideal hashing:
-//! what is planned here is measured in the tests. [`members`] lists every structure that meets a
-//! target, cheapest first, with the plain alternative among them.
+//! [`set`] answers the common question: this many keys, this false-positive rate, which structure of
+//! what size? [`sets`] lists every structure that meets the target, and [`states`] every state map.
+//!
+//! Each family has a module. Its `shape` is the smallest shape for a target, or [`Infeasible`] with
+//! the reason. Its `rate` is the false-positive rate of a shape with `keys` keys stored, and its
+//! `overflow` tells how often counters or buckets are too small. All are closed forms or fluid limits
+//! under ideal hashing, and the tests measure them.
+//!
+//! ```
+//! use sidon::{Seed, member::Counting, plan::{self, Target}};
+//!
+//! // 2,000 keys at one in a thousand: table I of Rottenstreich et al.
+//! let shape = plan::counting::shape(Target::new(2_000, 0.001))?;
+//! assert_eq!((shape.counters, shape.hashes, shape.width), (28_756, 10, 4));
+//! assert!(plan::counting::rate(shape, 2_000) <= 0.001);
+//! let filter = Counting::new(shape, Seed(42))?;
+//! # Ok::<(), sidon::Infeasible>(())
+//! ```
 
-mod backyard;
-mod bh;
-mod bloom;
-mod choose;
-mod count;
-mod counting;
-mod dleft;
+pub mod backyard;
+pub mod bh;
+pub mod blocked;
+pub mod bloom;
+pub mod count;
+pub mod counting;
+pub mod direct;
+pub mod dleft;
 mod draws;
+pub mod fingerprint;
 mod fluid;
 mod increments;
 mod lines;
-mod multilayer;
+pub mod multilayer;
+mod set;
 mod state;
+pub mod stateful;
 mod tail;
-mod variable;
-mod zone;
+pub mod top;
+pub mod variable;
+pub mod zone;
 mod zone_rate;
 mod zone_search;
 
-pub use backyard::{backyard, backyard_rate, backyard_spilled};
-pub use bh::{BH_SET, bh, bh_best_hashes, bh_of, bh_overflow, bh_rate};
-pub use bloom::{
-    blocked, blocked_rate, bloom, bloom_best_hashes, bloom_bits_per_key, bloom_rate,
-    bloom_rate_limit,
-};
-pub use choose::{Member, Shape, members};
-pub use count::{CountTarget, count, count_epsilon, count_excess, count_in, top, top_entries};
-pub use counting::{
-    counting, counting_at_least, counting_in_lines, counting_overflow, counting_overflow_bound,
-    counting_raises, counting_rate,
-};
-pub use dleft::{
-    Left, dleft, dleft_copies, dleft_counter_overflow, dleft_fast, dleft_overflow, dleft_rate,
-    dleft_small, dleft_smallest,
-};
-pub use fluid::Fluid;
-pub use increments::{bh_basic_rate, bh_detection, bh_floor, two_hashes, variable_range_rate};
-pub use multilayer::{multilayer, multilayer_of, multilayer_rate, multilayer_spilled};
-pub use state::{
-    Meeting, StateRow, StateShape, States, direct, direct_dont_know, direct_error,
-    direct_pair_rate, fingerprint_dont_know, fingerprint_error, fingerprint_fast,
-    fingerprint_overflow, fingerprint_small, stateful, stateful_rates, states,
-};
-pub use tail::{ln_factorial, poisson, poisson_at_least};
-pub use variable::{
-    Found, OVERFLOWS, SETS, variable, variable_at_least, variable_best_hashes, variable_in_lines,
-    variable_of, variable_overflow, variable_overflow_bound, variable_rate, variable_search,
-};
-pub use zone::{
-    Few, Fields, Held, Points, Zone, coprime, crossovers, egh_fewest_primes, egh_primes,
-    independent_rate, least_polynomials, ols_rate, pol, runs, zones,
-};
-pub use zone_rate::{groups_rate, pol_rate};
-pub use zone_search::primes_of;
+pub use set::{SetRow, SetShape, set, sets};
+pub use state::{StateRow, StateShape, States, states};
+pub(crate) use zone_rate::{groups_rate, pol_rate};
+pub(crate) use zone_search::primes_of;
 
 use crate::Infeasible;
 
-/// What a set should hold and how rarely it may err.
+/// The requirements on a set.
+///
+/// ```
+/// use sidon::plan::{Prefer, Target};
+///
+/// let target = Target { deletes: true, ..Target::new(10_000, 0.01) };
+/// assert_eq!((target.keys, target.growth, target.prefer), (10_000, 0, Prefer::Memory));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Target {
-    /// How many keys are stored at a time, at the most.
+    /// The most keys that are stored at a time. Each copy of a key counts.
     pub keys: u64,
-    /// The share of strangers that may pass, above 0 and below 1.
+    /// The share of keys never inserted that may be found, above 0 and below 1.
     pub false_positives: f64,
+    /// Whether keys must be removable.
+    pub deletes: bool,
+    /// How many times the number of keys may double: up to `keys * 2^growth` keys are stored.
+    pub growth: u32,
+    /// Whether the set is small or fast, where it cannot be both.
+    pub prefer: Prefer,
 }
 
-/// The most keys a plan is made for: beyond, a table would not fit 64-bit addresses.
+/// The cost that a plan keeps low.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Prefer {
+    /// Bytes: the smallest table that meets the target.
+    #[default]
+    Memory,
+    /// Cache misses: the table whose operations read the fewest cache lines.
+    Speed,
+}
+
+/// The most keys of a plan: more would not fit 64-bit addresses.
 const KEYS_MOST: u64 = 1 << 48;
-/// The smallest rate a plan is made for.
+/// The smallest rate of a plan.
 const RATE_LEAST: f64 = 1e-12;
 
 impl Target {
+    /// A set of `keys` keys that never leave and do not grow in number, in the least memory.
+    pub const fn new(keys: u64, false_positives: f64) -> Self {
+        Target { keys, false_positives, deletes: false, growth: 0, prefer: Prefer::Memory }
+    }
+
+    /// Checks `keys` and `false_positives`.
     fn check(self) -> Result<(), Infeasible> {
         Infeasible::unless_within("keys", self.keys, 1, KEYS_MOST)?;
         let (name, got) = ("false_positives", self.false_positives);
-        // A stranger shares its 64-bit digest with a member at a rate of keys / 2^64, whatever the
-        // structure: a plan keeps that below a sixteenth of the target, and may then leave it out.
+        // A key never inserted shares its 64-bit digest with a stored one at a rate of keys / 2^64, in
+        // any structure. A plan keeps that below a sixteenth of the target, and then leaves it out.
         let least = RATE_LEAST.max(16.0 * self.keys as f64 / 2f64.powi(64));
-        // Written so that a rate that is no number is refused too.
+        // Written so that a NaN is refused too.
         if !(got >= least && got < 1.0) {
             return Err(Infeasible::Rate { name, got, least, most: 1.0 });
+        }
+        Ok(())
+    }
+
+    /// Checks the target of a structure that cannot grow.
+    fn check_fixed(self) -> Result<(), Infeasible> {
+        self.check()?;
+        if self.growth > 0 {
+            let must = "be 0, because only d-left filters grow";
+            return Err(Infeasible::conflict("growth", &self.growth, must));
+        }
+        Ok(())
+    }
+
+    /// Checks the target of a structure that keys cannot leave and that cannot grow.
+    fn check_permanent(self) -> Result<(), Infeasible> {
+        self.check_fixed()?;
+        if self.deletes {
+            let must = "be false, because keys cannot leave a Bloom filter";
+            return Err(Infeasible::conflict("deletes", &true, must));
         }
         Ok(())
     }

@@ -1,149 +1,219 @@
-//! Which structure, what size, what it will cost.
+//! Sets: which structure, what size, what it costs.
 
-use super::{
-    Target, backyard, backyard_rate, bh, bh_rate, blocked, blocked_rate, bloom, bloom_rate,
-    counting, counting_in_lines, counting_rate, dleft_fast, dleft_rate, dleft_small,
-    dleft_smallest, multilayer, multilayer_rate, variable, variable_in_lines, variable_rate,
-};
+use super::{Prefer, Target, backyard, bh, blocked, bloom, counting, dleft, multilayer, variable};
 use crate::{
     Infeasible,
-    cells::Packed,
-    member::{
-        backyard as backyard_filter, bh as bh_filter, blocked as blocked_filter,
-        bloom as bloom_filter, counting as counting_filter, dleft as dleft_filter,
-        multilayer as multilayer_filter, variable as variable_filter,
-    },
+    left::bucket_bytes,
+    member::{self, Spread},
     probe::LINE,
 };
 
-/// A structure that meets a target, and what it costs.
+/// A set that meets a target, and its cost.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Member {
+pub struct SetRow {
     /// The bytes of its table.
     pub bytes: u64,
-    /// The false-positive rate it will have with all keys stored.
+    /// The false-positive rate with all keys stored.
     pub false_positives: f64,
+    /// The cache lines that a lookup of a stored key reads, without the overflow table.
+    pub lines: u64,
     /// The integers to build it from.
-    pub shape: Shape,
+    pub shape: SetShape,
 }
 
-/// The shape of any structure that answers membership.
+/// The shape of any set. [`AnySet::new`](crate::member::AnySet::new) builds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Shape {
-    /// A [`member::Bloom`](crate::member::Bloom).
-    Bloom(bloom_filter::Shape),
-    /// A [`member::Blocked`](crate::member::Blocked).
-    Blocked(blocked_filter::Shape),
-    /// A [`member::Counting`](crate::member::Counting).
-    Counting(counting_filter::Shape),
-    /// A [`member::Variable`](crate::member::Variable).
-    Variable(variable_filter::Shape),
-    /// A [`member::Bh`](crate::member::Bh).
-    Bh(bh_filter::Shape),
-    /// A [`member::Multilayer`](crate::member::Multilayer).
-    Multilayer(multilayer_filter::Shape),
-    /// A [`member::DLeft`](crate::member::DLeft).
-    DLeft(dleft_filter::Shape),
-    /// A [`member::Backyard`](crate::member::Backyard).
-    Backyard(backyard_filter::Shape),
-    /// The plain alternative, not ours: a hash table of 64-bit digests with a byte of control a
-    /// slot, a power of two of slots and at most seven in eight of them full.
-    HashSet {
-        /// How many slots it has.
-        slots: u64,
-    },
+pub enum SetShape {
+    /// A [`member::Bloom`].
+    Bloom(member::bloom::Shape),
+    /// A [`member::Blocked`].
+    Blocked(member::blocked::Shape),
+    /// A [`member::Counting`].
+    Counting(member::counting::Shape),
+    /// A [`member::Variable`].
+    Variable(member::variable::Shape),
+    /// A [`member::Bh`].
+    Bh(member::bh::Shape),
+    /// A [`member::Multilayer`].
+    Multilayer(member::multilayer::Shape),
+    /// A [`member::DLeft`].
+    DLeft(member::dleft::Shape),
+    /// A [`member::Backyard`].
+    Backyard(member::backyard::Shape),
 }
 
-impl Shape {
-    /// The structure's name in tables and JSON.
+impl SetShape {
+    /// The name of the structure in tables and JSON: `"bloom"`, `"dleft"` and so on.
     pub fn name(&self) -> &'static str {
         match self {
-            Shape::Bloom(_) => "bloom",
-            Shape::Blocked(_) => "blocked",
-            Shape::Counting(_) => "counting",
-            Shape::Variable(_) => "variable",
-            Shape::Bh(_) => "bh",
-            Shape::Multilayer(_) => "multilayer",
-            Shape::DLeft(_) => "dleft",
-            Shape::Backyard(_) => "backyard",
-            Shape::HashSet { .. } => "hash_set",
+            SetShape::Bloom(_) => "bloom",
+            SetShape::Blocked(_) => "blocked",
+            SetShape::Counting(_) => "counting",
+            SetShape::Variable(_) => "variable",
+            SetShape::Bh(_) => "bh",
+            SetShape::Multilayer(_) => "multilayer",
+            SetShape::DLeft(_) => "dleft",
+            SetShape::Backyard(_) => "backyard",
         }
     }
 
-    /// Whether keys can leave.
-    pub fn deletes(&self) -> bool {
-        !matches!(self, Shape::Bloom(_) | Shape::Blocked(_))
+    /// The bytes of the table.
+    fn bytes(&self) -> u64 {
+        match self {
+            SetShape::Bloom(shape) => shape.bytes(),
+            SetShape::Blocked(shape) => shape.bytes(),
+            SetShape::Counting(shape) => shape.bytes(),
+            SetShape::Variable(shape) => shape.bytes(),
+            SetShape::Bh(shape) => shape.bytes(),
+            SetShape::Multilayer(shape) => shape.bytes(),
+            SetShape::DLeft(shape) => shape.bytes(),
+            SetShape::Backyard(shape) => shape.bytes(),
+        }
+    }
+
+    fn rate(&self, keys: u64) -> Result<f64, Infeasible> {
+        match *self {
+            SetShape::Bloom(shape) => Ok(bloom::rate(shape, keys)),
+            SetShape::Blocked(shape) => Ok(blocked::rate(shape, keys)),
+            SetShape::Counting(shape) => Ok(counting::rate(shape, keys)),
+            SetShape::Variable(shape) => variable::rate(shape, keys),
+            SetShape::Bh(shape) => bh::rate(shape, keys),
+            SetShape::Multilayer(shape) => multilayer::rate(shape, keys),
+            SetShape::DLeft(shape) => Ok(dleft::rate(shape, keys)),
+            SetShape::Backyard(shape) => Ok(backyard::rate(shape, keys)),
+        }
+    }
+
+    fn lines(&self) -> u64 {
+        let spread = |spread, hashes: u32| match spread {
+            Spread::Anywhere => u64::from(hashes),
+            Spread::Lines(lines) => lines.min(hashes).into(),
+        };
+        match self {
+            SetShape::Bloom(shape) => shape.hashes.into(),
+            SetShape::Blocked(_) | SetShape::Backyard(_) => 1,
+            SetShape::Counting(shape) => spread(shape.spread, shape.hashes),
+            SetShape::Variable(shape) => spread(shape.spread, shape.hashes),
+            SetShape::Bh(shape) => spread(shape.spread, shape.hashes),
+            SetShape::Multilayer(shape) => spread(shape.spread, shape.hashes),
+            SetShape::DLeft(shape) => {
+                // A bucket that is no divisor or multiple of a line may overlap one line more.
+                let (bytes, line) = (bucket_bytes(shape.cells, shape.width), LINE as u64);
+                let aligned = line.is_multiple_of(bytes) || bytes.is_multiple_of(line);
+                u64::from(shape.subtables) * (bytes.div_ceil(line) + u64::from(!aligned))
+            }
+        }
     }
 }
 
-/// Every structure that meets the target, cheapest first.
-pub fn members(target: Target) -> Result<Vec<Member>, Infeasible> {
-    let keys = target.keys;
-    let mut rows = Vec::new();
+/// The best set for the target: the smallest, or with [`Prefer::Speed`] the one that reads the fewest
+/// cache lines and, of those, the smallest.
+///
+/// Keys that never leave are stored in a Bloom filter, into which a key can be inserted any number of
+/// times. In all other sets, each insertion stores one more copy. Only d-left filters grow.
+///
+/// ```
+/// use sidon::{Seed, member::AnySet, plan::{self, Prefer, SetShape, Target}};
+///
+/// // Fixed, without deletes: a Bloom filter of 14.4 bits per key.
+/// let target = Target::new(100_000, 0.001);
+/// let row = plan::set(target)?;
+/// assert!(matches!(row.shape, SetShape::Bloom(_)) && row.bytes * 80 / 100_000 == 143);
+/// // With deletes: a d-left filter, little larger. Fast, with deletes: one cache line per lookup.
+/// let target = Target { deletes: true, ..target };
+/// assert_eq!(plan::set(target)?.shape.name(), "dleft");
+/// let fast = plan::set(Target { prefer: Prefer::Speed, ..target })?;
+/// assert_eq!((fast.shape.name(), fast.lines), ("backyard", 1));
+///
+/// // Ten times as many keys as planned fit a set with four doublings.
+/// let shape = plan::set(Target { growth: 4, ..Target::new(1_000, 0.001) })?.shape;
+/// let mut set = AnySet::new(shape, Seed(42))?;
+/// for key in 0..10_000u64 {
+///     set.insert(&key)?;
+/// }
+/// assert!((0..10_000u64).all(|key| set.contains(&key)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn set(target: Target) -> Result<SetRow, Infeasible> {
+    target.check()?;
+    let shapes = if target.deletes || target.growth > 0 {
+        removable(target)?
+    } else {
+        permanent(target).collect()
+    };
+    let cost = |row: &SetRow| match target.prefer {
+        Prefer::Memory => (0, row.bytes),
+        Prefer::Speed => (row.lines, row.bytes),
+    };
+    let best = rows(shapes, target)?.into_iter().min_by_key(cost);
+    best.ok_or(Infeasible::Memory { bytes: u64::MAX })
+}
 
-    let shape = bloom(target)?;
-    let bytes = Packed::payload_bytes(shape.bits, 1)?;
-    let false_positives = bloom_rate(shape, keys);
-    rows.push(Member { bytes, false_positives, shape: Shape::Bloom(shape) });
-
-    // Its digest word is too narrow for the lowest rates: then it is no alternative.
-    if let Ok(shape) = blocked(target) {
-        let bytes = shape.lines * LINE as u64;
-        let false_positives = blocked_rate(shape, keys);
-        rows.push(Member { bytes, false_positives, shape: Shape::Blocked(shape) });
-    }
-
-    // The smallest, and one with few lines a key.
-    for plan in [counting, counting_in_lines] {
-        let shape = plan(target)?;
-        let bytes = Packed::payload_bytes(shape.counters, shape.width)?;
-        let false_positives = counting_rate(shape, keys);
-        rows.push(Member { bytes, false_positives, shape: Shape::Counting(shape) });
-    }
-
-    for plan in [variable, variable_in_lines] {
-        let shape = plan(target)?;
-        let bytes = Packed::payload_bytes(shape.counters, shape.width)?;
-        let false_positives = variable_rate(shape, keys)?;
-        let row = Member { bytes, false_positives, shape: Shape::Variable(shape) };
-        if !rows.contains(&row) {
-            rows.push(row);
-        }
-    }
-
-    let shape = bh(target)?;
-    let bytes = Packed::payload_bytes(shape.cells, shape.width())?;
-    let false_positives = bh_rate(shape, keys)?;
-    rows.push(Member { bytes, false_positives, shape: Shape::Bh(shape) });
-
-    let shape = multilayer(target)?;
-    let (bytes, false_positives) = (shape.bytes(), multilayer_rate(shape, keys)?);
-    rows.push(Member { bytes, false_positives, shape: Shape::Multilayer(shape) });
-
-    // The fast layout, the smallest with counters, the smallest. The lowest rates are beyond their
-    // cells of 32 bits, and now and then two of them are the same.
-    for plan in [dleft_fast, dleft_small, dleft_smallest] {
-        let Ok(shape) = plan(target) else { continue };
-        let (bytes, false_positives) = (shape.bytes(), dleft_rate(shape, keys));
-        let row = Member { bytes, false_positives, shape: Shape::DLeft(shape) };
-        if !rows.contains(&row) {
-            rows.push(row);
-        }
-    }
-
-    // Its values are too short for the lower rates.
-    if let Ok(shape) = backyard(target) {
-        let (bytes, false_positives) = (shape.bytes(), backyard_rate(shape, keys));
-        rows.push(Member { bytes, false_positives, shape: Shape::Backyard(shape) });
-    }
-
-    let slots = (keys.div_ceil(7) * 8).next_power_of_two();
-    let false_positives = keys as f64 / 2f64.powi(64);
-    let shape = Shape::HashSet { slots };
-    rows.push(Member { bytes: slots * 9, false_positives, shape });
-
+/// Every set that meets the target, in every layout, the smallest first. `prefer` makes no difference.
+///
+/// ```
+/// use sidon::plan::{self, Target};
+///
+/// let rows = plan::sets(Target::new(1_000_000, 0.001))?;
+/// assert!(rows.is_sorted_by_key(|row| row.bytes));
+/// assert!(rows.iter().all(|row| row.false_positives <= 0.001));
+/// // Bloom filters need 14.377 bits per key. Counting filters need four times as many.
+/// let bits = |name| rows.iter().find(|row| row.shape.name() == name).map(|row| row.bytes / 125);
+/// assert_eq!((bits("bloom"), bits("counting")), (Some(14_377), Some(57_510)));
+/// # Ok::<(), sidon::Infeasible>(())
+/// ```
+pub fn sets(target: Target) -> Result<Vec<SetRow>, Infeasible> {
+    target.check()?;
+    let mut rows = rows(permanent(target).chain(removable(target)?), target)?;
     rows.sort_by_key(|row| row.bytes);
+    Ok(rows)
+}
+
+/// The sets that keys cannot leave.
+fn permanent(target: Target) -> impl Iterator<Item = SetShape> {
+    let shapes =
+        [bloom::shape(target).map(SetShape::Bloom), blocked::shape(target).map(SetShape::Blocked)];
+    shapes.into_iter().flatten()
+}
+
+/// The sets that keys can leave, in every layout. Some layouts have no shape for the lowest rates.
+fn removable(target: Target) -> Result<Vec<SetShape>, Infeasible> {
+    let small = Target { prefer: Prefer::Memory, ..target };
+    let fast = Target { prefer: Prefer::Speed, ..target };
+    let smallest = dleft::shape(small, 0);
+    if target.growth > 0 {
+        // No other set grows, and no other layout of this one reaches lower rates.
+        smallest.clone()?;
+    }
+    let shapes = [
+        counting::shape(small).map(SetShape::Counting),
+        counting::shape(fast).map(SetShape::Counting),
+        variable::shape(small).map(SetShape::Variable),
+        variable::shape(fast).map(SetShape::Variable),
+        bh::shape(target).map(SetShape::Bh),
+        multilayer::shape(target).map(SetShape::Multilayer),
+        dleft::shape(fast, 2).map(SetShape::DLeft),
+        dleft::shape(small, 2).map(SetShape::DLeft),
+        smallest.map(SetShape::DLeft),
+        backyard::shape(target).map(SetShape::Backyard),
+    ];
+    Ok(shapes.into_iter().flatten().collect())
+}
+
+/// The costs of the shapes, each shape once.
+fn rows(
+    shapes: impl IntoIterator<Item = SetShape>,
+    target: Target,
+) -> Result<Vec<SetRow>, Infeasible> {
+    let mut rows: Vec<SetRow> = Vec::new();
+    for shape in shapes {
+        if rows.iter().any(|row| row.shape == shape) {
+            continue;
+        }
+        let (bytes, false_positives) = (shape.bytes(), shape.rate(target.keys << target.growth)?);
+        rows.push(SetRow { bytes, false_positives, lines: shape.lines(), shape });
+    }
     Ok(rows)
 }
 
@@ -151,25 +221,57 @@ pub fn members(target: Target) -> Result<Vec<Member>, Infeasible> {
 mod tests {
     use super::*;
 
+    fn deletes(row: &SetRow) -> bool {
+        !matches!(row.shape, SetShape::Bloom(_) | SetShape::Blocked(_))
+    }
+
     #[test]
     #[cfg_attr(not(feature = "slow-tests"), ignore = "slow: --features slow-tests")]
-    fn rows_meet_the_target_and_come_cheapest_first() {
+    fn rows_meet_the_target_and_come_smallest_first() {
         for keys in [1, 100, 1_000_000, 1 << 33] {
             for false_positives in [0.5, 0.01, 1e-6, 1e-8] {
-                let rows = members(Target { keys, false_positives }).unwrap();
+                let rows = sets(Target::new(keys, false_positives)).unwrap();
                 assert!(rows.is_sorted_by_key(|row| row.bytes));
                 assert!(rows.iter().all(|row| row.false_positives <= false_positives));
-                let smallest = rows.iter().find(|row| row.shape.deletes()).unwrap();
-                // Where every other stranger may pass, a few counters a key are smaller still.
-                let dleft = matches!(smallest.shape, Shape::DLeft(_));
+                let smallest = rows.iter().find(|row| deletes(row)).unwrap();
+                // At a rate of one half, a few counters per key are smaller still.
+                let dleft = matches!(smallest.shape, SetShape::DLeft(_));
                 assert!(keys < 1000 || false_positives > 0.1 || dleft, "{rows:?}");
             }
         }
     }
 
     #[test]
-    fn a_rate_that_digests_cannot_tell_apart_is_infeasible() {
-        let target = Target { keys: 1 << 40, false_positives: 1e-9 };
-        assert!(matches!(members(target), Err(Infeasible::Rate { least, .. }) if least > 9e-7));
+    fn the_best_set_has_what_the_target_needs_at_the_least_cost() {
+        for keys in [10, 30_000] {
+            for (removes, growth) in [(false, 0), (true, 0), (false, 2), (true, 5)] {
+                let target = Target { deletes: removes, growth, ..Target::new(keys, 1e-3) };
+                let rows = sets(target).unwrap();
+                let usable = |row: &&SetRow| {
+                    (!removes || deletes(row))
+                        && (growth == 0 || matches!(row.shape, SetShape::DLeft(_)))
+                };
+                assert!(rows.iter().all(|row| usable(&row)), "{rows:?}");
+                let small = set(target).unwrap();
+                let fast = set(Target { prefer: Prefer::Speed, ..target }).unwrap();
+                assert!(rows.contains(&small) && rows.contains(&fast));
+                assert!(small.bytes <= fast.bytes && fast.lines <= small.lines);
+                if removes || growth > 0 {
+                    let best = |row: &SetRow| small.bytes <= row.bytes && fast.lines <= row.lines;
+                    assert!(rows.iter().all(best));
+                } else {
+                    assert!(!deletes(&small) && !deletes(&fast));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_rate_that_digests_cannot_distinguish_is_infeasible() {
+        let target = Target::new(1 << 40, 1e-9);
+        assert!(matches!(sets(target), Err(Infeasible::Rate { least, .. }) if least > 9e-7));
+        let grows = Target { growth: 30, ..Target::new(1 << 10, 1e-9) };
+        assert!(matches!(set(grows), Err(Infeasible::Rate { least, .. }) if least > 9e-7));
+        assert!(set(Target { growth: 40, ..Target::new(1 << 10, 0.1) }).is_err());
     }
 }

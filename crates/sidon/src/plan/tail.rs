@@ -1,7 +1,7 @@
 //! Poisson probabilities, down to where a double ends.
 
 /// `ln(n!)`, to twelve digits.
-pub fn ln_factorial(n: u64) -> f64 {
+pub(super) fn ln_factorial(n: u64) -> f64 {
     if n < 32 {
         return (2..=n).map(|i| (i as f64).ln()).sum();
     }
@@ -12,7 +12,7 @@ pub fn ln_factorial(n: u64) -> f64 {
 }
 
 /// The chance of exactly `count` events where `mean` are expected; NaN if `mean` is NaN or negative.
-pub fn poisson(mean: f64, count: u64) -> f64 {
+pub(super) fn poisson(mean: f64, count: u64) -> f64 {
     if mean == 0.0 {
         return if count == 0 { 1.0 } else { 0.0 };
     }
@@ -24,7 +24,7 @@ pub fn poisson(mean: f64, count: u64) -> f64 {
 
 /// The chance of `count` events or more where `mean` are expected. From a mean of 10^9 on, it is one
 /// or zero: a standard deviation is then less than one part in 30,000 of the mean.
-pub fn poisson_at_least(mean: f64, count: u64) -> f64 {
+pub(super) fn poisson_at_least(mean: f64, count: u64) -> f64 {
     if count == 0 {
         return 1.0;
     }
@@ -54,7 +54,7 @@ pub(super) fn poisson_mean(mean: f64, f: impl Fn(u64) -> f64) -> f64 {
     if mean > 1e4 {
         return f(mean as u64);
     }
-    // Twelve standard deviations and some: what lies beyond is below 1e-30.
+    // The chance of more than twelve standard deviations and 40 is below 1e-30.
     let reach = 12.0 * mean.sqrt() + 40.0;
     let from = (mean - reach).max(0.0) as u64;
     let to = (mean + reach) as u64;

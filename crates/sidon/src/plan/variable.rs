@@ -1,29 +1,32 @@
 //! Filters of variable increments: the increments, counters and hashes that take the least memory.
 //!
-//! More increments tell more and need wider counters. Which set is best was searched by formula;
-//! [`variable_search`] is that search, and its winners are [`SETS`].
+//! More increments distinguish more keys and need wider counters. The best sets were found by formula:
+//! all sets of three and four increments up to 31 were compared, for 15 to 70 bits per key.
 
 use super::{
-    Target,
-    increments::{Cell, Line, best_hashes, exactly, least_cells},
+    Prefer, Target,
+    increments::{Cell, Line, exactly, least_cells},
     lines::Lines,
 };
 use crate::{
     Infeasible,
     hash::spread,
-    member::{Increments, Overflow, Spread, code::Sums, variable},
+    member::{
+        Increments, Overflow, Spread,
+        code::Sums,
+        variable::{Shape, WIDTH_MOST},
+    },
     probe::LINE,
 };
 
 /// How many counters may be at their ceiling or above at a time, on average: one table in a million
 /// has one.
-pub const OVERFLOWS: f64 = 1e-6;
+pub(super) const OVERFLOWS: f64 = 1e-6;
 
-/// The sets that plans choose from: the paper's two, and the winners among all of three and of four
-/// increments up to 31, by [`variable_search`] for 15 to 70 bits a key. The last two, in nine bits,
-/// err 10 % (at 15 bits a key), 20 % (30), 32 % (50) and 41 % (70) less than the paper's
+/// The sets that plans choose from: the paper's two, and the winners of the search. The last two, in
+/// nine bits, err 10 % (at 15 bits per key), 20 % (30), 32 % (50) and 41 % (70) less than the paper's
 /// `{8, 12, 14, 15}` in eight, at equal memory.
-pub const SETS: [Increments; 6] = [
+pub(super) const SETS: [Increments; 6] = [
     Increments::of([4, 5, 6, 7]),
     Increments::of([8, 12, 14, 15]),
     Increments::of([4, 6, 7]),
@@ -34,8 +37,34 @@ pub const SETS: [Increments; 6] = [
 /// The best of them in eight bits, which lines need.
 const IN_LINES: Increments = SETS[1];
 
-/// The smallest table that meets the target, and overflows as rarely as a counting filter.
-pub fn variable(target: Target) -> Result<variable::Shape, Infeasible> {
+/// The smallest table that meets the target and overflows as rarely as a counting filter.
+///
+/// With [`Prefer::Speed`], the table with the fewest cache lines per key, two or more, if it takes at
+/// most 12 % more memory than the smallest. Its counters have eight bits.
+///
+/// ```
+/// use sidon::{member::{Spread, variable::Shape}, plan::{Prefer, Target, counting, variable}};
+///
+/// let target = Target::new(100_000, 0.001);
+/// let shape = variable::shape(target)?;
+/// // It takes less than 70 % of the memory of a counting filter, and one counter less is too few.
+/// let bits = shape.counters * u64::from(shape.width);
+/// assert!(bits * 10 < counting::shape(target)?.counters * 4 * 7);
+/// let less = Shape { counters: shape.counters - 1, ..shape };
+/// assert!(variable::rate(shape, 100_000)? <= 0.001 && variable::rate(less, 100_000)? > 0.001);
+/// let fast = variable::shape(Target { prefer: Prefer::Speed, ..target })?;
+/// assert_eq!((fast.spread, fast.width), (Spread::Lines(2), 8));
+/// # Ok::<(), sidon::Infeasible>(())
+/// ```
+pub fn shape(target: Target) -> Result<Shape, Infeasible> {
+    target.check_fixed()?;
+    match target.prefer {
+        Prefer::Memory => smallest(target),
+        Prefer::Speed => fewest_lines(target),
+    }
+}
+
+fn smallest(target: Target) -> Result<Shape, Infeasible> {
     // The equation chooses the best set. The exact rate of that set then gives the size.
     let shapes = SETS.iter().map(|&set| by_equation(target, set, OVERFLOWS));
     let shapes: Result<Vec<_>, _> = shapes.collect();
@@ -43,67 +72,51 @@ pub fn variable(target: Target) -> Result<variable::Shape, Infeasible> {
     exact(target, least.ok_or(Infeasible::Memory { bytes: u64::MAX })?, OVERFLOWS)
 }
 
-/// The smallest table of these increments that meets the target with at most `overflows` counters
-/// at their ceiling or above, on average.
-pub fn variable_of(
-    target: Target,
-    increments: Increments,
-    overflows: f64,
-) -> Result<variable::Shape, Infeasible> {
-    exact(target, by_equation(target, increments, overflows)?, overflows)
-}
-
 fn by_equation(
     target: Target,
     increments: Increments,
     overflows: f64,
-) -> Result<variable::Shape, Infeasible> {
+) -> Result<Shape, Infeasible> {
     target.check()?;
     let near = |_: &Cell, near| Some(near);
     least_width_of(target, increments, least_width(increments), overflows, near)
 }
 
 /// A table as small as the exact rate allows, in counters of as many bits or more.
-fn exact(
-    target: Target,
-    found: variable::Shape,
-    overflows: f64,
-) -> Result<variable::Shape, Infeasible> {
+fn exact(target: Target, found: Shape, overflows: f64) -> Result<Shape, Infeasible> {
     let (fpr, keys) = (target.false_positives, target.keys as f64);
     let near = |cell: &Cell, near| exactly(fpr, cell, keys, near);
     least_width_of(target, found.increments, found.width, overflows, near)
 }
 
-/// The table of the least width, from `width` bits on, that overflows rarely enough.
+/// The narrowest counters of `width` bits or more that overflow rarely enough.
 fn least_width_of(
     target: Target,
     increments: Increments,
     width: u32,
     overflows: f64,
     size: impl Fn(&Cell, (u64, u32)) -> Option<(u64, u32)>,
-) -> Result<variable::Shape, Infeasible> {
+) -> Result<Shape, Infeasible> {
     let (fpr, keys) = (target.false_positives, target.keys as f64);
-    for width in width..=variable::WIDTH_MOST {
-        let cell = cell(shape(1, 1, width, increments, Spread::Anywhere))?;
+    for width in width..=WIDTH_MOST {
+        let cell = cell(table(1, 1, width, increments, Spread::Anywhere))?;
         let least = least_cells(fpr, &cell, keys).and_then(|near| size(&cell, near));
         let Some((counters, hashes)) = least else { continue };
         let above = counters as f64 * cell.overflow(counters as f64, hashes, keys);
         if above <= overflows {
-            return Ok(shape(counters, hashes, width, increments, Spread::Anywhere));
+            return Ok(table(counters, hashes, width, increments, Spread::Anywhere));
         }
     }
     Err(Infeasible::Memory { bytes: u64::MAX })
 }
 
-/// The table with the fewest lines a key, two or more, that meets the target in at most 12 % more
-/// memory than the smallest; counters have eight bits.
-pub fn variable_in_lines(target: Target) -> Result<variable::Shape, Infeasible> {
+fn fewest_lines(target: Target) -> Result<Shape, Infeasible> {
     const WORTH: f64 = 1.12;
-    let smallest = variable(target)?;
-    let bits = |shape: &variable::Shape| shape.counters * u64::from(shape.width);
+    let smallest = smallest(target)?;
+    let bits = |shape: &Shape| shape.counters * u64::from(shape.width);
     let worth = bits(&smallest) as f64 * WORTH;
-    let cell = cell(shape(1, 1, WIDTH, IN_LINES, Spread::Anywhere))?;
-    let mut best: Option<variable::Shape> = None;
+    let cell = cell(table(1, 1, WIDTH, IN_LINES, Spread::Anywhere))?;
+    let mut best: Option<Shape> = None;
     for lines in 2..=3 {
         // As many hashes as are best anywhere, or one or two fewer.
         let most = smallest.hashes.div_ceil(lines);
@@ -128,14 +141,8 @@ pub fn variable_in_lines(target: Target) -> Result<variable::Shape, Infeasible> 
 const WIDTH: u32 = 8;
 
 /// The least whole number of lines, to one in a thousand, for `each` counters in each of `lines`
-/// lines a key; a table anywhere takes so many `bits`.
-fn in_lines(
-    target: Target,
-    cell: &Cell,
-    bits: u64,
-    lines: u32,
-    each: u32,
-) -> Option<variable::Shape> {
+/// lines per key. A table with counters anywhere takes `bits` bits.
+fn in_lines(target: Target, cell: &Cell, bits: u64, lines: u32, each: u32) -> Option<Shape> {
     const MOST: u64 = 1 << 48;
     let in_line = LINE as u64 * 8 / u64::from(WIDTH);
     let line = Line::new(cell, each, lines);
@@ -154,14 +161,28 @@ fn in_lines(
         let middle = fails + (all - fails) / 2;
         if meets(middle) { all = middle } else { fails = middle }
     }
-    let found = shape(all * in_line, lines * each, WIDTH, IN_LINES, Spread::Lines(lines));
+    let found = table(all * in_line, lines * each, WIDTH, IN_LINES, Spread::Lines(lines));
     let above = cell.overflow_in_lines(of(all), in_line as f64, each);
     (found.counters as f64 * above <= OVERFLOWS).then_some(found)
 }
 
-/// The false-positive rate of a table that holds `keys` keys. Counters that would pass their
-/// ceiling are taken for pinned.
-pub fn variable_rate(shape: variable::Shape, keys: u64) -> Result<f64, Infeasible> {
+/// The false-positive rate of a table that holds `keys` keys. A counter that would exceed its ceiling
+/// counts as pinned there.
+///
+/// ```
+/// use sidon::{member::{Increments, Overflow, Spread, variable::Shape}, plan::variable};
+///
+/// // With one increment of 1 it is a counting filter: (1 - (1 - 1/10000)^7000)^7.
+/// let (overflow, spread) = (Overflow::Refuse, Spread::Anywhere);
+/// let increments = Increments::of([1]);
+/// let shape = Shape { counters: 10_000, hashes: 7, width: 8, increments, overflow, spread };
+/// assert!((variable::rate(shape, 1_000)? - 0.008_195_702_596_8).abs() < 1e-12);
+/// // Equation 4 of Rottenstreich et al. for increments from 4 to 7:
+/// let shape = Shape { increments: Increments::of([4, 5, 6, 7]), ..shape };
+/// assert!((variable::rate(shape, 1_000)? - 2.803_032_73e-5).abs() < 1e-12);
+/// # Ok::<(), sidon::Infeasible>(())
+/// ```
+pub fn rate(shape: Shape, keys: u64) -> Result<f64, Infeasible> {
     shape.check()?;
     let cell = cell(shape)?;
     match shape.spread {
@@ -175,17 +196,29 @@ pub fn variable_rate(shape: variable::Shape, keys: u64) -> Result<f64, Infeasibl
 }
 
 /// How many counters would be above their ceiling while `keys` keys are stored, on average.
-pub fn variable_overflow(shape: variable::Shape, keys: u64) -> Result<f64, Infeasible> {
+///
+/// ```
+/// use sidon::{member::{Increments, Overflow, Spread, variable::Shape}, plan::variable};
+///
+/// // Four bits hold at most 15. Two increments from 4 to 7 never exceed that, three do in 44 of 64
+/// // ways, four always. A counter gets a binomial number of increments, 0.1 on average.
+/// let (overflow, spread) = (Overflow::Refuse, Spread::Anywhere);
+/// let increments = Increments::of([4, 5, 6, 7]);
+/// let shape = Shape { counters: 1_000_000, hashes: 1, width: 4, increments, overflow, spread };
+/// assert!((variable::overflow(shape, 100_000)? - 107.523_098).abs() < 1e-6);
+/// # Ok::<(), sidon::Infeasible>(())
+/// ```
+pub fn overflow(shape: Shape, keys: u64) -> Result<f64, Infeasible> {
     let Some(above) = 1u64.checked_shl(shape.width) else { return Ok(0.0) };
-    Ok(shape.counters as f64 * variable_at_least(shape, keys, above)?)
+    Ok(shape.counters as f64 * at_least(shape, keys, above)?)
 }
 
 /// The chance that a given counter would be at `level` or above while `keys` keys are stored, if it
 /// had no ceiling; levels of up to 2^16.
-pub fn variable_at_least(shape: variable::Shape, keys: u64, level: u64) -> Result<f64, Infeasible> {
+fn at_least(shape: Shape, keys: u64, level: u64) -> Result<f64, Infeasible> {
     shape.check()?;
     Infeasible::unless_within("level", level, shape.increments.most().into(), 1 << 16)?;
-    // A counter that is pinned from there on.
+    // A counter that is pinned at `level`.
     let cell = Cell::walk(&Sums::new(shape.increments, level, Overflow::Pin)?, level as usize + 1);
     match shape.spread {
         Spread::Anywhere => Ok(cell.overflow(shape.counters as f64, shape.hashes, keys as f64)),
@@ -197,85 +230,8 @@ pub fn variable_at_least(shape: variable::Shape, keys: u64, level: u64) -> Resul
     }
 }
 
-/// The upper bound of the same that theorem 3 rests on: a counter above its ceiling has met at least
-/// `a` keys, the ceiling over the largest increment, and that happens to at most
-/// `m (e k n / (a m))^a` of them.
-pub fn variable_overflow_bound(shape: variable::Shape, keys: u64) -> f64 {
-    let met = (1u32 << shape.width.min(31)).div_ceil(shape.increments.most());
-    let mean = f64::from(shape.hashes) * keys as f64 / shape.counters as f64;
-    let base = std::f64::consts::E * mean / f64::from(met);
-    shape.counters as f64 * base.powi(met as i32)
-}
-
-/// The integer number of hashes with the least rate for this many counters and keys.
-pub fn variable_best_hashes(
-    increments: Increments,
-    width: u32,
-    counters: u64,
-    keys: u64,
-) -> Result<u32, Infeasible> {
-    let cell = cell(shape(1, 1, width, increments, Spread::Anywhere))?;
-    Ok(best_hashes(|hashes| cell.equation(counters as f64, hashes, keys as f64)))
-}
-
-/// What a search found.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Found {
-    /// The increments.
-    pub increments: Increments,
-    /// The bits of a counter.
-    pub width: u32,
-    /// The number of hashes.
-    pub hashes: u32,
-    /// The false-positive rate.
-    pub false_positives: f64,
-}
-
-/// The best of all sets of `count` increments up to `most`, counter widths and numbers of hashes,
-/// for a million keys in a table of so many bits a key, with at most [`OVERFLOWS`] counters above
-/// their ceiling.
-pub fn variable_search(bits_per_key: f64, count: usize, most: u8) -> Result<Found, Infeasible> {
-    const KEYS: f64 = 1e6;
-    let mut best: Option<Found> = None;
-    for least in 1..=most {
-        for increments in Increments::search(count, least..=most, |_| true) {
-            // Where all values share a divisor, a smaller set says the same.
-            if increments.values().iter().copied().fold(0, divisor) > 1 {
-                continue;
-            }
-            let cell = Cell::excluding(increments);
-            for width in least_width(increments) + 2..=least_width(increments) + 5 {
-                let counters = (bits_per_key * KEYS / f64::from(width)).floor();
-                // Fewer hashes than are best overflow less.
-                for hashes in 1..=best_hashes(|hashes| cell.equation(counters, hashes, KEYS)) {
-                    let false_positives = cell.equation(counters, hashes, KEYS);
-                    if best.is_some_and(|best| best.false_positives <= false_positives) {
-                        continue;
-                    }
-                    // Only what would win is worth the walk to its ceiling.
-                    let shape = shape(counters as u64, hashes, width, increments, Spread::Anywhere);
-                    if variable_overflow(shape, KEYS as u64)? <= OVERFLOWS {
-                        best = Some(Found { increments, width, hashes, false_positives });
-                    }
-                }
-            }
-        }
-    }
-    best.ok_or(Infeasible::Memory { bytes: u64::MAX })
-}
-
-fn divisor(a: u8, b: u8) -> u8 {
-    if b == 0 { a } else { divisor(b, a % b) }
-}
-
-fn shape(
-    counters: u64,
-    hashes: u32,
-    width: u32,
-    increments: Increments,
-    spread: Spread,
-) -> variable::Shape {
-    variable::Shape { counters, hashes, width, increments, overflow: Overflow::Refuse, spread }
+fn table(counters: u64, hashes: u32, width: u32, increments: Increments, spread: Spread) -> Shape {
+    Shape { counters, hashes, width, increments, overflow: Overflow::Refuse, spread }
 }
 
 /// The bits of the largest increment.
@@ -283,35 +239,22 @@ fn least_width(increments: Increments) -> u32 {
     increments.most().ilog2() + 1
 }
 
-fn cell(shape: variable::Shape) -> Result<Cell, Infeasible> {
+fn cell(shape: Shape) -> Result<Cell, Infeasible> {
     Ok(Cell::walk(&shape.code()?, 1 << shape.width))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sidon_kit::rate::assert_close;
-
-    #[test]
-    fn the_search_finds_what_plans_choose_from() {
-        for bits in [20.0, 30.0] {
-            let found = variable_search(bits, 3, 12).unwrap();
-            assert_eq!((found.increments, found.width), (SETS[3], 7));
-        }
-        // Four increments: as the paper found, at 30 bits a key.
-        let found = variable_search(30.0, 4, 15).unwrap();
-        assert_eq!((found.increments, found.width, found.hashes), (SETS[1], 8, 6));
-        assert_close(found.false_positives, 3.9817e-3, 1e-4);
-    }
 
     #[test]
     fn the_winners_beat_the_papers_set_at_equal_memory() {
         const KEYS: u64 = 1_000_000;
         let rate = |set, width, bits: u64, hashes| {
             let counters = bits * KEYS / u64::from(width);
-            let shape = shape(counters, hashes, width, set, Spread::Anywhere);
-            assert!(variable_overflow(shape, KEYS).unwrap() <= OVERFLOWS, "{shape:?}");
-            variable_rate(shape, KEYS).unwrap()
+            let shape = table(counters, hashes, width, set, Spread::Anywhere);
+            assert!(overflow(shape, KEYS).unwrap() <= OVERFLOWS, "{shape:?}");
+            rate(shape, KEYS).unwrap()
         };
         // The best hashes of both that overflow as rarely as they must.
         for (bits, winner, hashes, papers, less) in
@@ -326,26 +269,21 @@ mod tests {
     fn plans_meet_their_target_and_no_smaller_table_does() {
         for keys in [1, 2000, 1_000_000] {
             for false_positives in [0.1, 0.001, 1e-6] {
-                let target = Target { keys, false_positives };
-                let planned = variable(target).unwrap();
-                assert!(variable_rate(planned, keys).unwrap() <= false_positives);
-                assert!(variable_overflow(planned, keys).unwrap() <= OVERFLOWS);
+                let target = Target::new(keys, false_positives);
+                let planned = shape(target).unwrap();
+                assert!(rate(planned, keys).unwrap() <= false_positives);
+                assert!(overflow(planned, keys).unwrap() <= OVERFLOWS);
                 for hashes in 1..=16 {
-                    let smaller =
-                        variable::Shape { counters: planned.counters - 1, hashes, ..planned };
-                    let rate = |shape| variable_rate(shape, keys).unwrap();
+                    let smaller = Shape { counters: planned.counters - 1, hashes, ..planned };
+                    let rate = |shape| rate(shape, keys).unwrap();
                     assert!(
                         smaller.counters == 0 || rate(smaller) > false_positives,
                         "{smaller:?}"
                     );
                 }
-                let lines = variable_in_lines(target).unwrap();
-                assert!(variable_rate(lines, keys).unwrap() <= false_positives, "{lines:?}");
+                let lines = shape(Target { prefer: Prefer::Speed, ..target }).unwrap();
+                assert!(rate(lines, keys).unwrap() <= false_positives, "{lines:?}");
             }
         }
-        // The paper's own bounds hold above the exact chances.
-        let shape = shape(12_842, 5, 7, SETS[0], Spread::Anywhere);
-        let exact = variable_overflow(shape, 2000).unwrap();
-        assert!(exact > 0.0 && exact < variable_overflow_bound(shape, 2000));
     }
 }

@@ -1,6 +1,6 @@
-//! How many strangers pass a code beyond its zone.
+//! The false-positive rate of a code beyond its zone.
 //!
-//! Polynomials are linear, so a stranger may be taken for zero and the members for random others.
+//! Polynomials are linear, so the key looked up may be zero, and the members random others.
 //! By inclusion and exclusion over the groups that nobody covers,
 //! ```text
 //! P(all covered) = sum over j of (-1)^j C(k, j) C(N_j, c) / C(q^t - 1, c)
@@ -8,15 +8,15 @@
 //! with `N_j` the polynomials other than zero that vanish in none of `j` points. That is exact for a
 //! code of all `q^t` polynomials and `c` of them drawn at random.
 
-use super::ln_factorial;
+use super::tail::ln_factorial;
 
 /// The most members for which the exact rate is computed: it takes a step for each.
 const MEMBERS_MOST: u64 = 1 << 16;
 
-/// The share of strangers that pass a code of all `order^digits` polynomials at `groups` points with
-/// `members` random ones in: exact. Nothing where the terms cancel to less than they can show, and
-/// for more than 65,536 members.
-pub fn pol_rate(order: u32, digits: u32, groups: u32, members: u64) -> Option<f64> {
+/// The exact false-positive rate of a code of all `order^digits` polynomials at `groups` points with
+/// `members` random ones stored. `None` if the terms cancel to fewer digits than a double has, and for
+/// more than 65,536 members.
+pub(crate) fn pol_rate(order: u32, digits: u32, groups: u32, members: u64) -> Option<f64> {
     let (q, k) = (f64::from(order), groups);
     let all = q.powi(digits as i32) - 1.0;
     let c = members as f64;
@@ -37,7 +37,7 @@ pub fn pol_rate(order: u32, digits: u32, groups: u32, members: u64) -> Option<f6
     (sum > largest * 1e-10).then_some(sum)
 }
 
-/// Polynomials that vanish in none of `j` points, zero not being one of them.
+/// The number of nonzero polynomials that vanish in none of `j` points.
 fn nowhere(q: f64, digits: u32, j: u32) -> f64 {
     let (mut sum, mut ways) = (0.0, 1.0);
     for i in 0..=j {
@@ -62,9 +62,9 @@ fn choose_share(n: f64, all: f64, c: u64) -> f64 {
     share
 }
 
-/// The share of strangers that pass groups of these sizes with so many random members in, if the
-/// groups knew nothing of each other: above the true share in every case we have computed.
-pub fn groups_rate(sizes: impl Iterator<Item = u64>, members: u64) -> f64 {
+/// The false-positive rate of groups of these sizes with `members` random members, if the groups were
+/// independent. It is above the exact rate in every case that was computed.
+pub(crate) fn groups_rate(sizes: impl Iterator<Item = u64>, members: u64) -> f64 {
     // 1 - (1 - 1/size)^members, without losing its digits when it is small.
     sizes.map(|size| -(members as f64 * (-1.0 / size as f64).ln_1p()).exp_m1()).product()
 }

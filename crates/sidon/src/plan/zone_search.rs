@@ -1,8 +1,8 @@
 //! Pairwise coprime moduli with the least sum.
 //!
-//! Greedily from several starts near the root of the universe, taking each next number that shares
-//! no prime with those taken; then, where there are few, by a search of bounded length that tries
-//! every next number and gives up on what cannot come below the best.
+//! A greedy search starts at several numbers near the root of the universe, and takes each next number
+//! that shares no prime with those taken. For few moduli, a search of bounded length then tries every
+//! next number, and skips those that cannot come below the best sum.
 
 use crate::zone::egh::MODULUS_MOST;
 
@@ -108,7 +108,7 @@ impl Search {
 }
 
 /// The primes that divide a number.
-pub fn primes_of(mut n: u64) -> Vec<u64> {
+pub(crate) fn primes_of(mut n: u64) -> Vec<u64> {
     let (mut primes, mut p) = (Vec::new(), 2);
     while p <= n / p {
         if n.is_multiple_of(p) {

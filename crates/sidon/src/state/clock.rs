@@ -48,9 +48,9 @@ pub trait Sweep {
 /// Time is in any unit: nanoseconds of a packet clock with [`at`](Self::at), or operations with
 /// [`tick`](Self::tick).
 /// ```
-/// use sidon::{Lookup, Seed, plan::{self, States}, state::{Clock, Fingerprint}};
+/// use sidon::{Lookup, Seed, plan::{Prefer, States, fingerprint}, state::{Clock, Fingerprint}};
 /// const SECOND: u64 = 1_000_000_000;
-/// let shape = plan::fingerprint_fast(States { flows: 1_000, states: 4, error: 1e-6 })?;
+/// let shape = fingerprint::shape(States { flows: 1_000, states: 4, error: 1e-6 }, Prefer::Speed)?;
 /// let mut flows = Clock::new(Fingerprint::new(shape, Seed(1))?, 5 * SECOND);
 /// flows.at(60 * SECOND).insert("a flow", 3)?;
 /// assert_eq!(flows.at(65 * SECOND).lookup("a flow"), Lookup::State(3));

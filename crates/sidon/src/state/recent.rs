@@ -4,8 +4,8 @@
 //! the set is a counting Bloom filter, or a Bloom filter if the counters have one bit. Over a
 //! [`Fingerprint`](super::Fingerprint), it is a d-left filter:
 //! ```
-//! use sidon::{Seed, plan::{self, States}, state::{Clock, Fingerprint, Recent}};
-//! let shape = plan::fingerprint_fast(States { flows: 10_000, states: 1, error: 1e-4 })?;
+//! use sidon::{Seed, plan::{Prefer, States, fingerprint}, state::{Clock, Fingerprint, Recent}};
+//! let shape = fingerprint::shape(States { flows: 10_000, states: 1, error: 1e-4 }, Prefer::Speed)?;
 //! let map = Fingerprint::new(shape, Seed(1))?;
 //! let mut seen = Clock::new(Recent::new(map), 1_000);
 //! seen.tick(1).insert("a client")?;
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
     use crate::{
         Seed,
-        plan::{self, States},
+        plan::{Prefer, States, fingerprint},
         state::{Clock, Direct, Fingerprint, direct},
     };
 
@@ -177,7 +177,8 @@ mod tests {
     #[test]
     fn what_is_not_seen_for_a_phase_is_no_longer_in_whatever_the_cells_are() {
         let shape =
-            plan::fingerprint_fast(States { flows: 2_000, states: 1, error: 1e-3 }).unwrap();
+            fingerprint::shape(States { flows: 2_000, states: 1, error: 1e-3 }, Prefer::Speed)
+                .unwrap();
         let set = Recent::new(Fingerprint::new(shape, Seed(1)).unwrap());
         forgets(set);
         for counter in [1, 4] {
@@ -190,7 +191,9 @@ mod tests {
 
     #[test]
     fn a_key_leaves_as_often_as_it_entered() {
-        let shape = plan::fingerprint_fast(States { flows: 100, states: 1, error: 1e-3 }).unwrap();
+        let shape =
+            fingerprint::shape(States { flows: 100, states: 1, error: 1e-3 }, Prefer::Speed)
+                .unwrap();
         let mut set = Recent::new(Fingerprint::new(shape, Seed(1)).unwrap());
         for _ in 0..2 {
             set.insert("x").unwrap();

@@ -83,7 +83,7 @@ impl Ladder {
             }
             Way::Zones => {
                 let mut members = 3;
-                while let Some(shape) = plan::least_polynomials(plan::Few { universe, members }) {
+                while let Some(shape) = plan::zone::least_polynomials(universe, members) {
                     let words = shape.cells().div_ceil(64) as usize;
                     if words >= bitmap {
                         break;

@@ -13,7 +13,7 @@
 //!
 //! A shorter code has `(t - 1) d + 1` moduli, any `t` of which have a product of at least the
 //! universe. No bin then holds `t` moduli, so more than `d` bins are needed. For 3 of 256 these are
-//! `5 7 8 9 11 13 17`, 70 cells instead of 100. [`plan::coprime`] finds them.
+//! `5 7 8 9 11 13 17`, 70 cells instead of 100. [`plan::zone::shapes`] finds them.
 
 use super::{
     UNIVERSE_MOST,

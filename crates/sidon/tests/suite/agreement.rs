@@ -10,7 +10,7 @@ use sidon::{
         Bh, Counting, Decode, Increments, Overflow, Spread, Variable, bh, counting, variable,
     },
     ops::{Contains, Insert},
-    plan::{self, Target},
+    plan::{self, Prefer, Target},
 };
 use sidon_kit::{rate::assert_close, rate::sigmas, trials};
 
@@ -59,8 +59,9 @@ fn lines(spread: Spread) -> bool {
 }
 
 fn counting_agrees(seeds: u64, target: Target) {
-    for shape in [plan::counting(target).unwrap(), plan::counting_in_lines(target).unwrap()] {
-        let planned = plan::counting_rate(shape, target.keys);
+    for prefer in [Prefer::Memory, Prefer::Speed] {
+        let shape = plan::counting::shape(Target { prefer, ..target }).unwrap();
+        let planned = plan::counting::rate(shape, target.keys);
         assert!(planned <= target.false_positives);
         let new = |seed| Counting::new(shape, seed).unwrap();
         let case = format!("{target:?} {shape:?}");
@@ -69,7 +70,7 @@ fn counting_agrees(seeds: u64, target: Target) {
 }
 
 fn variable_agrees(seeds: u64, target: Target) {
-    let mut in_lines = plan::variable_in_lines(target).unwrap();
+    let mut in_lines = plan::variable::shape(Target { prefer: Prefer::Speed, ..target }).unwrap();
     if !lines(in_lines.spread) {
         // The plan prefers cells anywhere: test lines nevertheless.
         let counters = in_lines.counters.next_multiple_of(64) + 64;
@@ -77,8 +78,8 @@ fn variable_agrees(seeds: u64, target: Target) {
         let increments = Increments::of([8, 12, 14, 15]);
         in_lines = variable::Shape { counters, hashes: 6, width, increments, overflow, spread };
     }
-    for shape in [plan::variable(target).unwrap(), in_lines] {
-        let planned = plan::variable_rate(shape, target.keys).unwrap();
+    for shape in [plan::variable::shape(target).unwrap(), in_lines] {
+        let planned = plan::variable::rate(shape, target.keys).unwrap();
         let new = |seed| Variable::new(shape, seed).unwrap();
         let case = format!("{target:?} {shape:?}");
         agree(&case, seeds, target.keys, planned, new, Variable::certainty);
@@ -86,12 +87,12 @@ fn variable_agrees(seeds: u64, target: Target) {
 }
 
 fn bh_agrees(seeds: u64, target: Target) {
-    let flat = plan::bh(target).unwrap();
+    let flat = plan::bh::shape(target).unwrap();
     // Lines of 32 cells of 16 bits.
     let (cells, hashes) = ((flat.cells * 9 / 8).next_multiple_of(32), flat.hashes & !1);
     let (keys_bits, sum_bits, spread) = (6, 10, Spread::Lines(2));
     for shape in [flat, bh::Shape { cells, hashes, keys_bits, sum_bits, spread, ..flat }] {
-        let planned = plan::bh_rate(shape, target.keys).unwrap();
+        let planned = plan::bh::rate(shape, target.keys).unwrap();
         let new = |seed| Bh::new(shape, seed).unwrap();
         let case = format!("{target:?} {shape:?}");
         agree(&case, seeds, target.keys, planned, new, Bh::certainty);
@@ -100,7 +101,7 @@ fn bh_agrees(seeds: u64, target: Target) {
 
 #[test]
 fn twenty_keys_pass_as_planned_in_every_layout() {
-    let target = Target { keys: 20, false_positives: 0.01 };
+    let target = Target::new(20, 0.01);
     counting_agrees(10_000, target);
     variable_agrees(10_000, target);
     bh_agrees(10_000, target);
@@ -130,7 +131,7 @@ fn ten_to_a_million_keys_pass_as_planned_in_every_layout() {
             if is_short && false_positives < 0.01 {
                 continue;
             }
-            let target = Target { keys, false_positives };
+            let target = Target::new(keys, false_positives);
             counting_agrees(seeds, target);
             variable_agrees(seeds, target);
             bh_agrees(seeds, target);
@@ -168,7 +169,7 @@ fn lines_of_a_key_choose_their_cells_independently() {
             hashes,
             keys_bits: 6,
             sum_bits: 10,
-            increments: plan::BH_SET,
+            increments: Increments::of([1, 4, 13, 15]),
             decode: Decode::Basic,
             centred: false,
             overflow: Overflow::Refuse,

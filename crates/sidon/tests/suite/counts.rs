@@ -349,7 +349,7 @@ fn errors_beyond_the_slack_are_as_rare_as_claimed_and_no_rarer_than_they_must_be
             // A key less, so that `level` of them are just above the slack and not just below.
             let keys = (f64::from(level) * 4_000.0 / std::f64::consts::E) as u64 - 2;
             let (beyond, all) = beyond_slack(shape, keys, 30, 5_000);
-            let row = plan::poisson_at_least(keys as f64 / 4_000.0, level as u64);
+            let row = sidon_kit::poisson::poisson_at_least(keys as f64 / 4_000.0, level as u64);
             let claimed = (-f64::from(rows)).exp();
             let p = row.powi(rows as i32);
             assert!(p < claimed);
@@ -398,7 +398,7 @@ fn the_mean_error_is_the_planned_one() {
                 asked += 1;
             }
         }
-        let planned = plan::count_excess(shape, keys as u64, 3 * keys as u64);
+        let planned = plan::count::excess(shape, keys as u64, 3 * keys as u64);
         assert_close(sum as f64 / asked as f64, planned, 0.03);
     }
 }
@@ -506,7 +506,7 @@ fn empty_sketches_are_exact_and_hits_are_rare() {
     // 1/w)^500)^4.
     let stream: Vec<_> = (0..500).map(|key| (key, 1)).collect();
     let sketch = filled(Shape { columns: 1_000, ..SHAPE }, &stream);
-    let p = plan::bloom_rate(sidon::member::bloom::Shape { bits: 4_000, hashes: 4 }, 500);
+    let p = plan::bloom::rate(sidon::member::bloom::Shape { bits: 4_000, hashes: 4 }, 500);
     let hits = (500..400_500u64).filter(|key| !sketch.estimate(key).is_exact()).count();
     // This sketch's own fill differs from the mean by a few per cent.
     assert_close(hits as f64 / 400_000.0, p, 0.2);

@@ -3,14 +3,20 @@
 //! Bonomi et al., "An improved construction for counting Bloom filters" (ESA 2006), here `002`.
 
 use sidon::{
-    Infeasible, Seed,
+    Seed,
     member::{DLeft, Moves, dleft::Shape},
-    plan::{self, Fluid, Target},
+    plan::{self, Prefer, Target},
 };
 use sidon_kit::{FiveTuples, Rng, assert_rate, rate::assert_close, trials};
+use std::f64::consts::LN_2;
 
-type Plan = fn(Target) -> Result<Shape, Infeasible>;
-const PLANS: [Plan; 3] = [plan::dleft_fast, plan::dleft_small, plan::dleft_smallest];
+/// The layouts that `plan::sets` lists.
+const LAYOUTS: [(Prefer, u32); 3] = [(Prefer::Speed, 2), (Prefer::Memory, 2), (Prefer::Memory, 0)];
+
+fn planned(keys: u64, false_positives: f64, (prefer, counter): (Prefer, u32)) -> Shape {
+    let target = Target { prefer, ..Target::new(keys, false_positives) };
+    plan::dleft::shape(target, counter).unwrap()
+}
 
 /// The table of section 5: four subtables of 2048 buckets of eight cells of 14 + 2 bits.
 const PAPER: Shape = Shape {
@@ -30,34 +36,17 @@ const STEPS: u64 = 1 << 20;
 #[test]
 fn the_example_of_002() {
     // 002.fpr.exact and 002.fpr.bound_r14.
-    assert_close(plan::dleft_rate(PAPER, ELEMENTS), 0.001_463_771_411_87, 1e-9);
+    assert_close(plan::dleft::rate(PAPER, ELEMENTS), 0.001_463_771_411_87, 1e-9);
     assert_eq!(ELEMENTS as f64 / PAPER.fingerprints() as f64, 0.001_464_843_75);
     // 002.size.bits and 002.size.capacity.
     assert_eq!((PAPER.bytes() * 8, PAPER.all_cells()), (1_048_576, 65_536));
-    // 002.counter.four_share.trials: of 10,000 trials, those in which a counter reaches 4. While
-    // the table fills, the n-th insertion meets four with the fourth power of n.
-    let reached = |copies: u64| {
-        let while_filling = ELEMENTS as f64 / copies as f64;
-        (STEPS as f64 + while_filling) * plan::dleft_copies(PAPER, ELEMENTS, copies - 1)
-    };
-    assert_close(1e4 * reached(4), 5.556_858_693_87, 1e-3);
-    // 002.counter.five_share.lifetime: overflows of a 2-bit counter in a trial.
-    assert_close(reached(5), 2.030_102_963_17e-7, 1e-3);
-    // Ours are more by a sixth: the largest remainder counts no further than three.
-    let lifetime = plan::dleft_counter_overflow(PAPER, ELEMENTS, STEPS);
-    assert_close(lifetime / reached(5), 1.157, 1e-2);
-    // 002.counter.five_share.true: five of the elements share a fingerprint at one moment.
-    let groups = PAPER.fingerprints() as f64 * plan::dleft_copies(PAPER, ELEMENTS, 5);
-    assert_close(groups, 1.885_544_547_84e-9, 1e-6);
-    assert_eq!(plan::dleft_copies(PAPER, 3, 4), 0.0);
-    assert_eq!(plan::dleft_copies(PAPER, ELEMENTS, 0), 1.0);
 }
 
 #[test]
 fn the_overflows_of_002() {
     // 002.fluid.load6_5.expected_overflows and the like for 53,428 elements: a trial's insertions
     // that find all cells taken.
-    let overflows = |elements| STEPS as f64 * plan::dleft_overflow(PAPER, elements);
+    let overflows = |elements| STEPS as f64 * plan::dleft::overflow(PAPER, elements);
     assert_close(overflows(53_248), 0.025_739_190_671_6, 1e-3);
     assert_close(overflows(53_428), 0.063_796_277_661_9, 1e-3);
     // 002.sim.move6_75.potential: 40 to 100 of them, on average 59.4 in 480 trials.
@@ -78,7 +67,7 @@ fn the_comparison_of_002() {
     let bound = |r| elements as f64 / shape(r).fingerprints() as f64;
     let bits = |r| shape(r).bytes() as f64 * 8.0 / elements as f64;
     // A counting Bloom filter of the same size has (r + 2) / 3 counters of four bits an element.
-    let cbf = |r| (-(bits(r) / 4.0) / plan::bloom_bits_per_key((-1f64).exp())).exp();
+    let cbf = |r| (-(bits(r) / 4.0) * LN_2 * LN_2).exp();
     // 002.cmp.first_r: the d-left filter is better if remainders have at least seven bits.
     assert_eq!((5..=30).find(|&r| cbf(r) > bound(r)), Some(7));
     assert!((7..=30).all(|r| cbf(r) > bound(r)));
@@ -122,10 +111,10 @@ fn assert_strangers_pass_at(filter: &DLeft, strangers: &mut FiveTuples, rate: f6
 #[cfg_attr(not(feature = "slow-tests"), ignore = "slow: --features slow-tests")]
 fn planned_tables_take_their_keys_and_pass_strangers_as_planned() {
     for false_positives in [0.001, 0.01] {
-        for plan in PLANS {
-            let shape = plan(Target { keys: 100_000, false_positives }).unwrap();
+        for layout in LAYOUTS {
+            let shape = planned(100_000, false_positives, layout);
             let (filter, mut strangers) = churned(shape, 100_000, 5, 1);
-            let rate = plan::dleft_rate(shape, 100_000);
+            let rate = plan::dleft::rate(shape, 100_000);
             assert!(rate <= false_positives);
             assert_strangers_pass_at(&filter, &mut strangers, rate);
         }
@@ -146,7 +135,7 @@ fn passed_over_fingerprints_are_in_the_plan() {
     };
     for keys in [2_000, 20_000, 80_000] {
         let (filter, mut strangers) = churned(shape, keys as usize, 1, keys);
-        assert_strangers_pass_at(&filter, &mut strangers, plan::dleft_rate(shape, keys));
+        assert_strangers_pass_at(&filter, &mut strangers, plan::dleft::rate(shape, keys));
     }
 }
 
@@ -155,8 +144,8 @@ fn passed_over_fingerprints_are_in_the_plan() {
 fn small_planned_tables_are_never_full() {
     for keys in [1, 10, 100, 1000] {
         for false_positives in [0.3, 1e-3, 1e-6] {
-            for plan in PLANS {
-                let shape = plan(Target { keys, false_positives }).unwrap();
+            for layout in LAYOUTS {
+                let shape = planned(keys, false_positives, layout);
                 for seed in 0..1000 {
                     churned(shape, keys as usize, usize::from(seed < 10), seed);
                 }
@@ -174,11 +163,11 @@ fn loads_are_those_of_the_fluid_limit() {
     let (filter, _) = churned(shape, keys as usize, 12, 5);
     let buckets = shape.buckets as usize;
     // Cells in use: distinct fingerprints.
-    let fluid = Fluid::steady(4, filter.load() * 8.0, 16);
-    for (subtable, loads) in (0..).zip(filter.loads()) {
+    let limit = plan::dleft::bucket_loads(4, filter.load() * 8.0, true);
+    for (subtable, (loads, limit)) in filter.loads().into_iter().zip(limit).enumerate() {
         for count in 1..=8 {
-            let share = fluid.at_least_in(subtable, count);
-            let seen = loads[count as usize..].iter().sum::<u64>() as usize;
+            let share = limit[count];
+            let seen = loads[count..].iter().sum::<u64>() as usize;
             // The test expects none of an event rarer than one bucket. Otherwise it treats buckets
             // as independent. This overestimates the deviation, because one bucket's excess is
             // missing in others.
@@ -200,7 +189,7 @@ fn moves_are_needed_as_often_as_the_fluid_limit_says() {
         Shape { subtables: 2, buckets: 8192, cells: 16, moves: Moves::Search(256), ..PAPER };
     let (keys, exchanges) = ((shape.all_cells() * 83 / 100) as usize, 12);
     let (filter, _) = churned(shape, keys, exchanges, 6);
-    let expected = plan::dleft_overflow(shape, keys as u64);
+    let expected = plan::dleft::overflow(shape, keys as u64);
     // The first exchanges start from a freshly filled table, which overflows less.
     let seen = filter.moved().needed as f64 / ((exchanges - 1) * keys) as f64;
     assert_close(seen, expected, 0.15);

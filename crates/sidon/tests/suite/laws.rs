@@ -668,8 +668,11 @@ fn shapes_that_cannot_be_are_refused_before_any_memory_is_taken() {
 fn a_full_filter_refuses_without_searching() {
     for limit in [16, 64, 500] {
         let moves = sidon::member::Moves::Search(limit);
-        let target = sidon::plan::Target { keys: 5_000, false_positives: 0.001 };
-        let planned = sidon::plan::dleft_fast(target).unwrap();
+        let target = sidon::plan::Target {
+            prefer: sidon::plan::Prefer::Speed,
+            ..sidon::plan::Target::new(5_000, 0.001)
+        };
+        let planned = sidon::plan::dleft::shape(target, 2).unwrap();
         let mut filter = DLeft::new(dleft::Shape { moves, ..planned }, Seed(1)).unwrap();
         let mut keys = Keys::seeded(u64::from(limit));
         let mut offered = 0;

@@ -44,7 +44,7 @@ fn strangers_pass_a_bloom_filter_as_often_as_its_fill_predicts() {
         let n = trials(p, 0.05);
         assert_rate(strangers_that_pass(&filter, &mut tuples, n), n, p);
         // The fill is the planned one; its own deviation is some parts in a thousand.
-        assert_close(p, plan::bloom_rate(shape, keys as u64), 0.15);
+        assert_close(p, plan::bloom::rate(shape, keys as u64), 0.15);
     }
 }
 
@@ -61,7 +61,7 @@ fn strangers_pass_a_blocked_filter_as_often_as_its_bits_and_its_plan_predict() {
         let p = filter.certainty().error();
         let n = trials(p, 0.05).min(40_000_000);
         assert_rate(strangers_that_pass(&filter, &mut tuples, n), n, p);
-        assert_close(p, plan::blocked_rate(shape, keys as u64), 0.05);
+        assert_close(p, plan::blocked::rate(shape, keys as u64), 0.05);
     }
 }
 
@@ -86,7 +86,7 @@ fn strangers_pass_a_churned_counting_filter_as_often_as_a_fresh_one() {
     let p = filter.certainty().error();
     let n = trials(p, 0.05);
     assert_rate(strangers_that_pass(&filter, &mut tuples, n), n, p);
-    assert_close(p, plan::counting_rate(shape, 10_000), 0.05);
+    assert_close(p, plan::counting::rate(shape, 10_000), 0.05);
     // Removing all keys empties every counter.
     filter.remove_batch(&keys[50_000..], &mut |_, why| panic!("{why}"));
     assert_eq!((filter.len(), filter.load()), (0, 0.0));
@@ -107,7 +107,7 @@ fn strangers_pass_counters_in_few_lines_as_often_as_planned() {
         filter.insert_batch(&keys, &mut |_, why| panic!("{why}"));
         let p = filter.certainty().error();
         // The plan is of an average table: this one's own lines differ by about two per cent.
-        assert_close(p, plan::counting_rate(shape, 41_000), 0.08);
+        assert_close(p, plan::counting::rate(shape, 41_000), 0.08);
         let n = trials(p, 0.05);
         assert_rate(strangers_that_pass(&filter, &mut tuples, n), n, p);
     }
@@ -152,7 +152,7 @@ fn strangers_pass_variable_increments_as_often_as_planned() {
             overflow: Overflow::Refuse,
             spread: Spread::Anywhere,
         };
-        let plan = plan::variable_rate(shape, 13_000).unwrap();
+        let plan = plan::variable::rate(shape, 13_000).unwrap();
         let filter = Variable::new(shape, Seed(2)).unwrap();
         held_to_its_rate(filter, 13_000, Variable::certainty, plan, 0.05);
     }
@@ -170,7 +170,7 @@ fn strangers_pass_variable_increments_in_few_lines_as_often_as_planned() {
             overflow: Overflow::Refuse,
             spread: Spread::Lines(lines),
         };
-        let plan = plan::variable_rate(shape, 18_000).unwrap();
+        let plan = plan::variable::rate(shape, 18_000).unwrap();
         let filter = Variable::new(shape, Seed(2)).unwrap();
         // The plan is of an average table: 1500 lines differ by some per cent.
         held_to_its_rate(filter, 18_000, Variable::certainty, plan, 0.10);
@@ -188,13 +188,13 @@ fn strangers_pass_pairs_of_counters_as_often_as_planned() {
             hashes: 6,
             keys_bits,
             sum_bits,
-            increments: plan::BH_SET,
+            increments: Increments::of([1, 4, 13, 15]),
             decode,
             centred: false,
             overflow: Overflow::Refuse,
             spread: Spread::Anywhere,
         };
-        let plan = plan::bh_rate(shape, 11_000).unwrap();
+        let plan = plan::bh::rate(shape, 11_000).unwrap();
         let filter = Bh::new(shape, Seed(2)).unwrap();
         held_to_its_rate(filter, 11_000, Bh::certainty, plan, 0.05);
     }
@@ -208,7 +208,7 @@ fn cells_leave_their_range_as_often_as_planned() {
             hashes: 5,
             keys_bits,
             sum_bits,
-            increments: plan::BH_SET,
+            increments: Increments::of([1, 4, 13, 15]),
             decode: Decode::Improved(15),
             centred,
             overflow: Overflow::Pin,
@@ -218,32 +218,22 @@ fn cells_leave_their_range_as_often_as_planned() {
         for key in FiveTuples::seeded(6).take(100_000) {
             filter.insert(&key).unwrap();
         }
-        let p = plan::bh_overflow(shape, 100_000).unwrap();
+        let p = plan::bh::overflow(shape, 100_000).unwrap();
         assert_rate(filter.pinned() as usize, 300_000, p);
-        assert_close(filter.certainty().error(), plan::bh_rate(shape, 100_000).unwrap(), 0.05);
+        assert_close(filter.certainty().error(), plan::bh::rate(shape, 100_000).unwrap(), 0.05);
     }
 }
 
 #[test]
-fn layers_keep_their_rate_and_spill_as_planned() {
-    let target = plan::Target { keys: 20_000, false_positives: 0.001 };
-    let shape = plan::multilayer(target).unwrap();
-    let plan = plan::multilayer_rate(shape, 20_000).unwrap();
+fn layers_keep_their_rate_as_planned() {
+    let target = plan::Target::new(20_000, 0.001);
+    let shape = plan::multilayer::shape(target).unwrap();
+    let plan = plan::multilayer::rate(shape, 20_000).unwrap();
     assert!(plan <= 0.001);
-    let mut filter = Multilayer::new(shape, Seed(2)).unwrap();
-    for key in FiveTuples::seeded(8).take(20_000) {
-        filter.insert(&key).unwrap();
-    }
-    let spilled = plan::multilayer_spilled(shape, 20_000).unwrap();
-    assert_rate(
-        filter.spilled() as usize,
-        shape.counters as usize,
-        spilled / shape.counters as f64,
-    );
-    filter.clear();
+    let filter = Multilayer::new(shape, Seed(2)).unwrap();
     held_to_its_rate(filter, 20_000, Multilayer::certainty, plan, 0.08);
     // Both layers are smaller than one of the same increments, and not refused for it.
-    let one = plan::variable(target).unwrap();
+    let one = plan::variable::shape(target).unwrap();
     let bits = one.counters * u64::from(one.width);
     assert!(shape.bytes() * 8 < bits * 9 / 10, "{shape:?} {one:?}");
 }
@@ -262,9 +252,10 @@ fn counters_rise_as_the_plan_says() {
     for key in FiveTuples::seeded(6).take(100_000) {
         filter.insert(&key).unwrap();
     }
-    let p = plan::counting_at_least(shape, 100_000, 7);
+    let mean = f64::from(shape.hashes) * 100_000.0 / shape.counters as f64;
+    let p = sidon_kit::poisson::poisson_at_least(mean, 7);
     assert_rate(filter.at_ceiling() as usize, 200_000, p);
-    assert_close(plan::counting_overflow(shape, 100_000), 200_000.0 * 1.0967e-3, 1e-3);
+    assert_close(plan::counting::overflow(shape, 100_000), 200_000.0 * 1.0967e-3, 1e-3);
 }
 
 #[test]
@@ -275,7 +266,7 @@ fn certainty_is_the_rate_and_an_empty_filter_is_certain() {
     // The filter is one draw, the plan the mean of all draws. The rates of lines have a standard
     // deviation of about twice their mean: 2 % over 10,000 lines.
     let rate = filter.certainty().error();
-    assert_close(rate, plan::blocked_rate(filter.shape(), 200_000), 0.12);
+    assert_close(rate, plan::blocked::rate(filter.shape(), 200_000), 0.12);
     let mut filter = Bloom::new(bloom::Shape { bits: 999, hashes: 3 }, Seed(1)).unwrap();
     assert_eq!(filter.certainty(), Certainty::Certain);
     filter.insert(&1u64).unwrap();
@@ -306,7 +297,8 @@ fn a_map_is_as_certain_as_it_says() {
         let shape = stateful::Shape { cells: 20_000, hashes: 5, states, keeping };
         never_above(Stateful::new(shape, Seed(1)).unwrap(), states.into(), Stateful::certainty);
         let wish = plan::States { flows: 2_000, states, error: 0.01 };
-        let map = Fingerprint::new(plan::fingerprint_fast(wish).unwrap(), Seed(1)).unwrap();
+        let shape = plan::fingerprint::shape(wish, plan::Prefer::Speed).unwrap();
+        let map = Fingerprint::new(shape, Seed(1)).unwrap();
         never_above(map, states.into(), Fingerprint::certainty);
     }
 }

@@ -7,7 +7,7 @@ use sidon::{
     Lookup, Refused, Seed,
     bytes::Image,
     ops::{Next, StateMap},
-    plan::{self, States},
+    plan::{Prefer, States, fingerprint as planned},
     state::{
         Audit, Clock, Direct, Fingerprint, Machine, State, Stateful, Sweep,
         audit::Tally,
@@ -131,7 +131,7 @@ fn no_member_is_answered_a_wrong_state_or_lost() {
 #[cfg_attr(not(feature = "slow-tests"), ignore = "slow: --features slow-tests")]
 fn planned_maps_err_as_planned() {
     let target = States { flows: 20_000, states: 16, error: 2e-3 };
-    for shape in [plan::fingerprint_fast(target), plan::fingerprint_small(target)] {
+    for shape in [Prefer::Speed, Prefer::Memory].map(|prefer| planned::shape(target, prefer)) {
         let shape = shape.unwrap();
         let mut map = Fingerprint::new(shape, Seed(45)).unwrap();
         let mut keys = FiveTuples::seeded(46);
@@ -139,7 +139,7 @@ fn planned_maps_err_as_planned() {
         map.transition_batch(&members, |i, _| Next::Insert((i % 16) as State), &mut |i, why| {
             panic!("{i}: {why}")
         });
-        let p = plan::fingerprint_error(shape, target.flows);
+        let p = planned::rates(shape, target.flows)[0];
         assert!((map.certainty().error() / p - 1.0).abs() < 0.02, "{p}");
         // The rate of this table, whose fingerprints in use are known.
         let p = map.certainty().error();
@@ -147,11 +147,7 @@ fn planned_maps_err_as_planned() {
         let passed = keys.take(n).filter(|key| map.lookup(key) != Lookup::Absent).count();
         assert_rate(passed, n, p);
         let unknown = members.iter().filter(|key| map.lookup(*key) == Lookup::DontKnow).count();
-        assert_rate(
-            unknown / 2,
-            members.len() / 2,
-            plan::fingerprint_dont_know(shape, target.flows),
-        );
+        assert_rate(unknown / 2, members.len() / 2, planned::rates(shape, target.flows)[1]);
     }
 }
 
@@ -169,7 +165,7 @@ fn a_machine_drives_a_map_and_the_clock_takes_what_never_ends() {
     .unwrap();
     let [syn, ack, fin] = ["syn", "ack", "fin"].map(|name| machine.event(name).unwrap());
     let target = States { flows: 10_000, states: 3, error: 1e-6 };
-    let shape = plan::fingerprint_fast(target).unwrap();
+    let shape = planned::shape(target, Prefer::Speed).unwrap();
     let mut clock = Clock::new(Audit::new(Fingerprint::new(shape, Seed(47)).unwrap()), 40_000);
     let mut rng = Rng::seeded(48);
     let mut live = Vec::new();

@@ -2,7 +2,7 @@
 
 use sidon::{
     Certainty, Infeasible, Refused,
-    plan::{self, Few},
+    plan::zone::{self as planned, Target},
     zone::{Any, Code, Egh, Filter, Ols, Pol, Shape, Sketch, egh, ols, pol},
 };
 use sidon_kit::{Rng, assert_rate};
@@ -143,8 +143,8 @@ fn the_bins_of_residues_give_the_zone() {
     }
     // 003.egh.exact_zone: the zone by the product rule, and the true one.
     for (members, zone) in [(3, 3), (7, 8), (15, 18)] {
-        let few = Few { universe: 256, members };
-        assert_eq!(egh::zone(256, &plan::egh_primes(few).unwrap().moduli), zone);
+        let target = Target { universe: 256, members };
+        assert_eq!(egh::zone(256, &planned::first_primes(target).unwrap().moduli), zone);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use sidon::{
     Bound, Key, Refused, Seed,
-    plan::{self, Few},
+    plan::zone::{self as planned, Target},
     zone::{
         Adaptive, Any, Code, Filter, Hosts, Shape, Sketch, Subnets, Way, adaptive::Ladder, pol,
         subnets,
@@ -13,8 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Every code that a plan gives for this universe and number of members.
 fn codes(universe: u64, members: u64) -> Vec<Any> {
-    let rows = plan::zones(Few { universe, members }).unwrap();
-    let shapes = rows.into_iter().filter_map(|row| row.held.code());
+    let shapes = planned::shapes(Target { universe, members }).unwrap().into_iter();
     shapes.map(|shape| Any::of(&shape).unwrap().unwrap()).collect()
 }
 

@@ -4,10 +4,14 @@ use super::compare::{self, BEHAVIOURS, STRUCTURES};
 use crate::{
     chart::{Axis, Chart, Curve},
     figure::{Figure, cells},
+    formulas::{
+        bloom::best_hashes,
+        state::{pair_dont_know, pair_rate},
+    },
     row::Row,
     trials::Run,
 };
-use sidon::{Infeasible, plan, state::direct};
+use sidon::{Infeasible, state::direct};
 
 /// From section 3.3 on.
 pub static OF_000: [Figure; 5] = [
@@ -123,9 +127,9 @@ fn wrong(run: &Run<'_>, _: &[Row]) -> Result<Chart, Infeasible> {
 fn pairs(_: &Run<'_>, rows: &[Row]) -> Result<Chart, Infeasible> {
     const FLOWS: u64 = super::formulas::PAIRS_FLOWS;
     let rate = |cells: u64| {
-        let hashes = plan::bloom_best_hashes(cells, FLOWS);
+        let hashes = best_hashes(cells, FLOWS);
         let shape = direct::Shape { cells, hashes, ..super::formulas::PAIRS };
-        plan::direct_pair_rate(shape, FLOWS)
+        pair_rate(shape, FLOWS)
     };
     let along = |of: &dyn Fn(f64) -> f64| -> Vec<_> {
         let cells = (2..=40).map(|half| half * FLOWS / 2);
@@ -143,7 +147,7 @@ fn pairs(_: &Run<'_>, rows: &[Row]) -> Result<Chart, Infeasible> {
                 .measured(point("001.dbf.sim_fpr"))
                 .printed(said("001.dbf.sim_fpr")),
             Curve::new("a member is unknown")
-                .line(along(&|rate| plan::direct_dont_know(rate, 8)))
+                .line(along(&|rate| pair_dont_know(rate, 8)))
                 .measured(point("001.dbf.sim_dk"))
                 .printed(said("001.dbf.sim_dk")),
         ],

@@ -8,7 +8,10 @@
 //! where there are many of them. A step on a "don't know" is not taken, so that a member can fall
 //! behind the truth and be answered a state that it has left.
 
-use crate::{claim::short, experiment::Experiment, interval::Interval, row::Row, trials::Run};
+use crate::{
+    claim::short, experiment::Experiment, formulas::bloom::best_hashes, interval::Interval,
+    row::Row, trials::Run,
+};
 use sidon::{
     Infeasible, Seed,
     ops::StateMap,
@@ -241,7 +244,7 @@ fn one(
     Ok(match structure {
         "direct" => {
             let shape = |cells| {
-                let hashes = plan::bloom_best_hashes(cells, flows);
+                let hashes = best_hashes(cells, flows);
                 direct::Shape { cells, hashes, states: STATES, counter: 4, timed: aged }
             };
             let width = u64::from(shape(1).width());
@@ -280,7 +283,7 @@ fn one(
             let cells = bits * flows / width;
             // The number of cells a flow that makes the two rates together least.
             let both = |hashes: &u32| {
-                let [wrong, unknown] = plan::stateful_rates(shape(cells, *hashes), flows);
+                let [wrong, unknown] = plan::stateful::rates(shape(cells, *hashes), flows);
                 wrong + unknown
             };
             let hashes = (1..=16).min_by(|a, b| both(a).total_cmp(&both(b))).unwrap_or(1);

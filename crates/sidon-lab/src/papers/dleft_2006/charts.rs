@@ -4,10 +4,11 @@ use super::{formulas, simulations::SHAPE};
 use crate::{
     chart::{Axis, Chart, Curve},
     figure::{Figure, measured, printed},
+    formulas::dleft::at_least,
     row::Row,
     trials::Run,
 };
-use sidon::{Infeasible, plan::Fluid};
+use sidon::{Infeasible, plan::dleft::bucket_loads};
 
 /// The paper has tables alone.
 pub static FIGURES: [Figure; 2] = [
@@ -28,7 +29,7 @@ pub static FIGURES: [Figure; 2] = [
 fn table_1(_: &Run<'_>, rows: &[Row]) -> Result<Chart, Infeasible> {
     let loads = || (1..=8).map(|load| (load, f64::from(load)));
     let of = |kind: &str, load: i32| format!("002.table1.{kind}.ge{load}");
-    let fluid = Fluid::steady(SHAPE.subtables, 6.0, 24);
+    let limit = bucket_loads(SHAPE.subtables, 6.0, true);
     let said = |kind| loads().filter_map(move |(i, x)| Some((x, printed(&of(kind, i))?)));
     let ours = loads().filter_map(|(i, x)| Some((x, measured(rows, &of("sim", i))?)));
     Ok(Chart {
@@ -37,7 +38,7 @@ fn table_1(_: &Run<'_>, rows: &[Row]) -> Result<Chart, Infeasible> {
         y: Axis::log("share of buckets"),
         curves: vec![
             Curve::new("the limit of many buckets")
-                .line(loads().map(|(i, x)| (x, fluid.at_least(i as u32))))
+                .line(loads().map(|(i, x)| (x, at_least(&limit, i as usize))))
                 .printed(said("fluid")),
             Curve::new("simulated").measured(ours).printed(said("sim")),
         ],

@@ -7,21 +7,26 @@ use super::{
 use crate::{
     claim::{Claim, Value},
     experiment::Experiment,
+    formulas::{
+        bloom::{bits_per_key, counter_raises, rate_limit},
+        dleft::at_least,
+    },
     row::Row,
     trials::Run,
 };
 use sidon::{
     Infeasible,
-    plan::{self, Fluid, bloom_rate_limit},
+    plan::{self, dleft::bucket_loads},
 };
+use sidon_kit::poisson::{ln_factorial, poisson, poisson_at_least};
 use std::{borrow::Cow, f64::consts::LN_2};
 
 /// Sections 1 and 2: the plain filter.
 pub fn bloom(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>, Infeasible> {
     rows(experiment.claims, |id| match id {
-        "002.bf.bits_for_1pct" => plan::bloom_bits_per_key(0.01).into(),
+        "002.bf.bits_for_1pct" => bits_per_key(0.01).into(),
         "002.bf.base" => bits_to_rate(1.0).into(),
-        "002.bf.n10_k7" => bloom_rate_limit(10.0, 7).into(),
+        "002.bf.n10_k7" => rate_limit(10.0, 7).into(),
         _ => Value::Nothing,
     })
 }
@@ -40,7 +45,7 @@ pub fn compare(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>,
             fails.map_or(Value::Nothing, |r| u64::from(r + 1).into())
         }
         "002.cmp.r14_ratio" => (counting(14) / bound(14)).into(),
-        "002.cmp.cbf9_k6" => bloom_rate_limit(9.0, 6).into(),
+        "002.cmp.cbf9_k6" => rate_limit(9.0, 6).into(),
         "002.cmp.dl_r11" => bound(11).into(),
         "002.cmp.bits_r11" => bits(11).into(),
         "002.cmp.bits_identity" => {
@@ -56,7 +61,7 @@ pub fn example(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>,
     let fingerprints = SHAPE.fingerprints() as f64;
     let five = (ln_choose(KEYS, 5) - 5.0 * fingerprints.ln()).exp();
     let trials = 1e4;
-    let raised = |level| trials * plan::counting_raises(CBF, KEYS, KEYS + churn::STEPS, level);
+    let raised = |level| trials * counter_raises(CBF, KEYS, KEYS + churn::STEPS, level);
     rows(experiment.claims, |id| match id {
         "002.fpr.exact" => fpr().into(),
         "002.fpr.bound_r14" => (KEYS as f64 / fingerprints).into(),
@@ -65,10 +70,10 @@ pub fn example(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>,
         "002.counter.five_share.printed" => five.into(),
         "002.counter.five_share.true" => (five * fingerprints).into(),
         "002.counter.five_share.lifetime" => shared(5).into(),
-        "002.cbf.counter16" => plan::poisson(LN_2, 16).into(),
+        "002.cbf.counter16" => poisson(LN_2, 16).into(),
         "002.cbf.max12_trials" => raised(12).into(),
         "002.cbf.max13_trials" => raised(13).into(),
-        "002.cbf.fpr_13_5" => plan::counting_rate(CBF, KEYS).into(),
+        "002.cbf.fpr_13_5" => plan::counting::rate(CBF, KEYS).into(),
         "002.cbf.bits" => (CBF.counters * u64::from(CBF.width)).into(),
         "002.sim.fpr_range" => {
             let range = fpr_range(trials, churn::STRANGERS as f64);
@@ -80,26 +85,23 @@ pub fn example(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>,
 
 /// Table 1 and sections 5.1 and 5.2: the limit of many buckets.
 pub fn fluid(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>, Infeasible> {
-    let steady = |load| Fluid::steady(SHAPE.subtables, load, HEIGHT);
+    let steady = |load| bucket_loads(SHAPE.subtables, load, true);
     let six = steady(6.0);
     rows(experiment.claims, |id| match id {
-        "002.fluid.load6_5.ge9" => steady(6.5).at_least(9).into(),
+        "002.fluid.load6_5.ge9" => at_least(&steady(6.5), 9).into(),
         "002.fluid.load6_5.elements" => (6.5 * buckets()).into(),
-        "002.fluid.overload_per_table" => (six.at_least(9) * buckets()).into(),
+        "002.fluid.overload_per_table" => (at_least(&six, 9) * buckets()).into(),
         "002.fluid.load6_5.expected_overflows" => overflows(53_248).into(),
         "002.fluid.insert_only.d4_load6" => {
-            let filled = Fluid::insert_only(SHAPE.subtables, 6.0, HEIGHT);
-            Value::Numbers((1..=8).map(|load| filled.at_least(load)).collect())
+            let filled = bucket_loads(SHAPE.subtables, 6.0, false);
+            Value::Numbers((1..=8).map(|load| at_least(&filled, load)).collect())
         }
         id => {
             let load = id.strip_prefix("002.table1.fluid.ge").and_then(|load| load.parse().ok());
-            load.map_or(Value::Nothing, |load| six.at_least(load).into())
+            load.map_or(Value::Nothing, |load| at_least(&six, load).into())
         }
     })
 }
-
-/// A height that no bucket reaches.
-const HEIGHT: u32 = 24;
 
 /// The buckets of all subtables.
 pub fn buckets() -> f64 {
@@ -110,8 +112,9 @@ pub fn buckets() -> f64 {
 pub fn overflows(keys: u64) -> f64 {
     // Keys that share a fingerprint share a cell.
     let load = SHAPE.fingerprints() as f64 * share_in_use(keys) / buckets();
-    let steady = Fluid::steady(SHAPE.subtables, load, HEIGHT);
-    churn::STEPS as f64 * steady.overflow_chance(SHAPE.cells)
+    let loads = bucket_loads(SHAPE.subtables, load, true);
+    let full: f64 = loads.iter().map(|shares| shares[SHAPE.cells as usize]).product();
+    churn::STEPS as f64 * full
 }
 
 /// The chance of an event at all, if `expected` of them come on average, one by one.
@@ -144,22 +147,22 @@ fn fpr_range(trials: f64, strangers: f64) -> [f64; 2] {
     let mean = strangers * fpr();
     // The chance of one trial that makes the extreme of all as likely as not.
     let chance = 1.0 - 0.5f64.powf(1.0 / trials);
-    let below = |k: &u64| 1.0 - plan::poisson_at_least(mean, k + 1) < chance;
+    let below = |k: &u64| 1.0 - poisson_at_least(mean, k + 1) < chance;
     let least = (0..).take_while(below).count();
-    let above = |k: &u64| plan::poisson_at_least(mean, mean as u64 + k + 1) > chance;
+    let above = |k: &u64| poisson_at_least(mean, mean as u64 + k + 1) > chance;
     let greatest = mean as usize + (0..).take_while(above).count();
     [least as f64 / strangers, greatest as f64 / strangers]
 }
 
 /// The rate of a Bloom filter with this many bits a key at the best number of hashes, whole or not.
 pub fn bits_to_rate(bits: f64) -> f64 {
-    (-bits / plan::bloom_bits_per_key((-1f64).exp())).exp()
+    (-bits / bits_per_key((-1f64).exp())).exp()
 }
 
 /// The logarithm of the ways to choose `k` of `n`, `k` being small.
 fn ln_choose(n: u64, k: u64) -> f64 {
     let ways: f64 = (0..k).map(|i| ((n - i) as f64).ln()).sum();
-    ways - plan::ln_factorial(k)
+    ways - ln_factorial(k)
 }
 
 fn rows(claims: &'static [Claim], value: impl Fn(&str) -> Value) -> Result<Vec<Row>, Infeasible> {

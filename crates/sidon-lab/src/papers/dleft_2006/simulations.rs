@@ -7,6 +7,7 @@ use super::{
 use crate::{
     claim::{Claim, Tolerance, Value},
     experiment::Experiment,
+    formulas::bloom::counter_at_least,
     interval::{self, Interval},
     row::Row,
     trials::Run,
@@ -16,6 +17,7 @@ use sidon::{
     member::{Moves, Overflow, Spread, counting, dleft},
     plan,
 };
+use sidon_kit::poisson::poisson_at_least;
 
 /// The paper's table: four subtables of 2048 buckets of 8 cells, each 14 + 2 bits.
 pub const SHAPE: dleft::Shape = dleft::Shape {
@@ -154,8 +156,8 @@ pub fn load_6_75(
             // Each trial is held to the tails of a Poisson number of this mean.
             let right = claim.expected.numbers().first().copied().unwrap_or(f64::NAN);
             let rare = interval::TAIL / n as f64;
-            let too_few = 1.0 - plan::poisson_at_least(right, least + 1) < rare;
-            let too_many = plan::poisson_at_least(right, most) < rare;
+            let too_few = 1.0 - poisson_at_least(right, least + 1) < rare;
+            let too_many = poisson_at_least(right, most) < rare;
             Row::sampled(claim, mean, must, n)
                 .note(&format!("from {least} to {most} a trial"))
                 .require(!too_few && !too_many, "a trial lies too far from the others")
@@ -180,7 +182,7 @@ pub fn counting(
     let broken = seen.iter().map(|seen| seen.broken).sum::<u64>();
     let rows = experiment.claims.iter().map(|claim| match claim.id {
         "002.sim.cbf_fpr" => {
-            let rate = plan::counting_rate(CBF, KEYS);
+            let rate = plan::counting::rate(CBF, KEYS);
             let must = interval::mean(rate, facts::CBF_SPREAD, n, u64::MAX);
             let passed: u64 = seen.iter().map(|seen| seen.passed).sum();
             Row::sampled(claim, passed as f64 / (n * STRANGERS) as f64, must, n)
@@ -189,7 +191,7 @@ pub fn counting(
         "002.sim.cbf_max" => {
             // Looks lie further apart than a high counter lasts: each is a table of its own.
             let looks = n * LOOKS;
-            let reach = |level| CBF.counters as f64 * plan::counting_at_least(CBF, KEYS, level);
+            let reach = |level| CBF.counters as f64 * counter_at_least(CBF, KEYS, level);
             let must = interval::largest(|level| looks as f64 * reach(level));
             let ceiling = (1u64 << CBF.width) - 1;
             let must = Interval { high: must.high.min(ceiling as f64), ..must };

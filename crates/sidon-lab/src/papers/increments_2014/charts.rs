@@ -4,6 +4,7 @@ use super::formulas::{self, KEYS};
 use crate::{
     chart::{Axis, Chart, Curve, Point},
     figure::{Figure, all_printed, printed},
+    formulas::increments,
     row::Row,
     trials::Run,
 };
@@ -44,7 +45,7 @@ pub static FIGURES: [Figure; 4] = [
 fn detection(_: &Run<'_>, _: &[Row]) -> Result<Chart, Infeasible> {
     let example = Increments::of([1, 4, 8, 13]);
     let share = |keys: u32| {
-        let (told, all) = plan::bh_detection(example, keys)?;
+        let (told, all) = increments::detection(example, keys)?;
         Some((f64::from(keys), told as f64 / all as f64))
     };
     let basic = (0..16).map(|keys| (f64::from(keys), f64::from(u8::from(keys <= 3))));
@@ -93,7 +94,7 @@ fn ranges(_: &Run<'_>, _: &[Row]) -> Result<Chart, Infeasible> {
     let curve = |(least, width): (u32, u64)| {
         let rate = |bits: u64| {
             let counters = KEYS * bits / width;
-            let at = |hashes| plan::variable_range_rate(least, counters, hashes, KEYS);
+            let at = |hashes| increments::range_rate(least, counters, hashes, KEYS);
             (1..=32).map(at).fold(1.0, f64::min)
         };
         let line = (10..=50).step_by(2).map(|bits| (bits as f64, rate(bits)));
@@ -116,7 +117,7 @@ fn members() -> Result<Chart, Infeasible> {
     let mut floor = Vec::new();
     for step in 2..=16 {
         let rate = 10f64.powf(f64::from(step) / -2.0);
-        let rows = plan::members(Target { keys: SETS, false_positives: rate })?;
+        let rows = plan::sets(Target::new(SETS, rate))?;
         for (name, points) in names.iter().zip(&mut points) {
             // The rows come cheapest first.
             if let Some(row) = rows.iter().find(|row| row.shape.name() == *name) {

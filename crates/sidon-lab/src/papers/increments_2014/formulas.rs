@@ -4,27 +4,33 @@ use super::sequences::all_b3;
 use crate::{
     claim::{Claim, Value},
     experiment::Experiment,
+    formulas::{
+        bloom::{best_hashes, overflow_bound},
+        increments,
+    },
     row::Row,
     trials::Run,
 };
 use sidon::{
     Infeasible,
     member::{Decode, Increments, Overflow, Spread, bh, counting, variable},
-    plan::{self, Target},
+    plan,
 };
 use std::f64::consts::{E, LN_2};
 
 /// Keys of figures 5 and 6 and of table II.
 pub const KEYS: u64 = 1024;
 /// Keys and rate of table I.
-pub const TARGET: Target = Target { keys: 2000, false_positives: 0.001 };
+pub const TARGET: (u64, f64) = (2000, 0.001);
+/// The increments of pairs of counters: the best B_3 sequence of four up to 15.
+pub const PAIRS: Increments = Increments::of([1, 4, 13, 15]);
 /// Pairs of counters as in figure 5.
 pub const SHAPE: bh::Shape = bh::Shape {
     cells: 2560,
     hashes: 5,
     keys_bits: 4,
     sum_bits: 8,
-    increments: plan::BH_SET,
+    increments: PAIRS,
     decode: Decode::Improved(15),
     centred: false,
     overflow: Overflow::Refuse,
@@ -59,7 +65,7 @@ pub fn rates(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>, I
     let example = Increments::of([1, 4, 8, 13]);
     rows(experiment.claims, |id| match id {
         "004.fD.4" => {
-            let (told, all) = plan::bh_detection(example, 4).unwrap_or((0, 0));
+            let (told, all) = increments::detection(example, 4).unwrap_or((0, 0));
             Ok(list([told as f64, all as f64]))
         }
         "004.fD.curve" => Ok(list((0..16).map(|keys| detection(example, keys)))),
@@ -71,14 +77,14 @@ pub fn rates(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>, I
         "004.eq9.equals_enumeration" => {
             let wide =
                 bh::Shape { keys_bits: 6, sum_bits: 10, decode: Decode::Improved(63), ..SHAPE };
-            let walked = plan::bh_rate(wide, KEYS)?;
-            let formula = equation_9(plan::BH_SET, 2560, 5);
+            let walked = plan::bh::rate(wide, KEYS)?;
+            let formula = increments::improved_rate(PAIRS, 2560, 5, KEYS);
             // Both, or no number at all.
             let same = (walked / formula - 1.0).abs() < 1e-9;
             Ok(if same { walked.into() } else { Value::Nothing })
         }
         "004.bh.best_of_48" => {
-            let rate = |set| plan::bh_rate(bh::Shape { increments: set, ..SHAPE }, KEYS);
+            let rate = |set| plan::bh::rate(bh::Shape { increments: set, ..SHAPE }, KEYS);
             let all: Result<Vec<_>, _> =
                 all_b3().into_iter().map(|set| Ok((rate(set)?, set))).collect();
             let all = all?;
@@ -99,8 +105,8 @@ pub fn rates(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>, I
             Ok(list(best.1.values().iter().map(|&v| f64::from(v))))
         }
         "004.vi.bits_for_cbf50" => {
-            let shape = counting(12_800, plan::bloom_best_hashes(12_800, KEYS));
-            let same = plan::counting_rate(shape, KEYS);
+            let shape = counting(12_800, best_hashes(12_800, KEYS));
+            let same = plan::counting::rate(shape, KEYS);
             for tenths in 100..500 {
                 let bits = f64::from(tenths) / 10.0;
                 if best_rate(&GENERAL, 8, (KEYS as f64 * bits / 8.0) as u64)? <= same {
@@ -125,7 +131,7 @@ pub fn rates(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>, I
                 (l - 1.0) * (l + 1.0) / (6.0 * l * l) * LN_2 * (LN_2 - 1.0 / m) / (2.0 * r * r);
             Ok((none * (1.0 + one + two)).into())
         }
-        "004.thm3.pk_sign" => Ok(plan::two_hashes(5.2)[0].1.into()),
+        "004.thm3.pk_sign" => Ok(increments::two_hashes(5.2)[0].1.into()),
         "004.hash_bits" => {
             let (hashes, counters) = (5, 7680u64 / 2);
             let bits = counters.next_power_of_two().ilog2() + D_4.len().ilog2();
@@ -140,23 +146,22 @@ pub fn memory(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>, 
     const LAYERS: [(u64, u32); 4] = [(12_842, 4), (802, 3), (100, 3), (6, 3)];
     let bits = |layers: &[(u64, u32)]| layers.iter().map(|&(m, w)| m * u64::from(w)).sum::<u64>();
     let saving = |from: f64, to: f64| Ok((100.0 * (from - to) / from).into());
-    let of = |values: &[u8]| plan::variable_of(TARGET, Increments::set(values)?, 1.0);
+    let of = |values: &[u8]| {
+        let (keys, rate) = TARGET;
+        increments::least_variable(Increments::set(values)?, keys, rate, 1.0)
+    };
     let d4 = |hashes| {
-        let meets = |m: &u64| {
-            plan::variable_range_rate(4, *m, hashes, TARGET.keys) <= TARGET.false_positives
-        };
+        let meets = |m: &u64| increments::range_rate(4, *m, hashes, TARGET.0) <= TARGET.1;
         (1..).find(meets).unwrap_or(0)
     };
     let pairs = |decode| {
-        let shape = plan::bh_of(TARGET, plan::BH_SET, decode)?;
+        let shape = increments::least_pairs(PAIRS, decode, TARGET.0, TARGET.1)?;
         Ok::<_, Infeasible>(kilobytes(shape.cells * u64::from(shape.width())).into())
     };
     // The decoding tables as the paper bounds them: keys squared times the largest increment.
     let bound = |keys: u64| keys * keys * 15;
     let layered = variable(&D_4, 7, 12_842, 5)?;
-    let spilling = |level| {
-        Ok::<_, Infeasible>(12_842.0 * plan::variable_at_least(layered, TARGET.keys, level)?)
-    };
+    let spilling = |level| 12_842.0 * increments::counter_at_least(layered, TARGET.0, level);
     let rows = rows(experiment.claims, |id| match id {
         "004.table1.vi_D4.main" => Ok(kilobytes(d4(5) * 7).into()),
         "004.table1.vi_general.main" => Ok(kilobytes(9500 * 8).into()),
@@ -178,17 +183,17 @@ pub fn memory(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>, 
         "004.table1.bh.main" => pairs(Decode::Basic),
         "004.table1.bh_improved.main" => pairs(Decode::Improved(6)),
         "004.table1.cbf.main" => {
-            let shape = plan::counting(TARGET)?;
+            let shape = plan::counting::shape(plan::Target::new(TARGET.0, TARGET.1))?;
             Ok(kilobytes(shape.counters * u64::from(shape.width)).into())
         }
-        "004.table1.ml_D4.layers" => Ok(list([spilling(16)?, spilling(23)?, spilling(30)?])),
+        "004.table1.ml_D4.layers" => Ok(list([spilling(16), spilling(23), spilling(30)])),
         "004.table1.ml_D4.capacity" => {
             let holds = LAYERS.iter().map(|&(_, width)| (1u64 << width) - 1).sum::<u64>();
             Ok(holds.into())
         }
         _ => Ok(Value::Nothing),
     })?;
-    let beyond = spilling(37)?;
+    let beyond = spilling(37);
     let note = format!(
         "{beyond:.2} counters a filter hold more, so {:.0} % of filters overflow",
         100.0 * -(-beyond).exp_m1()
@@ -206,7 +211,7 @@ pub fn overflow(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>
         "004.eq8" => {
             // At k n / m = ln 2, a counter.
             let shape = counting(14_426_950, 10);
-            Ok((plan::counting_overflow_bound(shape, 1_000_000) / 14_426_950.0).into())
+            Ok((overflow_bound(shape, 1_000_000) / 14_426_950.0).into())
         }
         // A counter of the plain filter, of which there are 1 / r as many.
         "004.thm3.overflow8" => Ok((0.5 * (E * LN_2 / 16.0).powi(37)).into()),
@@ -216,12 +221,12 @@ pub fn overflow(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>
             // Nineteen keys pass 127 only if 14 of them add seven, the others' chance as well.
             Ok((r * (0.25 * met(19) + met(20))).into())
         }
-        "004.overflow.4_6" => Ok(plan::bh_overflow(cells(4, 6, false), KEYS)?.into()),
-        "004.overflow.fpr.4_6" => Ok(plan::bh_rate(cells(4, 6, false), KEYS)?.into()),
-        "004.overflow.3_5" => Ok(plan::bh_overflow(cells(3, 5, false), KEYS)?.into()),
-        "004.overflow.fpr.3_5" => Ok(plan::bh_rate(cells(3, 5, false), KEYS)?.into()),
-        "004.overflow.signed" => Ok(plan::bh_overflow(cells(4, 6, true), KEYS)?.into()),
-        "004.overflow.signed_fpr" => Ok(plan::bh_rate(cells(4, 6, true), KEYS)?.into()),
+        "004.overflow.4_6" => Ok(plan::bh::overflow(cells(4, 6, false), KEYS)?.into()),
+        "004.overflow.fpr.4_6" => Ok(plan::bh::rate(cells(4, 6, false), KEYS)?.into()),
+        "004.overflow.3_5" => Ok(plan::bh::overflow(cells(3, 5, false), KEYS)?.into()),
+        "004.overflow.fpr.3_5" => Ok(plan::bh::rate(cells(3, 5, false), KEYS)?.into()),
+        "004.overflow.signed" => Ok(plan::bh::overflow(cells(4, 6, true), KEYS)?.into()),
+        "004.overflow.signed_fpr" => Ok(plan::bh::rate(cells(4, 6, true), KEYS)?.into()),
         _ => Ok(Value::Nothing),
     })
 }
@@ -243,11 +248,11 @@ pub fn figure_5(name: &str, bits: u64) -> Result<f64, Infeasible> {
     };
     match name {
         "cbf" => {
-            let hashes = plan::bloom_best_hashes(memory / 4, KEYS);
-            Ok(plan::counting_rate(counting(memory / 4, hashes), KEYS))
+            let hashes = best_hashes(memory / 4, KEYS);
+            Ok(plan::counting::rate(counting(memory / 4, hashes), KEYS))
         }
-        "bh" => Ok(plan::bh_basic_rate(3, 4, memory / 12, basic_hashes(memory / 12), KEYS)),
-        "bh_improved" => plan::bh_rate(pairs(Decode::Improved(15)), KEYS),
+        "bh" => Ok(increments::basic_rate(3, 4, memory / 12, basic_hashes(memory / 12), KEYS)),
+        "bh_improved" => plan::bh::rate(pairs(Decode::Improved(15)), KEYS),
         "vi_D4" => best_rate(&D_4, 7, memory / 7),
         _ => best_rate(&GENERAL, 8, memory / 8),
     }
@@ -255,13 +260,13 @@ pub fn figure_5(name: &str, bits: u64) -> Result<f64, Infeasible> {
 
 /// The best hashes of the basic scheme, which the paper takes for the improved one too.
 pub fn basic_hashes(cells: u64) -> u32 {
-    best(|hashes| plan::bh_basic_rate(3, 4, cells, hashes, KEYS))
+    best(|hashes| increments::basic_rate(3, 4, cells, hashes, KEYS))
 }
 
 /// The rate of a filter of variable increments with its best hashes.
 pub fn best_rate(values: &[u8], width: u32, counters: u64) -> Result<f64, Infeasible> {
-    let hashes = plan::variable_best_hashes(Increments::set(values)?, width, counters, KEYS)?;
-    plan::variable_rate(variable(values, width, counters, hashes)?, KEYS)
+    let hashes = increments::variable_best_hashes(Increments::set(values)?, counters, KEYS);
+    plan::variable::rate(variable(values, width, counters, hashes)?, KEYS)
 }
 
 fn best(rate: impl Fn(u32) -> f64) -> u32 {
@@ -270,38 +275,25 @@ fn best(rate: impl Fn(u32) -> f64) -> u32 {
 
 fn range_rate(least: u32, width: u64) -> Result<Value, Infeasible> {
     let counters = KEYS * 30 / width;
-    let rate = |hashes| plan::variable_range_rate(least, counters, hashes, KEYS);
+    let rate = |hashes| increments::range_rate(least, counters, hashes, KEYS);
     Ok(rate(best(rate)).into())
 }
 
 fn table_2(order: u32, count: u32) -> Value {
-    let rate = |hashes| plan::bh_basic_rate(order, count, 2560, hashes, KEYS);
+    let rate = |hashes| increments::basic_rate(order, count, 2560, hashes, KEYS);
     let hashes = best(rate);
     list([rate(hashes), f64::from(hashes)])
 }
 
 fn improved_at_its_best(cells: u64) -> Result<Value, Infeasible> {
     let shape = bh::Shape { cells, ..SHAPE };
-    let hashes = plan::bh_best_hashes(shape, KEYS)?;
-    Ok(plan::bh_rate(bh::Shape { hashes, ..shape }, KEYS)?.into())
+    let hashes = increments::pairs_best_hashes(shape.increments, shape.decode, cells, KEYS);
+    Ok(plan::bh::rate(bh::Shape { hashes, ..shape }, KEYS)?.into())
 }
 
 fn detection(set: Increments, keys: u32) -> f64 {
-    let (told, all) = plan::bh_detection(set, keys).unwrap_or((0, 1));
+    let (told, all) = increments::detection(set, keys).unwrap_or((0, 1));
     told as f64 / all as f64
-}
-
-/// The last line of equation 9.
-fn equation_9(set: Increments, cells: u64, hashes: u32) -> f64 {
-    let (m, tries) = (cells as f64, f64::from(hashes) * KEYS as f64);
-    let other = 1.0 - 1.0 / set.count() as f64;
-    let mut chance = (tries * (-1.0 / m).ln_1p()).exp();
-    let mut excluded = 0.0;
-    for keys in 0..28 {
-        excluded += chance * other.powi(keys as i32) * detection(set, keys);
-        chance *= (tries - f64::from(keys)) / f64::from(keys + 1) / (m - 1.0);
-    }
-    (1.0 - excluded).powi(hashes as i32)
 }
 
 /// Whether one key, and two keys, exclude as many increments as equation 4 says.

@@ -1,11 +1,12 @@
 //! Sections II and III of 004: sequences and single cells, by enumeration.
 
 use super::formulas::{SHAPE, rows};
-use crate::{claim::Value, experiment::Experiment, row::Row, trials::Run};
+use crate::{
+    claim::Value, experiment::Experiment, formulas::increments::floor, row::Row, trials::Run,
+};
 use sidon::{
     Infeasible,
     member::{Decode, Increments, bh},
-    plan,
 };
 
 const EXAMPLE: Increments = Increments::of([1, 4, 8, 13]);
@@ -34,7 +35,7 @@ pub fn sequences(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row
             "004.bh.table_bits.h3" => table_bits(3),
             "004.bh.table_bits.h6" => table_bits(6),
             "004.lower_bound.35" => {
-                let (ways, bits) = plan::bh_floor(3, 4).unwrap_or_default();
+                let (ways, bits) = floor(3, 4).unwrap_or_default();
                 Ok(list([ways as f64, f64::from(bits)]))
             }
             _ => Ok(Value::Nothing),

@@ -7,6 +7,7 @@ use super::{
 use crate::{
     claim::Value,
     experiment::Experiment,
+    formulas::{bloom::best_hashes, increments::variable_best_hashes},
     interval::{self, Interval},
     row::Row,
     trials::Run,
@@ -64,13 +65,16 @@ fn trial(mut rng: Rng) -> Result<Seen, Infeasible> {
     for i in 0..seen.passed.len() {
         let (name, bits) = scheme(i);
         let (memory, seed) = (KEYS * bits, Seed(rng.next_u64().into()));
-        let hashes = |values: &[u8], width| {
-            let set = Increments::set(values)?;
-            plan::variable_best_hashes(set, width, memory / u64::from(width), KEYS)
+        let hashes = |values: &[u8], width: u64| {
+            Ok::<_, Infeasible>(variable_best_hashes(
+                Increments::set(values)?,
+                memory / width,
+                KEYS,
+            ))
         };
         let counted = match name {
             "cbf" => {
-                let hashes = plan::bloom_best_hashes(memory / 4, KEYS);
+                let hashes = best_hashes(memory / 4, KEYS);
                 let shape = formulas::counting(memory / 4, hashes);
                 ask(Counting::new(shape, seed)?, &keys, &strangers)
             }
@@ -133,7 +137,7 @@ pub fn pinned(experiment: &Experiment, run: &Run<'_>, trials: u64) -> Result<Vec
         let right = claim.expected.numbers().first().copied().unwrap_or(f64::NAN);
         let spread = facts::PINNED_INTERVAL[i] / 1.96 * (facts::FILTERS as f64).sqrt();
         let must: Interval = interval::mean(right, spread, n, facts::FILTERS);
-        let formula = plan::bh_overflow(*shape, KEYS)?;
+        let formula = plan::bh::overflow(*shape, KEYS)?;
         Ok(Row::sampled(claim, share, must, n).note(&format!("{formula:.6}, by formula")))
     });
     rows.collect()

@@ -7,12 +7,13 @@ use super::{
 use crate::{
     chart::{Axis, Chart, Curve, Point},
     figure::{Figure, measured, printed},
+    formulas::zone::{self, Fields, Held, Points, polynomials},
     row::Row,
     trials::Run,
 };
 use sidon::{
     Infeasible,
-    plan::{self, Few, Fields, Held, Points},
+    plan::zone::{Target, first_primes},
     zone::{Code, Shape, ols},
 };
 
@@ -140,12 +141,12 @@ const WAYS: [(&str, &str); 4] = [
     ("three digits over any field", ""),
 ];
 
-fn bits(way: usize, few: Few) -> Option<u64> {
+fn bits(way: usize, few: Target) -> Option<u64> {
     match way {
-        0 => plan::egh_primes(few).ok().map(|shape| Shape::Egh(shape).cells()),
+        0 => first_primes(few).ok().map(|shape| Shape::Egh(shape).cells()),
         1 => ols::Shape::least(few.universe, few.members).map(|shape| Shape::Ols(shape).cells()),
-        2 => plan::pol(few, 3, Fields::Primes, Points::Affine).map(|shape| shape.cells()),
-        _ => plan::pol(few, 3, Fields::PrimePowers, Points::Affine).map(|shape| shape.cells()),
+        2 => polynomials(few, 3, Fields::Primes, Points::Affine).map(|shape| shape.cells()),
+        _ => polynomials(few, 3, Fields::PrimePowers, Points::Affine).map(|shape| shape.cells()),
     }
 }
 
@@ -154,7 +155,7 @@ fn along(way: usize, members: u64, of: fn(u64, u64) -> u64) -> Vec<Point> {
     let mut all: Vec<u64> = universes().collect();
     all.sort_unstable();
     let point = |universe: u64| {
-        let bits = bits(way, Few { universe, members })?;
+        let bits = bits(way, Target { universe, members })?;
         Some((universe as f64, of(bits, universe) as f64))
     };
     all.into_iter().filter_map(point).collect()
@@ -192,7 +193,7 @@ fn matrices() -> Chart {
 fn beyond(_: &Run<'_>, rows: &[Row]) -> Result<Chart, Infeasible> {
     let counts = || [4, 5, 6, 8, 10, 15, 20];
     let exact = |order, digits, groups| {
-        let rate = move |members: u64| plan::pol_rate(order, digits, groups, members);
+        let rate = move |members: u64| zone::exact_rate(order, digits, groups, members);
         (1..=20).filter_map(move |members| Some((members as f64, rate(members)?)))
     };
     let of = |code: &'static str, find: &dyn Fn(&str) -> Option<f64>| -> Vec<Point> {
@@ -284,7 +285,7 @@ fn zone_length() -> Result<Chart, Infeasible> {
     let mut points = [const { Vec::new() }; 7];
     for step in 0..=24 {
         let universe = (16.0 * 2f64.powf(f64::from(step) / 2.0)) as u64;
-        for row in plan::zones(Few { universe, members: MEMBERS })? {
+        for row in zone::ways(Target { universe, members: MEMBERS })? {
             let at = match (&row.held, row.held.name()) {
                 (Held::Code(_), "egh") => 0,
                 (Held::Coprime(_), _) => 1,

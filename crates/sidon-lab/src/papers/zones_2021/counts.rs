@@ -9,7 +9,7 @@ use crate::{
 };
 use sidon::{
     Infeasible,
-    plan::{self, Few},
+    plan::zone::{Target, first_primes},
     zone::{Any, Code, Shape, Sketch},
 };
 use sidon_kit::Rng;
@@ -46,7 +46,7 @@ pub fn theorem_5(
     run: &Run<'_>,
     trials: u64,
 ) -> Result<Vec<Row>, Infeasible> {
-    let primes = plan::egh_primes(Few { universe: 256, members: 3 })?;
+    let primes = first_primes(Target { universe: 256, members: 3 })?;
     let any = |shape: &Shape| Any::of(shape).expect("any family is one of them");
     let codes = [
         any(&Shape::Ols(ols(25, 5, 4)?.shape()))?,

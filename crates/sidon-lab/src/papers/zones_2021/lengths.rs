@@ -1,10 +1,19 @@
 //! The tables of 003, its figure 9, and equations 3 and 4: what needs no sampling.
 
 use super::figures::list;
-use crate::{claim::Value, experiment::Experiment, row::Row, trials::Run};
+use crate::{
+    claim::Value,
+    experiment::Experiment,
+    formulas::zone::{self, Fields, Held, Points, polynomials},
+    row::Row,
+    trials::Run,
+};
 use sidon::{
     Infeasible,
-    plan::{self, CountTarget, Few, Fields, Held, Points},
+    plan::{
+        self,
+        zone::{Target, first_primes},
+    },
     zone::{Code, Pol, Shape, ols, pol},
 };
 
@@ -18,11 +27,11 @@ pub fn lengths(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>,
         let n = number(last).unwrap_or_default();
         let measured = match (parts[1], parts[2]) {
             ("cm", "params") => {
-                let shape = plan::count(CountTarget { epsilon: 0.01, delta: 0.01 })?;
+                let shape = plan::count::shape(plan::count::Target { epsilon: 0.01, delta: 0.01 })?;
                 list([shape.rows.into(), shape.columns])
             }
-            ("pol", "length_n343_d2") => bits(plan::pol(
-                Few { universe: 343, members: 2 },
+            ("pol", "length_n343_d2") => bits(polynomials(
+                Target { universe: 343, members: 2 },
                 3,
                 Fields::Primes,
                 Points::Affine,
@@ -46,7 +55,7 @@ pub fn lengths(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>,
                 // The printed length times the universe.
                 ("table7", "pol", 7 | 15) => (7 * (2 * n + 1) * 256).into(),
                 (table, code, members) => {
-                    let rows = plan::zones(Few { universe: 256, members })?;
+                    let rows = zone::ways(Target { universe: 256, members })?;
                     let row = rows.iter().find(|row| match &row.held {
                         Held::Code(shape) => shape.name() == code,
                         _ => false,
@@ -59,16 +68,18 @@ pub fn lengths(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>,
             },
             ("pol", "min") => {
                 let members = number(parts[3]).unwrap_or_default();
-                least(Few { universe: 256, members }, n as u32)
+                least(Target { universe: 256, members }, n as u32)
             }
-            ("pol", "trunc48") => bits(plan::pol(
-                Few { universe: 256, members: 3 },
+            ("pol", "trunc48") => bits(polynomials(
+                Target { universe: 256, members: 3 },
                 3,
                 Fields::PrimePowers,
                 Points::All,
             )),
             ("egh", "coprime") => {
-                bits(plan::coprime(Few { universe: 256, members: n }).map(|shape| shape.cells()))
+                let ways = zone::ways(Target { universe: 256, members: n })?;
+                let coprime = ways.iter().find(|way| matches!(way.held, Held::Coprime(_)));
+                bits(coprime.map(|way| way.bits))
             }
             ("detect", _) => {
                 // Table 5: the percentage of subnets with more than eight sources.
@@ -76,14 +87,14 @@ pub fn lengths(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>,
                 Value::Numbers([1.53, 1.3, 1.25].map(at_most).to_vec().into())
             }
             ("fig12", "reduction_m15") => (100.0 * (1.0 - 5.77 / 10.29)).into(),
-            ("fig13", "length") => bits(plan::pol(
-                Few { universe: 1331, members: 3 },
+            ("fig13", "length") => bits(polynomials(
+                Target { universe: 1331, members: 3 },
                 3,
                 Fields::Primes,
                 Points::Affine,
             )),
             ("fig9", "ols_range") => {
-                let [squares, _] = plan::crossovers(n, 4096)?;
+                let [squares, _] = zone::crossovers(n, 4096)?;
                 squares.last().map_or(Value::Nothing, |&(_, last)| last.into())
             }
             ("fig9", "pol_range") => {
@@ -92,9 +103,9 @@ pub fn lengths(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>,
                     3 => 16_000,
                     _ => 64_000,
                 };
-                let few = Few { universe, members: n };
-                let pol = |fields| plan::pol(few, 3, fields, Points::Affine);
-                let egh = plan::egh_primes(few);
+                let few = Target { universe, members: n };
+                let pol = |fields| polynomials(few, 3, fields, Points::Affine);
+                let egh = first_primes(few);
                 match (pol(Fields::Primes), pol(Fields::PrimePowers), egh) {
                     (Some(prime), Some(any), Ok(egh)) => {
                         list([prime.cells(), any.cells(), egh.cells()])
@@ -110,8 +121,8 @@ pub fn lengths(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>,
 }
 
 /// Orders and bits for so many digits: primes, all fields, with infinity whole and cut; the points.
-fn least(few: Few, digits: u32) -> Value {
-    let pol = |fields, points| plan::pol(few, digits, fields, points);
+fn least(few: Target, digits: u32) -> Value {
+    let pol = |fields, points| polynomials(few, digits, fields, points);
     let shapes = [
         pol(Fields::Primes, Points::Affine),
         pol(Fields::PrimePowers, Points::Affine),
@@ -156,10 +167,10 @@ pub fn rates(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>, I
         let members = members.unwrap_or(0);
         let squares = claim.id.contains(".ols.");
         let (order, digits, groups) = if squares { (16, 2, 4) } else { (7, 3, 7) };
-        let exact = plan::pol_rate(order, digits, groups, members);
+        let exact = zone::exact_rate(order, digits, groups, members);
         let printed = match squares {
-            true => plan::ols_rate(order, groups, members),
-            false => plan::independent_rate(order, groups, members),
+            true => zone::squares_rate(order, groups, members),
+            false => zone::independent_rate(order, groups, members),
         };
         let said = claim.paper.numbers().first().copied().unwrap_or(f64::NAN);
         let same = (printed / said - 1.0).abs() < 1e-9;

@@ -4,7 +4,7 @@ use super::figures::list;
 use crate::{claim::Value, experiment::Experiment, row::Row, trials::Run};
 use sidon::{
     Infeasible,
-    plan::{self, Few},
+    plan::zone::{Target, first_primes},
     zone::{Code, Egh, Ols, Pol, egh, field, ols, pol},
 };
 use std::collections::BTreeSet;
@@ -89,8 +89,8 @@ pub fn zones(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>, I
 
 /// The zone of the primes that the product rule takes, by bins.
 fn bins(members: u64) -> u64 {
-    let few = Few { universe: 256, members };
-    plan::egh_primes(few).map_or(0, |shape| egh::zone(few.universe, &shape.moduli))
+    let primes = first_primes(Target { universe: 256, members });
+    primes.map_or(0, |shape| egh::zone(256, &shape.moduli))
 }
 
 /// Sets of moduli and universes for which the bins and brute force differ.
