@@ -144,7 +144,7 @@ pub fn polynomials(
 }
 
 /// The distinct primes that divide a number.
-fn primes_of(mut n: u64) -> Vec<u64> {
+pub(crate) fn primes_of(mut n: u64) -> Vec<u64> {
     let (mut primes, mut p) = (Vec::new(), 2);
     while p <= n / p {
         if n.is_multiple_of(p) {

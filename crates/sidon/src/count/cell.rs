@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The most rows of a sketch.
-pub const ROWS_MOST: u32 = 16;
+pub(crate) const ROWS_MOST: u32 = 16;
 /// [`ROWS_MOST`] as the length of an array.
 pub(super) const MOST: usize = ROWS_MOST as usize;
 

@@ -31,7 +31,7 @@ use std::f64::consts::E;
 /// The integers that fix a sketch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
-    /// The number of rows, each with one counter of a key: 1 to [`ROWS_MOST`](super::ROWS_MOST).
+    /// The number of rows, each with one counter of a key: 1 to 16.
     pub rows: u32,
     /// The number of counters per row. With [`Layout::Line`], a multiple of the cells that a row
     /// has in a line, `512 / width / rows`.

@@ -14,7 +14,7 @@ pub mod min;
 pub mod solve;
 pub mod top;
 
-pub use cell::ROWS_MOST;
+pub(crate) use cell::ROWS_MOST;
 pub use min::{Layout, Min, Update};
 pub use solve::{Solution, solve};
 pub use top::{Bounds, Entry, Ranking, Stored, Top};

@@ -40,7 +40,7 @@ use crate::{
 };
 
 /// The most subtables.
-pub const SUBTABLES_MOST: u32 = 8;
+pub(crate) const SUBTABLES_MOST: u32 = 8;
 /// The most cells per bucket.
 pub(crate) const CELLS_MOST: usize = 32;
 /// The length of an array for the places of a key in any table.

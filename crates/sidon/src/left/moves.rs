@@ -27,13 +27,13 @@ pub enum Moves {
     /// A cell of the first subtable's bucket moves to another of its buckets, if one has room.
     First,
     /// Cells move along the shortest chain to an empty cell. The search reads at most this many
-    /// buckets, up to [`Moves::SEARCH_MOST`].
+    /// buckets, up to 4,096.
     Search(u32),
 }
 
 impl Moves {
     /// The most buckets that one search may read.
-    pub const SEARCH_MOST: u32 = 4096;
+    pub(crate) const SEARCH_MOST: u32 = 4096;
 
     /// The most buckets whose cells searches follow over this many operations, for any keys and any
     /// load ([`Moved::looked`]).

@@ -33,7 +33,7 @@ use crate::{
 };
 
 /// The widest counter.
-pub const WIDTH_MOST: u32 = 16;
+pub(crate) const WIDTH_MOST: u32 = 16;
 
 /// The action when an insertion finds a counter at its ceiling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -53,7 +53,7 @@ pub struct Shape {
     pub counters: u64,
     /// The number of counters of a key: 1 to 32.
     pub hashes: u32,
-    /// The bits of a counter, 1 to [`WIDTH_MOST`]; four suffice for most uses.
+    /// The bits of a counter, 1 to 16; four suffice for most uses.
     pub width: u32,
     /// The action at a counter's ceiling.
     pub overflow: Overflow,

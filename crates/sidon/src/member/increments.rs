@@ -19,7 +19,7 @@ use crate::Infeasible;
 use std::{fmt, ops::RangeInclusive};
 
 /// The most increments of a set.
-pub const INCREMENTS_MOST: usize = 16;
+pub(crate) const INCREMENTS_MOST: usize = 16;
 
 /// A set of increments, in ascending order.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -33,14 +33,14 @@ impl Increments {
     /// One: every key adds the same, and a counter is a number of keys.
     pub const UNIT: Increments = Increments::of([1]);
 
-    /// `L` to `2L - 1`, for `L` from 1 to [`INCREMENTS_MOST`].
+    /// `L` to `2L - 1`, for `L` from 1 to 16.
     pub fn range(least: u32) -> Result<Self, Infeasible> {
         Infeasible::unless_within("increments", least.into(), 1, INCREMENTS_MOST as u64)?;
         let values: Vec<u8> = (least as u8..2 * least as u8).collect();
         Self::set(&values)
     }
 
-    /// Any 1 to [`INCREMENTS_MOST`] values, distinct and not zero, in any order.
+    /// Any 1 to 16 values, distinct and not zero, in any order.
     pub fn set(values: &[u8]) -> Result<Self, Infeasible> {
         Infeasible::unless_within("increments", values.len() as u64, 1, INCREMENTS_MOST as u64)?;
         let mut sorted = [0; INCREMENTS_MOST];
@@ -57,7 +57,7 @@ impl Increments {
     /// A constant set, in ascending order.
     ///
     /// # Panics
-    /// If there are no values, more than [`INCREMENTS_MOST`], or if they are not in ascending order
+    /// If there are no values, more than 16, or if they are not in ascending order
     /// from 1. In a constant, the compiler reports it.
     pub const fn of<const N: usize>(values: [u8; N]) -> Self {
         assert!(N >= 1 && N <= INCREMENTS_MOST, "1 to 16 increments");

@@ -27,7 +27,7 @@ pub enum Spread {
 }
 
 /// The most lines of a key.
-pub const LINES_MOST: u32 = 8;
+pub(crate) const LINES_MOST: u32 = 8;
 /// The number of upper bits of a word that select cells before the next word is computed. All of
 /// them are uniform in tables of up to 2^24 lines.
 const WORD_BITS: u32 = 40;

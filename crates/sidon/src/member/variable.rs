@@ -35,7 +35,7 @@ use super::{
 use crate::{Digest, Infeasible, Key, Malformed, Refused, Seed, bytes, cells::Packed};
 
 /// The widest counter.
-pub const WIDTH_MOST: u32 = code::WIDTH_MOST;
+pub(crate) const WIDTH_MOST: u32 = code::WIDTH_MOST;
 
 /// The integers that fix a filter of variable increments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub struct Shape {
     pub counters: u64,
     /// The number of counters of a key: 1 to 32.
     pub hashes: u32,
-    /// The bits of a counter, up to [`WIDTH_MOST`]; the largest increment must fit.
+    /// The bits of a counter, up to 16; the largest increment must fit.
     pub width: u32,
     /// The values that a key may add.
     pub increments: Increments,

@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// The widest counter.
-pub const COUNTER_MOST: u32 = 16;
+pub(crate) const COUNTER_MOST: u32 = 16;
 
 /// The integers that fix the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub struct Shape {
     pub hashes: u32,
     /// The number of states.
     pub states: u32,
-    /// The bits of a counter, 1 to [`COUNTER_MOST`]. One bit makes the map a Bloom filter, which
+    /// The bits of a counter, 1 to 16. One bit makes the map a Bloom filter, which
     /// only ageing can empty, so it must be timed.
     pub counter: u32,
     /// Whether cells have a flag, so that a [`Clock`](super::Clock) can age them.

@@ -34,14 +34,14 @@ use crate::{
 };
 
 /// The widest counter.
-pub const COUNTER_MOST: u32 = 8;
+pub(crate) const COUNTER_MOST: u32 = 8;
 /// The most states with [`Keeping::Summed`].
-pub const SUMMED_MOST: u32 = 64;
+pub(crate) const SUMMED_MOST: u32 = 64;
 
 /// The content of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keeping {
-    /// A state and the number of flows. The counter has 2 to [`COUNTER_MOST`] bits.
+    /// A state and the number of flows. The counter has 2 to 8 bits.
     Counted(u32),
     /// A state and a flag for ageing. A second flow makes the cell unknown, whatever its state.
     Timed,
@@ -56,7 +56,7 @@ pub struct Shape {
     pub cells: u64,
     /// The number of cells of a flow: 1 to 32.
     pub hashes: u32,
-    /// The number of states; at most [`SUMMED_MOST`] for sums.
+    /// The number of states; at most 64 for sums.
     pub states: u32,
     /// The content of a cell.
     pub keeping: Keeping,

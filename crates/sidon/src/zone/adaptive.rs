@@ -29,7 +29,7 @@ use crate::{
 use std::sync::Arc;
 
 /// The largest universe. Its bitmap has 8 KiB.
-pub const UNIVERSE_MOST: u64 = 1 << 16;
+pub(crate) const UNIVERSE_MOST: u64 = 1 << 16;
 
 /// The representation of a set before it becomes a bitmap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -66,7 +66,7 @@ enum Held {
 }
 
 impl Ladder {
-    /// The stages for sets of numbers below `universe`, 1 to [`UNIVERSE_MOST`].
+    /// The stages for sets of numbers below `universe`, 1 to 2^16.
     pub fn new(universe: u64, way: Way) -> Result<Self, Infeasible> {
         Infeasible::unless_within("universe", universe, 1, UNIVERSE_MOST)?;
         let bitmap = universe.div_ceil(64) as usize;

@@ -66,7 +66,7 @@ pub trait Code: Clone + fmt::Debug + PartialEq + Sized {
     }
 
     /// The cells of an element as the bits of a word. `None` for more than 64 cells or a universe
-    /// above [`COLUMNS_MOST`].
+    /// above 2^12.
     #[inline]
     fn column(&self, element: u64) -> Option<u64> {
         if self.cells() > 64 || self.universe() > COLUMNS_MOST {
@@ -90,7 +90,7 @@ pub trait Code: Clone + fmt::Debug + PartialEq + Sized {
 }
 
 /// The largest universe whose columns are kept as words of eight bytes.
-pub const COLUMNS_MOST: u64 = 1 << 12;
+pub(crate) const COLUMNS_MOST: u64 = 1 << 12;
 
 /// The columns of a small code, computed at first use and shared by its clones.
 #[derive(Debug, Clone, Default)]

@@ -23,9 +23,9 @@ use crate::{Infeasible, plan};
 use std::{collections::HashSet, sync::Arc};
 
 /// The largest modulus.
-pub const MODULUS_MOST: u64 = 1 << 24;
+pub(crate) const MODULUS_MOST: u64 = 1 << 24;
 /// The most moduli.
-pub const MODULI_MOST: u64 = 1 << 12;
+pub(crate) const MODULI_MOST: u64 = 1 << 12;
 
 /// The integers that fix a code of residues.
 #[derive(Debug, Clone, PartialEq, Eq)]

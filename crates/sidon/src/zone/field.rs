@@ -14,10 +14,10 @@ use crate::Infeasible;
 use std::{fmt, sync::Arc};
 
 /// The largest order.
-pub const ORDER_MOST: u64 = 1 << 16;
+pub(crate) const ORDER_MOST: u64 = 1 << 16;
 
 /// The prime and the exponent of a prime power. `None` for any other number.
-pub fn prime_power(q: u64) -> Option<(u64, u32)> {
+pub(crate) fn prime_power(q: u64) -> Option<(u64, u32)> {
     if q < 2 {
         return None;
     }
@@ -36,17 +36,19 @@ pub fn prime_power(q: u64) -> Option<(u64, u32)> {
     (rest == 1).then_some((p, exponent))
 }
 
-/// The least prime power that is at least `q`. `None` if it is above [`ORDER_MOST`].
-pub fn next_prime_power(q: u64) -> Option<u64> {
+/// The least prime power that is at least `q`. `None` if it is above 2^16.
+pub(crate) fn next_prime_power(q: u64) -> Option<u64> {
     (q.max(2)..=ORDER_MOST).find(|&q| prime_power(q).is_some())
 }
 
 /// A field of `q` elements, `0..q`.
 #[derive(Clone)]
-pub struct Field {
+pub(crate) struct Field {
     p: u32,
     exponent: u32,
     order: u32,
+    /// The polynomial that reduces products, as an integer. For a prime field, the prime.
+    #[cfg(test)]
     modulus: u32,
     tables: Option<Arc<Tables>>,
 }
@@ -60,8 +62,8 @@ struct Tables {
 }
 
 impl Field {
-    /// The field of this order: a prime power up to [`ORDER_MOST`].
-    pub fn new(order: u64) -> Result<Self, Infeasible> {
+    /// The field of this order: a prime power up to 2^16.
+    pub(crate) fn new(order: u64) -> Result<Self, Infeasible> {
         Infeasible::unless_within("order", order, 2, ORDER_MOST)?;
         let Some((p, exponent)) = prime_power(order) else {
             let near = next_prime_power(order).unwrap_or(ORDER_MOST);
@@ -70,31 +72,40 @@ impl Field {
         };
         let (p, order) = (p as u32, order as u32);
         if exponent == 1 {
-            return Ok(Field { p, exponent, order, modulus: p, tables: None });
+            return Ok(Field {
+                p,
+                exponent,
+                order,
+                #[cfg(test)]
+                modulus: p,
+                tables: None,
+            });
         }
         let modulus = irreducible(p, exponent, order);
         let tables = Some(Arc::new(Tables::new(p, exponent, order, modulus)));
-        Ok(Field { p, exponent, order, modulus, tables })
+        Ok(Field {
+            p,
+            exponent,
+            order,
+            #[cfg(test)]
+            modulus,
+            tables,
+        })
     }
 
     /// The number of elements.
-    pub fn order(&self) -> u32 {
+    pub(crate) fn order(&self) -> u32 {
         self.order
     }
 
-    /// The prime that the order is a power of.
-    pub fn characteristic(&self) -> u32 {
-        self.p
-    }
-
-    /// The polynomial that reduces products, as an integer. For a prime field, the prime.
-    pub fn modulus(&self) -> u32 {
+    #[cfg(test)]
+    pub(crate) fn modulus(&self) -> u32 {
         self.modulus
     }
 
     /// The sum of two elements.
     #[inline(always)]
-    pub fn add(&self, a: u32, b: u32) -> u32 {
+    pub(crate) fn add(&self, a: u32, b: u32) -> u32 {
         if self.exponent == 1 {
             let sum = a + b;
             return if sum >= self.order { sum - self.order } else { sum };
@@ -104,19 +115,19 @@ impl Field {
 
     /// The additive inverse.
     #[inline]
-    pub fn negative(&self, a: u32) -> u32 {
+    pub(crate) fn negative(&self, a: u32) -> u32 {
         digits(self.p, a, 0, |a, _| (self.p - a) % self.p)
     }
 
     /// The difference `a - b`.
-    #[inline]
-    pub fn sub(&self, a: u32, b: u32) -> u32 {
+    #[cfg(test)]
+    pub(crate) fn sub(&self, a: u32, b: u32) -> u32 {
         self.add(a, self.negative(b))
     }
 
     /// The product of two elements.
     #[inline(always)]
-    pub fn mul(&self, a: u32, b: u32) -> u32 {
+    pub(crate) fn mul(&self, a: u32, b: u32) -> u32 {
         match &self.tables {
             None => ((u64::from(a) * u64::from(b)) % u64::from(self.order)) as u32,
             Some(_) if a == 0 || b == 0 => 0,
@@ -128,7 +139,7 @@ impl Field {
     }
 
     /// The multiplicative inverse. `None` for zero.
-    pub fn inverse(&self, a: u32) -> Option<u32> {
+    pub(crate) fn inverse(&self, a: u32) -> Option<u32> {
         if a == 0 || a >= self.order {
             return None;
         }

@@ -15,7 +15,7 @@ use super::within;
 use crate::{Estimate, Infeasible, Refused, ops::Count};
 
 /// The largest universe.
-pub const UNIVERSE_MOST: u64 = 1 << 16;
+pub(crate) const UNIVERSE_MOST: u64 = 1 << 16;
 /// The bytes of an entry of the list: key and count, 32 bits each.
 const ENTRY: usize = 8;
 
@@ -35,7 +35,7 @@ enum Held {
 }
 
 impl Hosts {
-    /// All counts zero, for keys below `universe`, 1 to [`UNIVERSE_MOST`].
+    /// All counts zero, for keys below `universe`, 1 to 2^16.
     pub fn new(universe: u64) -> Result<Self, Infeasible> {
         Infeasible::unless_within("universe", universe, 1, UNIVERSE_MOST)?;
         Ok(Hosts { universe, held: Held::List(Vec::new()), active: 0 })

@@ -32,7 +32,7 @@
 pub mod adaptive;
 pub mod code;
 pub mod egh;
-pub mod field;
+pub(crate) mod field;
 pub mod filter;
 pub mod hosts;
 pub mod ols;
@@ -43,7 +43,6 @@ pub mod subnets;
 pub use adaptive::{Adaptive, Way};
 pub use code::{Any, Code, Shape};
 pub use egh::Egh;
-pub use field::Field;
 pub use filter::Filter;
 pub use hosts::Hosts;
 pub use ols::Ols;
@@ -54,7 +53,7 @@ pub use subnets::Subnets;
 use crate::{Refused, Seed};
 
 /// The largest universe.
-pub const UNIVERSE_MOST: u64 = 1 << 48;
+pub(crate) const UNIVERSE_MOST: u64 = 1 << 48;
 
 /// The seed of zone images. Zones hash no key, so an image can be read under any seed.
 const NO_SEED: Seed = Seed(0);

@@ -27,7 +27,7 @@ use crate::{Infeasible, plan};
 
 /// The most coefficients. Sixteen digits of a base above 16 represent every 64-bit number, and
 /// smaller fields have at most 17 points.
-pub const DIGITS_MOST: u32 = 16;
+pub(crate) const DIGITS_MOST: u32 = 16;
 
 /// The integers that fix a code of polynomials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub struct Shape {
     pub universe: u64,
     /// The order of the field, a prime power.
     pub order: u32,
-    /// The number of coefficients: 2 to [`DIGITS_MOST`].
+    /// The number of coefficients: 2 to 16.
     pub digits: u32,
     /// The number of groups: 1 to `order`, or `order + 1` with infinity.
     pub groups: u32,
@@ -95,11 +95,6 @@ impl Pol {
     /// The integers that fix the code.
     pub fn shape(&self) -> Shape {
         self.shape
-    }
-
-    /// The field of the coefficients.
-    pub fn field(&self) -> &Field {
-        &self.curve.field
     }
 }
 

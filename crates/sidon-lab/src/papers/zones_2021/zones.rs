@@ -1,11 +1,13 @@
 //! The theorems of 003, by covering every element and without a theorem.
 
 use super::figures::list;
-use crate::{claim::Value, experiment::Experiment, row::Row, trials::Run};
+use crate::{
+    claim::Value, experiment::Experiment, formulas::zone::primes_of, row::Row, trials::Run,
+};
 use sidon::{
     Infeasible,
     plan::zone::{Target, first_primes},
-    zone::{Code, Egh, Ols, Pol, egh, field, ols, pol},
+    zone::{Code, Egh, Ols, Pol, egh, ols, pol},
 };
 use std::collections::BTreeSet;
 
@@ -56,9 +58,8 @@ pub fn zones(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>, I
             "003.ols.not_prime_power" => {
                 let least = |order: u64| {
                     let powers = (2..=order).filter(|&q| {
-                        field::prime_power(q).is_some_and(|(p, _)| {
-                            order.is_multiple_of(q) && !(order / q).is_multiple_of(p)
-                        })
+                        let [p] = primes_of(q)[..] else { return false };
+                        order.is_multiple_of(q) && !(order / q).is_multiple_of(p)
                     });
                     powers.min().unwrap_or(0) + 1
                 };

@@ -42,11 +42,11 @@ use enter::{Beside, Cells, Picked};
 use std::marker::PhantomData;
 
 /// The most amounts of a key.
-pub const AMOUNTS_MOST: usize = 4;
+pub(crate) const AMOUNTS_MOST: usize = 4;
 /// The largest amount. A sum that would exceed it stops here, and then means this or more.
 pub const CEILING: u64 = u64::MAX;
 /// The most rows of a filter.
-pub const ROWS_MOST: usize = 4;
+pub(crate) const ROWS_MOST: usize = 4;
 
 /// The integers that fix a table of the heaviest keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,7 +123,7 @@ impl<K: Stored, const A: usize> Top<K, A> {
 
     /// Adds the amounts to those of a key whose digest under the table's seed is known.
     #[inline]
-    pub fn add_hashed(&mut self, digest: Digest, key: &K, amounts: [u64; A]) {
+    fn add_hashed(&mut self, digest: Digest, key: &K, amounts: [u64; A]) {
         debug_assert_eq!(digest, key.digest(self.seed), "the digest is the key's own");
         let mut cells = self.cells();
         let place = cells.place(digest);

@@ -33,7 +33,9 @@ mod line;
 mod shape;
 
 pub use line::CELLS;
-pub use shape::{SHARING_MOST, Shape};
+#[cfg(test)]
+use shape::SHARING_MOST;
+pub use shape::Shape;
 
 use crate::{
     Digest, Infeasible, Key, Malformed, Refused, Seed,

@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// The largest [`sharing`](Shape::sharing).
-pub const SHARING_MOST: u32 = 15;
+pub(crate) const SHARING_MOST: u32 = 15;
 
 /// Subtables of the overflow table.
 const SUBTABLES: u32 = 2;
@@ -21,13 +21,13 @@ pub struct Shape {
     /// The number of lines of 31 cells: at least 1.
     pub lines: u64,
     /// `2^sharing` lines share a bucket of 16 cells in each of the two subtables of the overflow
-    /// table: 1 to [`SHARING_MOST`].
+    /// table: 1 to 15.
     pub sharing: u32,
 }
 
 impl Shape {
     /// The cells of the overflow table.
-    pub fn back_cells(&self) -> u64 {
+    pub(crate) fn back_cells(&self) -> u64 {
         self.back().all_cells()
     }
 

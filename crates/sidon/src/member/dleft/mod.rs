@@ -46,8 +46,9 @@ mod merge;
 mod one;
 mod shape;
 
-pub use crate::left::{Moved, Moves, SUBTABLES_MOST};
-pub use shape::{COUNTER_MOST, Shape};
+pub use crate::left::{Moved, Moves};
+pub(crate) use shape::COUNTER_MOST;
+pub use shape::Shape;
 
 use super::{
     batch::Unhashed,

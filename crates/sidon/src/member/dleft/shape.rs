@@ -1,13 +1,14 @@
 //! The integers that fix a d-left filter, and their limits.
 
-use super::{Moves, SUBTABLES_MOST};
+use super::Moves;
+use crate::left::SUBTABLES_MOST;
 use crate::{
     Infeasible,
     left::{Form, Placing},
 };
 
 /// The most bits of a counter.
-pub const COUNTER_MOST: u32 = 4;
+pub(crate) const COUNTER_MOST: u32 = 4;
 
 /// The integers that fix a d-left filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

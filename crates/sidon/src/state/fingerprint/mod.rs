@@ -80,7 +80,7 @@ fn class(number: u64, bits: u32) -> u32 {
 }
 
 /// The most flows in the stash.
-pub const STASH_MOST: u32 = 64;
+pub(crate) const STASH_MOST: u32 = 64;
 
 /// The integers that fix the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,7 +107,7 @@ pub struct Shape {
     /// Whether a flow that changes its state is removed and inserted again, into the emptiest of
     /// its buckets. Otherwise its cell is changed.
     pub reinsert: bool,
-    /// The most flows without a cell that are kept in a list, up to [`STASH_MOST`].
+    /// The most flows without a cell that are kept in a list, up to 64.
     pub stash: u32,
     /// The number of times that the table may still be doubled.
     pub growths: u32,
