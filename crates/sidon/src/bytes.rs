@@ -7,6 +7,12 @@
 //! Any input gives a structure or [`Malformed`], never a panic, and takes no more memory than the
 //! input is long. A structure read back has the same answers and statistics.
 
+#[cfg(feature = "serde")]
+mod saved;
+
+#[cfg(feature = "serde")]
+pub use saved::Saved;
+
 use crate::{Malformed, Seed, hash};
 use std::io;
 

@@ -30,6 +30,8 @@ use std::f64::consts::E;
 
 /// The integers that fix a sketch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Shape {
     /// The number of rows, each with one counter of a key: 1 to 16.
     pub rows: u32,
@@ -46,6 +48,8 @@ pub struct Shape {
 
 /// The rule by which an amount changes counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Update {
     /// Adds the amount to every counter of the key. Counters are sums, and amounts can be
     /// subtracted.
@@ -58,6 +62,8 @@ pub enum Update {
 
 /// The positions of a key's counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Layout {
     /// Anywhere in their rows: one cache line per row.
     #[default]

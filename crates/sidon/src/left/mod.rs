@@ -48,6 +48,8 @@ pub(crate) const ANY: usize = SUBTABLES_MOST as usize;
 
 /// The source of a key's buckets and remainder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Placing {
     /// One fingerprint, permuted for each subtable. Two keys that agree in one bucket and remainder
     /// agree in all. A cell determines its fingerprint, so cells can move and tables can grow.

@@ -20,6 +20,8 @@ use crate::{
 
 /// The policy when all cells of a key are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Moves {
     /// The key is refused.
     #[default]

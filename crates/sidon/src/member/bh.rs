@@ -37,6 +37,8 @@ use crate::{Digest, Infeasible, Key, Malformed, Refused, Seed, bytes, cells::Pac
 
 /// The largest number of keys at which a lookup examines the sum of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Decode {
     /// At most `h` keys, for which the increments are determined. A cell of more keys excludes
     /// none.
@@ -48,6 +50,8 @@ pub enum Decode {
 
 /// The integers that fix a B_h filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Shape {
     /// The number of cells of the table: at least 1.
     pub cells: u64,

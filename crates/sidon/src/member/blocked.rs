@@ -26,6 +26,8 @@ use crate::{
 
 /// The integers that fix a blocked Bloom filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Shape {
     /// The number of lines of 64 bytes: at least 1.
     pub lines: u64,

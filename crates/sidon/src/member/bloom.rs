@@ -23,6 +23,8 @@ use crate::{
 
 /// The integers that fix a Bloom filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Shape {
     /// The number of bits of the table: at least 1.
     pub bits: u64,

@@ -37,6 +37,8 @@ pub(crate) const WIDTH_MOST: u32 = 16;
 
 /// The action when an insertion finds a counter at its ceiling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Overflow {
     /// The insertion is refused, and nothing changes.
     #[default]
@@ -48,6 +50,8 @@ pub enum Overflow {
 
 /// The integers that fix a counting Bloom filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Shape {
     /// The number of counters of the table: at least 1.
     pub counters: u64,

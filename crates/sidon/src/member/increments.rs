@@ -324,6 +324,22 @@ impl fmt::Debug for Increments {
     }
 }
 
+#[cfg(feature = "serde")]
+impl serde::Serialize for Increments {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.values().serialize(serializer)
+    }
+}
+
+/// A list of values, which [`Increments::set`] checks.
+#[cfg(feature = "serde")]
+impl<'de> serde::Deserialize<'de> for Increments {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let values = Vec::deserialize(deserializer)?;
+        Increments::set(&values).map_err(serde::de::Error::custom)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

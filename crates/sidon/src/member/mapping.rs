@@ -17,6 +17,8 @@ use crate::{
 
 /// The positions of a key's cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Spread {
     /// Anywhere in the table, independently: the classic mapping, which needs the fewest cells.
     #[default]

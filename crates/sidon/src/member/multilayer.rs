@@ -34,6 +34,8 @@ use crate::{Digest, Infeasible, Key, Malformed, Refused, Seed, bytes, cells::Pac
 
 /// The integers that fix a filter of two layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Shape {
     /// The number of counters of the first layer: at least 1.
     pub counters: u64,

@@ -39,6 +39,8 @@ pub(crate) const WIDTH_MOST: u32 = code::WIDTH_MOST;
 
 /// The integers that fix a filter of variable increments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Shape {
     /// The number of counters of the table: at least 1.
     pub counters: u64,

@@ -27,6 +27,8 @@ pub(crate) const COUNTER_MOST: u32 = 16;
 
 /// The integers that fix the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Shape {
     /// The number of cells: at least 1.
     pub cells: u64,

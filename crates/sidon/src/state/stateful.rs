@@ -40,6 +40,8 @@ pub(crate) const SUMMED_MOST: u32 = 64;
 
 /// The content of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Keeping {
     /// A state and the number of flows. The counter has 2 to 8 bits.
     Counted(u32),
@@ -51,6 +53,8 @@ pub enum Keeping {
 
 /// The integers that fix the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Shape {
     /// The number of cells: at least 1.
     pub cells: u64,

@@ -184,6 +184,8 @@ pub(super) fn list_found<C: Code>(
 /// The shape of a code of any family.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Shape {
     /// An [`Egh`].
     Egh(egh::Shape),

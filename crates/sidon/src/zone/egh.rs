@@ -29,6 +29,8 @@ pub(crate) const MODULI_MOST: u64 = 1 << 12;
 
 /// The integers that fix a code of residues.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Shape {
     /// The number of elements.
     pub universe: u64,

@@ -28,6 +28,8 @@ use crate::Infeasible;
 
 /// The integers that fix a code of Latin squares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Shape {
     /// The number of elements: at most `order^2`.
     pub universe: u64,

@@ -31,6 +31,8 @@ pub(crate) const DIGITS_MOST: u32 = 16;
 
 /// The integers that fix a code of polynomials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Shape {
     /// The number of elements: at most `order^digits`.
     pub universe: u64,

@@ -42,6 +42,8 @@ const NEAR: u64 = 8;
 
 /// The integers that fix the memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Shape {
     /// The number of bits of a subnet, 1 to 32: 24 for the /24s of IPv4.
     pub subnet_bits: u32,

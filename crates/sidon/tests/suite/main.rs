@@ -25,6 +25,8 @@ mod papers;
 mod plans;
 mod rates;
 mod round_trip;
+#[cfg(feature = "serde")]
+mod saved;
 mod state;
 mod zone_codes;
 mod zone_laws;

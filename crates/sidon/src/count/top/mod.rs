@@ -50,6 +50,8 @@ pub(crate) const ROWS_MOST: usize = 4;
 
 /// The integers that fix a table of the heaviest keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Shape {
     /// The number of buckets of eight entries: at least 1.
     pub buckets: u64,

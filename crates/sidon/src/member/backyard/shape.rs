@@ -17,6 +17,8 @@ const VALUE_BITS: u32 = 16;
 
 /// The integers that fix a filter with an overflow table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Shape {
     /// The number of lines of 31 cells: at least 1.
     pub lines: u64,

@@ -12,6 +12,8 @@ pub(crate) const COUNTER_MOST: u32 = 4;
 
 /// The integers that fix a d-left filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Shape {
     /// The number of subtables, 2 to 8.
     pub subtables: u32,

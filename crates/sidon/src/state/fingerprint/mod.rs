@@ -84,6 +84,8 @@ pub(crate) const STASH_MOST: u32 = 64;
 
 /// The integers that fix the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Shape {
     /// The number of subtables, 2 to 8.
     pub subtables: u32,
