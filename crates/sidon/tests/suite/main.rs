@@ -28,6 +28,7 @@ mod round_trip;
 #[cfg(feature = "serde")]
 mod saved;
 mod state;
+mod threads;
 mod zone_codes;
 mod zone_laws;
 mod zone_plan;

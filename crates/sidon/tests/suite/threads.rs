@@ -1,0 +1,45 @@
+//! Every public structure can be sent to another thread and shared between threads.
+
+use sidon::{
+    Certainty, Digest, Estimate, Infeasible, Lookup, Malformed, Refused, Seed,
+    bytes::{Parts, Writer},
+    count::{Bounds, Entry, Min, Ranking, Solution, Top},
+    error::Unbuilt,
+    member::{Backyard, Bh, Blocked, Bloom, Counting, DLeft, Increments, Multilayer, Variable},
+    state::{Audit, Clock, Direct, Fingerprint, Machine, Recent, Stateful, machine::Faulty},
+    zone::{Adaptive, Any, Egh, Field, Filter, Hosts, Ols, Pol, Sketch, Subnets, adaptive::Ladder},
+};
+
+/// Compiles for types that threads can share.
+const fn shared<T: Send + Sync + 'static>() {}
+
+macro_rules! shared {
+    ($($structure:ty),* $(,)?) => {
+        const _: () = { $(shared::<$structure>();)* };
+    };
+}
+shared! {
+    Seed, Digest, Certainty, Estimate, Lookup<u16>,
+    Infeasible, Malformed, Refused, Unbuilt, Faulty,
+    Bloom, Blocked, Counting, Variable, Bh, Multilayer, DLeft, Backyard, Increments,
+    Min, Top<u64>, Ranking<u64, 1>, Entry<u64, 1>, Bounds, Solution,
+    Direct, Stateful, Fingerprint, Machine,
+    Clock<Fingerprint>, Recent<Fingerprint>, Recent<Direct>, Clock<Recent<Fingerprint>>,
+    Audit<Fingerprint, u64>,
+    Egh, Ols, Pol, Any, Field, Filter<Any>, Sketch<Any>, Adaptive, Ladder, Hosts, Subnets,
+    Parts<'static>, Writer<Vec<u8>>,
+}
+#[cfg(feature = "serde")]
+shared!(sidon::bytes::Saved<std::cell::Cell<Bloom>>);
+
+#[test]
+fn threads_read_one_set_together() {
+    let shape = sidon::member::bloom::Shape { bits: 10_000, hashes: 5 };
+    let set = Bloom::from_keys(shape, Seed(1), 0..100u32).unwrap();
+    let found = std::thread::scope(|scope| {
+        let parts = [0..50u32, 50..100]
+            .map(|part| scope.spawn(|| part.filter(|key| set.contains(key)).count()));
+        parts.map(|part| part.join().unwrap())
+    });
+    assert_eq!(found, [50, 50]);
+}
