@@ -99,6 +99,14 @@ impl<S: fmt::Display> fmt::Display for Lookup<S> {
 }
 
 /// The side of the truth on which an [`Estimate`] may lie.
+///
+/// ```
+/// use sidon::{Bound, Certainty, Estimate};
+///
+/// assert_eq!(Estimate::exact(5).bound, Bound::Exact);
+/// assert_eq!(Estimate::at_most(5, 1, Certainty::Certain).bound, Bound::AtMost);
+/// assert_eq!(Estimate::at_least(255).bound, Bound::AtLeast);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bound {
     /// The value is the truth.

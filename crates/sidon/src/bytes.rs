@@ -22,6 +22,19 @@ const HEADER: usize = 32;
 const CHECKSUM: usize = 4;
 
 /// A structure that can be saved as bytes and read back.
+///
+/// ```
+/// use sidon::{Malformed, Seed, bytes::Image, member::{Bloom, bloom}};
+///
+/// /// A copy by way of a byte string.
+/// fn copy<S: Image>(structure: &S, seed: Seed) -> Result<S, Malformed> {
+///     S::from_bytes(&structure.to_bytes(), seed)
+/// }
+/// let seen = Bloom::from_keys(bloom::Shape { bits: 1_000, hashes: 3 }, Seed(1), ["key"])?;
+/// assert_eq!(copy(&seen, Seed(1))?, seen);
+/// assert_eq!(copy(&seen, Seed(2)), Err(Malformed::Seed));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Image: Sized {
     /// The structure's number in the format.
     const KIND: u16;
@@ -34,12 +47,29 @@ pub trait Image: Sized {
 }
 
 /// The kind of structure that an image claims to hold, read from its header.
+///
+/// ```
+/// use sidon::{Malformed, Seed, bytes::{self, Image}, member::{Bloom, bloom}};
+///
+/// let image = Bloom::new(bloom::Shape { bits: 1_000, hashes: 3 }, Seed(1))?.to_bytes();
+/// assert_eq!(bytes::kind(&image), Ok(Bloom::KIND));
+/// assert_eq!(bytes::kind(b"a file of another program"), Err(Malformed::Magic));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn kind(image: &[u8]) -> Result<u16, Malformed> {
     let header = header(image)?;
     Ok(header.kind)
 }
 
 /// The length of an image, read from its header. `image` may be the start of the image alone.
+///
+/// ```
+/// use sidon::{Seed, bytes, member::{Bloom, bloom}};
+///
+/// let image = Bloom::new(bloom::Shape { bits: 1_000, hashes: 3 }, Seed(1))?.to_bytes();
+/// assert_eq!(bytes::announced(&image[..bytes::START])?, image.len() as u64);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn announced(image: &[u8]) -> Result<u64, Malformed> {
     let header = header(image)?;
     let front = (HEADER + CHECKSUM + usize::from(header.fields) * 8) as u64;
@@ -115,6 +145,18 @@ fn start(image: &mut Vec<u8>, kind: u16, seed_check: u64, fields: &[u64], payloa
 }
 
 /// The parts of an image of any kind and under any seed. Its length and checksum were checked.
+///
+/// ```
+/// use sidon::{Malformed, Seed, bytes::Parts, member::{Bloom, bloom}};
+///
+/// let mut image = Bloom::new(bloom::Shape { bits: 1_000, hashes: 3 }, Seed(1))?.to_bytes();
+/// let parts = Parts::of(&image)?;
+/// assert_eq!((&parts.fields[..2], parts.payload.len()), (&[1_000, 3][..], 125));
+/// assert_eq!(parts.to_bytes(), image);
+/// image[50] ^= 1;
+/// assert_eq!(Parts::of(&image), Err(Malformed::Checksum));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parts<'a> {
     /// The kind of the structure.
@@ -145,6 +187,16 @@ impl<'a> Parts<'a> {
 }
 
 /// Writes an image whose payload is given in pieces, so that it need not be in memory as a whole.
+///
+/// ```
+/// use sidon::{Seed, bytes::{Parts, Writer}};
+///
+/// let mut writer = Writer::new(Vec::new(), 900, Seed(1), &[7], 6)?;
+/// writer.piece(b"abc")?;
+/// writer.piece(b"def")?;
+/// assert_eq!(Parts::of(&writer.finish()?)?.payload, b"abcdef");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Writer<W> {
     out: W,

@@ -13,6 +13,18 @@ use crate::{
 };
 
 /// Keys can enter.
+///
+/// ```
+/// use sidon::{Refused, Seed, member::{Bloom, bloom}, ops::Insert};
+///
+/// fn add_all<S: Insert<u32>>(set: &mut S, keys: &[u32]) -> Result<(), Refused> {
+///     keys.iter().try_for_each(|key| set.insert(key))
+/// }
+/// let mut seen = Bloom::new(bloom::Shape { bits: 1_000, hashes: 3 }, Seed(1))?;
+/// add_all(&mut seen, &[1, 2, 3])?;
+/// assert_eq!(seen.len(), 3);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Insert<K: ?Sized> {
     /// Stores one more copy of the key. On `Err`, nothing has changed.
     fn insert(&mut self, key: &K) -> Result<(), Refused>;
@@ -36,6 +48,18 @@ pub trait Insert<K: ?Sized> {
 /// This is for keys known to be in. Removing a stranger is refused where it can be seen; a
 /// stranger that passes for a member takes a member's counters along, and from then on `false`
 /// can be wrong.
+///
+/// ```
+/// use sidon::{Refused, Seed, member::{Backyard, backyard}, ops::Remove};
+///
+/// let shape = backyard::Shape { lines: 10, sharing: 2 };
+/// let mut seen = Backyard::from_keys(shape, Seed(1), [1u32, 2])?;
+/// let mut refused = vec![];
+/// Remove::remove_batch(&mut seen, &[1u32, 9], &mut |index, why| refused.push((index, why)));
+/// assert_eq!(refused, [(1, Refused::NotStored)]);
+/// assert_eq!(seen.len(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Remove<K: ?Sized> {
     /// Takes one copy of the key out. On `Err`, nothing has changed.
     fn remove(&mut self, key: &K) -> Result<(), Refused>;
@@ -55,6 +79,17 @@ pub trait Remove<K: ?Sized> {
 }
 
 /// Membership can be asked.
+///
+/// ```
+/// use sidon::{Seed, member::{Bloom, bloom}, ops::Contains};
+///
+/// fn share<S: Contains<u32>>(set: &S, keys: &[u32]) -> f64 {
+///     keys.iter().filter(|key| set.contains(key)).count() as f64 / keys.len() as f64
+/// }
+/// let seen = Bloom::from_keys(bloom::Shape { bits: 1_000, hashes: 3 }, Seed(1), [1u32, 2])?;
+/// assert_eq!(share(&seen, &[1, 2, 3, 4]), 0.5);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Contains<K: ?Sized> {
     /// Whether the key may be stored. `false` is a fact.
     fn contains(&self, key: &K) -> bool;
@@ -75,6 +110,19 @@ pub trait Contains<K: ?Sized> {
 }
 
 /// Amounts can be counted under keys.
+///
+/// ```
+/// use sidon::{Seed, count::{Layout, Min, Update, min::Shape}, ops::Count};
+///
+/// fn count_all<S: Count<str>>(counts: &mut S, text: &str) -> Result<u64, sidon::Refused> {
+///     text.split(' ').try_for_each(|word| counts.add(word, 1))?;
+///     Ok(counts.estimate("a").value)
+/// }
+/// let (update, layout) = (Update::Plain, Layout::Rows);
+/// let mut words = Min::new(Shape { rows: 4, columns: 100, width: 32, update, layout }, Seed(1))?;
+/// assert_eq!(count_all(&mut words, "a b a c")?, 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Count<K: ?Sized> {
     /// Adds an amount to the key's count. On `Err`, nothing has changed.
     fn add(&mut self, key: &K, amount: u64) -> Result<(), Refused>;
@@ -161,6 +209,21 @@ pub trait StateMap<K: ?Sized> {
 }
 
 /// Two structures of one shape and seed can become one.
+///
+/// ```
+/// use sidon::{Refused, Seed, member::{Bloom, bloom}, ops::Merge};
+///
+/// fn sum<S: Merge>(mut first: S, others: &[S]) -> Result<S, Refused> {
+///     others.iter().try_for_each(|other| first.merge(other))?;
+///     Ok(first)
+/// }
+/// let set = |seed, key: u32| {
+///     Bloom::from_keys(bloom::Shape { bits: 1_000, hashes: 3 }, Seed(seed), [key]).unwrap()
+/// };
+/// assert!(sum(set(1, 10), &[set(1, 20), set(1, 30)])?.contains(&30u32));
+/// assert_eq!(sum(set(1, 10), &[set(2, 20)]), Err(Refused::Mismatch { field: "seed" }));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Merge {
     /// Afterwards `self` holds what both held. On `Err`, nothing has changed.
     fn merge(&mut self, other: &Self) -> Result<(), Refused>;

@@ -71,6 +71,20 @@ pub trait Key {
 }
 
 /// Turns the bytes of a [`Key`] into its [`Digest`]. The library implements it.
+///
+/// ```
+/// use sidon::{Digest, Key, Seed, hash::Hasher};
+///
+/// /// Host names that differ in case only are equal.
+/// struct Host<'a>(&'a str);
+///
+/// impl Key for Host<'_> {
+///     fn digest_with<H: Hasher>(&self, hasher: H) -> Digest {
+///         hasher.digest(self.0.to_ascii_lowercase().as_bytes())
+///     }
+/// }
+/// assert_eq!(Host("Example.COM").digest(Seed(1)), "example.com".digest(Seed(1)));
+/// ```
 pub trait Hasher: Sealed {
     /// The digest of these bytes.
     fn digest(self, bytes: &[u8]) -> Digest;

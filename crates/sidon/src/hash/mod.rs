@@ -40,6 +40,14 @@ use std::fmt;
 ///
 /// # Panics
 /// If the two slices differ in length.
+///
+/// ```
+/// use sidon::{Digest, Key, Seed, hash::digests};
+///
+/// let mut of = [Digest(0); 2];
+/// digests(Seed(42), &["10.0.0.1", "10.0.0.2"], &mut of);
+/// assert_eq!(of, ["10.0.0.1".digest(Seed(42)), "10.0.0.2".digest(Seed(42))]);
+/// ```
 pub fn digests<K: Key>(seed: Seed, keys: &[K], digests: &mut [Digest]) {
     struct Hash<'a, K>(Seed, &'a [K], &'a mut [Digest]);
     impl<K: Key> Kernel for Hash<'_, K> {
@@ -61,6 +69,15 @@ pub(crate) const KEYED_AES: u16 = 3;
 /// Structures merge only under equal seeds. A program whose keys come from a network should use
 /// [`Seed::random`]. Experiments, and files that will be merged, use an explicit seed. A small
 /// number is a valid seed, but an attacker can guess it.
+///
+/// ```
+/// use sidon::{Key, Seed};
+///
+/// assert_ne!("key".digest(Seed(1)), "key".digest(Seed(2)));
+/// assert_eq!(format!("{:?}", Seed(1)), "Seed(..)");
+/// assert_ne!(Seed::random()?, Seed::random()?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Seed(pub u128);
 
@@ -76,6 +93,12 @@ impl Seed {
     ///
     /// No digest of a key is computed in this way. An attacker who can guess a seed can confirm the
     /// guess by this value.
+    ///
+    /// ```
+    /// use sidon::Seed;
+    ///
+    /// assert_ne!(Seed(1).check_value(), Seed(2).check_value());
+    /// ```
     pub fn check_value(self) -> u64 {
         cipher::check_value(self)
     }
@@ -92,6 +115,14 @@ impl fmt::Debug for Seed {
 ///
 /// A digest is itself a key, and its own digest under every seed, so a key need not be hashed
 /// twice. Use it only with structures of the seed that it was computed under.
+///
+/// ```
+/// use sidon::{Digest, Key, Seed};
+///
+/// let digest = "10.0.0.1".digest(Seed(42));
+/// assert_eq!(digest.digest(Seed(42)), digest);
+/// assert_eq!(digest.digest(Seed(43)), digest);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Digest(pub u64);
 

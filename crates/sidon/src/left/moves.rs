@@ -19,6 +19,14 @@ use crate::{
 };
 
 /// The policy when all cells of a key are taken.
+///
+/// ```
+/// use sidon::member::Moves;
+///
+/// // Searches share a budget, so that many of them in a row stay cheap.
+/// assert_eq!(Moves::Never.work_most(0), 0);
+/// assert!(Moves::Search(256).work_most(1_000) < 256 * 1_000);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]

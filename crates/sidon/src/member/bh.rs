@@ -36,6 +36,20 @@ use super::{
 use crate::{Digest, Infeasible, Key, Malformed, Refused, Seed, bytes, cells::Packed};
 
 /// The largest number of keys at which a lookup examines the sum of a cell.
+///
+/// ```
+/// use sidon::member::{Decode, Increments, Overflow, Spread, bh::Shape};
+///
+/// // All sums of two of these increments differ, and some sums of three do not.
+/// let increments = Increments::of([1, 2, 5, 14]);
+/// let (overflow, spread) = (Overflow::Pin, Spread::Anywhere);
+/// let basic = Shape {
+///     cells: 999, hashes: 3, keys_bits: 3, sum_bits: 5, increments,
+///     decode: Decode::Basic, centred: false, overflow, spread,
+/// };
+/// assert_eq!(basic.examined(), increments.order(7));
+/// assert_eq!(Shape { decode: Decode::Improved(6), ..basic }.examined(), 6);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -49,6 +63,23 @@ pub enum Decode {
 }
 
 /// The integers that fix a B_h filter.
+///
+/// ```
+/// use sidon::member::{Decode, Increments, Overflow, Spread, bh::Shape};
+///
+/// let shape = Shape {
+///     cells: 1_000,
+///     hashes: 4,
+///     keys_bits: 3,
+///     sum_bits: 5,
+///     increments: Increments::of([1, 2, 5, 14]),
+///     decode: Decode::Basic,
+///     centred: false,
+///     overflow: Overflow::Pin,
+///     spread: Spread::Anywhere,
+/// };
+/// assert_eq!((shape.width(), shape.bytes()), (8, 1_000));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
@@ -112,6 +143,20 @@ impl Shape {
 }
 
 /// A multiset in cells of two counters. See the [module](self).
+///
+/// ```
+/// use sidon::{Seed, member::{Bh, Decode, Increments, Overflow, Spread, bh::Shape}};
+///
+/// let shape = Shape {
+///     cells: 1_000, hashes: 4, keys_bits: 3, sum_bits: 5,
+///     increments: Increments::of([1, 2, 5, 14]), decode: Decode::Basic, centred: false,
+///     overflow: Overflow::Pin, spread: Spread::Anywhere,
+/// };
+/// let mut seen = Bh::from_keys(shape, Seed(1), 0..50u32)?;
+/// seen.remove(&7u32)?;
+/// assert!(!seen.contains(&7u32) && seen.contains(&8u32));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub type Bh = Set<Body>;
 
 /// The cells of a [`Bh`].

@@ -25,6 +25,12 @@ use crate::{
 };
 
 /// The integers that fix a blocked Bloom filter.
+///
+/// ```
+/// use sidon::member::blocked::Shape;
+///
+/// assert_eq!(Shape { lines: 100, hashes: 8 }.bytes(), 6_400);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
@@ -43,6 +49,18 @@ impl Shape {
 }
 
 /// A set whose keys never leave, with one line a key. See the [module](self).
+///
+/// ```
+/// use sidon::{Seed, member::{Blocked, blocked}};
+///
+/// let shape = blocked::Shape { lines: 100, hashes: 8 };
+/// let mut seen = Blocked::new(shape, Seed(1))?;
+/// seen.insert_batch(&[22u16, 80, 443], &mut |index, why| panic!("key {index}: {why}"));
+/// let mut found = [false; 3];
+/// seen.contains_batch(&[443u16, 8080, 22], &mut found);
+/// assert_eq!(found, [true, false, true]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub type Blocked = Set<Body>;
 
 /// The cells of a [`Blocked`].

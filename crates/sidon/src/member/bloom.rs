@@ -22,6 +22,12 @@ use crate::{
 };
 
 /// The integers that fix a Bloom filter.
+///
+/// ```
+/// use sidon::member::bloom::Shape;
+///
+/// assert_eq!(Shape { bits: 9_600, hashes: 7 }.bytes(), 1_200);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
@@ -40,6 +46,18 @@ impl Shape {
 }
 
 /// A set whose keys never leave. See the [module](self).
+///
+/// ```
+/// use sidon::{Seed, member::{Bloom, bloom}};
+///
+/// // The bits of Bloom filters of one shape and seed are united.
+/// let shape = bloom::Shape { bits: 9_600, hashes: 7 };
+/// let mut seen = Bloom::from_keys(shape, Seed(1), ["10.0.0.1", "10.0.0.2"])?;
+/// seen.merge(&Bloom::from_keys(shape, Seed(1), ["10.0.0.3"])?)?;
+/// assert!(seen.contains("10.0.0.1") && seen.contains("10.0.0.3"));
+/// assert!(!seen.contains("10.0.0.4"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub type Bloom = Set<Body>;
 
 /// The cells of a [`Bloom`].

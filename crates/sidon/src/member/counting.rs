@@ -36,6 +36,19 @@ use crate::{
 pub(crate) const WIDTH_MOST: u32 = 16;
 
 /// The action when an insertion finds a counter at its ceiling.
+///
+/// ```
+/// use sidon::{Refused, Seed, member::{Counting, Overflow, Spread, counting::Shape}};
+///
+/// // Counters of one bit count to one.
+/// let (overflow, spread) = (Overflow::Refuse, Spread::Anywhere);
+/// let shape = Shape { counters: 1_000, hashes: 3, width: 1, overflow, spread };
+/// let mut once = Counting::from_keys(shape, Seed(1), ["key"])?;
+/// assert_eq!(once.insert("key"), Err(Refused::Overflow { ceiling: 1 }));
+/// let mut pinned = Counting::new(Shape { overflow: Overflow::Pin, ..shape }, Seed(1))?;
+/// assert_eq!((pinned.insert("key"), pinned.insert("key")), (Ok(()), Ok(())));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -49,6 +62,13 @@ pub enum Overflow {
 }
 
 /// The integers that fix a counting Bloom filter.
+///
+/// ```
+/// use sidon::member::{Overflow, Spread, counting::Shape};
+///
+/// let (overflow, spread) = (Overflow::Refuse, Spread::Anywhere);
+/// assert_eq!(Shape { counters: 2_000, hashes: 7, width: 4, overflow, spread }.bytes(), 1_000);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
@@ -80,6 +100,19 @@ impl Shape {
 }
 
 /// A multiset in counters. See the [module](self).
+///
+/// ```
+/// use sidon::{Seed, member::{Counting, Overflow, Spread, counting::Shape}};
+///
+/// let (overflow, spread) = (Overflow::Refuse, Spread::Anywhere);
+/// let shape = Shape { counters: 2_000, hashes: 7, width: 4, overflow, spread };
+/// let mut open = Counting::from_keys(shape, Seed(1), ["10.0.0.1", "10.0.0.2", "10.0.0.1"])?;
+/// open.remove("10.0.0.1")?;
+/// assert!(open.contains("10.0.0.1"));
+/// open.remove("10.0.0.1")?;
+/// assert!(!open.contains("10.0.0.1") && open.contains("10.0.0.2"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub type Counting = Set<Body>;
 
 /// The cells of a [`Counting`].

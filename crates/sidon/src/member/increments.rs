@@ -22,6 +22,17 @@ use std::{fmt, ops::RangeInclusive};
 pub(crate) const INCREMENTS_MOST: usize = 16;
 
 /// A set of increments, in ascending order.
+///
+/// ```
+/// use sidon::member::Increments;
+///
+/// // The first differences of a Golomb ruler: all sums of two marks differ.
+/// let ruler = Increments::of([1, 2, 5, 10, 12]);
+/// assert!(ruler.is_bh(2) && !Increments::range(4)?.is_bh(2));
+/// assert_eq!((ruler.least(), ruler.most(), ruler.mean()), (1, 12, 6));
+/// assert_eq!(Increments::range(4)?.to_string(), "{4, 5, 6, 7}");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Increments {
     /// Unused values are zero.

@@ -16,6 +16,18 @@ use crate::{
 };
 
 /// The positions of a key's cells.
+///
+/// ```
+/// use sidon::{Seed, member::{Counting, Overflow, Spread, counting::Shape}};
+///
+/// let (overflow, spread) = (Overflow::Refuse, Spread::Lines(2));
+/// let shape = Shape { counters: 1_280, hashes: 6, width: 4, overflow, spread };
+/// assert!(Counting::from_keys(shape, Seed(1), ["key"])?.contains("key"));
+/// // A line has 128 counters of four bits.
+/// let why = Counting::new(Shape { counters: 1_300, ..shape }, Seed(1)).unwrap_err();
+/// assert_eq!(why.name(), Some("counters"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]

@@ -33,6 +33,23 @@ use super::{
 use crate::{Digest, Infeasible, Key, Malformed, Refused, Seed, bytes, cells::Packed};
 
 /// The integers that fix a filter of two layers.
+///
+/// ```
+/// use sidon::member::{Increments, Overflow, Spread, multilayer::Shape};
+///
+/// let shape = Shape {
+///     counters: 1_000,
+///     hashes: 4,
+///     first: 2,
+///     rest: 3,
+///     buckets: 16,
+///     increments: Increments::UNIT,
+///     overflow: Overflow::Refuse,
+///     spread: Spread::Anywhere,
+/// };
+/// // A counter reaches 3 in the first layer and 7 more in the second.
+/// assert_eq!(shape.ceiling(), 10);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
@@ -78,6 +95,21 @@ impl Shape {
 }
 
 /// A multiset in counters of two layers. See the [module](self).
+///
+/// ```
+/// use sidon::{Seed, member::{Increments, Multilayer, Overflow, Spread, multilayer::Shape}};
+///
+/// let shape = Shape {
+///     counters: 1_000, hashes: 4, first: 2, rest: 3, buckets: 16,
+///     increments: Increments::UNIT, overflow: Overflow::Refuse, spread: Spread::Anywhere,
+/// };
+/// let mut seen = Multilayer::from_keys(shape, Seed(1), ["a", "a"])?;
+/// assert_eq!(seen.spilled(), 0);
+/// // At 3, each of the four counters gets a cell of the second layer.
+/// seen.insert("a")?;
+/// assert_eq!((seen.len(), seen.spilled()), (3, 4));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub type Multilayer = Set<Body>;
 
 /// The cells of a [`Multilayer`].

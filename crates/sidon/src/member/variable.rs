@@ -38,6 +38,21 @@ use crate::{Digest, Infeasible, Key, Malformed, Refused, Seed, bytes, cells::Pac
 pub(crate) const WIDTH_MOST: u32 = code::WIDTH_MOST;
 
 /// The integers that fix a filter of variable increments.
+///
+/// ```
+/// use sidon::member::{Increments, Overflow, Spread, variable::Shape};
+///
+/// let shape = Shape {
+///     counters: 1_000,
+///     hashes: 4,
+///     width: 6,
+///     increments: Increments::range(4)?,
+///     overflow: Overflow::Refuse,
+///     spread: Spread::Anywhere,
+/// };
+/// assert_eq!((shape.bytes(), shape.increments.values()), (750, &[4, 5, 6, 7][..]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
@@ -57,6 +72,19 @@ pub struct Shape {
 }
 
 /// A multiset in counters of variable increments. See the [module](self).
+///
+/// ```
+/// use sidon::{Seed, member::{Increments, Overflow, Spread, Variable, variable::Shape}};
+///
+/// let increments = Increments::range(4)?;
+/// let (overflow, spread) = (Overflow::Refuse, Spread::Anywhere);
+/// let shape = Shape { counters: 1_000, hashes: 4, width: 6, increments, overflow, spread };
+/// let mut seen = Variable::from_keys(shape, Seed(1), 0..50u32)?;
+/// assert!((0..50u32).all(|key| seen.contains(&key)));
+/// seen.remove(&7u32)?;
+/// assert!(!seen.contains(&7u32));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub type Variable = Set<Body>;
 
 /// The cells of a [`Variable`].

@@ -50,6 +50,16 @@ use crate::{
 use line::{Line, Place};
 
 /// A multiset in lines with a table behind them. See the [module](self).
+///
+/// ```
+/// use sidon::{Refused, Seed, member::{Backyard, backyard::Shape}};
+///
+/// let mut seen = Backyard::from_keys(Shape { lines: 10, sharing: 2 }, Seed(1), 0..200u32)?;
+/// assert_eq!((seen.len(), seen.count(&7u32)), (200, 1));
+/// seen.remove(&7u32)?;
+/// assert_eq!(seen.remove(&7u32), Err(Refused::NotStored));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub type Backyard = Set<Body>;
 
 /// The cells of a [`Backyard`].

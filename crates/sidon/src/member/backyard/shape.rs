@@ -16,6 +16,14 @@ const SUBTABLES: u32 = 2;
 const VALUE_BITS: u32 = 16;
 
 /// The integers that fix a filter with an overflow table.
+///
+/// ```
+/// use sidon::member::backyard::Shape;
+///
+/// let shape = Shape { lines: 100, sharing: 2 };
+/// // 31 cells per line, and two subtables of 25 buckets with 16 cells.
+/// assert_eq!((shape.all_cells(), shape.back_cells()), (3_900, 800));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]

@@ -60,6 +60,20 @@ use crate::{
 };
 
 /// A multiset in a d-left table. See the [module](self).
+///
+/// ```
+/// use sidon::{Seed, member::{DLeft, Moves, dleft::Shape}};
+///
+/// let shape = Shape {
+///     subtables: 2, buckets: 10, cells: 32, width: 16, remainder: 14, counter: 2,
+///     moves: Moves::Search(256), growths: 4, grows: true,
+/// };
+/// let mut seen = DLeft::from_keys(shape, Seed(1), ["10.0.0.1", "10.0.0.1", "10.0.0.2"])?;
+/// assert_eq!((seen.count("10.0.0.1"), seen.count("10.0.0.3")), (2, 0));
+/// seen.grow()?;
+/// assert_eq!((seen.shape().buckets, seen.count("10.0.0.1")), (20, 2));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub type DLeft = Set<Body>;
 
 /// The cells of a [`DLeft`].

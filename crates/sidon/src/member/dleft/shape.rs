@@ -11,6 +11,24 @@ use crate::{
 pub(crate) const COUNTER_MOST: u32 = 4;
 
 /// The integers that fix a d-left filter.
+///
+/// ```
+/// use sidon::member::{Moves, dleft::Shape};
+///
+/// let shape = Shape {
+///     subtables: 2,
+///     buckets: 100,
+///     cells: 32,
+///     width: 16,
+///     remainder: 14,
+///     counter: 2,
+///     moves: Moves::Search(256),
+///     growths: 0,
+///     grows: false,
+/// };
+/// assert_eq!((shape.all_cells(), shape.bytes()), (6_400, 12_800));
+/// assert_eq!((shape.fingerprints(), shape.ceiling()), (100 << 14, 4));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
