@@ -104,9 +104,8 @@ structures! {
     [B] member::Set<B>;
     [] count::Min;
     [K, const A: usize] count::Top<K, A>;
-    [] state::Direct;
-    [] state::Stateful;
-    [] state::Fingerprint;
+    [B] state::Map<B>;
+    [M] state::Recent<M>;
     [C] zone::Filter<C>;
     [C] zone::Sketch<C>;
     [] zone::Adaptive;

@@ -24,6 +24,8 @@ pub struct SetRow {
 /// The shape of any set. [`AnySet::new`](crate::member::AnySet::new) builds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum SetShape {
     /// A [`member::Bloom`].
     Bloom(member::bloom::Shape),

@@ -41,6 +41,8 @@ pub struct StateRow {
 /// The shape of any state map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum StateShape {
     /// A [`state::Direct`](crate::state::Direct).
     Direct(state::direct::Shape),

@@ -5,7 +5,9 @@ use sidon::{
     bytes::{Parts, Writer},
     count::{Bounds, Entry, Min, Ranking, Solution, Top},
     error::Unbuilt,
-    member::{Backyard, Bh, Blocked, Bloom, Counting, DLeft, Increments, Multilayer, Variable},
+    member::{
+        AnySet, Backyard, Bh, Blocked, Bloom, Counting, DLeft, Increments, Multilayer, Variable,
+    },
     state::{Audit, Clock, Direct, Fingerprint, Machine, Recent, Stateful, machine::Faulty},
     zone::{Adaptive, Any, Egh, Field, Filter, Hosts, Ols, Pol, Sketch, Subnets, adaptive::Ladder},
 };
@@ -21,7 +23,7 @@ macro_rules! shared {
 shared! {
     Seed, Digest, Certainty, Estimate, Lookup<u16>,
     Infeasible, Malformed, Refused, Unbuilt, Faulty,
-    Bloom, Blocked, Counting, Variable, Bh, Multilayer, DLeft, Backyard, Increments,
+    AnySet, Bloom, Blocked, Counting, Variable, Bh, Multilayer, DLeft, Backyard, Increments,
     Min, Top<u64>, Ranking<u64, 1>, Entry<u64, 1>, Bounds, Solution,
     Direct, Stateful, Fingerprint, Machine,
     Clock<Fingerprint>, Recent<Fingerprint>, Recent<Direct>, Clock<Recent<Fingerprint>>,
