@@ -132,6 +132,21 @@ pub trait Count<K: ?Sized> {
 }
 
 /// What a transition does with a key.
+///
+/// ```
+/// use sidon::{Lookup, Seed, ops::Next, state::{Direct, direct::Shape}};
+///
+/// let shape = Shape { cells: 1_000, hashes: 4, states: 3, counter: 4, timed: false };
+/// let mut flows = Direct::new(shape, Seed(1))?;
+/// let step = |now| match now {
+///     Lookup::Absent => Next::Insert(0),
+///     Lookup::State(0) => Next::Modify(1),
+///     _ => Next::Forget,
+/// };
+/// let seen = [(); 4].map(|()| flows.transition("flow", step));
+/// assert_eq!(seen, [Ok(Lookup::Absent), Ok(Lookup::State(0)), Ok(Lookup::State(1)), Ok(Lookup::Absent)]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next<S> {
     /// It stays as it is; if it is there, it counts as touched.
@@ -151,6 +166,23 @@ pub enum Next<S> {
 /// The caller says whether a key is new ([`insert`](Self::insert)) or known to be in
 /// ([`modify`](Self::modify), [`forget`](Self::forget)). While that is true, no answer about a
 /// member is ever a wrong state: keys that cannot be told apart become [`Lookup::DontKnow`].
+///
+/// ```
+/// use sidon::{Lookup, Refused, Seed, ops::StateMap, state::{Direct, direct::Shape}};
+///
+/// fn restart<M: StateMap<str>>(map: &mut M, flow: &str, state: M::State) -> Result<(), Refused> {
+///     if !matches!(map.lookup(flow), Lookup::Absent) {
+///         map.forget(flow)?;
+///     }
+///     map.insert(flow, state)
+/// }
+/// let shape = Shape { cells: 1_000, hashes: 4, states: 3, counter: 4, timed: false };
+/// let mut flows = Direct::new(shape, Seed(1))?;
+/// restart(&mut flows, "flow", 1)?;
+/// restart(&mut flows, "flow", 2)?;
+/// assert_eq!(flows.lookup("flow"), Lookup::State(2));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait StateMap<K: ?Sized> {
     /// What a key can be in.
     type State: Copy;

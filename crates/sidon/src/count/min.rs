@@ -29,6 +29,14 @@ use crate::{
 use std::f64::consts::E;
 
 /// The integers that fix a sketch.
+///
+/// ```
+/// use sidon::count::{Layout, Update, min::Shape};
+///
+/// let (update, layout) = (Update::Plain, Layout::Rows);
+/// let shape = Shape { rows: 4, columns: 1_000, width: 32, update, layout };
+/// assert_eq!((shape.bytes(), shape.ceiling()), (16_000, u32::MAX.into()));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
@@ -47,6 +55,16 @@ pub struct Shape {
 }
 
 /// The rule by which an amount changes counters.
+///
+/// ```
+/// use sidon::{Refused, Seed, count::{Layout, Min, Update, min::Shape}};
+///
+/// let (update, layout) = (Update::Conservative, Layout::Rows);
+/// let mut counts = Min::new(Shape { rows: 4, columns: 100, width: 32, update, layout }, Seed(1))?;
+/// counts.add("key", 5)?;
+/// assert_eq!(counts.subtract("key", 5), Err(Refused::NotSums));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -61,6 +79,20 @@ pub enum Update {
 }
 
 /// The positions of a key's counters.
+///
+/// ```
+/// use sidon::{Seed, count::{Layout, Min, Update, min::Shape}};
+///
+/// // Each of four rows has four of the 16 counters of a line.
+/// let (update, layout) = (Update::Plain, Layout::Line);
+/// let shape = Shape { rows: 4, columns: 400, width: 32, update, layout };
+/// let mut counts = Min::new(shape, Seed(1))?;
+/// counts.add("key", 5)?;
+/// assert_eq!(counts.estimate("key").value, 5);
+/// let why = Min::new(Shape { columns: 401, ..shape }, Seed(1)).unwrap_err();
+/// assert_eq!(why.name(), Some("columns"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -90,6 +122,20 @@ impl Shape {
 }
 
 /// Counts under keys. See the [module](self).
+///
+/// ```
+/// use sidon::{Bound, Seed, count::{Layout, Min, Update, min::Shape}};
+///
+/// let (update, layout) = (Update::Plain, Layout::Rows);
+/// let mut bytes = Min::new(Shape { rows: 4, columns: 1_000, width: 32, update, layout }, Seed(1))?;
+/// bytes.add("10.0.0.1", 1_500)?;
+/// bytes.add("10.0.0.1", 60)?;
+/// bytes.add("10.0.0.2", 40)?;
+/// let estimate = bytes.estimate("10.0.0.1");
+/// assert_eq!((estimate.value, estimate.bound), (1_560, Bound::AtMost));
+/// assert_eq!((bytes.total(), bytes.estimate("10.0.0.3").value), (1_600, 0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Min {
     pub(super) shape: Shape,

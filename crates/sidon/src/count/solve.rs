@@ -19,6 +19,19 @@ use super::{
 use crate::{Key, Refused};
 
 /// The counts that fit the counters best.
+///
+/// ```
+/// use sidon::{Seed, count::{Layout, Min, Update, min::Shape, solve}};
+///
+/// let (update, layout) = (Update::Plain, Layout::Rows);
+/// let mut counts = Min::new(Shape { rows: 3, columns: 20, width: 32, update, layout }, Seed(1))?;
+/// counts.add("a", 10)?;
+/// counts.add("b", 20)?;
+/// // Without "b" among the keys, its counters do not fit.
+/// assert!(solve(&counts, &["a", "b"], 100)?.residual < 1e-6);
+/// assert!(solve(&counts, &["a"], 100)?.residual > 1.0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 #[must_use]
 pub struct Solution {
@@ -38,6 +51,20 @@ const STILL: f64 = 1e-9;
 ///
 /// `keys` should be all keys that were added, because the amounts of others are assigned to these.
 /// Counters at their ceiling are ignored. Refused with conservative update.
+///
+/// ```
+/// use sidon::{Seed, count::{Layout, Min, Update, min::Shape, solve}};
+///
+/// let (update, layout) = (Update::Plain, Layout::Rows);
+/// let mut counts = Min::new(Shape { rows: 3, columns: 10, width: 32, update, layout }, Seed(1))?;
+/// let keys: Vec<u32> = (0..12).collect();
+/// for key in &keys {
+///     counts.add(key, 100 + u64::from(*key))?;
+/// }
+/// let solution = solve(&counts, &keys, 10_000)?;
+/// assert!((0..12).all(|key| (solution.counts[key] - 100.0 - key as f64).abs() < 0.01));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn solve<K: Key>(sketch: &Min, keys: &[K], sweeps: u32) -> Result<Solution, Refused> {
     struct Solve<'a, K>(&'a Min, &'a [K], u32);
     impl<K: Key> Job for Solve<'_, K> {

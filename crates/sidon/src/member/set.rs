@@ -19,9 +19,9 @@ use std::fmt;
 /// twice is gone after it was removed twice.
 ///
 /// ```
-/// use sidon::{Seed, member::{DLeft, dleft}, plan};
+/// use sidon::{Seed, member::DLeft, plan};
 ///
-/// let shape = plan::dleft_fast(plan::Target { keys: 10_000, false_positives: 0.01 })?;
+/// let shape = plan::dleft::shape(plan::Target::new(10_000, 0.01), 2)?;
 /// let mut seen = DLeft::new(shape, Seed::random()?)?;
 /// seen.insert("10.0.0.1")?;
 /// assert!(seen.contains("10.0.0.1"));

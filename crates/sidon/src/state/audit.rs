@@ -10,6 +10,15 @@ use crate::{Refused, answer::Lookup, ops::Next, ops::StateMap};
 use std::{collections::HashMap, hash::Hash};
 
 /// A number of occurrences and the number of opportunities.
+///
+/// ```
+/// use sidon::state::audit::Share;
+///
+/// let share = Share { hits: 5, of: 1_000 };
+/// assert_eq!(share.rate(), 0.005);
+/// let [least, most] = share.interval();
+/// assert!(0.002 < least && least < 0.005 && 0.005 < most && most < 0.012);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Share {
     /// The number of occurrences.
@@ -44,6 +53,14 @@ impl Share {
 }
 
 /// The errors of a map, by kind.
+///
+/// ```
+/// use sidon::state::audit::{Share, Tally};
+///
+/// let tally = Tally { false_negatives: Share { hits: 2, of: 50 }, ..Tally::default() };
+/// let (name, share) = tally.rates()[2];
+/// assert_eq!((name, share.rate()), ("false_negatives", 0.04));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tally {
     /// Flows never inserted that got a state.
@@ -91,6 +108,20 @@ impl Tally {
 
 /// A state map and its exact reference. The map may age under a [`Clock`](super::Clock). The
 /// reference does not age, so expired flows count as false negatives.
+///
+/// ```
+/// use sidon::{Seed, ops::Next, state::{Audit, Direct, audit::Share, direct::Shape}};
+///
+/// let shape = Shape { cells: 1_000, hashes: 4, states: 3, counter: 4, timed: false };
+/// let mut audit = Audit::new(Direct::new(shape, Seed(1))?);
+/// for flow in 0..10u32 {
+///     audit.apply(&flow, Next::Insert(2))?;
+/// }
+/// (0..100).for_each(|flow| drop(audit.ask(&flow)));
+/// assert_eq!(audit.tally().false_negatives, Share { hits: 0, of: 10 });
+/// assert_eq!(audit.tally().false_positives, Share { hits: 0, of: 90 });
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Audit<M, K> {
     map: M,

@@ -29,6 +29,20 @@
 //! clear every flow that was not touched in between.
 
 /// A map whose cells have flags for ageing, and a clock hand that visits them.
+///
+/// ```
+/// use sidon::{Lookup, Seed, state::{Direct, Sweep, direct::Shape}};
+///
+/// let shape = Shape { cells: 1_000, hashes: 4, states: 3, counter: 4, timed: true };
+/// let mut flows = Direct::new(shape, Seed(1))?;
+/// flows.insert("flow", 1)?;
+/// // The first round clears the flags, the second clears the cells.
+/// assert_eq!(flows.sweep(flows.units()), 0);
+/// assert_eq!(flows.lookup("flow"), Lookup::State(1));
+/// assert_eq!(flows.sweep(flows.units()), 4);
+/// assert_eq!(flows.lookup("flow"), Lookup::Absent);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Sweep {
     /// The number of units in a round of the clock hand: buckets, or blocks of cells.
     fn units(&self) -> u64;

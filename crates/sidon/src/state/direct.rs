@@ -26,6 +26,13 @@ use crate::{
 pub(crate) const COUNTER_MOST: u32 = 16;
 
 /// The integers that fix the table.
+///
+/// ```
+/// use sidon::state::direct::Shape;
+///
+/// let shape = Shape { cells: 1_000, hashes: 4, states: 3, counter: 4, timed: true };
+/// assert_eq!((shape.width(), shape.bytes()), (5, 625));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
@@ -56,6 +63,18 @@ impl Shape {
 }
 
 /// A map from keys to states, in counters or bits. See the [module](self).
+///
+/// ```
+/// use sidon::{Seed, state::{Direct, direct::Shape}};
+///
+/// let shape = Shape { cells: 1_000, hashes: 4, states: 3, counter: 4, timed: false };
+/// let mut flows = Direct::new(shape, Seed(1))?;
+/// flows.insert("flow", 0)?;
+/// assert!(flows.is_in("flow", 0) && !flows.is_in("flow", 2));
+/// flows.modify_from("flow", 0, 2)?;
+/// assert!(flows.is_in("flow", 2) && !flows.is_in("flow", 0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub type Direct = Map<Body>;
 
 /// The cells of a [`Direct`].

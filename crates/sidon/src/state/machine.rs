@@ -21,6 +21,17 @@ use std::{collections::HashMap, fmt};
 pub type Event = u16;
 
 /// The action of an event.
+///
+/// ```
+/// use sidon::{Lookup, ops::Next, state::machine::{Machine, Rule}};
+///
+/// let states = ["one", "two", "many"];
+/// let machine = Machine::new(&states, &[], &[("packet", &[Rule::Open("one"), Rule::Add(1)])])?;
+/// assert_eq!(machine.next(Lookup::Absent, 0), Next::Insert(0));
+/// assert_eq!(machine.next(Lookup::State(0), 0), Next::Modify(1));
+/// assert_eq!(machine.next(Lookup::State(2), 0), Next::Stay);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule<'a> {
     /// An absent flow is inserted in this state. A stored flow keeps its state, unless another rule
@@ -40,6 +51,13 @@ pub enum Rule<'a> {
 }
 
 /// The reason why rules are no machine.
+///
+/// ```
+/// use sidon::state::machine::{Machine, Rule};
+///
+/// let faulty = Machine::new(&["open"], &[], &[("syn", &[Rule::Open("opne")])]).unwrap_err();
+/// assert_eq!(faulty.to_string(), "there is no state \"opne\"");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Faulty {

@@ -27,6 +27,18 @@ use crate::{
 const IN: State = 0;
 
 /// A set of recently touched keys, over a map of one state or more. See the [module](self).
+///
+/// ```
+/// use sidon::{Seed, state::{Clock, Direct, Recent, direct::Shape}};
+///
+/// let shape = Shape { cells: 1_000, hashes: 4, states: 1, counter: 1, timed: true };
+/// let mut seen = Clock::new(Recent::new(Direct::new(shape, Seed(1))?), 60);
+/// assert!(!seen.at(0).see("10.0.0.1")?);
+/// assert!(seen.at(50).see("10.0.0.1")?);
+/// assert!(seen.at(110).contains("10.0.0.1"));
+/// assert!(!seen.at(170).contains("10.0.0.1"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Recent<M> {
     map: M,

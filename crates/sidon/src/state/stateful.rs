@@ -39,6 +39,15 @@ pub(crate) const COUNTER_MOST: u32 = 8;
 pub(crate) const SUMMED_MOST: u32 = 64;
 
 /// The content of a cell.
+///
+/// ```
+/// use sidon::state::stateful::{Keeping, Shape};
+///
+/// let shape = |keeping| Shape { cells: 1_000, hashes: 4, states: 6, keeping };
+/// // Six states and "unknown" take three bits. A timed cell may also be empty, and has a flag.
+/// assert_eq!(shape(Keeping::Counted(4)).width(), 3 + 4);
+/// assert_eq!(shape(Keeping::Timed).width(), 3 + 1);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -52,6 +61,13 @@ pub enum Keeping {
 }
 
 /// The integers that fix the table.
+///
+/// ```
+/// use sidon::state::stateful::{Keeping, Shape};
+///
+/// let shape = Shape { cells: 1_000, hashes: 4, states: 6, keeping: Keeping::Counted(4) };
+/// assert_eq!(shape.bytes(), 875);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
@@ -137,6 +153,19 @@ enum Content {
 }
 
 /// A map from keys to states, in cells of a state and a counter. See the [module](self).
+///
+/// ```
+/// use sidon::{Lookup, Seed, state::{Stateful, stateful::{Keeping, Shape}}};
+///
+/// let shape = Shape { cells: 1_000, hashes: 4, states: 6, keeping: Keeping::Counted(4) };
+/// let mut flows = Stateful::new(shape, Seed(1))?;
+/// flows.insert("flow", 0)?;
+/// flows.set("flow", 5)?;
+/// flows.set("other", 1)?;
+/// assert_eq!(flows.lookup("flow"), Lookup::State(5));
+/// assert_eq!(flows.lookup("another"), Lookup::Absent);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub type Stateful = Map<Body>;
 
 /// The cells of a [`Stateful`].

@@ -32,6 +32,14 @@ use std::sync::Arc;
 pub(crate) const UNIVERSE_MOST: u64 = 1 << 16;
 
 /// The representation of a set before it becomes a bitmap.
+///
+/// ```
+/// use sidon::zone::{Way, adaptive::Ladder};
+///
+/// // The most members and the bytes of the first stage.
+/// let first = |way| Ladder::new(256, way).unwrap().stages().next();
+/// assert_eq!((first(Way::List), first(Way::Zones)), (Some((7, 8)), Some((3, 8))));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Way {
     /// A list of the members.
@@ -42,6 +50,17 @@ pub enum Way {
 }
 
 /// The stages of sets over one universe, computed once and shared.
+///
+/// ```
+/// use sidon::zone::{Adaptive, Way, adaptive::Ladder};
+///
+/// // Millions of sets share one ladder.
+/// let ladder = Ladder::new(256, Way::List)?;
+/// let sets = [Adaptive::on(&ladder), Adaptive::on(&ladder)];
+/// assert_eq!(ladder.stages().collect::<Vec<_>>(), [(7, 8), (15, 16), (256, 32)]);
+/// assert!(sets.iter().all(|set| set.bytes() == 8));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ladder {
     universe: u64,
@@ -112,6 +131,19 @@ impl Ladder {
 }
 
 /// A set of numbers of a small universe. See the [module](self).
+///
+/// ```
+/// use sidon::{Certainty, zone::Adaptive};
+///
+/// let mut hosts = Adaptive::new(256)?;
+/// for host in [200, 1, 77, 1] {
+///     hosts.insert(&host)?;
+/// }
+/// assert_eq!(hosts.list(), [1, 77, 200]);
+/// assert_eq!((hosts.contains(&78), hosts.certainty()), (false, Certainty::Certain));
+/// assert!(hosts.insert(&256).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Adaptive {
     ladder: Ladder,

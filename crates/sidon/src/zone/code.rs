@@ -19,6 +19,18 @@ use std::{
 };
 
 /// A mapping of the numbers `0..universe` to cells.
+///
+/// ```
+/// use sidon::zone::{Code, Ols, ols};
+///
+/// /// The number of bits that tell whether one of `universe` elements is a member.
+/// fn bits<C: Code>(code: &C) -> u64 {
+///     (0..code.universe()).flat_map(|key| code.positions(key)).max().map_or(0, |last| last + 1)
+/// }
+/// let code = Ols::new(ols::Shape { universe: 256, order: 16, groups: 4 })?;
+/// assert_eq!(bits(&code), code.cells());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Code: Clone + fmt::Debug + PartialEq + Sized {
     /// An element in the form that its cells are computed from.
     type Split: Copy;
@@ -182,6 +194,13 @@ pub(super) fn list_found<C: Code>(
 }
 
 /// The shape of a code of any family.
+///
+/// ```
+/// use sidon::zone::{Shape, ols};
+///
+/// let shape = Shape::Ols(ols::Shape { universe: 256, order: 16, groups: 4 });
+/// assert_eq!((shape.name(), shape.groups(), shape.cells()), ("ols", 4, 64));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -234,6 +253,15 @@ impl Shape {
 }
 
 /// A code of any family, chosen at run time by an image or a plan.
+///
+/// ```
+/// use sidon::zone::{Any, Code, Shape, ols};
+///
+/// let shape = Shape::Ols(ols::Shape { universe: 256, order: 16, groups: 4 });
+/// let code = Any::of(&shape).expect("it takes every family")?;
+/// assert_eq!((code.zone(), code.shape()), (3, shape));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Any {

@@ -28,6 +28,12 @@ pub(crate) const MODULUS_MOST: u64 = 1 << 24;
 pub(crate) const MODULI_MOST: u64 = 1 << 12;
 
 /// The integers that fix a code of residues.
+///
+/// ```
+/// use sidon::zone::egh::Shape;
+///
+/// assert_eq!(Shape { universe: 60, moduli: vec![4, 5, 7, 9] }.cells(), 25);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
@@ -63,6 +69,16 @@ impl Shape {
 }
 
 /// A code of residues. See the [module](self).
+///
+/// ```
+/// use sidon::zone::{Code, Egh, egh::Shape};
+///
+/// let code = Egh::new(Shape { universe: 60, moduli: vec![4, 5, 7, 9] })?;
+/// // Two keys below 60 agree in the residues of at most two moduli, so one other key never covers all four.
+/// assert_eq!(code.positions(13).collect::<Vec<_>>(), [13 % 4, 4 + 13 % 5, 9 + 13 % 7, 16 + 13 % 9]);
+/// assert_eq!(code.zone(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Egh {
     universe: u64,
@@ -117,6 +133,13 @@ impl Egh {
 
 /// The number of bins of capacity `universe - 1` that the moduli need, less one. A lower bound if
 /// the search for the fewest bins exceeds its limit of nodes.
+///
+/// ```
+/// use sidon::zone::egh::zone;
+///
+/// // 60 elements: pairs of {7, 9, 11} have a product of at least 60, so two keys share one residue at most.
+/// assert_eq!(zone(60, &[7, 9, 11]), 2);
+/// ```
 pub fn zone(universe: u64, moduli: &[u32]) -> u64 {
     let most = universe - 1;
     // A modulus above the capacity gives every element its own cell.

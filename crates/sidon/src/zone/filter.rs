@@ -35,6 +35,21 @@ const MERGE_BUDGET: u64 = 1 << 20;
 const READ_BUDGET: u64 = 1 << 10;
 
 /// A set of numbers of a universe. See the [module](self).
+///
+/// ```
+/// use sidon::{Certainty, zone::{Filter, Ols, ols::Shape}};
+///
+/// let mut hosts = Filter::new(Ols::new(Shape { universe: 256, order: 16, groups: 4 })?)?;
+/// for host in [1, 77, 200] {
+///     hosts.insert(&host)?;
+/// }
+/// assert_eq!(hosts.list(), [1, 77, 200]);
+/// assert_eq!((hosts.len(), hosts.certainty()), (Some(3), Certainty::Certain));
+/// // A fourth host leaves the zone of three.
+/// hosts.insert(&30)?;
+/// assert!(hosts.len().is_none() && hosts.certainty().error() > 0.0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Filter<C> {
     code: C,

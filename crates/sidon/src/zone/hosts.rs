@@ -20,6 +20,18 @@ pub(crate) const UNIVERSE_MOST: u64 = 1 << 16;
 const ENTRY: usize = 8;
 
 /// Exact counts of numbers of a small universe. See the [module](self).
+///
+/// ```
+/// use sidon::{Estimate, zone::Hosts};
+///
+/// let mut packets = Hosts::new(256)?;
+/// packets.add(&7, 100)?;
+/// packets.add(&200, 5)?;
+/// packets.subtract(7, 40)?;
+/// assert_eq!(packets.estimate(&7), Estimate::exact(60));
+/// assert_eq!(packets.list(), [(7, 60), (200, 5)]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Hosts {
     universe: u64,

@@ -27,6 +27,13 @@ use super::{
 use crate::Infeasible;
 
 /// The integers that fix a code of Latin squares.
+///
+/// ```
+/// use sidon::zone::ols::Shape;
+///
+/// // Three of 256 hosts: four groups of 16 cells.
+/// assert_eq!(Shape::least(256, 3), Some(Shape { universe: 256, order: 16, groups: 4 }));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
@@ -55,6 +62,17 @@ impl Shape {
 }
 
 /// A code of Latin squares. See the [module](self).
+///
+/// ```
+/// use sidon::zone::{Code, Ols, ols::Shape};
+///
+/// let code = Ols::new(Shape { universe: 256, order: 16, groups: 4 })?;
+/// assert_eq!((code.cells(), code.zone()), (64, 3));
+/// // Two elements share one cell at most.
+/// let shared = code.positions(7).filter(|cell| code.positions(9).any(|other| other == *cell));
+/// assert!(shared.count() <= 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ols {
     shape: Shape,

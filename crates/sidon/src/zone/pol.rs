@@ -30,6 +30,13 @@ use crate::{Infeasible, plan};
 pub(crate) const DIGITS_MOST: u32 = 16;
 
 /// The integers that fix a code of polynomials.
+///
+/// ```
+/// use sidon::zone::pol::Shape;
+///
+/// let shape = Shape { universe: 512, order: 8, digits: 3, groups: 7, infinity: false };
+/// assert_eq!((shape.cells(), shape.zone()), (56, 3));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
@@ -79,6 +86,16 @@ impl Shape {
 pub type Digits = [u16; DIGITS_MOST as usize];
 
 /// A code of polynomials. See the [module](self).
+///
+/// ```
+/// use sidon::zone::{Code, Pol, pol::Shape};
+///
+/// let shape = Shape { universe: 512, order: 8, digits: 3, groups: 7, infinity: false };
+/// let code = Pol::new(shape)?;
+/// // Element 5 is the constant polynomial 5.
+/// assert_eq!(code.positions(5).map(|cell| cell % 8).collect::<Vec<_>>(), [5; 7]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pol {
     shape: Shape,

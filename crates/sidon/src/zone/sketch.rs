@@ -42,6 +42,19 @@ const MERGE_BUDGET: u64 = 1 << 20;
 const READ_BUDGET: u64 = 1 << 10;
 
 /// Counts of numbers of a universe. See the [module](self).
+///
+/// ```
+/// use sidon::{Estimate, zone::{Ols, Sketch, ols::Shape}};
+///
+/// let code = Ols::new(Shape { universe: 256, order: 16, groups: 4 })?;
+/// let mut packets = Sketch::new(code, 32)?;
+/// packets.add(&7, 100)?;
+/// packets.add(&9, 20)?;
+/// packets.subtract(7, 40)?;
+/// assert_eq!(packets.estimate(&7), Estimate::exact(60));
+/// assert_eq!(packets.list(), Some(vec![(7, 60), (9, 20)]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Sketch<C> {
     code: C,

@@ -41,6 +41,16 @@ const WINDOW: u64 = 64;
 const NEAR: u64 = 8;
 
 /// The integers that fix the memory.
+///
+/// ```
+/// use sidon::zone::subnets::Shape;
+///
+/// // A mebibyte for the /24s of IPv4.
+/// let shape = Shape::within(1 << 20, 24)?;
+/// assert!(shape.bytes() <= 1 << 20);
+/// assert_eq!((shape.is_direct(), shape.subnets() > 70_000), (false, true));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
@@ -102,6 +112,18 @@ impl Shape {
 }
 
 /// The hosts of many subnets. See the [module](self).
+///
+/// ```
+/// use sidon::{Seed, zone::{Subnets, subnets::Shape}};
+///
+/// let mut seen = Subnets::new(Shape::within(1 << 20, 24)?, Seed(1))?;
+/// let subnet = 0x0a_00_00;
+/// assert!(seen.observe(subnet, 7)?);
+/// assert!(!seen.observe(subnet, 7)?);
+/// seen.observe(subnet, 9)?;
+/// assert_eq!((seen.hosts(subnet), seen.list(subnet)), (2, vec![7, 9]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Subnets {
     shape: Shape,

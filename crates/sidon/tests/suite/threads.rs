@@ -9,7 +9,7 @@ use sidon::{
         AnySet, Backyard, Bh, Blocked, Bloom, Counting, DLeft, Increments, Multilayer, Variable,
     },
     state::{Audit, Clock, Direct, Fingerprint, Machine, Recent, Stateful, machine::Faulty},
-    zone::{Adaptive, Any, Egh, Field, Filter, Hosts, Ols, Pol, Sketch, Subnets, adaptive::Ladder},
+    zone::{Adaptive, Any, Egh, Filter, Hosts, Ols, Pol, Sketch, Subnets, adaptive::Ladder},
 };
 
 /// Compiles for types that threads can share.
@@ -28,7 +28,7 @@ shared! {
     Direct, Stateful, Fingerprint, Machine,
     Clock<Fingerprint>, Recent<Fingerprint>, Recent<Direct>, Clock<Recent<Fingerprint>>,
     Audit<Fingerprint, u64>,
-    Egh, Ols, Pol, Any, Field, Filter<Any>, Sketch<Any>, Adaptive, Ladder, Hosts, Subnets,
+    Egh, Ols, Pol, Any, Filter<Any>, Sketch<Any>, Adaptive, Ladder, Hosts, Subnets,
     Parts<'static>, Writer<Vec<u8>>,
 }
 #[cfg(feature = "serde")]

@@ -49,6 +49,15 @@ pub const CEILING: u64 = u64::MAX;
 pub(crate) const ROWS_MOST: usize = 4;
 
 /// The integers that fix a table of the heaviest keys.
+///
+/// ```
+/// use sidon::count::top::Shape;
+/// use std::net::Ipv4Addr;
+///
+/// let shape = Shape { buckets: 10, rows: 2, columns: 100 };
+/// // Two rows of 100 counters of four bytes, and 80 entries.
+/// assert!(shape.bytes::<Ipv4Addr, 1>() > 800 + 80 * (4 + 8));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
@@ -82,6 +91,13 @@ impl Shape {
 }
 
 /// A lower and an upper bound of an amount.
+///
+/// ```
+/// use sidon::count::Bounds;
+///
+/// assert!(Bounds { least: 7, most: 7 }.is_exact());
+/// assert!(!Bounds { least: 6, most: 7 }.is_exact());
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Bounds {
     /// The truth is at least this.
@@ -98,6 +114,20 @@ impl Bounds {
 }
 
 /// The heaviest keys and their `A` amounts. See the [module](self).
+///
+/// ```
+/// use sidon::{Seed, count::{Bounds, Top, top::Shape}};
+///
+/// // Bytes and packets of hosts; bytes decide which hosts are kept.
+/// let shape = Shape { buckets: 10, rows: 2, columns: 100 };
+/// let mut hosts: Top<u32, 2> = Top::new(shape, Seed(1))?;
+/// hosts.add(&7, [1_500, 1]);
+/// hosts.add(&7, [60, 1]);
+/// hosts.add(&9, [40, 1]);
+/// assert_eq!(hosts.bounds(&7)[0], Bounds { least: 1_560, most: 1_560 });
+/// assert_eq!(hosts.total(), [1_600, 3]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Top<K, const A: usize = 1> {
     shape: Shape,

@@ -3,6 +3,16 @@
 use super::{Bounds, CEILING, Stored, Top};
 
 /// A key and the bounds of its amounts.
+///
+/// ```
+/// use sidon::{Seed, count::{Top, top::Shape}};
+///
+/// let mut hosts: Top<u32> = Top::new(Shape { buckets: 10, rows: 2, columns: 100 }, Seed(1))?;
+/// hosts.add(&7, [60]);
+/// let entry = hosts.heaviest(1).entries[0];
+/// assert_eq!((entry.key, entry.amounts[0].most, entry.is_exact()), (7, 60, true));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry<K, const A: usize> {
     /// The key.
@@ -23,6 +33,18 @@ impl<K, const A: usize> Entry<K, A> {
 ///
 /// Keys that are not listed have at most [`others`](Self::others). So the list certainly contains
 /// the [`complete`](Self::complete) heaviest keys.
+///
+/// ```
+/// use sidon::count::{Bounds, Entry, Ranking};
+///
+/// let entry = |key, least, most| Entry { key, amounts: [Bounds { least, most }] };
+/// let entries = vec![entry("c", 10, 40), entry("a", 90, 90), entry("b", 50, 60)];
+/// // No other key has more than 30.
+/// let ranking = Ranking::of(entries, 30, 3);
+/// assert_eq!(ranking.entries.iter().map(|entry| entry.key).collect::<String>(), "abc");
+/// // "c" may have less than another key. "a" and "b" are certainly the heaviest.
+/// assert_eq!((ranking.complete, ranking.leading), (2, 2));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub struct Ranking<K, const A: usize> {

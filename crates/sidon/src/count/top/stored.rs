@@ -5,6 +5,32 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// A key with a fixed number of bytes. Keys with equal amounts are listed in this order in a
 /// [`Ranking`](super::Ranking).
+///
+/// ```
+/// use sidon::{Digest, Key, Seed, count::{Stored, Top, top::Shape}, hash::Hasher};
+///
+/// #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// struct Vlan(u16);
+///
+/// impl Key for Vlan {
+///     fn digest_with<H: Hasher>(&self, hasher: H) -> Digest {
+///         self.0.digest_with(hasher)
+///     }
+/// }
+/// impl Stored for Vlan {
+///     const BYTES: usize = 2;
+///     fn write(&self, bytes: &mut [u8]) {
+///         self.0.write(bytes);
+///     }
+///     fn read(bytes: &[u8]) -> Self {
+///         Vlan(u16::read(bytes))
+///     }
+/// }
+/// let mut top: Top<Vlan> = Top::new(Shape { buckets: 10, rows: 2, columns: 100 }, Seed(1))?;
+/// top.add(&Vlan(100), [5]);
+/// assert_eq!(top.heaviest(1).entries[0].key, Vlan(100));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Stored: Key + Copy + Ord {
     /// The number of bytes, at least one.
     const BYTES: usize;

@@ -83,6 +83,19 @@ fn class(number: u64, bits: u32) -> u32 {
 pub(crate) const STASH_MOST: u32 = 64;
 
 /// The integers that fix the table.
+///
+/// ```
+/// use sidon::state::fingerprint::{Moves, Placing, Shape};
+///
+/// let shape = Shape {
+///     subtables: 2, buckets: 64, cells: 16, width: 32, remainder: 20, states: 8, shared: 7,
+///     placing: Placing::Permuted, moves: Moves::Search(256), reinsert: false, stash: 4,
+///     growths: 0, grows: false,
+/// };
+/// assert_eq!((shape.all_cells(), shape.fingerprints()), (2_048, 64 << 20));
+/// // 8 states, 7 numbers of flows and one unused value: four bits, and the flag.
+/// assert_eq!(shape.low_bits(), 5);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
@@ -203,6 +216,19 @@ const UNTOUCHED: u64 = 1;
 const STASH_BYTES: u64 = 16;
 
 /// A map from keys to states, in a d-left table of fingerprints. See the [module](self).
+///
+/// ```
+/// use sidon::{Lookup, Seed, plan::{Prefer, States, fingerprint}, state::Fingerprint};
+///
+/// let shape = fingerprint::shape(States { flows: 1_000, states: 4, error: 1e-6 }, Prefer::Speed)?;
+/// let mut flows = Fingerprint::new(shape, Seed(1))?;
+/// flows.insert("flow", 0)?;
+/// flows.modify("flow", 3)?;
+/// assert_eq!((flows.lookup("flow"), flows.len()), (Lookup::State(3), 1));
+/// flows.forget("flow")?;
+/// assert_eq!(flows.lookup("flow"), Lookup::Absent);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub type Fingerprint = Map<Body>;
 
 /// The cells of a [`Fingerprint`].
