@@ -7,9 +7,8 @@
 
 use sidon::{
     Seed,
-    ops::Next,
     plan::{self, Prefer, StateShape, States},
-    state::{Audit, Fingerprint},
+    state::{Audit, Fingerprint, Next},
 };
 use std::error::Error;
 
