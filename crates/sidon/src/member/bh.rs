@@ -181,7 +181,12 @@ impl Filter for Body {
 
     fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
         let code = shape.code()?;
-        let store = Plain(Table::zeroed(shape.cells, shape.width(), shape.hashes, shape.spread)?);
+        let store = Plain(Table::zeroed(
+            ("cells", shape.cells),
+            shape.width(),
+            shape.hashes,
+            shape.spread,
+        )?);
         Ok(Body { shape, filter: Coded::new(store, code, seed) })
     }
 

@@ -123,7 +123,7 @@ impl Filter for Body {
     const KIND: u16 = 1;
 
     fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
-        let bits = Table::zeroed(shape.bits, 1, shape.hashes, Spread::Anywhere)?;
+        let bits = Table::zeroed(("bits", shape.bits), 1, shape.hashes, Spread::Anywhere)?;
         Ok(Body { shape, seed, bits, inserted: 0 })
     }
 

@@ -374,7 +374,7 @@ impl Filter for Body {
     fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
         shape.check()?;
         let Shape { counters, hashes, width, spread, .. } = shape;
-        let counters = Table::zeroed(counters, width, hashes, spread)?;
+        let counters = Table::zeroed(("counters", counters), width, hashes, spread)?;
         Ok(Body { shape, seed, counters, stored: 0 })
     }
 

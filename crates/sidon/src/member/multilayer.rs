@@ -162,7 +162,8 @@ impl Through<'_> {
 
 impl Layers {
     fn new(shape: Shape) -> Result<Self, Infeasible> {
-        let first = Table::zeroed(shape.counters, shape.first, shape.hashes, shape.spread)?;
+        let first =
+            Table::zeroed(("counters", shape.counters), shape.first, shape.hashes, shape.spread)?;
         let second = Spill::new(shape.counters, shape.buckets, shape.rest)?;
         let pins = shape.overflow == Overflow::Pin;
         Ok(Layers { first, second, top: (1 << shape.first) - 1, ceiling: shape.ceiling(), pins })

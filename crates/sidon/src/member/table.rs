@@ -221,12 +221,12 @@ pub(super) struct Table {
 
 impl Table {
     pub(super) fn zeroed(
-        cells: u64,
+        (name, cells): (&'static str, u64),
         width: u32,
         hashes: u32,
         spread: Spread,
     ) -> Result<Self, Infeasible> {
-        let in_lines = mapping::check(("cells", cells), width, hashes, spread)?;
+        let in_lines = mapping::check((name, cells), width, hashes, spread)?;
         let cells = Packed::zeroed(cells, width)?;
         Ok(Table { cells, hashes: hashes as usize, in_lines, occupied: 0 })
     }

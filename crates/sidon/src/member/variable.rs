@@ -134,7 +134,7 @@ impl Filter for Body {
     fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
         let code = shape.code()?;
         let Shape { counters, hashes, width, spread, .. } = shape;
-        let store = Plain(Table::zeroed(counters, width, hashes, spread)?);
+        let store = Plain(Table::zeroed(("counters", counters), width, hashes, spread)?);
         Ok(Body { shape, filter: Coded::new(store, code, seed) })
     }
 

@@ -599,62 +599,33 @@ fn a_digest_can_stand_for_its_key() {
 
 #[test]
 fn shapes_that_cannot_be_are_refused_before_any_memory_is_taken() {
-    let bad = [
-        counting::Shape {
-            counters: 0,
-            hashes: 3,
-            width: 4,
-            overflow: Overflow::Refuse,
-            spread: Spread::Anywhere,
-        },
-        counting::Shape {
-            counters: 9,
-            hashes: 0,
-            width: 4,
-            overflow: Overflow::Refuse,
-            spread: Spread::Anywhere,
-        },
-        counting::Shape {
-            counters: 9,
-            hashes: 33,
-            width: 4,
-            overflow: Overflow::Refuse,
-            spread: Spread::Anywhere,
-        },
-        counting::Shape {
-            counters: 9,
-            hashes: 3,
-            width: 0,
-            overflow: Overflow::Refuse,
-            spread: Spread::Anywhere,
-        },
-        counting::Shape {
-            counters: 9,
-            hashes: 3,
-            width: 17,
-            overflow: Overflow::Refuse,
-            spread: Spread::Anywhere,
-        },
-        counting::Shape {
-            counters: u64::MAX,
-            hashes: 3,
-            width: 4,
-            overflow: Overflow::Refuse,
-            spread: Spread::Anywhere,
-        },
-        counting::Shape {
-            counters: 1 << 58,
-            hashes: 3,
-            width: 4,
-            overflow: Overflow::Refuse,
-            spread: Spread::Anywhere,
-        },
-    ];
-    for shape in bad {
-        assert!(Counting::new(shape, Seed(1)).is_err(), "{shape:?}");
+    let good = counting::Shape {
+        counters: 9,
+        hashes: 3,
+        width: 4,
+        overflow: Overflow::Refuse,
+        spread: Spread::Anywhere,
+    };
+    for (shape, name) in [
+        (counting::Shape { counters: 0, ..good }, Some("counters")),
+        (counting::Shape { hashes: 0, ..good }, Some("hashes")),
+        (counting::Shape { hashes: 33, ..good }, Some("hashes")),
+        (counting::Shape { width: 0, ..good }, Some("width")),
+        (counting::Shape { width: 17, ..good }, Some("width")),
+        (counting::Shape { counters: u64::MAX, ..good }, None),
+        (counting::Shape { counters: 1 << 58, ..good }, None),
+    ] {
+        let why = Counting::new(shape, Seed(1)).unwrap_err();
+        assert_eq!(why.name(), name, "{shape:?}: {why}");
     }
-    for (bits, hashes) in [(0, 3), (10, 0), (10, 33), (u64::MAX, 3)] {
-        assert!(Bloom::new(bloom::Shape { bits, hashes }, Seed(1)).is_err());
+    for (bits, hashes, name) in [
+        (0, 3, Some("bits")),
+        (10, 0, Some("hashes")),
+        (10, 33, Some("hashes")),
+        (u64::MAX, 3, None),
+    ] {
+        let why = Bloom::new(bloom::Shape { bits, hashes }, Seed(1)).unwrap_err();
+        assert_eq!(why.name(), name, "{why}");
     }
     for (lines, hashes) in [(0, 3), (10, 0), (10, 17), (u64::MAX, 3), (1 << 57, 8)] {
         assert!(Blocked::new(blocked::Shape { lines, hashes }, Seed(1)).is_err());
