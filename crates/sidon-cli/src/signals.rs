@@ -1,7 +1,7 @@
 //! Signals to a running program: end with a report, print the counters, read the known sources.
 
 use signal_hook::{
-    consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1},
+    consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGXFSZ},
     flag,
 };
 use std::{
@@ -10,7 +10,22 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    thread,
+    time::Duration,
 };
+
+/// How long after the first signal a second one is the same wish to end: some programs, such as
+/// `timeout`, send a signal twice.
+const SAME: Duration = Duration::from_secs(1);
+/// How often a thread looks whether the first signal has arrived.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Turns SIGXFSZ into an error of the write that exceeds the file-size limit. Without this, the signal
+/// ends the process.
+pub(crate) fn survive_file_size_limit() {
+    // The flag is not read: the write itself fails with EFBIG. An error here leaves the signal as it is.
+    let _ = flag::register(SIGXFSZ, Arc::default());
+}
 
 /// Signals that arrived and were not yet handled.
 #[derive(Debug, Default)]
@@ -21,13 +36,24 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Handles SIGINT and SIGTERM: the first ends the run with a report, a second one exits at once.
+    /// Handles SIGINT and SIGTERM: the first ends the run with a report. A second one exits at once if
+    /// it comes more than [`SAME`] after the first. Call this after the process has confined itself: a
+    /// thread of its own waits for the first signal.
     pub(crate) fn stopping() -> io::Result<Self> {
         let signals = Signals::default();
+        let armed = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
-            flag::register_conditional_shutdown(signal, 1, Arc::clone(&signals.stop))?;
+            flag::register_conditional_shutdown(signal, 1, Arc::clone(&armed))?;
             flag::register(signal, Arc::clone(&signals.stop))?;
         }
+        let stop = Arc::clone(&signals.stop);
+        thread::Builder::new().name("signals".into()).spawn(move || {
+            while !stop.load(Ordering::Relaxed) {
+                thread::sleep(LOOK);
+            }
+            thread::sleep(SAME);
+            armed.store(true, Ordering::Relaxed);
+        })?;
         Ok(signals)
     }
 

@@ -5,7 +5,7 @@ use crate::show;
 use sidon_traffic::files::{Disk, System, Target};
 use std::{
     error, fmt, fs,
-    os::unix::fs::FileTypeExt,
+    os::unix::fs::{FileTypeExt, MetadataExt},
     path::{Path, PathBuf},
 };
 
@@ -71,8 +71,8 @@ impl Files {
     }
 
     /// An error if two options name the same file and the command writes one of them, or if a file to
-    /// replace is not a regular file. Nothing was changed before. Standard input and output, devices
-    /// and pipes have no identity.
+    /// replace is not a regular file. Nothing was changed before. Devices and pipes have no identity.
+    /// Standard input and output have one if they are regular files.
     pub(crate) fn check(&self) -> Result<(), Misuse> {
         for (option, path, role) in &self.0 {
             if let Some(kind) = wrong_kind(path, *role) {
@@ -83,7 +83,8 @@ impl Files {
                 )));
             }
         }
-        let identities: Vec<_> = self.0.iter().map(|(_, path, _)| identity(path)).collect();
+        let identities: Vec<_> =
+            self.0.iter().map(|(_, path, role)| identity(path, *role)).collect();
         for (later, (option, path, role)) in self.0.iter().enumerate() {
             for (earlier, (other, same, other_role)) in self.0[..later].iter().enumerate() {
                 let written = match (role, other_role) {
@@ -125,9 +126,11 @@ enum Identity {
     Missing(PathBuf),
 }
 
-fn identity(path: &Path) -> Option<Identity> {
+fn identity(path: &Path, role: Role) -> Option<Identity> {
     if path == Path::new("-") {
-        return None;
+        // What the process reads and writes under this name.
+        let open = if role == Role::Read { "/dev/stdin" } else { "/dev/stdout" };
+        return regular(Path::new(open));
     }
     match System.find(path).ok()? {
         Target::File(_, about) => Some(Identity::File([about.version[0], about.version[1]])),
@@ -142,8 +145,14 @@ fn identity(path: &Path) -> Option<Identity> {
             });
             found.map(Identity::Missing)
         }
-        Target::Stream(_) => None,
+        Target::Stream(_) => regular(path),
     }
+}
+
+/// The identity of a file that is open under this path, such as /dev/fd/3, if it is a regular file.
+fn regular(path: &Path) -> Option<Identity> {
+    let about = fs::metadata(path).ok()?;
+    about.is_file().then(|| Identity::File([about.dev(), about.ino()]))
 }
 
 /// The kind of an existing file that cannot be replaced. A pipe that is open already, such as
@@ -179,15 +188,14 @@ mod tests {
         fs::create_dir_all(folder.join("d")).unwrap();
         std::os::unix::fs::symlink("d", folder.join("link")).unwrap();
         std::os::unix::fs::symlink("d/x", folder.join("dangling")).unwrap();
-        let of = |name: &str| identity(&folder.join(name));
+        let of = |name: &str| identity(&folder.join(name), Role::Read);
         assert!(of("d/x").is_some());
         for same in ["d/../d/x", "link/x", "dangling", "./d//x"] {
             assert_eq!(of(same), of("d/x"), "{same}");
         }
         assert_ne!(of("d/y"), of("d/x"));
         assert_eq!(of("link/none/x"), of("d/none/x"));
-        assert_eq!((of("d"), identity(Path::new("-"))), (None, None));
-        assert_eq!(identity(Path::new("/dev/null")), None);
+        assert_eq!((of("d"), identity(Path::new("/dev/null"), Role::Read)), (None, None));
         fs::write(folder.join("d/x"), "").unwrap();
         fs::hard_link(folder.join("d/x"), folder.join("hard")).unwrap();
         for same in ["hard", "link/x", "dangling"] {

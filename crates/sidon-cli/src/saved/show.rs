@@ -11,7 +11,7 @@ use crate::{
     watch::screen,
 };
 use serde_json::json;
-use sidon::{Malformed, bytes::Parts};
+use sidon::{Infeasible, Malformed, bytes::Parts};
 use sidon_traffic::{
     Snapshot,
     snapshot::{self, KIND},
@@ -146,6 +146,11 @@ pub(super) fn broken(path: &str, image: &[u8], why: &Malformed) -> ExitCode {
         )),
         Malformed::Length { expected, .. } => {
             show::say(&format!("{path} goes on after its {} bytes", show::whole(*expected)));
+        }
+        // A table is about as long as its bytes in the file: a damaged shape asks for more.
+        Malformed::Shape(Infeasible::Memory { bytes }) if *bytes <= 4 * image.len() as u64 => {
+            show::say(&format!("{path} cannot be read: {why}"));
+            return ExitCode::FAILURE;
         }
         why => show::say(&format!("{path} is damaged: {why}")),
     }

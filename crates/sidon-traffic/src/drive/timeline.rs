@@ -10,6 +10,8 @@
 //!                                   so that this packet is at the time of the clock
 //! otherwise                         a time jump: the packet is at the time of the clock
 //! ```
+//! No time after [`LATEST`] counts, however many packets agree: the clock needs room to go on.
+//!
 //! A packet agrees with a gap if its time is not before the gap's end, and with a step back if it is
 //! before the clock, too. The reader therefore holds up to `AHEAD` packets back while it decides.
 //! [`SHIFTS`] shifts are remembered: a file that alternates between the clocks of two interfaces does
@@ -34,6 +36,8 @@ use crate::Timing;
 use std::collections::VecDeque;
 
 const SECOND: i128 = 1_000_000_000;
+/// The latest time that counts: 2^63 ns after 1970, in the year 2262.
+const LATEST: i128 = i64::MAX as i128;
 /// Packets may be this far ahead of the clock, or behind it, without a look at their followers.
 const NEAR: i128 = 5 * SECOND;
 /// Followers that decide whether a time counts.
@@ -86,6 +90,9 @@ impl Timeline {
             return Some(decided);
         }
         let (raw, followers) = (i128::from(raw), followers.map(i128::from));
+        if raw > LATEST {
+            return Some((self.now.unwrap_or(0), Timing::Jump { late_ns: 0 }));
+        }
         let Some(now) = self.now else { return self.begin(raw, followers, is_end) };
         let followers = followers.take(AHEAD);
         let known = followers.clone().count();
@@ -97,7 +104,10 @@ impl Timeline {
         if time > now {
             let gap = time - now;
             let counts = known == AHEAD || gap <= self.longest_last(raw, followers.clone());
-            if counts && followers.clone().all(|other| other + shift >= time - NEAR) {
+            if counts
+                && time <= LATEST
+                && followers.clone().all(|other| other + shift >= time - NEAR)
+            {
                 self.longest = self.longest.max(gap);
                 return Some(self.advance(time));
             }
@@ -130,6 +140,7 @@ impl Timeline {
         if followers.len() < most && !is_end {
             return None;
         }
+        let followers = followers.into_iter().filter(|&time| time <= LATEST).collect();
         let start = start(first, followers);
         let timing = if start == first { Timing::Good } else { Timing::Jump { late_ns: 0 } };
         Some((self.advance(start).0, timing))
@@ -218,6 +229,36 @@ mod tests {
 
     fn steady(start: u64, packets: u64) -> Vec<u64> {
         (0..packets).map(|packet| start + packet * S / 2).collect()
+    }
+
+    /// Times beyond any calendar never count, so that the clock has room to go on.
+    #[test]
+    fn bursts_of_times_near_the_last_one_do_not_stop_the_clock() {
+        for far in [u64::MAX, u64::MAX - 3_600 * S, LATEST as u64 + 1] {
+            for (place, packets) in [(0, 20), (0, 9), (50, 9), (50, 100), (99, 9)] {
+                let mut raw = steady(T, 100);
+                raw.splice(place..place, vec![far; packets]);
+                let decided = run(&raw);
+                let jumps = decided.iter().filter(|(_, timing)| *timing != Timing::Good).count();
+                assert_eq!(jumps, packets, "{packets} packets at {far}, from {place} on");
+                assert_eq!(decided[decided.len() - 1].0, T + 99 * S / 2);
+            }
+        }
+    }
+
+    /// Clocks that are far apart, each for many packets: the clock never has to stop at a ceiling.
+    #[test]
+    fn clocks_far_apart_in_turn_do_not_stop_the_clock() {
+        let years = 20 * 365 * 86_400 * S;
+        let raw: Vec<_> = (0..200u64)
+            .flat_map(|turn| {
+                (0..9).map(move |packet| T + turn % 6 * years + (9 * turn + packet) * S)
+            })
+            .collect();
+        let decided = run(&raw);
+        assert!(i128::from(decided[decided.len() - 1].0) <= LATEST + 3_600 * i128::from(S));
+        let last = &decided[decided.len() - 100..];
+        assert!(last[0].0 < last[99].0, "{last:?}");
     }
 
     #[test]
