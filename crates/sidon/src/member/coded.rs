@@ -286,6 +286,10 @@ impl<C: Code, S: Store> Coded<C, S> {
         if act == Act::Insert && !S::MOVES && self.refusing && !self.can_enter(spots) {
             return Err(Refused::Overflow { ceiling: self.code.ceiling() });
         }
+        let stored = match act {
+            Act::Insert => super::sum_of_copies(self.stored, 1)?,
+            Act::Remove => self.stored - 1,
+        };
         let mut held = [0u32; MANY];
         for (i, &spot) in spots.iter().enumerate() {
             let (cell, mark) = (cell(spot), mark(spot));
@@ -307,10 +311,7 @@ impl<C: Code, S: Store> Coded<C, S> {
                 return Err(why);
             }
         }
-        self.stored = match act {
-            Act::Insert => self.stored.saturating_add(1),
-            Act::Remove => self.stored - 1,
-        };
+        self.stored = stored;
         self.refusing = false;
         Ok(())
     }
@@ -359,13 +360,13 @@ impl<C: Code> Coded<C, Plain> {
         if !self.values().zip(other.values()).all(fits) {
             return Err(Refused::Overflow { ceiling: self.code.ceiling() });
         }
+        self.stored = super::sum_of_copies(self.stored, other.stored)?;
         for (cell, value) in (0..).zip(other.values()) {
             let own = self.store.reader().read(self.store.0.cells.bytes(), cell);
             if let Some(joined) = self.code.join(own, value) {
                 self.store.write(cell, joined)?;
             }
         }
-        self.stored = self.stored.saturating_add(other.stored);
         Ok(())
     }
 

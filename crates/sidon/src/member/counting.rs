@@ -144,6 +144,7 @@ impl Body {
         if full && self.shape.overflow == Overflow::Refuse {
             return Err(Refused::Overflow { ceiling });
         }
+        self.stored = super::sum_of_copies(self.stored, 1)?;
         let table = self.counters.cells.bytes_mut();
         let mut fresh = 0;
         for (&value, &position) in values.iter().zip(positions) {
@@ -154,7 +155,6 @@ impl Body {
             fresh += u64::from(raised & (value == 0));
         }
         self.counters.occupied += fresh;
-        self.stored = self.stored.saturating_add(1);
         Ok(())
     }
 
@@ -215,7 +215,7 @@ impl Body {
                 return Err(Refused::Overflow { ceiling: self.counters.cells.ceiling() });
             }
             Act::Remove if refused || self.stored == 0 => return Err(Refused::NotStored),
-            Act::Insert => self.stored = self.stored.saturating_add(1),
+            Act::Insert => self.stored = super::sum_of_copies(self.stored, 1)?,
             Act::Remove => self.stored -= 1,
         }
         let table = self.counters.cells.bytes_mut();
@@ -452,6 +452,7 @@ impl Filter for Body {
                 return Err(Refused::Overflow { ceiling });
             }
         }
+        self.stored = super::sum_of_copies(self.stored, other.stored)?;
         let (width, size) = (self.shape.width, self.shape.counters);
         let (own, theirs) = (self.counters.cells.bytes_mut(), other.counters.cells.bytes());
         for cell in 0..size {
@@ -459,7 +460,6 @@ impl Filter for Body {
             cells::write(own, width, cell, sum.min(ceiling));
         }
         self.counters.occupied = self.counters.cells.occupied();
-        self.stored = self.stored.saturating_add(other.stored);
         Ok(())
     }
 

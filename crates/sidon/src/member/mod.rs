@@ -56,6 +56,13 @@ pub(crate) fn same(field: &'static str, equal: bool) -> Result<(), Refused> {
     if equal { Ok(()) } else { Err(Refused::Mismatch { field }) }
 }
 
+/// The sum of two numbers of copies, or a refusal if it cannot be counted. Only a saved file claims so
+/// many copies. A number that stopped at its ceiling would no longer agree with the cells.
+#[inline(always)]
+fn sum_of_copies(stored: u64, more: u64) -> Result<u64, Refused> {
+    stored.checked_add(more).ok_or(Refused::Overflow { ceiling: u64::MAX })
+}
+
 /// Sets in `own` every bit that is set in `other`. Both have the same length.
 fn unite(own: &mut [u8], other: &[u8]) {
     for (own, other) in own.iter_mut().zip(other) {

@@ -293,6 +293,7 @@ impl Filter for Body {
         super::same("increments", own.increments == theirs.increments)?;
         super::same("overflow", own.overflow == theirs.overflow)?;
         super::same("spread", own.spread == theirs.spread)?;
+        let stored = super::sum_of_copies(self.filter.stored, other.filter.stored)?;
         let second = &self.filter.store.second;
         let full = Refused::Full { stored: second.used(), cells: second.cells.cells() };
         let mut both = Layers::new(own).map_err(|_| full)?;
@@ -304,7 +305,7 @@ impl Filter for Body {
             both.write(cell, sum)?;
         }
         self.filter.store = both;
-        self.filter.stored = self.filter.stored.saturating_add(other.filter.stored);
+        self.filter.stored = stored;
         Ok(())
     }
 

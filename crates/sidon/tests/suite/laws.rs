@@ -8,7 +8,7 @@ use sidon::{
         Overflow, Spread, Variable, backyard, bh, blocked, bloom, counting, dleft, multilayer,
         variable,
     },
-    ops::{Contains, Insert, Merge},
+    ops::{Contains, Insert, Merge, Remove},
 };
 use sidon_kit::{Keys, Multiset, Rng};
 
@@ -691,4 +691,47 @@ fn a_few_keys_cannot_demand_any_amount_of_memory() {
     let mut keys = Keys::seeded(1);
     keys.by_ref().take(10_000).for_each(|key| filter.insert(&key).unwrap());
     assert!(filter.shape().all_cells() >= 10_000);
+}
+
+/// A saved file may claim more copies than were ever inserted, where the cells do not exclude it. Their
+/// number is kept exactly: more than can be counted is refused, and every filter reads its own bytes.
+#[test]
+fn copies_beyond_those_that_can_be_counted_are_refused() {
+    fn check<F>(empty: F)
+    where
+        F: Image + Insert<u64> + Remove<u64> + Merge + PartialEq + std::fmt::Debug,
+    {
+        let (seed, bytes) = (Seed(1), empty.to_bytes());
+        let mut parts = sidon::bytes::Parts::of(&bytes).unwrap();
+        // All differences of the increments below divide it, so that cells without keys do not exclude it.
+        let claim = u64::MAX / 15 * 15 - 30;
+        *parts.fields.last_mut().unwrap() = claim;
+        let read = || F::from_bytes(&parts.to_bytes(), seed).unwrap();
+        let (mut claims, same) = (read(), read());
+        let full = Refused::Overflow { ceiling: u64::MAX };
+        assert_eq!(claims.merge(&same), Err(full), "kind {}", F::KIND);
+        assert_eq!(claims, same, "kind {}: a refused merge changes nothing", F::KIND);
+        // Each key leaves before the next one enters, except every third: no counter overflows.
+        let mut refused = 0;
+        for key in 0..120u64 {
+            let result = claims.insert(&key);
+            refused += u32::from(result == Err(full));
+            assert!(F::from_bytes(&claims.to_bytes(), seed).is_ok(), "kind {}", F::KIND);
+            if result.is_ok() && key % 3 > 0 {
+                claims.remove(&key).unwrap();
+            }
+        }
+        assert!(refused > 0, "kind {}", F::KIND);
+    }
+    let (hashes, overflow, spread) = (4, Overflow::Refuse, Spread::Anywhere);
+    let increments = Increments::set(&[1, 16]).unwrap();
+    let (counters, width) = (1_000, 8);
+    let shape = counting::Shape { counters, hashes, width, overflow, spread };
+    check(Counting::new(shape, Seed(1)).unwrap());
+    let shape = variable::Shape { counters, hashes, width, increments, overflow, spread };
+    check(Variable::new(shape, Seed(1)).unwrap());
+    let (first, rest, buckets) = (5, 8, 40);
+    let shape =
+        multilayer::Shape { counters, hashes, first, rest, buckets, increments, overflow, spread };
+    check(Multilayer::new(shape, Seed(1)).unwrap());
 }
