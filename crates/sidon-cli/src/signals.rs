@@ -37,8 +37,8 @@ pub(crate) struct Signals {
 
 impl Signals {
     /// Handles SIGINT and SIGTERM: the first ends the run with a report. A second one exits at once if
-    /// it comes more than [`SAME`] after the first. Call this after the process has confined itself: a
-    /// thread of its own waits for the first signal.
+    /// it comes more than [`SAME`] after the first. Call this after the process has confined itself,
+    /// because it starts a thread.
     pub(crate) fn stopping() -> io::Result<Self> {
         let signals = Signals::default();
         let armed = Arc::new(AtomicBool::new(false));

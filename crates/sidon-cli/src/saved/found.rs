@@ -73,7 +73,7 @@ fn tidy(directory: &Path) -> anyhow::Result<u64> {
         if !is_file || !entry.file_name().to_str().is_some_and(files::is_temporary) {
             continue;
         }
-        // A file of another user, which stays, is no reason to save nothing.
+        // A file of another user cannot be removed. It stays, and the run goes on.
         removed += u64::from(files::remove_stale(&entry.path()).unwrap_or(false));
     }
     Ok(removed)

@@ -147,7 +147,7 @@ pub(super) fn broken(path: &str, image: &[u8], why: &Malformed) -> ExitCode {
         Malformed::Length { expected, .. } => {
             show::say(&format!("{path} goes on after its {} bytes", show::whole(*expected)));
         }
-        // A table is about as long as its bytes in the file: a damaged shape asks for more.
+        // A table has about the length of its bytes in the file. A larger one comes from a damaged shape.
         Malformed::Shape(Infeasible::Memory { bytes }) if *bytes <= 4 * image.len() as u64 => {
             show::say(&format!("{path} cannot be read: {why}"));
             return ExitCode::FAILURE;

@@ -48,7 +48,7 @@ impl Shape {
     }
 }
 
-/// A set whose keys never leave, with one line a key. See the [module](self).
+/// A set whose keys never leave. A key has one cache line. See the [module](self).
 ///
 /// ```
 /// use sidon::{Seed, member::{Blocked, blocked}};

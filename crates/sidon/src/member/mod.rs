@@ -56,8 +56,8 @@ pub(crate) fn same(field: &'static str, equal: bool) -> Result<(), Refused> {
     if equal { Ok(()) } else { Err(Refused::Mismatch { field }) }
 }
 
-/// The sum of two numbers of copies, or a refusal if it cannot be counted. Only a saved file claims so
-/// many copies. A number that stopped at its ceiling would no longer agree with the cells.
+/// The sum of two numbers of copies, or a refusal if it cannot be counted. Only a saved
+/// file can claim such a number. A number that stopped at its ceiling would no longer agree with the cells.
 #[inline(always)]
 fn sum_of_copies(stored: u64, more: u64) -> Result<u64, Refused> {
     stored.checked_add(more).ok_or(Refused::Overflow { ceiling: u64::MAX })

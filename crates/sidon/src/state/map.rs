@@ -181,8 +181,9 @@ impl<B: Cells> Map<B> {
 
     /// Inserts a key that looks absent, and modifies any other. On `Err`, nothing has changed.
     ///
-    /// Use this only if the caller cannot know whether the key is stored. A new key that is taken for a
-    /// stored one overwrites the state of that one; [`insert`](Self::insert) would notice.
+    /// Use this only if the caller cannot know whether the key is stored. If the cells of a new key
+    /// equal those of a stored key, the state of the stored key is overwritten. [`insert`](Self::insert)
+    /// would make both unknown instead.
     pub fn set<K: Key + ?Sized>(&mut self, key: &K, state: State) -> Result<(), Refused> {
         self.transition(key, |_| Next::Set(state)).map(|_| ())
     }

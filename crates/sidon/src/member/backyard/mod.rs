@@ -237,7 +237,7 @@ impl Backyard {
         self.body.places().map(Place::fingerprint)
     }
 
-    /// The number of keys in the back.
+    /// The number of keys in the overflow table.
     pub fn spilled(&self) -> u64 {
         self.body.back.occupied
     }

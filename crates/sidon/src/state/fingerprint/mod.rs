@@ -463,7 +463,7 @@ impl Cells for Body {
         self.table.load()
     }
 
-    /// Fingerprints in use, of all there are. With independent buckets, the chance that a cell matches.
+    /// The share of fingerprints that are in use. With independent buckets, the chance that a cell matches.
     fn rate(&self) -> f64 {
         let stored = self.table.occupied as f64 + self.stash.len() as f64;
         match self.shape.placing {
