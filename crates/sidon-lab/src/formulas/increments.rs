@@ -1,5 +1,6 @@
 //! Counters of variable increments and pairs of counters: the equations of 004, and the searches.
 
+use super::sequences;
 use sidon::{
     Infeasible,
     member::{Decode, Increments, Overflow, Spread, bh, variable},
@@ -62,11 +63,16 @@ fn mean(of: &[f64], cells: f64, tries: f64) -> f64 {
     sum
 }
 
+/// The largest increment.
+fn largest(increments: Increments) -> u32 {
+    increments.values().last().map_or(0, |&value| value.into())
+}
+
 /// The chances that a counter without a ceiling excludes an increment, by its number of keys.
 fn sums_exclude(increments: Increments) -> Vec<f64> {
     // Counters from 256 on exclude nothing with small increments, and little with large ones.
     const VALUES: usize = 256;
-    let gaps = increments.gaps(VALUES as u32);
+    let gaps = sequences::gaps(increments, VALUES as u32);
     let values = increments.values();
     let excluded: Vec<f64> = (0..VALUES)
         .map(|value| {
@@ -105,9 +111,9 @@ fn added(chances: &[f64], increments: Increments) -> (Vec<f64>, f64) {
 
 /// The chances that a pair of counters excludes an increment, by its number of keys.
 fn pairs_exclude(increments: Increments, decode: Decode) -> Vec<f64> {
-    let other = 1.0 - 1.0 / increments.count() as f64;
+    let other = 1.0 - 1.0 / increments.values().len() as f64;
     let most = match decode {
-        Decode::Basic => increments.order(1 << 8),
+        Decode::Basic => sequences::order(increments, 1 << 8),
         // Cells of more keys exclude next to nothing.
         Decode::Improved(keys) => keys.min(27),
     };
@@ -174,7 +180,7 @@ pub fn least_variable(
     overflows: f64,
 ) -> Result<variable::Shape, Infeasible> {
     let (near, hashes) = least_cells(&sums_exclude(increments), keys, false_positives);
-    let mut shape = table(near, hashes, increments.most().ilog2() + 1, increments);
+    let mut shape = table(near, hashes, largest(increments).ilog2() + 1, increments);
     while plan::variable::overflow(shape, keys)? > overflows {
         shape.width += 1;
     }
@@ -234,7 +240,7 @@ pub fn counter_at_least(shape: variable::Shape, keys: u64, level: usize) -> f64 
 /// The upper bound of theorem 3: a counter above its ceiling has at least `a` keys, the ceiling over the
 /// largest increment, and at most `m (e k n / (a m))^a` counters have.
 pub fn overflow_bound(shape: variable::Shape, keys: u64) -> f64 {
-    let met = (1u32 << shape.width.min(31)).div_ceil(shape.increments.most());
+    let met = (1u32 << shape.width.min(31)).div_ceil(largest(shape.increments));
     let mean = f64::from(shape.hashes) * keys as f64 / shape.counters as f64;
     shape.counters as f64 * (E * mean / f64::from(met)).powi(met as i32)
 }
@@ -259,13 +265,13 @@ pub fn search(bits_per_key: f64, count: usize, most: u8) -> Result<Found, Infeas
     const KEYS: u64 = 1_000_000;
     let mut best: Option<Found> = None;
     for least in 1..=most {
-        for increments in Increments::search(count, least..=most, |_| true) {
+        for increments in sequences::search(count, least..=most, |_| true) {
             // If all values share a divisor, a smaller set tells the same.
             if increments.values().iter().copied().fold(0, divisor) > 1 {
                 continue;
             }
             let excludes = sums_exclude(increments);
-            let narrow = increments.most().ilog2() + 1;
+            let narrow = largest(increments).ilog2() + 1;
             for width in narrow + 2..=narrow + 5 {
                 let counters = (bits_per_key * KEYS as f64 / f64::from(width)) as u64;
                 // Fewer hashes than are best overflow less.
@@ -296,12 +302,12 @@ pub fn detection(increments: Increments, keys: u32) -> Option<(u64, u64)> {
     if keys > 512 {
         return None;
     }
-    let fewer = keys.checked_sub(1).map(|fewer| increments.sums_of(fewer));
+    let fewer = keys.checked_sub(1).map(|fewer| sequences::sums_of(increments, fewer));
     let (mut told, mut all) = (0u64, 0u64);
     for &given in increments.values() {
         let mut ways = vec![1u64];
         for _ in 0..keys {
-            let mut next = vec![0u64; ways.len() + increments.most() as usize];
+            let mut next = vec![0u64; ways.len() + largest(increments) as usize];
             for (sum, &ways) in ways.iter().enumerate() {
                 for &value in increments.values().iter().filter(|&&value| value != given) {
                     let place = &mut next[sum + usize::from(value)];

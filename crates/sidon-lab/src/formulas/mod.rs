@@ -5,5 +5,6 @@
 pub mod bloom;
 pub mod dleft;
 pub mod increments;
+pub mod sequences;
 pub mod state;
 pub mod zone;

@@ -30,7 +30,7 @@ use super::{
     counting::Overflow,
     increments::Increments,
     mapping::{self, Spread},
-    set::{Filter, Removes, Set},
+    set::{Filter, Removes, Set, Stats},
     table::Table,
 };
 use crate::{Digest, Infeasible, Key, Malformed, Refused, Seed, bytes, cells::Packed};
@@ -40,14 +40,14 @@ use crate::{Digest, Infeasible, Key, Malformed, Refused, Seed, bytes, cells::Pac
 /// ```
 /// use sidon::member::{Decode, Increments, Overflow, Spread, bh::Shape};
 ///
-/// // All sums of two of these increments differ, and some sums of three do not.
+/// // All sums of three of these increments differ, and some sums of four do not.
 /// let increments = Increments::of([1, 2, 5, 14]);
 /// let (overflow, spread) = (Overflow::Pin, Spread::Anywhere);
 /// let basic = Shape {
 ///     cells: 999, hashes: 3, keys_bits: 3, sum_bits: 5, increments,
 ///     decode: Decode::Basic, centred: false, overflow, spread,
 /// };
-/// assert_eq!(basic.examined(), increments.order(7));
+/// assert_eq!(basic.examined(), 3);
 /// assert_eq!(Shape { decode: Decode::Improved(6), ..basic }.examined(), 6);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,7 +108,7 @@ pub struct Shape {
 
 impl Shape {
     /// The bits of a cell.
-    pub fn width(&self) -> u32 {
+    pub(crate) fn width(&self) -> u32 {
         self.keys_bits.saturating_add(self.sum_bits)
     }
 
@@ -160,6 +160,7 @@ impl Shape {
 pub type Bh = Set<Body>;
 
 /// The cells of a [`Bh`].
+#[doc(hidden)]
 #[derive(Debug)]
 pub struct Body {
     shape: Shape,
@@ -208,6 +209,10 @@ impl Filter for Body {
 
     fn load(&self) -> f64 {
         self.filter.fill()
+    }
+
+    fn stats(&self) -> Stats {
+        Stats { at_ceiling: self.filter.pinned(), ..Stats::default() }
     }
 
     fn rate(&self) -> f64 {
@@ -327,12 +332,5 @@ impl Removes for Body {
         batch::hashed(self.filter.seed, keys, |first, digests| {
             self.change(Act::Remove, digests, &mut |i, why| refused(first + i, why));
         });
-    }
-}
-
-impl Bh {
-    /// The number of cells that are pinned for good; none under [`Overflow::Refuse`]. Reads the whole table.
-    pub fn pinned(&self) -> u64 {
-        self.body.filter.pinned()
     }
 }

@@ -64,6 +64,7 @@ impl Shape {
 pub type Blocked = Set<Body>;
 
 /// The cells of a [`Blocked`].
+#[doc(hidden)]
 #[derive(Debug)]
 pub struct Body {
     shape: Shape,

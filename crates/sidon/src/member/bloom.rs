@@ -61,6 +61,7 @@ impl Shape {
 pub type Bloom = Set<Body>;
 
 /// The cells of a [`Bloom`].
+#[doc(hidden)]
 #[derive(Debug)]
 pub struct Body {
     shape: Shape,

@@ -22,7 +22,7 @@ use super::{
     batch,
     lines::{self, EachKey},
     mapping::{self, InLines, LINES_MOST, Ones, Spread},
-    set::{Filter, Removes, Set},
+    set::{Filter, Removes, Set, Stats},
     table::{self, Nibble, OnTable, Table, Width, with_line_width},
 };
 use crate::{
@@ -116,6 +116,7 @@ impl Shape {
 pub type Counting = Set<Body>;
 
 /// The cells of a [`Counting`].
+#[doc(hidden)]
 #[derive(Debug)]
 pub struct Body {
     shape: Shape,
@@ -398,6 +399,11 @@ impl Filter for Body {
         self.counters.fill()
     }
 
+    fn stats(&self) -> Stats {
+        let largest = self.counters.cells.iter().max().unwrap_or(0);
+        Stats { largest, at_ceiling: self.at_ceiling(), ..Stats::default() }
+    }
+
     fn rate(&self) -> f64 {
         let Some(mapping) = self.counters.in_lines else {
             return self.load().powi(self.shape.hashes as i32);
@@ -519,18 +525,5 @@ impl Removes for Body {
         batch::hashed(self.seed, keys, |first, digests| {
             self.act_on_all(Act::Remove, digests, &mut |i, why| refused(first + i, why));
         });
-    }
-}
-
-impl Counting {
-    /// The number of counters at their ceiling: full under [`Overflow::Refuse`], pinned for good under
-    /// [`Overflow::Pin`]. Reads the whole table.
-    pub fn at_ceiling(&self) -> u64 {
-        self.body.at_ceiling()
-    }
-
-    /// The largest counter. Reads the whole table.
-    pub fn largest(&self) -> u64 {
-        self.body.counters.cells.iter().max().unwrap_or(0)
     }
 }

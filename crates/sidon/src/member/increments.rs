@@ -16,7 +16,7 @@
 //! Graham, "B_h sequences", 1996; Rottenstreich et al., INFOCOM 2012, sections II and III.
 
 use crate::Infeasible;
-use std::{fmt, ops::RangeInclusive};
+use std::fmt;
 
 /// The most increments of a set.
 pub(crate) const INCREMENTS_MOST: usize = 16;
@@ -26,11 +26,12 @@ pub(crate) const INCREMENTS_MOST: usize = 16;
 /// ```
 /// use sidon::member::Increments;
 ///
-/// // The first differences of a Golomb ruler: all sums of two marks differ.
-/// let ruler = Increments::of([1, 2, 5, 10, 12]);
-/// assert!(ruler.is_bh(2) && !Increments::range(4)?.is_bh(2));
-/// assert_eq!((ruler.least(), ruler.most(), ruler.mean()), (1, 12, 6));
-/// assert_eq!(Increments::range(4)?.to_string(), "{4, 5, 6, 7}");
+/// // All sums of two of these values differ.
+/// let pairs = Increments::set(&[14, 1, 5, 2])?;
+/// assert_eq!(pairs, Increments::of([1, 2, 5, 14]));
+/// assert_eq!(Increments::range(4)?.values(), [4, 5, 6, 7]);
+/// assert_eq!(pairs.to_string(), "{1, 2, 5, 14}");
+/// assert!(Increments::set(&[3, 3]).is_err());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -42,7 +43,7 @@ pub struct Increments {
 
 impl Increments {
     /// One: every key adds the same, and a counter is a number of keys.
-    pub const UNIT: Increments = Increments::of([1]);
+    pub(crate) const UNIT: Increments = Increments::of([1]);
 
     /// `L` to `2L - 1`, for `L` from 1 to 16.
     pub fn range(least: u32) -> Result<Self, Infeasible> {
@@ -89,34 +90,28 @@ impl Increments {
     }
 
     /// The number of values.
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         usize::from(self.len)
     }
 
     /// The smallest value.
-    pub fn least(&self) -> u32 {
+    pub(crate) fn least(&self) -> u32 {
         self.values[0].into()
     }
 
     /// The largest value.
-    pub fn most(&self) -> u32 {
+    pub(crate) fn most(&self) -> u32 {
         self.values[self.count() - 1].into()
     }
 
     /// The mean, rounded half up.
-    pub fn mean(&self) -> u32 {
+    pub(crate) fn mean(&self) -> u32 {
         let (sum, count) = (self.values().iter().map(|&v| u32::from(v)).sum::<u32>(), self.count());
         (2 * sum + count as u32) / (2 * count as u32)
     }
 
-    /// Whether all sums of exactly `addends` values are distinct. Then all sums of fewer are
-    /// distinct, too.
-    pub fn is_bh(&self, addends: u32) -> bool {
-        self.order(addends) >= addends
-    }
-
     /// The largest number of addends, up to `most`, for which all sums are distinct; at least one.
-    pub fn order(&self, most: u32) -> u32 {
+    pub(crate) fn order(&self, most: u32) -> u32 {
         // Sums are distinct if there are as many as multisets of `addends` values.
         let (mut multisets, count) = (1u128, self.count() as u128);
         let levels = (1u32..=most).zip(self.levels().skip(1));
@@ -128,35 +123,10 @@ impl Increments {
         distinct.count().max(1) as u32
     }
 
-    /// Whether all sums of one to `addends` values are distinct, and differ from all sums of more.
-    pub fn is_tilde_bh(&self, addends: u32) -> bool {
-        let reach = addends * self.most();
-        // A sum of more addends than this is above all sums in question.
-        let ways = self.multisets(reach / self.least());
-        (1..=reach as usize).all(|sum| {
-            let of = |addends: usize| ways[addends].get(sum).map_or(0, |&ways| u32::from(ways));
-            let few: u32 = (1..=addends as usize).map(of).sum();
-            let many: u32 = (addends as usize + 1..ways.len()).map(of).sum();
-            few == 0 || few + many == 1
-        })
-    }
-
-    /// Whether each number is a sum of exactly `addends` values.
-    pub fn sums_of(&self, addends: u32) -> Vec<bool> {
-        let sums = self.levels().nth(addends as usize).unwrap_or_default();
-        (0..=addends as usize * self.most() as usize).map(|sum| sums.contains(sum)).collect()
-    }
-
     /// The sets of all sums of 0, 1, 2, .. values.
     pub(super) fn levels(&self) -> impl Iterator<Item = Numbers> {
         let set = *self;
         std::iter::successors(Some(Numbers(vec![1])), move |sums| Some(sums.plus(set.values())))
-    }
-
-    /// The numbers below a bound that are no sum of values.
-    pub fn gaps(&self, below: u32) -> Vec<u32> {
-        let sums = self.sums(below as usize);
-        (0..below).filter(|&number| !sums[number as usize]).collect()
     }
 
     /// Whether each number below a bound is a sum of any number of values. Zero is the sum of none.
@@ -191,80 +161,6 @@ impl Increments {
         match self.stride() {
             0 => sum == least,
             stride => sum % u128::from(stride) == least % u128::from(stride),
-        }
-    }
-
-    /// The number of multisets, by the number of addends, up to `most`, and by sum. Two means two
-    /// or more.
-    fn multisets(&self, most: u32) -> Vec<Vec<u8>> {
-        let reach = (most * self.most()) as usize;
-        let mut ways = vec![vec![0u8; reach + 1]; most as usize + 1];
-        ways[0][0] = 1;
-        for &value in self.values() {
-            for addends in 1..ways.len() {
-                for sum in usize::from(value)..=reach {
-                    let more = ways[addends - 1][sum - usize::from(value)];
-                    ways[addends][sum] = (ways[addends][sum] + more).min(2);
-                }
-            }
-        }
-        ways
-    }
-
-    /// All sets of `count` values from `range`, including its start, that have the property `has`.
-    /// Every subset of a set with the property must have it, too, as for B_h and tilde-B_h.
-    pub fn search(
-        count: usize,
-        range: RangeInclusive<u8>,
-        has: impl Fn(&Self) -> bool,
-    ) -> Vec<Self> {
-        let mut found = Vec::new();
-        if let Ok(first) = Increments::set(&[*range.start()])
-            && has(&first)
-        {
-            first.extend(*range.end(), &has, &mut |set| {
-                if set.count() == count {
-                    found.push(*set);
-                }
-                set.count() < count
-            });
-        }
-        found
-    }
-
-    /// The first of the longest such sets.
-    pub fn longest(range: RangeInclusive<u8>, has: impl Fn(&Self) -> bool) -> Option<Self> {
-        let mut longest = Increments::set(&[*range.start()]).ok().filter(&has)?;
-        let first = longest;
-        first.extend(*range.end(), &has, &mut |set| {
-            if set.count() > longest.count() {
-                longest = *set;
-            }
-            // The values left cannot make this set longer than the longest.
-            let room = usize::from(range.end() - set.values[set.count() - 1]);
-            set.count() + room > longest.count()
-        });
-        Some(longest)
-    }
-
-    /// Visits this set and all its extensions that have the property. `further` returns whether to
-    /// extend a set.
-    fn extend(
-        &self,
-        most: u8,
-        has: &impl Fn(&Self) -> bool,
-        further: &mut impl FnMut(&Self) -> bool,
-    ) {
-        if !further(self) || self.count() == INCREMENTS_MOST {
-            return;
-        }
-        for value in self.values[self.count() - 1]..most {
-            let mut longer = *self;
-            longer.values[self.count()] = value + 1;
-            longer.len += 1;
-            if has(&longer) {
-                longer.extend(most, has, further);
-            }
         }
     }
 
@@ -354,92 +250,15 @@ impl<'de> serde::Deserialize<'de> for Increments {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::HashMap;
-
-    /// All multisets of `addends` values, by enumeration.
-    fn multisets(values: &[u8], addends: u32) -> Vec<Vec<u8>> {
-        if addends == 0 {
-            return vec![Vec::new()];
-        }
-        let mut all = Vec::new();
-        for (i, &value) in values.iter().enumerate() {
-            for mut rest in multisets(&values[i..], addends - 1) {
-                rest.push(value);
-                all.push(rest);
-            }
-        }
-        all
-    }
-
-    fn sum(multiset: &[u8]) -> u32 {
-        multiset.iter().map(|&value| u32::from(value)).sum()
-    }
-
-    /// Every set of up to four values of 1..=9.
-    fn small_sets() -> Vec<Increments> {
-        (1u16..1 << 9)
-            .filter(|bits| bits.count_ones() <= 4)
-            .map(|bits| {
-                let values: Vec<u8> = (1..=9).filter(|i| bits >> (i - 1) & 1 == 1).collect();
-                Increments::set(&values).unwrap()
-            })
-            .collect()
-    }
 
     #[test]
-    fn both_properties_are_what_enumeration_says() {
-        let (mut bh, mut tilde) = (0, 0);
-        for set in small_sets() {
-            for addends in 1..=3 {
-                let distinct = |from: u32, to: u32| {
-                    let mut times = HashMap::new();
-                    for count in from..=to {
-                        for multiset in multisets(set.values(), count) {
-                            *times.entry(sum(&multiset)).or_insert(0) += 1;
-                        }
-                    }
-                    times
-                };
-                let alone = distinct(addends, addends).values().all(|&times| times == 1);
-                assert_eq!(set.is_bh(addends), alone, "{set} {addends}");
-                bh += u32::from(alone);
-                if set.least() >= 3 {
-                    let few = distinct(1, addends);
-                    let all = distinct(1, addends * set.most() / set.least());
-                    let told = few.keys().all(|sum| all[sum] == 1);
-                    assert_eq!(set.is_tilde_bh(addends), told, "tilde {set} {addends}");
-                    tilde += u32::from(told);
-                }
-            }
-        }
-        assert!(bh > 300 && tilde > 50, "{bh} {tilde}");
-    }
-
-    #[test]
-    fn searches_find_all_that_there_are() {
-        let found = Increments::search(4, 1..=9, |set| set.is_bh(2));
-        let all: Vec<_> = small_sets()
-            .into_iter()
-            .filter(|set| set.count() == 4 && set.least() == 1 && set.is_bh(2))
-            .collect();
-        assert!(found.len() == all.len() && all.iter().all(|set| found.contains(set)));
-        let found = Increments::search(2, 3..=9, |set| set.is_tilde_bh(2));
-        assert!(
-            found.contains(&Increments::of([3, 4])) && !found.contains(&Increments::of([3, 6]))
-        );
-        let longest = Increments::longest(1..=9, |set| set.is_bh(2)).unwrap();
-        let most = small_sets().into_iter().filter(|set| set.is_bh(2)).map(|set| set.count()).max();
-        assert_eq!(Some(longest.count()), most);
-        assert!(longest.is_bh(2) && longest.most() <= 9);
-    }
-
-    #[test]
-    fn sums_and_gaps_by_hand() {
-        let set = Increments::of([8, 12, 14, 15]);
-        let gaps = [1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 13, 17, 18, 19, 21, 25, 33];
-        assert_eq!(set.gaps(1000), gaps);
-        let two: Vec<_> = (0..).zip(set.sums_of(2)).filter(|(_, is)| *is).map(|(s, _)| s).collect();
-        assert_eq!(two, [16, 20, 22, 23, 24, 26, 27, 28, 29, 30]);
+    fn sums_and_their_order_by_hand() {
+        let sums = Increments::of([3, 5]).sums(12);
+        let numbers: Vec<_> = (0..12).filter(|&number| sums[number]).collect();
+        assert_eq!(numbers, [0, 3, 5, 6, 8, 9, 10, 11]);
+        // 1 + 1 + 4 = 2 + 2 + 2.
+        assert_eq!(Increments::of([1, 2, 4]).order(9), 1);
+        assert_eq!(Increments::of([1, 2, 5, 14]).order(9), 3);
         assert_eq!(Increments::range(4).unwrap().values(), [4, 5, 6, 7]);
         assert_eq!(Increments::of([1, 4, 13, 15]).mean(), 8);
     }

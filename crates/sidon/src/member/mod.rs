@@ -41,12 +41,12 @@ pub use bh::{Bh, Decode};
 pub use blocked::Blocked;
 pub use bloom::Bloom;
 pub use counting::{Counting, Overflow};
-pub use dleft::{DLeft, Moves};
+pub use dleft::{DLeft, Moved, Moves};
 pub use increments::Increments;
 pub(crate) use mapping::LINES_MOST;
 pub use mapping::Spread;
 pub use multilayer::Multilayer;
-pub use set::Set;
+pub use set::{Set, Stats};
 pub use variable::Variable;
 
 use crate::Refused;

@@ -26,7 +26,7 @@ use super::{
     counting::Overflow,
     increments::Increments,
     mapping::Spread,
-    set::{Filter, Removes, Set},
+    set::{Filter, Removes, Set, Stats},
     spill::Spill,
     table::{Short, Table, Width},
 };
@@ -35,7 +35,8 @@ use crate::{Digest, Infeasible, Key, Malformed, Refused, Seed, bytes, cells::Pac
 /// The integers that fix a filter of two layers.
 ///
 /// ```
-/// use sidon::member::{Increments, Overflow, Spread, multilayer::Shape};
+/// use sidon::{Refused, Seed};
+/// use sidon::member::{Increments, Multilayer, Overflow, Spread, multilayer::Shape};
 ///
 /// let shape = Shape {
 ///     counters: 1_000,
@@ -43,12 +44,14 @@ use crate::{Digest, Infeasible, Key, Malformed, Refused, Seed, bytes, cells::Pac
 ///     first: 2,
 ///     rest: 3,
 ///     buckets: 16,
-///     increments: Increments::UNIT,
+///     increments: Increments::of([1]),
 ///     overflow: Overflow::Refuse,
 ///     spread: Spread::Anywhere,
 /// };
 /// // A counter reaches 3 in the first layer and 7 more in the second.
-/// assert_eq!(shape.ceiling(), 10);
+/// let mut seen = Multilayer::from_keys(shape, Seed(1), ["key"; 10])?;
+/// assert_eq!(seen.insert("key"), Err(Refused::Overflow { ceiling: 10 }));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -82,7 +85,7 @@ impl Shape {
     }
 
     /// The largest value of a counter.
-    pub fn ceiling(&self) -> u64 {
+    pub(crate) fn ceiling(&self) -> u64 {
         let most = |bits: u32| (1u64 << bits.min(16)) - 1;
         most(self.first) + most(self.rest)
     }
@@ -101,18 +104,19 @@ impl Shape {
 ///
 /// let shape = Shape {
 ///     counters: 1_000, hashes: 4, first: 2, rest: 3, buckets: 16,
-///     increments: Increments::UNIT, overflow: Overflow::Refuse, spread: Spread::Anywhere,
+///     increments: Increments::of([1]), overflow: Overflow::Refuse, spread: Spread::Anywhere,
 /// };
 /// let mut seen = Multilayer::from_keys(shape, Seed(1), ["a", "a"])?;
-/// assert_eq!(seen.spilled(), 0);
+/// assert_eq!(seen.stats().overflowed, 0);
 /// // At 3, each of the four counters gets a cell of the second layer.
 /// seen.insert("a")?;
-/// assert_eq!((seen.len(), seen.spilled()), (3, 4));
+/// assert_eq!((seen.len(), seen.stats().overflowed), (3, 4));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub type Multilayer = Set<Body>;
 
 /// The cells of a [`Multilayer`].
+#[doc(hidden)]
 #[derive(Debug)]
 pub struct Body {
     shape: Shape,
@@ -244,6 +248,11 @@ impl Filter for Body {
 
     fn load(&self) -> f64 {
         self.filter.fill()
+    }
+
+    fn stats(&self) -> Stats {
+        let overflowed = self.filter.store.second.used();
+        Stats { at_ceiling: self.filter.pinned(), overflowed, ..Stats::default() }
     }
 
     fn rate(&self) -> f64 {
@@ -378,17 +387,5 @@ impl Removes for Body {
         batch::hashed(self.filter.seed, keys, |first, digests| {
             self.change(Act::Remove, digests, &mut |i, why| refused(first + i, why));
         });
-    }
-}
-
-impl Multilayer {
-    /// The number of counters that are pinned for good; none under [`Overflow::Refuse`]. Reads the whole table.
-    pub fn pinned(&self) -> u64 {
-        self.body.filter.pinned()
-    }
-
-    /// The number of counters that continue in the second layer.
-    pub fn spilled(&self) -> u64 {
-        self.body.filter.store.second.used()
     }
 }

@@ -4,6 +4,7 @@
 //! names of [`Set`] with different bodies. The body holds the cells and works on digests; the set hashes
 //! the keys.
 
+use super::Moved;
 use crate::{
     Certainty, Digest, Infeasible, Key, Malformed, Refused, Seed,
     bytes::Image,
@@ -34,6 +35,34 @@ pub struct Set<B> {
     pub(super) body: B,
 }
 
+/// Counts about the table of a set, for diagnosis. A count is zero in a set that has no such thing.
+///
+/// ```
+/// use sidon::{Seed, member::{Counting, Overflow, Spread, counting::Shape}};
+///
+/// let (overflow, spread) = (Overflow::Pin, Spread::Anywhere);
+/// let shape = Shape { counters: 2_000, hashes: 3, width: 2, overflow, spread };
+/// let seen = Counting::from_keys(shape, Seed(1), ["key"; 5])?;
+/// // Three counters of two bits reached 3 and stay there.
+/// assert_eq!((seen.stats().largest, seen.stats().at_ceiling), (3, 3));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Stats {
+    /// The largest counter of a [`Counting`](super::Counting) or a [`Variable`](super::Variable).
+    pub largest: u64,
+    /// The counters that stay at their ceiling for good under [`Overflow::Pin`](super::Overflow::Pin). In a
+    /// [`Counting`](super::Counting), also those that are full under
+    /// [`Overflow::Refuse`](super::Overflow::Refuse).
+    pub at_ceiling: u64,
+    /// The counters that continue in the second layer of a [`Multilayer`](super::Multilayer), or the keys
+    /// in the overflow table of a [`Backyard`](super::Backyard).
+    pub overflowed: u64,
+    /// The searches for room in a [`DLeft`](super::DLeft).
+    pub moved: Moved,
+}
+
 /// The cells of a set, and what is done to them for a digest.
 pub trait Filter: Sized {
     /// The integers that fix the memory.
@@ -47,6 +76,9 @@ pub trait Filter: Sized {
     fn len(&self) -> u64;
     fn memory_bytes(&self) -> u64;
     fn load(&self) -> f64;
+    fn stats(&self) -> Stats {
+        Stats::default()
+    }
     /// The share of keys never inserted that pass.
     fn rate(&self) -> f64;
     fn clear(&mut self);
@@ -126,6 +158,12 @@ impl<B: Filter> Set<B> {
     /// lines.
     pub fn load(&self) -> f64 {
         self.body.load()
+    }
+
+    /// Counts about the table. Reads the whole table, except in [`Bloom`](super::Bloom),
+    /// [`Blocked`](super::Blocked), [`DLeft`](super::DLeft) and [`Backyard`](super::Backyard).
+    pub fn stats(&self) -> Stats {
+        self.body.stats()
     }
 
     /// The probability that `contains` answers `true` for a key that was never inserted, from the present

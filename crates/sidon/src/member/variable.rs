@@ -29,7 +29,7 @@ use super::{
     counting::Overflow,
     increments::Increments,
     mapping::{self, Spread},
-    set::{Filter, Removes, Set},
+    set::{Filter, Removes, Set, Stats},
     table::Table,
 };
 use crate::{Digest, Infeasible, Key, Malformed, Refused, Seed, bytes, cells::Packed};
@@ -88,6 +88,7 @@ pub struct Shape {
 pub type Variable = Set<Body>;
 
 /// The cells of a [`Variable`].
+#[doc(hidden)]
 #[derive(Debug)]
 pub struct Body {
     shape: Shape,
@@ -156,6 +157,11 @@ impl Filter for Body {
 
     fn load(&self) -> f64 {
         self.filter.fill()
+    }
+
+    fn stats(&self) -> Stats {
+        let largest = self.filter.values().max().unwrap_or(0);
+        Stats { largest, at_ceiling: self.filter.pinned(), ..Stats::default() }
     }
 
     fn rate(&self) -> f64 {
@@ -243,17 +249,5 @@ impl Removes for Body {
         batch::hashed(self.filter.seed, keys, |first, digests| {
             self.change(Act::Remove, digests, &mut |i, why| refused(first + i, why));
         });
-    }
-}
-
-impl Variable {
-    /// The number of counters that are pinned for good; none under [`Overflow::Refuse`]. Reads the whole table.
-    pub fn pinned(&self) -> u64 {
-        self.body.filter.pinned()
-    }
-
-    /// The largest counter. Reads the whole table.
-    pub fn largest(&self) -> u64 {
-        self.body.filter.values().max().unwrap_or(0)
     }
 }

@@ -144,6 +144,6 @@ mod tests {
         }
         // The overflowed keys of a line are 0.2 on average, with a variance of 0.86: six standard
         // deviations of 12,500 lines are a quarter of the mean.
-        assert_close(filter.spilled() as f64, overflowed(shape, KEYS), 0.25);
+        assert_close(filter.stats().overflowed as f64, overflowed(shape, KEYS), 0.25);
     }
 }

@@ -156,7 +156,7 @@ mod tests {
         for key in FiveTuples::seeded(8).take(20_000) {
             filter.insert(&key).unwrap();
         }
-        assert_rate(filter.spilled() as usize, shape.counters as usize, share);
+        assert_rate(filter.stats().overflowed as usize, shape.counters as usize, share);
         assert!(layers(Target::new(1000, 0.01), Increments::of([4, 5, 6, 7]), 2, (1, 1)).is_err());
     }
 }

@@ -449,7 +449,7 @@ fn cells_that_no_operations_lead_to_are_refused() {
     };
     let mut layers = filled(Multilayer::new(shape, SEED).unwrap());
     let mut more = 0u64..;
-    while layers.spilled() == 0 {
+    while layers.stats().overflowed == 0 {
         layers.insert(&more.next().unwrap()).unwrap();
     }
     let image = layers.to_bytes();

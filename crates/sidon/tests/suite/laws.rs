@@ -123,7 +123,7 @@ keys_leave!(Counters<const WIDTH: u32, const PIN: bool, const LINES: u32>(Counti
 
 fn increments(set: u32) -> Increments {
     match set {
-        0 => Increments::UNIT,
+        0 => Increments::of([1]),
         1 => Increments::of([8, 12, 14, 15]),
         2 => Increments::of([1, 4, 13, 15]),
         // Its gaps need more than one word of a table.
@@ -505,11 +505,11 @@ fn a_merge_of_layers_holds_what_both_held() {
         side.insert(key).unwrap();
         both.insert(key).unwrap();
     }
-    assert!(left.0.spilled() > 0 && both.0.spilled() > 30);
+    assert!(left.0.stats().overflowed > 0 && both.0.stats().overflowed > 30);
     left.merge(&right).unwrap();
     // Cells of the second layer may be in other positions. All answers are the same, and all keys
     // can be removed.
-    assert_eq!((left.stored(), left.0.spilled()), (500, both.0.spilled()));
+    assert_eq!((left.stored(), left.0.stats().overflowed), (500, both.0.stats().overflowed));
     assert_eq!(left.trust(), both.trust());
     for key in &keys {
         assert_eq!(left.try_remove(*key), Some(Ok(())));
@@ -556,7 +556,7 @@ fn a_key_whose_increments_coincide_adds_each_and_takes_each_away() {
         filter.insert(&key).unwrap();
         assert!((0..=key).all(|key| filter.contains(&key)));
     }
-    assert!((20 * 5 * 8..=20 * 5 * 15).contains(&filter.largest()));
+    assert!((20 * 5 * 8..=20 * 5 * 15).contains(&filter.stats().largest));
     for key in 0..20u64 {
         filter.remove(&key).unwrap();
     }
@@ -577,12 +577,12 @@ fn a_key_whose_positions_coincide_counts_once_there() {
     let mut filter = Counting::new(shape, Seed(3)).unwrap();
     for copies in 1..=15 {
         filter.insert(&copies).unwrap();
-        assert_eq!(filter.largest(), copies);
+        assert_eq!(filter.stats().largest, copies);
     }
     assert_eq!(filter.insert(&16u64), Err(Refused::Overflow { ceiling: 15 }));
     for copies in (1..=15).rev() {
         filter.remove(&copies).unwrap();
-        assert_eq!(filter.largest(), copies - 1);
+        assert_eq!(filter.stats().largest, copies - 1);
     }
     assert_eq!(filter.remove(&1u64), Err(Refused::NotStored));
     assert_eq!(filter.load(), 0.0);
@@ -651,21 +651,25 @@ fn a_full_filter_refuses_without_searching() {
             let more: Vec<_> = keys.by_ref().take(5_000).collect();
             filter.insert_batch(&more, &mut |_, _| {});
             offered += 5_000;
-            assert!(filter.moved().looked <= moves.work_most(offered), "{:?}", filter.moved());
+            assert!(
+                filter.stats().moved.looked <= moves.work_most(offered),
+                "{:?}",
+                filter.stats().moved
+            );
         }
-        let (before, stored) = (filter.moved(), filter.len());
+        let (before, stored) = (filter.stats().moved, filter.len());
         let more: Vec<_> = keys.by_ref().take(100_000).collect();
         filter.insert_batch(&more, &mut |_, _| {});
         let accepted = filter.len() - stored;
         assert!(accepted < 1_000, "{accepted}");
-        let spent = filter.moved().looked - before.looked;
+        let spent = filter.stats().moved.looked - before.looked;
         assert!(spent <= 4 * accepted + u64::from(limit), "{spent} buckets for {accepted} keys");
         // When cells become free, searches resume.
-        let resolved = filter.moved().resolved;
+        let resolved = filter.stats().moved.resolved;
         let gone: Vec<_> = Keys::seeded(u64::from(limit)).take(1_000).collect();
         filter.remove_batch(&gone, &mut |_, _| {});
         filter.insert_batch(&more, &mut |_, _| {});
-        assert!(filter.moved().resolved > resolved);
+        assert!(filter.stats().moved.resolved > resolved);
     }
 }
 

@@ -219,7 +219,7 @@ fn cells_leave_their_range_as_often_as_planned() {
             filter.insert(&key).unwrap();
         }
         let p = plan::bh::overflow(shape, 100_000).unwrap();
-        assert_rate(filter.pinned() as usize, 300_000, p);
+        assert_rate(filter.stats().at_ceiling as usize, 300_000, p);
         assert_close(filter.certainty().error(), plan::bh::rate(shape, 100_000).unwrap(), 0.05);
     }
 }
@@ -254,7 +254,7 @@ fn counters_rise_as_the_plan_says() {
     }
     let mean = f64::from(shape.hashes) * 100_000.0 / shape.counters as f64;
     let p = sidon_kit::poisson::poisson_at_least(mean, 7);
-    assert_rate(filter.at_ceiling() as usize, 200_000, p);
+    assert_rate(filter.stats().at_ceiling as usize, 200_000, p);
     assert_close(plan::counting::overflow(shape, 100_000), 200_000.0 * 1.0967e-3, 1e-3);
 }
 

@@ -76,7 +76,7 @@ pub fn dleft(shape: dleft::Shape, keys: u64, watch: Watch, rng: Rng) -> Result<S
         counter,
         full: churn.full,
         broken: churn.broken,
-        pressed: churn.filter.moved().needed,
+        pressed: churn.filter.stats().moved.needed,
         passed: if watch == Watch::All { churn.strangers() } else { 0 },
     })
 }
@@ -103,7 +103,7 @@ pub fn counting(shape: counting::Shape, keys: u64, rng: Rng) -> Result<CountingS
     let mut counters = [0; LOOKS as usize];
     for counter in &mut counters {
         churn.steps(STEPS / LOOKS, |_| 0.0, &mut |_, _, _| {});
-        *counter = churn.filter.largest();
+        *counter = churn.filter.stats().largest;
     }
     let broken = churn.full + churn.broken;
     Ok(CountingSeen { counters, broken, passed: churn.strangers() })

@@ -70,7 +70,7 @@ pub fn load_6(experiment: &Experiment, run: &Run<'_>, trials: u64) -> Result<Vec
                 1 => f64::INFINITY,
                 level => n as f64 * formulas::shared(level),
             });
-            let high = reached.high.min(SHAPE.ceiling() as f64);
+            let high = reached.high.min(f64::from(1u32 << SHAPE.counter));
             let must = Interval { high, ..reached };
             Row::sampled(claim, largest(|s| s.counter), must, n)
         }

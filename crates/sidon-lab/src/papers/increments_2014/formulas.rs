@@ -6,7 +6,7 @@ use crate::{
     experiment::Experiment,
     formulas::{
         bloom::{best_hashes, overflow_bound},
-        increments,
+        increments, sequences,
     },
     row::Row,
     trials::Run,
@@ -93,9 +93,9 @@ pub fn rates(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>, I
             Ok(list(best.flat_map(|(_, set)| set.values()).map(|&v| f64::from(v))))
         }
         "004.vi.best_D" => {
-            let mut best = (1.0, Increments::UNIT);
+            let mut best = (1.0, Increments::of([1]));
             for least in 1..=12 {
-                for set in Increments::search(4, least..=15, |_| true) {
+                for set in sequences::search(4, least..=15, |_| true) {
                     let rate = best_rate(set.values(), 8, 3840)?;
                     if rate < best.0 {
                         best = (rate, set);
@@ -156,7 +156,9 @@ pub fn memory(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>, 
     };
     let pairs = |decode| {
         let shape = increments::least_pairs(PAIRS, decode, TARGET.0, TARGET.1)?;
-        Ok::<_, Infeasible>(kilobytes(shape.cells * u64::from(shape.width())).into())
+        Ok::<_, Infeasible>(
+            kilobytes(shape.cells * u64::from(shape.keys_bits + shape.sum_bits)).into(),
+        )
     };
     // The decoding tables as the paper bounds them: keys squared times the largest increment.
     let bound = |keys: u64| keys * keys * 15;

@@ -2,7 +2,11 @@
 
 use super::formulas::{SHAPE, rows};
 use crate::{
-    claim::Value, experiment::Experiment, formulas::increments::floor, row::Row, trials::Run,
+    claim::Value,
+    experiment::Experiment,
+    formulas::{increments::floor, sequences},
+    row::Row,
+    trials::Run,
 };
 use sidon::{
     Infeasible,
@@ -15,23 +19,24 @@ const GENERAL: Increments = Increments::of([8, 12, 14, 15]);
 /// Definitions 1 and 2, the search of section VIII.D, tables, the bound of section VII.
 pub fn sequences(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>, Infeasible> {
     rows(experiment.claims, |id| {
-        let is_bh = |values: &[u8], addends| Ok(yes(Increments::set(values)?.is_bh(addends)));
+        let is_bh =
+            |values: &[u8], addends| Ok(yes(sequences::is_bh(Increments::set(values)?, addends)));
         match id {
             "004.ex1.sums3" => Ok(list(multisets(EXAMPLE, 3).iter().map(|m| sum(m)))),
             "004.ex2.sums2" => Ok(list(multisets(EXAMPLE, 2).iter().map(|m| sum(m)))),
-            "004.ex1.not_B4" => Ok(list([3, 4].map(|h| f64::from(EXAMPLE.is_bh(h))))),
-            "004.ex5.tilde" => Ok(yes(Increments::of([3, 4]).is_tilde_bh(2))),
+            "004.ex1.not_B4" => Ok(list([3, 4].map(|h| f64::from(sequences::is_bh(EXAMPLE, h))))),
+            "004.ex5.tilde" => Ok(yes(sequences::is_tilde_bh(Increments::of([3, 4]), 2))),
             "004.bh.count48" => Ok((all_b3().len() as u64).into()),
             "004.bh.max_size" => Ok(list([1, 2, 3, 4, 12, 13, 14].map(|h| {
-                Increments::longest(1..=15, |set| set.is_bh(h))
-                    .map_or(0.0, |set| set.count() as f64)
+                sequences::longest(1..=15, |set| sequences::is_bh(set, h))
+                    .map_or(0.0, |set| set.values().len() as f64)
             }))),
             "004.bh.example.1_2_4_8_13.h2" => is_bh(&[1, 2, 4, 8, 13], 2),
             "004.bh.example.1_2_5_14.h3" => is_bh(&[1, 2, 5, 14], 3),
             "004.bh.example.1_2_15.h12" => is_bh(&[1, 2, 15], 12),
             "004.bh.example.1_2_15.h13" => is_bh(&[1, 2, 15], 13),
             "004.bh.example.1_4_13_15.h3" => is_bh(&[1, 4, 13, 15], 3),
-            "004.vi.gaps" => Ok(list(GENERAL.gaps(1000).into_iter().map(f64::from))),
+            "004.vi.gaps" => Ok(list(sequences::gaps(GENERAL, 1000).into_iter().map(f64::from))),
             "004.bh.table_bits.h3" => table_bits(3),
             "004.bh.table_bits.h6" => table_bits(6),
             "004.lower_bound.35" => {
@@ -50,7 +55,8 @@ pub fn examples(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>
             let set = Increments::range(4)?;
             let admits = |[counter, own]: [u32; 2]| {
                 // The key's own increment, and any sum of others.
-                counter >= own && !set.gaps(counter - own + 1).contains(&(counter - own))
+                counter >= own
+                    && !sequences::gaps(set, counter - own + 1).contains(&(counter - own))
             };
             Ok(list([[9, 7], [5, 6], [5, 5]].map(|cell| f64::from(admits(cell)))))
         }
@@ -81,12 +87,14 @@ pub fn examples(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>
 
 /// Every B_3 sequence of four increments that begins with one and ends at 15 or below.
 pub fn all_b3() -> Vec<Increments> {
-    Increments::search(4, 1..=15, |set| set.is_bh(3))
+    sequences::search(4, 1..=15, |set| sequences::is_bh(set, 3))
 }
 
 /// Whether so many keys can add up to the sum, one of them adding `own`.
 fn may(keys: u32, sum: usize, own: usize) -> bool {
-    let rest = sum.checked_sub(own).map(|rest| EXAMPLE.sums_of(keys - 1).get(rest) == Some(&true));
+    let rest = sum
+        .checked_sub(own)
+        .map(|rest| sequences::sums_of(EXAMPLE, keys - 1).get(rest) == Some(&true));
     rest.unwrap_or(false)
 }
 

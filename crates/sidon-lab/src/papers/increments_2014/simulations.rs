@@ -125,7 +125,7 @@ pub fn pinned(experiment: &Experiment, run: &Run<'_>, trials: u64) -> Result<Vec
         for (pinned, shape) in pinned.iter_mut().zip(shapes) {
             let mut filter = Bh::new(shape, Seed(rng.next_u64().into()))?;
             filter.insert_batch(&keys, &mut |_, _| {});
-            *pinned = filter.pinned();
+            *pinned = filter.stats().at_ceiling;
         }
         Ok(pinned)
     };

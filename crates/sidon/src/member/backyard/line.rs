@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Cells per line.
-pub const CELLS: u32 = 31;
+pub(crate) const CELLS: u32 = 31;
 /// The number of values that a cell in use can have.
 pub(super) const VALUES: u64 = 65_535;
 

@@ -32,7 +32,7 @@ mod image;
 mod line;
 mod shape;
 
-pub use line::CELLS;
+pub(crate) use line::CELLS;
 #[cfg(test)]
 use shape::SHARING_MOST;
 pub use shape::Shape;
@@ -43,7 +43,7 @@ use crate::{
     left::Table,
     member::{
         same,
-        set::{Filter, Removes, Set},
+        set::{Filter, Removes, Set, Stats},
     },
     probe::{BASE, LINE},
 };
@@ -63,6 +63,7 @@ use line::{Line, Place};
 pub type Backyard = Set<Body>;
 
 /// The cells of a [`Backyard`].
+#[doc(hidden)]
 #[derive(Debug)]
 pub struct Body {
     shape: Shape,
@@ -140,6 +141,10 @@ impl Filter for Body {
 
     fn load(&self) -> f64 {
         self.stored as f64 / self.shape.all_cells() as f64
+    }
+
+    fn stats(&self) -> Stats {
+        Stats { overflowed: self.back.occupied, ..Stats::default() }
     }
 
     fn rate(&self) -> f64 {
@@ -233,13 +238,9 @@ impl Backyard {
     }
 
     /// The stored fingerprints, each as often as it is stored: first those of the front, line by line.
-    pub fn fingerprints(&self) -> impl Iterator<Item = u64> + '_ {
+    #[cfg(test)]
+    fn fingerprints(&self) -> impl Iterator<Item = u64> + '_ {
         self.body.places().map(Place::fingerprint)
-    }
-
-    /// The number of keys in the overflow table.
-    pub fn spilled(&self) -> u64 {
-        self.body.back.occupied
     }
 }
 

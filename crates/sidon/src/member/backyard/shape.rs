@@ -21,8 +21,8 @@ const VALUE_BITS: u32 = 16;
 /// use sidon::member::backyard::Shape;
 ///
 /// let shape = Shape { lines: 100, sharing: 2 };
-/// // 31 cells per line, and two subtables of 25 buckets with 16 cells.
-/// assert_eq!(shape.all_cells(), 100 * 31 + 2 * 25 * 16);
+/// // 64 bytes per line, and two subtables of 25 buckets.
+/// assert_eq!(shape.bytes(), 100 * 64 + 2 * 25 * 64);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -42,10 +42,10 @@ impl Shape {
     }
 
     /// The most keys that a line and its two overflow buckets hold.
-    pub const LINE_MOST: u32 = CELLS + SUBTABLES * BACK_CELLS;
+    pub(crate) const LINE_MOST: u32 = CELLS + SUBTABLES * BACK_CELLS;
 
     /// The cells of both tables.
-    pub fn all_cells(&self) -> u64 {
+    pub(crate) fn all_cells(&self) -> u64 {
         self.lines * u64::from(CELLS) + self.back_cells()
     }
 
@@ -55,7 +55,7 @@ impl Shape {
     }
 
     /// The number of fingerprints.
-    pub fn fingerprints(&self) -> u64 {
+    pub(crate) fn fingerprints(&self) -> u64 {
         self.lines * VALUES
     }
 

@@ -36,11 +36,14 @@ impl Twin {
         assert_eq!(copies, stored.map(|(&it, &copies)| (it, copies)).collect());
         // The overflow table depends on the stored keys alone.
         let beyond = self.lines.values().map(|&keys| keys.saturating_sub(CELLS.into()));
-        assert_eq!(filter.spilled(), beyond.sum::<u64>());
+        assert_eq!(filter.stats().overflowed, beyond.sum::<u64>());
         assert_eq!(filter.len(), self.lines.values().sum::<u64>());
         // Reading an image back checks every line and every cell behind.
         let again = Backyard::from_bytes(&filter.to_bytes(), Seed(3)).unwrap();
-        assert_eq!((again.len(), again.spilled()), (filter.len(), filter.spilled()));
+        assert_eq!(
+            (again.len(), again.stats().overflowed),
+            (filter.len(), filter.stats().overflowed)
+        );
     }
 }
 
@@ -119,7 +122,7 @@ fn a_stranger_passes_if_and_only_if_it_shares_a_members_fingerprint() {
         filter.insert(&key).unwrap();
         stored.insert(filter.fingerprint(&key));
     }
-    assert!(filter.spilled() > 20);
+    assert!(filter.stats().overflowed > 20);
     let mut passed = 0;
     for key in keys.take(1_000_000) {
         assert_eq!(filter.contains(&key), stored.contains(&filter.fingerprint(&key)));
@@ -161,7 +164,7 @@ fn the_least_and_the_largest_value_spill_and_come_home() {
         for _ in 0..40 {
             filter.insert(&key).unwrap();
         }
-        assert_eq!((filter.spilled(), Line(&filter.body.lines()[0]).reach()), (9, reach));
+        assert_eq!((filter.stats().overflowed, Line(&filter.body.lines()[0]).reach()), (9, reach));
         let answers = |filter: &Backyard, keys: &[Digest]| {
             let (mut found, mut counts) = (vec![false; keys.len()], vec![0; keys.len()]);
             filter.contains_batch(keys, &mut found);
@@ -172,7 +175,7 @@ fn the_least_and_the_largest_value_spill_and_come_home() {
         assert_eq!(answers(&filter, &[other; 40]), (vec![false; 40], vec![0; 40]));
         // A smaller value takes the cell of a larger one.
         filter.insert(&other).unwrap();
-        assert_eq!(filter.spilled(), 10);
+        assert_eq!(filter.stats().overflowed, 10);
         assert_eq!(answers(&filter, &[other; 40]), (vec![true; 40], vec![1; 40]));
         let again = Backyard::from_bytes(&filter.to_bytes(), Seed(3)).unwrap();
         assert_eq!(answers(&again, &[key; 40]), (vec![true; 40], vec![40; 40]));
@@ -181,7 +184,7 @@ fn the_least_and_the_largest_value_spill_and_come_home() {
         }
         assert_eq!(filter.remove(&key), Err(Refused::NotStored));
         filter.remove(&other).unwrap();
-        assert_eq!((filter.len(), filter.spilled()), (0, 0));
+        assert_eq!((filter.len(), filter.stats().overflowed), (0, 0));
         assert_eq!(Line(&filter.body.lines()[0]).reach(), 0);
     }
 }
@@ -230,7 +233,7 @@ fn lines_that_do_not_know_what_is_behind_are_malformed() {
     for key in Keys::seeded(6).take(70) {
         whole.insert(&key).unwrap();
     }
-    assert!(whole.spilled() > 2);
+    assert!(whole.stats().overflowed > 2);
     let payload = Malformed::Field { name: "payload" };
     let read = |filter: &Backyard| Backyard::from_bytes(&filter.to_bytes(), Seed(3)).err();
     assert_eq!(read(&whole), None);

@@ -52,7 +52,7 @@ pub use shape::Shape;
 
 use super::{
     batch::Unhashed,
-    set::{Filter, Removes, Set},
+    set::{Filter, Removes, Set, Stats},
 };
 use crate::{
     Digest, Infeasible, Key, Malformed, Refused, Seed,
@@ -77,6 +77,7 @@ use crate::{
 pub type DLeft = Set<Body>;
 
 /// The cells of a [`DLeft`].
+#[doc(hidden)]
 #[derive(Debug)]
 pub struct Body {
     shape: Shape,
@@ -134,6 +135,10 @@ impl Filter for Body {
 
     fn load(&self) -> f64 {
         self.table.load()
+    }
+
+    fn stats(&self) -> Stats {
+        Stats { moved: self.table.moved, ..Stats::default() }
     }
 
     fn rate(&self) -> f64 {
@@ -212,16 +217,6 @@ impl DLeft {
     /// The fingerprint of a key. Keys of one fingerprint are the same key to the filter.
     pub fn fingerprint<K: Key + ?Sized>(&self, key: &K) -> u64 {
         self.body.table.fingerprint_of(key.digest(self.body.seed))
-    }
-
-    /// The stored fingerprints and their copies, in the order of the table.
-    pub fn fingerprints(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        self.body.fingerprints()
-    }
-
-    /// How often a key found all its cells taken, and what moved to make room.
-    pub fn moved(&self) -> Moved {
-        self.body.table.moved
     }
 
     /// For each subtable, the number of buckets with exactly 0, 1, .. cells in use.

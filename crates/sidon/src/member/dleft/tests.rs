@@ -241,7 +241,7 @@ fn tables_that_grew_apart_merge() {
     left.merge(&right).unwrap();
     assert_eq!(left.len(), 400);
     let sorted = |filter: &DLeft| {
-        let mut all: Vec<_> = filter.fingerprints().collect();
+        let mut all: Vec<_> = filter.body.fingerprints().collect();
         all.sort_unstable();
         all
     };
@@ -271,7 +271,7 @@ fn moves_fill_a_table_further() {
             }
         }
         assert!(members.iter().all(|key| filter.contains(key)));
-        let moved = filter.moved();
+        let moved = filter.stats().moved;
         assert_eq!(moved.needed, moved.resolved + 1);
         assert!(moved.cells >= moved.resolved);
         filter.load()

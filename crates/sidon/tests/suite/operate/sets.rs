@@ -97,7 +97,7 @@ keys_leave!(
         counting::Shape { counters, hashes, width, overflow: overflow(draw), spread }
     },
     |_, _| (),
-    |filter| [filter.load(), filter.at_ceiling() as f64]
+    |filter| [filter.load(), filter.stats().at_ceiling as f64]
 );
 
 keys_leave!(
@@ -109,7 +109,7 @@ keys_leave!(
         variable::Shape { counters, hashes, width, increments, overflow: overflow(draw), spread }
     },
     |_, _| (),
-    |filter| [filter.load(), filter.pinned() as f64]
+    |filter| [filter.load(), filter.stats().at_ceiling as f64]
 );
 
 keys_leave!(
@@ -133,7 +133,7 @@ keys_leave!(
         }
     },
     |_, _| (),
-    |filter| [filter.load(), filter.pinned() as f64]
+    |filter| [filter.load(), filter.stats().at_ceiling as f64]
 );
 
 keys_leave!(
@@ -153,7 +153,7 @@ keys_leave!(
         }
     },
     |_, _| (),
-    |filter| [filter.load(), filter.spilled() as f64]
+    |filter| [filter.load(), filter.stats().overflowed as f64]
 );
 
 keys_leave!(
@@ -189,7 +189,7 @@ keys_leave!(
         let many: Vec<u64> = (0..draw(80)).collect();
         filter.insert_batch(&many, &mut |_, _| {});
     },
-    |filter| [filter.load(), filter.spilled() as f64]
+    |filter| [filter.load(), filter.stats().overflowed as f64]
 );
 
 pub(super) fn moves(draw: &mut Draw<'_>) -> Moves {
@@ -202,7 +202,7 @@ fn overflow(draw: &mut Draw<'_>) -> Overflow {
 
 fn increments(draw: &mut Draw<'_>) -> Increments {
     let sets = [
-        Increments::UNIT,
+        Increments::of([1]),
         Increments::of([3]),
         Increments::of([2, 4]),
         Increments::of([4, 5, 6, 7]),
