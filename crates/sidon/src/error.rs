@@ -309,7 +309,7 @@ pub enum Malformed {
     },
     /// The bytes hold another kind of structure.
     Kind {
-        /// The kind that the caller asked for.
+        /// The kind that the caller asked for; 0 for any set.
         expected: u16,
         /// The kind found.
         got: u16,
@@ -357,6 +357,9 @@ impl fmt::Display for Malformed {
                 "format version {got} is not known: this library reads version {}",
                 crate::bytes::VERSION
             ),
+            Malformed::Kind { expected: 0, got } => {
+                write!(f, "expected a set, got a structure of kind {got}")
+            }
             Malformed::Kind { expected, got } => {
                 write!(f, "expected a structure of kind {expected}, got kind {got}")
             }
@@ -499,6 +502,7 @@ mod tests {
                 Malformed::Version { got: 9 },
                 "format version 9 is not known: this library reads version 1",
             ),
+            (Malformed::Kind { expected: 0, got: 9 }, "expected a set, got a structure of kind 9"),
             (Malformed::Kind { expected: 1, got: 3 }, "expected a structure of kind 1, got kind 3"),
             (
                 Malformed::Hash { got: 77 },

@@ -1,7 +1,11 @@
 //! A set of any structure, for programs that let a plan choose it.
 
-use super::{Backyard, Bh, Blocked, Bloom, Counting, DLeft, Multilayer, Variable};
-use crate::{Certainty, Infeasible, Key, Refused, Seed, plan::SetShape};
+use super::{
+    backyard, bh, blocked, bloom, counting, dleft, multilayer,
+    set::{Filter, Removes, Set, Stats},
+    variable,
+};
+use crate::{Digest, Infeasible, Key, Malformed, Refused, Seed, bytes, plan::SetShape};
 
 /// A set whose structure a plan chose at run time.
 ///
@@ -22,100 +26,202 @@ use crate::{Certainty, Infeasible, Key, Refused, Seed, plan::SetShape};
 /// assert_eq!(bloom.remove("10.0.0.1:443"), Err(Refused::Permanent));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+pub type AnySet = Set<Body>;
+
+/// The cells of an [`AnySet`].
+#[doc(hidden)]
 #[derive(Debug)]
-#[non_exhaustive]
-pub enum AnySet {
-    /// A Bloom filter.
-    Bloom(Bloom),
-    /// A Bloom filter in cache lines.
-    Blocked(Blocked),
-    /// A counting Bloom filter.
-    Counting(Counting),
-    /// Counters of variable increments.
-    Variable(Variable),
-    /// Pairs of counters.
-    Bh(Bh),
-    /// Counters in two layers.
-    Multilayer(Multilayer),
-    /// A d-left filter.
-    DLeft(DLeft),
-    /// Lines with an overflow table.
-    Backyard(Backyard),
+pub enum Body {
+    Bloom(bloom::Body),
+    Blocked(blocked::Body),
+    Counting(counting::Body),
+    Variable(variable::Body),
+    Bh(bh::Body),
+    Multilayer(multilayer::Body),
+    DLeft(dleft::Body),
+    Backyard(backyard::Body),
 }
 
-/// Evaluates `$do` with the structure of `$self`.
+/// Evaluates `$do` with the body of `$self`.
 macro_rules! each {
-    ($self:expr, $set:ident => $do:expr) => {
+    ($self:expr, $body:ident => $do:expr) => {
         match $self {
-            AnySet::Bloom($set) => $do,
-            AnySet::Blocked($set) => $do,
-            AnySet::Counting($set) => $do,
-            AnySet::Variable($set) => $do,
-            AnySet::Bh($set) => $do,
-            AnySet::Multilayer($set) => $do,
-            AnySet::DLeft($set) => $do,
-            AnySet::Backyard($set) => $do,
+            Body::Bloom($body) => $do,
+            Body::Blocked($body) => $do,
+            Body::Counting($body) => $do,
+            Body::Variable($body) => $do,
+            Body::Bh($body) => $do,
+            Body::Multilayer($body) => $do,
+            Body::DLeft($body) => $do,
+            Body::Backyard($body) => $do,
         }
     };
 }
 
-impl AnySet {
-    /// An empty set.
-    pub fn new(shape: SetShape, seed: Seed) -> Result<Self, Infeasible> {
+/// The body of the same structure as `$self`: `$make` in the variant of `$self`.
+macro_rules! again {
+    ($self:expr, $body:ident => $make:expr) => {
+        match $self {
+            Body::Bloom($body) => Body::Bloom($make),
+            Body::Blocked($body) => Body::Blocked($make),
+            Body::Counting($body) => Body::Counting($make),
+            Body::Variable($body) => Body::Variable($make),
+            Body::Bh($body) => Body::Bh($make),
+            Body::Multilayer($body) => Body::Multilayer($make),
+            Body::DLeft($body) => Body::DLeft($make),
+            Body::Backyard($body) => Body::Backyard($make),
+        }
+    };
+}
+
+impl Filter for Body {
+    type Shape = SetShape;
+    /// Stands for any set. Images have the kind of the structure inside.
+    const KIND: u16 = 0;
+
+    fn new(shape: SetShape, seed: Seed) -> Result<Self, Infeasible> {
         Ok(match shape {
-            SetShape::Bloom(shape) => AnySet::Bloom(Bloom::new(shape, seed)?),
-            SetShape::Blocked(shape) => AnySet::Blocked(Blocked::new(shape, seed)?),
-            SetShape::Counting(shape) => AnySet::Counting(Counting::new(shape, seed)?),
-            SetShape::Variable(shape) => AnySet::Variable(Variable::new(shape, seed)?),
-            SetShape::Bh(shape) => AnySet::Bh(Bh::new(shape, seed)?),
-            SetShape::Multilayer(shape) => AnySet::Multilayer(Multilayer::new(shape, seed)?),
-            SetShape::DLeft(shape) => AnySet::DLeft(DLeft::new(shape, seed)?),
-            SetShape::Backyard(shape) => AnySet::Backyard(Backyard::new(shape, seed)?),
+            SetShape::Bloom(shape) => Body::Bloom(Filter::new(shape, seed)?),
+            SetShape::Blocked(shape) => Body::Blocked(Filter::new(shape, seed)?),
+            SetShape::Counting(shape) => Body::Counting(Filter::new(shape, seed)?),
+            SetShape::Variable(shape) => Body::Variable(Filter::new(shape, seed)?),
+            SetShape::Bh(shape) => Body::Bh(Filter::new(shape, seed)?),
+            SetShape::Multilayer(shape) => Body::Multilayer(Filter::new(shape, seed)?),
+            SetShape::DLeft(shape) => Body::DLeft(Filter::new(shape, seed)?),
+            SetShape::Backyard(shape) => Body::Backyard(Filter::new(shape, seed)?),
         })
     }
 
-    /// Inserts the key. In a set that keys can leave, this stores one more copy. On `Err`, nothing has
-    /// changed.
-    pub fn insert<K: Key + ?Sized>(&mut self, key: &K) -> Result<(), Refused> {
-        each!(self, set => set.insert(key))
-    }
-
-    /// Removes one copy of the key. On `Err`, nothing has changed.
-    ///
-    /// Remove only keys that are stored: a key never inserted that is found takes counters of stored keys
-    /// along, and then `contains` may miss those.
-    pub fn remove<K: Key + ?Sized>(&mut self, key: &K) -> Result<(), Refused> {
+    fn shape(&self) -> SetShape {
         match self {
-            AnySet::Bloom(_) | AnySet::Blocked(_) => Err(Refused::Permanent),
-            AnySet::Counting(set) => set.remove(key),
-            AnySet::Variable(set) => set.remove(key),
-            AnySet::Bh(set) => set.remove(key),
-            AnySet::Multilayer(set) => set.remove(key),
-            AnySet::DLeft(set) => set.remove(key),
-            AnySet::Backyard(set) => set.remove(key),
+            Body::Bloom(body) => SetShape::Bloom(body.shape()),
+            Body::Blocked(body) => SetShape::Blocked(body.shape()),
+            Body::Counting(body) => SetShape::Counting(body.shape()),
+            Body::Variable(body) => SetShape::Variable(body.shape()),
+            Body::Bh(body) => SetShape::Bh(body.shape()),
+            Body::Multilayer(body) => SetShape::Multilayer(body.shape()),
+            Body::DLeft(body) => SetShape::DLeft(body.shape()),
+            Body::Backyard(body) => SetShape::Backyard(body.shape()),
         }
     }
 
-    /// Whether the key may be stored. `false` is never wrong.
-    pub fn contains<K: Key + ?Sized>(&self, key: &K) -> bool {
-        each!(self, set => set.contains(key))
+    fn seed(&self) -> Seed {
+        each!(self, body => body.seed())
     }
 
-    /// The probability that `contains` answers `true` for a key that was never inserted.
-    pub fn certainty(&self) -> Certainty {
-        each!(self, set => set.certainty())
+    fn len(&self) -> u64 {
+        each!(self, body => body.len())
     }
 
-    /// The bytes of the table.
-    pub fn memory_bytes(&self) -> u64 {
-        each!(self, set => set.memory_bytes())
+    fn memory_bytes(&self) -> u64 {
+        each!(self, body => body.memory_bytes())
+    }
+
+    fn load(&self) -> f64 {
+        each!(self, body => body.load())
+    }
+
+    fn stats(&self) -> Stats {
+        each!(self, body => body.stats())
+    }
+
+    fn rate(&self) -> f64 {
+        each!(self, body => body.rate())
+    }
+
+    fn clear(&mut self) {
+        each!(self, body => body.clear());
+    }
+
+    fn try_clone(&self) -> Result<Self, Infeasible> {
+        Ok(again!(self, body => body.try_clone()?))
+    }
+
+    fn insert(&mut self, digest: Digest) -> Result<(), Refused> {
+        each!(self, body => body.insert(digest))
+    }
+
+    fn insert_batch<K: Key>(&mut self, keys: &[K], refused: &mut dyn FnMut(usize, Refused)) {
+        each!(self, body => body.insert_batch(keys, refused));
+    }
+
+    fn contains(&self, digest: Digest) -> bool {
+        each!(self, body => body.contains(digest))
+    }
+
+    fn contains_batch<K: Key>(&self, keys: &[K], found: &mut [bool]) {
+        each!(self, body => body.contains_batch(keys, found));
+    }
+
+    fn merge(&mut self, other: &Self) -> Result<(), Refused> {
+        match (self, other) {
+            (Body::Bloom(own), Body::Bloom(other)) => own.merge(other),
+            (Body::Blocked(own), Body::Blocked(other)) => own.merge(other),
+            (Body::Counting(own), Body::Counting(other)) => own.merge(other),
+            (Body::Variable(own), Body::Variable(other)) => own.merge(other),
+            (Body::Bh(own), Body::Bh(other)) => own.merge(other),
+            (Body::Multilayer(own), Body::Multilayer(other)) => own.merge(other),
+            (Body::DLeft(own), Body::DLeft(other)) => own.merge(other),
+            (Body::Backyard(own), Body::Backyard(other)) => own.merge(other),
+            _ => Err(Refused::Mismatch { field: "structure" }),
+        }
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        each!(self, body => body.to_bytes())
+    }
+
+    fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
+        Ok(match bytes::kind(image)? {
+            bloom::Body::KIND => Body::Bloom(Filter::from_bytes(image, seed)?),
+            blocked::Body::KIND => Body::Blocked(Filter::from_bytes(image, seed)?),
+            counting::Body::KIND => Body::Counting(Filter::from_bytes(image, seed)?),
+            variable::Body::KIND => Body::Variable(Filter::from_bytes(image, seed)?),
+            bh::Body::KIND => Body::Bh(Filter::from_bytes(image, seed)?),
+            multilayer::Body::KIND => Body::Multilayer(Filter::from_bytes(image, seed)?),
+            dleft::Body::KIND => Body::DLeft(Filter::from_bytes(image, seed)?),
+            backyard::Body::KIND => Body::Backyard(Filter::from_bytes(image, seed)?),
+            got => return Err(Malformed::Kind { expected: Self::KIND, got }),
+        })
+    }
+}
+
+/// Removing from a set whose keys never leave is refused as [`Refused::Permanent`].
+impl Removes for Body {
+    fn remove(&mut self, digest: Digest) -> Result<(), Refused> {
+        match self {
+            Body::Bloom(_) | Body::Blocked(_) => Err(Refused::Permanent),
+            Body::Counting(body) => body.remove(digest),
+            Body::Variable(body) => body.remove(digest),
+            Body::Bh(body) => body.remove(digest),
+            Body::Multilayer(body) => body.remove(digest),
+            Body::DLeft(body) => body.remove(digest),
+            Body::Backyard(body) => body.remove(digest),
+        }
+    }
+
+    fn remove_batch<K: Key>(&mut self, keys: &[K], refused: &mut dyn FnMut(usize, Refused)) {
+        match self {
+            Body::Bloom(_) | Body::Blocked(_) => {
+                (0..keys.len()).for_each(|key| refused(key, Refused::Permanent));
+            }
+            Body::Counting(body) => body.remove_batch(keys, refused),
+            Body::Variable(body) => body.remove_batch(keys, refused),
+            Body::Bh(body) => body.remove_batch(keys, refused),
+            Body::Multilayer(body) => body.remove_batch(keys, refused),
+            Body::DLeft(body) => body.remove_batch(keys, refused),
+            Body::Backyard(body) => body.remove_batch(keys, refused),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{self, Target};
+    use crate::{
+        Certainty,
+        plan::{self, Target},
+    };
 
     #[test]
     fn every_planned_set_holds_its_keys_and_lets_them_leave() {
@@ -135,8 +241,13 @@ mod tests {
                 // 500 keys differ from the mean table by a few per cent.
                 assert!(rate > 0.0 && rate <= 1.3e-3, "{rate} {row:?}");
                 assert_eq!(set.memory_bytes(), row.bytes << growth, "{row:?}");
-                if matches!(set, AnySet::Bloom(_) | AnySet::Blocked(_)) {
+                let again = AnySet::from_bytes(&set.to_bytes(), Seed(7)).unwrap();
+                assert_eq!((&again, again.shape()), (&set, set.shape()));
+                if matches!(set.shape(), SetShape::Bloom(_) | SetShape::Blocked(_)) {
                     assert_eq!(set.remove(&1u64), Err(Refused::Permanent));
+                    let mut refused = Vec::new();
+                    set.remove_batch(&[1u64, 2], &mut |key, why| refused.push((key, why)));
+                    assert_eq!(refused, [(0, Refused::Permanent), (1, Refused::Permanent)]);
                     assert!(set.contains(&1u64));
                     continue;
                 }

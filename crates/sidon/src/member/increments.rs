@@ -257,7 +257,7 @@ mod tests {
         let numbers: Vec<_> = (0..12).filter(|&number| sums[number]).collect();
         assert_eq!(numbers, [0, 3, 5, 6, 8, 9, 10, 11]);
         // 1 + 1 + 4 = 2 + 2 + 2.
-        assert_eq!(Increments::of([1, 2, 4]).order(9), 1);
+        assert_eq!(Increments::of([1, 2, 4]).order(9), 2);
         assert_eq!(Increments::of([1, 2, 5, 14]).order(9), 3);
         assert_eq!(Increments::range(4).unwrap().values(), [4, 5, 6, 7]);
         assert_eq!(Increments::of([1, 4, 13, 15]).mean(), 8);
