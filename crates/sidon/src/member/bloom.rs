@@ -14,7 +14,7 @@ use super::{
     batch,
     mapping::Spread,
     set::{Filter, Set},
-    table::{self, Bit, OnTable, Table},
+    table::{self, Bit, OnTable, Table, Width},
 };
 use crate::{
     Digest, Infeasible, Key, Malformed, Refused, Seed, bytes, cells,
@@ -90,6 +90,16 @@ impl OnTable for Body {
     fn seed(&self) -> Seed {
         self.seed
     }
+    /// Inserts the key. Keys never leave.
+    #[inline(always)]
+    fn change<const INSERT: bool, W: Width>(
+        &mut self,
+        _: W,
+        positions: &[u64],
+    ) -> Result<(), Refused> {
+        self.insert_at(positions);
+        Ok(())
+    }
 }
 
 impl Body {
@@ -100,7 +110,7 @@ impl Body {
             #[inline(always)]
             fn run<I: Isa>(self, isa: I) {
                 let Loop(filter, digests) = self;
-                table::each_key(isa, Bit, filter, digests, Enter);
+                table::each_key::<true, _, _, _, _>(isa, Bit, filter, digests, &mut |_, _| {});
             }
         }
         probe::dispatch(Loop(self, digests));
@@ -108,14 +118,6 @@ impl Body {
 
     fn contains_digests(&self, digests: &[Digest], found: &mut [bool]) {
         self.bits.contains_batch(self.seed, digests, found);
-    }
-}
-
-struct Enter;
-impl table::Act<Body> for Enter {
-    #[inline(always)]
-    fn act(&mut self, filter: &mut Body, _: usize, positions: &[u64]) {
-        filter.insert_at(positions);
     }
 }
 

@@ -416,6 +416,10 @@ impl<C: Code, S: Store> OnTable for Coded<C, S> {
     fn cell(&self, spot: u64) -> u64 {
         cell(spot)
     }
+    #[inline(always)]
+    fn change<const INSERT: bool, W: Width>(&mut self, _: W, spots: &[u64]) -> Result<(), Refused> {
+        self.act(if INSERT { Act::Insert } else { Act::Remove }, spots)
+    }
 }
 
 /// A loop over keys that looks them up in a cached table, without prefetching.
@@ -455,21 +459,7 @@ impl<K: Key, C: Code, S: Store, const INSERT: bool> Kernel for Change<'_, K, C, 
     fn run<I: Isa>(self, isa: I) {
         let Change(filter, keys, refused) = self;
         let width = Short(filter.store.table().cells.width());
-        table::each_key(isa, width, filter, keys, Apply::<INSERT> { refused });
-    }
-}
-
-struct Apply<'a, const INSERT: bool> {
-    refused: &'a mut dyn FnMut(usize, Refused),
-}
-
-impl<C: Code, S: Store, const INSERT: bool> table::Act<Coded<C, S>> for Apply<'_, INSERT> {
-    #[inline(always)]
-    fn act(&mut self, filter: &mut Coded<C, S>, key: usize, spots: &[u64]) {
-        let act = if INSERT { Act::Insert } else { Act::Remove };
-        if let Err(why) = filter.act(act, spots) {
-            (self.refused)(key, why);
-        }
+        table::each_key::<INSERT, _, _, _, _>(isa, width, filter, keys, refused);
     }
 }
 

@@ -316,23 +316,7 @@ impl<K: Key, W: Width, const INSERT: bool> Kernel for Change<'_, K, W, INSERT> {
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
         let Change(filter, width, keys, refused) = self;
-        let act = if INSERT { Act::Insert } else { Act::Remove };
-        table::each_key(isa, width, filter, keys, Apply { act, width, refused });
-    }
-}
-
-struct Apply<'a, W> {
-    act: Act,
-    width: W,
-    refused: &'a mut dyn FnMut(usize, Refused),
-}
-
-impl<W: Width> table::Act<Body> for Apply<'_, W> {
-    #[inline(always)]
-    fn act(&mut self, filter: &mut Body, key: usize, positions: &[u64]) {
-        if let Err(why) = filter.act(self.act, self.width, positions) {
-            (self.refused)(key, why);
-        }
+        table::each_key::<INSERT, _, _, _, _>(isa, width, filter, keys, refused);
     }
 }
 
@@ -365,6 +349,14 @@ impl OnTable for Body {
     #[inline(always)]
     fn seed(&self) -> Seed {
         self.seed
+    }
+    #[inline(always)]
+    fn change<const INSERT: bool, W: Width>(
+        &mut self,
+        width: W,
+        positions: &[u64],
+    ) -> Result<(), Refused> {
+        self.act(if INSERT { Act::Insert } else { Act::Remove }, width, positions)
     }
 }
 

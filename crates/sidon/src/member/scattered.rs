@@ -47,55 +47,29 @@ impl<W: Width> Kernel for Lookup<'_, W> {
         let Lookup { width, rows, table, digests, found } = self;
         let increments = rows.increments;
         if increments.is_power_of_two() {
-            let pick = Upper(increments.ilog2());
-            Ask::new(width, rows, pick, table).all(digests, found);
+            Ask::<W, true>::new(width, rows, increments.ilog2().into(), table).all(digests, found);
         } else {
-            let pick = Share(increments.into());
-            Ask::new(width, rows, pick, table).all(digests, found);
+            Ask::<W, false>::new(width, rows, increments.into(), table).all(digests, found);
         }
     }
 }
 
-/// The increment that the fraction of a position selects.
-trait Pick {
-    fn increment(&self, fraction: u64) -> u64;
-}
-
-/// One of `2^n` increments, by the upper `n` bits.
-struct Upper(u32);
-
-impl Pick for Upper {
-    #[inline(always)]
-    fn increment(&self, fraction: u64) -> u64 {
-        (fraction >> 1) >> (63 - self.0)
-    }
-}
-
-/// One of any number of increments.
-struct Share(u64);
-
-impl Pick for Share {
-    #[inline(always)]
-    fn increment(&self, fraction: u64) -> u64 {
-        spread::fraction(fraction, self.0)
-    }
-}
-
-/// The values that prefetching and reading cells need.
-struct Ask<'a, W, P> {
+/// The values that prefetching and reading cells need. With `POWER`, there are `2^increments`
+/// increments, otherwise `increments`.
+struct Ask<'a, W, const POWER: bool> {
     width: W,
     rows: &'a Rows,
-    pick: P,
+    increments: u64,
     bytes: &'a [u8],
     cells: u64,
     hashes: usize,
 }
 
-impl<'a, W: Width, P: Pick> Ask<'a, W, P> {
+impl<'a, W: Width, const POWER: bool> Ask<'a, W, POWER> {
     #[inline(always)]
-    fn new(width: W, rows: &'a Rows, pick: P, table: &'a Table) -> Self {
+    fn new(width: W, rows: &'a Rows, increments: u64, table: &'a Table) -> Self {
         let (bytes, cells) = (table.cells.bytes(), table.cells.cells());
-        Ask { width, rows, pick, bytes, cells, hashes: table.hashes }
+        Ask { width, rows, increments, bytes, cells, hashes: table.hashes }
     }
 
     #[inline(always)]
@@ -139,7 +113,18 @@ impl<'a, W: Width, P: Pick> Ask<'a, W, P> {
     fn admits(&self, word: u64) -> u8 {
         let (cell, fraction) = spread::split(Digest(word), 0, self.cells);
         let value = self.width.read(self.bytes, cell);
-        self.rows.admits(value as u8, self.pick.increment(fraction))
+        self.rows.admits(value as u8, self.increment(fraction))
+    }
+
+    /// The increment that the fraction of a position selects. Of `2^n` increments, the upper `n` bits
+    /// select one.
+    #[inline(always)]
+    fn increment(&self, fraction: u64) -> u64 {
+        if POWER {
+            (fraction >> 1) >> (63 - self.increments)
+        } else {
+            spread::fraction(fraction, self.increments)
+        }
     }
 
     /// Whether the first cells admit their increments, and the word after theirs.

@@ -9,7 +9,7 @@ use super::{
     mapping::{self, InLines, Spread},
 };
 use crate::{
-    Digest, Infeasible, Key, Malformed, Seed,
+    Digest, Infeasible, Key, Malformed, Refused, Seed,
     cells::{self, Packed},
     hash::spread,
     probe::{self, Isa, Kernel},
@@ -369,37 +369,38 @@ pub(super) trait OnTable {
     fn cell(&self, spot: u64) -> u64 {
         spot
     }
+
+    /// Inserts or removes a key with these `spots`.
+    fn change<const INSERT: bool, W: Width>(
+        &mut self,
+        width: W,
+        spots: &[u64],
+    ) -> Result<(), Refused>;
 }
 
-/// The action on each key of a batch. A trait instead of a closure, so that it is inlined into the
-/// loop and compiled for its instruction set.
-pub(super) trait Act<F> {
-    fn act(&mut self, filter: &mut F, key: usize, positions: &[u64]);
-}
-
-/// Acts on each key in order, after prefetching the cells of a whole chunk of keys.
+/// Inserts or removes each key in order, after prefetching the cells of a whole chunk of keys.
 #[inline(always)]
-pub(super) fn each_key<I: Isa, K: Key, W: Width, F: OnTable>(
+pub(super) fn each_key<const INSERT: bool, I: Isa, K: Key, W: Width, F: OnTable>(
     isa: I,
     width: W,
     filter: &mut F,
     keys: &[K],
-    act: impl Act<F>,
+    refused: &mut dyn FnMut(usize, Refused),
 ) {
     if filter.table().hashes <= FEW {
-        each_key_of::<FEW, _, _, _, _>(isa, width, filter, keys, act);
+        each_key_of::<INSERT, FEW, _, _, _, _>(isa, width, filter, keys, refused);
     } else {
-        each_key_of::<MANY, _, _, _, _>(isa, width, filter, keys, act);
+        each_key_of::<INSERT, MANY, _, _, _, _>(isa, width, filter, keys, refused);
     }
 }
 
 #[inline(always)]
-fn each_key_of<const HASHES: usize, I: Isa, K: Key, W: Width, F: OnTable>(
+fn each_key_of<const INSERT: bool, const HASHES: usize, I: Isa, K: Key, W: Width, F: OnTable>(
     isa: I,
     width: W,
     filter: &mut F,
     keys: &[K],
-    mut act: impl Act<F>,
+    refused: &mut dyn FnMut(usize, Refused),
 ) {
     let far = filter.table().cells.bytes().len() > NEAR;
     let (hashes, run) = (filter.table().hashes, filter.table().run());
@@ -418,7 +419,9 @@ fn each_key_of<const HASHES: usize, I: Isa, K: Key, W: Width, F: OnTable>(
             }
         }
         for (i, positions) in all[..digests.len()].iter().enumerate() {
-            act.act(filter, first + i, &positions[..hashes]);
+            if let Err(why) = filter.change::<INSERT, W>(width, &positions[..hashes]) {
+                refused(first + i, why);
+            }
         }
     }
 }
