@@ -19,8 +19,8 @@
 //! single counter do all counters sum up to the number of keys.
 
 use super::{
-    batch,
-    lines::{self, EachKey},
+    batch::{self, NEAR, Steps},
+    lines,
     mapping::{self, InLines, LINES_MOST, Ones, Spread},
     set::{Filter, Removes, Set, Stats},
     table::{self, Nibble, OnTable, Table, Width, with_line_width},
@@ -259,21 +259,15 @@ impl Body {
 
     fn act_on_all(&mut self, act: Act, keys: &[Digest], refused: &mut dyn FnMut(usize, Refused)) {
         if let Some(mapping) = self.counters.in_lines {
-            let (seed, width) = (self.seed, self.shape.width);
-            return match act {
+            let (width, filter) = (self.shape.width, self);
+            return with_line_width!(width, |W| match act {
                 Act::Insert => {
-                    let act = EachLine::<true> { filter: self, refused };
-                    with_line_width!(width, |W| {
-                        probe::dispatch(EachKey::<_, _, W> { mapping, seed, keys, act });
-                    });
+                    probe::dispatch(EachKey::<_, true, W> { mapping, keys, filter, refused });
                 }
                 Act::Remove => {
-                    let act = EachLine::<false> { filter: self, refused };
-                    with_line_width!(width, |W| {
-                        probe::dispatch(EachKey::<_, _, W> { mapping, seed, keys, act });
-                    });
+                    probe::dispatch(EachKey::<_, false, W> { mapping, keys, filter, refused });
                 }
-            };
+            });
         }
         match (act, self.shape.width) {
             (Act::Insert, 4) => {
@@ -320,22 +314,73 @@ impl<K: Key, W: Width, const INSERT: bool> Kernel for Change<'_, K, W, INSERT> {
     }
 }
 
-/// Changes the filter key by key, counters in lines.
-struct EachLine<'a, const INSERT: bool> {
+/// A loop over keys that inserts or removes them, counters in lines of width `W`.
+struct EachKey<'a, K, const INSERT: bool, const W: u32> {
+    mapping: InLines,
+    keys: &'a [K],
     filter: &'a mut Body,
     refused: &'a mut dyn FnMut(usize, Refused),
 }
 
-impl<const INSERT: bool> lines::Act for EachLine<'_, INSERT> {
+impl<K: Key, const INSERT: bool, const W: u32> Kernel for EachKey<'_, K, INSERT, W> {
+    type Output = ();
+
     #[inline(always)]
-    fn table(&self) -> &[u8] {
-        self.filter.counters.cells.bytes()
+    fn run<I: Isa>(self, isa: I) {
+        match self.mapping.lines {
+            2 => self.run_with::<2, true, I>(isa),
+            3 => self.run_with::<3, true, I>(isa),
+            _ => self.run_with::<{ LINES_MOST as usize }, false, I>(isa),
+        }
+    }
+}
+
+impl<K: Key, const INSERT: bool, const W: u32> EachKey<'_, K, INSERT, W> {
+    /// Runs with arrays for `L` lines. With `ALL`, a key has exactly `L` lines.
+    #[inline(always)]
+    fn run_with<const L: usize, const ALL: bool, I: Isa>(self, isa: I) {
+        let EachKey { mapping, keys, filter, refused } = self;
+        let (seed, bytes) = (filter.seed, filter.counters.cells.bytes().len());
+        let far = bytes > NEAR;
+        let steps = InEachLine::<I, INSERT, L, ALL, W> { isa, mapping, far, filter, refused };
+        batch::each_key(isa, seed, keys, bytes, steps);
+    }
+}
+
+/// Prefetches the lines of a key, and changes its counters.
+struct InEachLine<'a, I, const INSERT: bool, const L: usize, const ALL: bool, const W: u32> {
+    isa: I,
+    mapping: InLines,
+    far: bool,
+    filter: &'a mut Body,
+    refused: &'a mut dyn FnMut(usize, Refused),
+}
+
+impl<I: Isa, const INSERT: bool, const L: usize, const ALL: bool, const W: u32> Steps
+    for InEachLine<'_, I, INSERT, L, ALL, W>
+{
+    type Place = Digest;
+    const NOWHERE: Digest = Digest(0);
+
+    #[inline(always)]
+    fn approach(&mut self, digest: Digest, place: &mut Digest) {
+        if self.far {
+            self.mapping.prefetch(self.filter.counters.cells.bytes(), digest);
+        }
+        *place = digest;
     }
 
     #[inline(always)]
-    fn act<const W: u32>(&mut self, key: usize, ones: &[Ones]) {
+    fn act(&mut self, key: usize, digest: &Digest) {
+        let mut mapping = self.mapping;
+        if ALL {
+            // With a constant number of lines the compiler unrolls the loops.
+            mapping.lines = L as u32;
+        }
+        let mut ones = [Ones::NONE; L];
+        mapping.ones::<L, W, I>(self.isa, *digest, &mut ones);
         let act = if INSERT { Act::Insert } else { Act::Remove };
-        if let Err(why) = self.filter.act_in_lines::<W>(act, ones) {
+        if let Err(why) = self.filter.act_in_lines::<W>(act, &ones[..mapping.lines as usize]) {
             (self.refused)(key, why);
         }
     }

@@ -7,7 +7,7 @@
 
 use super::{
     batch::{self, NEAR, Steps},
-    mapping::{InLines, LINES_MOST, Ones},
+    mapping::{InLines, Ones},
 };
 use crate::{
     Digest, Key, Seed,
@@ -117,81 +117,6 @@ pub(super) fn lower<const W: u32>(table: &mut [u8], ones: &Ones, pins: bool) {
         }
     }
     store(table, ones.offset, line);
-}
-
-/// The action on each key of a batch. A trait instead of a closure, so that it is inlined into the
-/// loop and compiled for its instruction set.
-pub(super) trait Act {
-    /// The table whose lines are prefetched.
-    fn table(&self) -> &[u8];
-    fn act<const W: u32>(&mut self, key: usize, ones: &[Ones]);
-}
-
-/// A loop over keys.
-pub(super) struct EachKey<'a, K, A, const W: u32> {
-    pub(super) mapping: InLines,
-    pub(super) seed: Seed,
-    pub(super) keys: &'a [K],
-    pub(super) act: A,
-}
-
-impl<K: Key, A: Act, const W: u32> Kernel for EachKey<'_, K, A, W> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<I: Isa>(self, isa: I) {
-        match self.mapping.lines {
-            2 => self.run_with::<2, true, I>(isa),
-            3 => self.run_with::<3, true, I>(isa),
-            _ => self.run_with::<{ LINES_MOST as usize }, false, I>(isa),
-        }
-    }
-}
-
-impl<K: Key, A: Act, const W: u32> EachKey<'_, K, A, W> {
-    /// Runs with arrays for `L` lines. With `ALL`, a key has exactly `L` lines.
-    #[inline(always)]
-    fn run_with<const L: usize, const ALL: bool, I: Isa>(self, isa: I) {
-        let EachKey { mapping, seed, keys, act } = self;
-        let (bytes, far) = (act.table().len(), act.table().len() > NEAR);
-        let steps = Change::<A, I, L, ALL, W> { isa, mapping, far, act };
-        batch::each_key(isa, seed, keys, bytes, steps);
-    }
-}
-
-/// Prefetches the lines of a key, and acts on its cells.
-struct Change<A, I, const L: usize, const ALL: bool, const W: u32> {
-    isa: I,
-    mapping: InLines,
-    far: bool,
-    act: A,
-}
-
-impl<A: Act, I: Isa, const L: usize, const ALL: bool, const W: u32> Steps
-    for Change<A, I, L, ALL, W>
-{
-    type Place = Digest;
-    const NOWHERE: Digest = Digest(0);
-
-    #[inline(always)]
-    fn approach(&mut self, digest: Digest, place: &mut Digest) {
-        if self.far {
-            self.mapping.prefetch(self.act.table(), digest);
-        }
-        *place = digest;
-    }
-
-    #[inline(always)]
-    fn act(&mut self, key: usize, digest: &Digest) {
-        let mut mapping = self.mapping;
-        if ALL {
-            // With a constant number of lines the compiler unrolls the loops.
-            mapping.lines = L as u32;
-        }
-        let mut ones = [Ones::NONE; L];
-        mapping.ones::<L, W, I>(self.isa, *digest, &mut ones);
-        self.act.act::<W>(key, &ones[..mapping.lines as usize]);
-    }
 }
 
 /// Whether none of the digest's cells is zero.
