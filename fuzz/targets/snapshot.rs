@@ -13,7 +13,7 @@ use sidon::{
         Top,
         top::{self, Stored},
     },
-    state::{Fingerprint, Machine, fingerprint, machine::Rule},
+    state::{Fingerprint, Machine, fingerprint, Rule},
     zone::{Subnets, subnets},
 };
 use sidon_traffic::{

@@ -17,9 +17,10 @@ use cuckoo_clock::{
 use hashbrown::HashMap;
 use sidon::{
     Lookup,
+    internals::Sweep,
     ops::Next,
     plan::{Prefer, States, fingerprint},
-    state::{Clock, Fingerprint, State, Sweep},
+    state::{Clock, Fingerprint, State},
 };
 use std::{collections::BTreeMap, hint::black_box};
 

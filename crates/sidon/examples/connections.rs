@@ -9,10 +9,7 @@ use sidon::{
     Digest, Key, Lookup, Seed,
     hash::Hasher,
     plan::{Prefer, States, fingerprint},
-    state::{
-        Clock, Fingerprint,
-        machine::{Machine, Rule},
-    },
+    state::{Clock, Fingerprint, Machine, Rule},
 };
 use std::{error::Error, net::SocketAddr};
 

@@ -46,7 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             println!("{now:5} s: {address} is {verdict}");
         }
     }
-    println!("memory: {} KiB", denied.map().map().memory_bytes() / 1024);
-    println!("\"allowed\" is certain; \"denied\" is {}", denied.map().certainty());
+    println!("memory: {} KiB", denied.map().map.memory_bytes() / 1024);
+    println!("\"allowed\" is certain; \"denied\" is {}", denied.map().map.certainty());
     Ok(())
 }

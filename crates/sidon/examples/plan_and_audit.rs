@@ -41,12 +41,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 
     println!("\nthe smaller fingerprint map, measured with {FLOWS} flows stored:");
-    for (name, share) in audit.tally().rates() {
+    for (name, share) in audit.tally.rates() {
         let [least, most] = share.interval();
         println!("{name:<20}{:>7} of {:>7}    95 %: {least:.6} to {most:.6}", share.hits, share.of);
     }
     let [error, _dont_know] = plan::fingerprint::rates(shape, FLOWS);
     println!("planned error: {error:.6}");
-    println!("a state of a flow never inserted is {}", audit.map().certainty());
+    println!("a state of a flow never inserted is {}", audit.map.certainty());
     Ok(())
 }

@@ -42,12 +42,17 @@ pub(crate) mod probe;
 pub mod state;
 pub mod zone;
 
-/// Memory and prefetches for this project's own benchmarks. Not part of the API: any release may change it.
+/// Memory and prefetches for this project's own benchmarks, the clock hand that [`state::Clock`] moves,
+/// and the timers and sampling classes of its monitor. Not part of the API: any release may change it.
 #[doc(hidden)]
 pub mod internals {
     pub use crate::{
         cells::Memory,
         probe::{LINE, SIEVED_MAX, prefetch},
+        state::{
+            Sweep,
+            fingerprint::{CLASSES, Fate, Follow, GROUP, Met, Swept, Visited},
+        },
     };
 }
 

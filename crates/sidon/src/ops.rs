@@ -10,6 +10,7 @@
 use crate::{
     answer::{Estimate, Lookup},
     error::Refused,
+    state::State,
 };
 
 /// Keys can enter.
@@ -168,9 +169,9 @@ pub enum Next<S> {
 /// member is ever a wrong state: keys that cannot be told apart become [`Lookup::DontKnow`].
 ///
 /// ```
-/// use sidon::{Lookup, Refused, Seed, ops::StateMap, state::{Direct, direct::Shape}};
+/// use sidon::{Lookup, Refused, Seed, ops::StateMap, state::{Direct, State, direct::Shape}};
 ///
-/// fn restart<M: StateMap<str>>(map: &mut M, flow: &str, state: M::State) -> Result<(), Refused> {
+/// fn restart<M: StateMap<str>>(map: &mut M, flow: &str, state: State) -> Result<(), Refused> {
 ///     if !matches!(map.lookup(flow), Lookup::Absent) {
 ///         map.forget(flow)?;
 ///     }
@@ -184,30 +185,27 @@ pub enum Next<S> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait StateMap<K: ?Sized> {
-    /// What a key can be in.
-    type State: Copy;
-
     /// The key's state, or that it has none, or that the cells do not tell.
-    fn lookup(&self, key: &K) -> Lookup<Self::State>;
+    fn lookup(&self, key: &K) -> Lookup<State>;
 
     /// The same, and the key counts as touched in this phase, if ageing is in use.
-    fn touch(&mut self, key: &K) -> Lookup<Self::State>;
+    fn touch(&mut self, key: &K) -> Lookup<State>;
 
     /// Gives a key that is not in this state. On `Err`, nothing has changed.
     ///
     /// Its cells may hold a member's state; then they, or the answer, become `DontKnow` for as long
     /// as the two cannot be told apart.
-    fn insert(&mut self, key: &K, state: Self::State) -> Result<(), Refused>;
+    fn insert(&mut self, key: &K, state: State) -> Result<(), Refused>;
 
     /// Gives a key that is in this state in place of the one it has. On `Err`, nothing has changed.
-    fn modify(&mut self, key: &K, state: Self::State) -> Result<(), Refused>;
+    fn modify(&mut self, key: &K, state: State) -> Result<(), Refused>;
 
     /// Gives the key this state, whatever it had before. On `Err`, nothing has changed.
     ///
     /// A key that looks absent is inserted, any other modified. So a newcomer that is taken for a
     /// member, which [`insert`](Self::insert) would notice, overwrites that member's state: use
     /// this only where the caller cannot know.
-    fn set(&mut self, key: &K, state: Self::State) -> Result<(), Refused> {
+    fn set(&mut self, key: &K, state: State) -> Result<(), Refused> {
         match self.lookup(key) {
             Lookup::Absent => self.insert(key, state),
             _ => self.modify(key, state),
@@ -222,8 +220,8 @@ pub trait StateMap<K: ?Sized> {
     fn transition(
         &mut self,
         key: &K,
-        change: &mut dyn FnMut(Lookup<Self::State>) -> Next<Self::State>,
-    ) -> Result<Lookup<Self::State>, Refused> {
+        change: &mut dyn FnMut(Lookup<State>) -> Next<State>,
+    ) -> Result<Lookup<State>, Refused> {
         // Not by `touch`: a refused change must leave the flags as they were.
         let now = self.lookup(key);
         match change(now) {

@@ -1,10 +1,7 @@
 //! The reader of state machines in TOML.
 
 use super::when;
-use sidon::state::{
-    Machine,
-    machine::{Faulty, Rule},
-};
+use sidon::state::{Faulty, Machine, Rule};
 use sidon_traffic::{
     excerpt::{excerpt, word},
     monitor::machine::{Definition, EVENTS_MOST, STATES_MOST, TIMEOUT, When},

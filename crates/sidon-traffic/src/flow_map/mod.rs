@@ -15,11 +15,9 @@ pub use valve::Valve;
 use crate::work::Work;
 use sidon::{
     Digest, Infeasible, Lookup, Refused, Seed,
+    internals::{Fate, Follow, GROUP, Visited},
     ops::Next,
-    state::{
-        Fingerprint, State,
-        fingerprint::{self, Fate, Follow, Shape, Visited},
-    },
+    state::{Fingerprint, State, fingerprint::Shape},
 };
 
 /// Time that may pass before the timers run.
@@ -266,7 +264,7 @@ impl FlowMap {
     /// left over. A visit reads a group of buckets.
     pub fn work(&self, names: [&'static str; 2]) -> [Work; 2] {
         let shape = self.map.shape();
-        let group = fingerprint::GROUP as u64 * u64::from(shape.cells);
+        let group = GROUP as u64 * u64::from(shape.cells);
         let cells = (ROUNDS + 1) * group * self.packets;
         // A flow takes a cell once and frees it once.
         let buckets = shape.moves.work_most(2 * self.packets);

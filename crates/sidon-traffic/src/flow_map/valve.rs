@@ -26,7 +26,7 @@
 //! that class, whenever the flow began. Counts stay scaled until the period ends, because a
 //! connection that began at a high level may last for any time.
 
-use sidon::state::fingerprint::CLASSES;
+use sidon::internals::CLASSES;
 
 const SECOND: u64 = 1_000_000_000;
 /// Nanoseconds of a window.

@@ -35,10 +35,11 @@ use crate::{
 };
 use sidon::{
     Digest, Infeasible, Lookup, Seed,
+    internals::{Fate, Visited},
     ops::Next,
     state::{
         State,
-        fingerprint::{Fate, Moves, Placing, Shape, Visited},
+        fingerprint::{Moves, Placing, Shape},
     },
 };
 

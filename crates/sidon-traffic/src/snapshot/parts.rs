@@ -17,7 +17,7 @@ use crate::{
         subnet::{Network, SUBNETS_MOST, Watched},
     },
 };
-use sidon::{Malformed, Seed, state::fingerprint::CLASSES, zone::Subnets};
+use sidon::{Malformed, Seed, internals::CLASSES, zone::Subnets};
 use std::{collections::HashSet, net::IpAddr};
 
 pub(super) fn ledger(ledger: &Ledger) -> Vec<u8> {

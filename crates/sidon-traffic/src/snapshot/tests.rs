@@ -19,7 +19,8 @@ use crate::{
 use serde_json::Value;
 use sidon::{
     Seed,
-    state::{Machine, fingerprint::CLASSES, machine::Rule},
+    internals::CLASSES,
+    state::{Machine, Rule},
 };
 use std::{net::IpAddr, sync::Arc};
 

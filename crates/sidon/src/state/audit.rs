@@ -12,7 +12,7 @@ use std::{collections::HashMap, hash::Hash};
 /// A number of occurrences and the number of opportunities.
 ///
 /// ```
-/// use sidon::state::audit::Share;
+/// use sidon::state::Share;
 ///
 /// let share = Share { hits: 5, of: 1_000 };
 /// assert_eq!(share.rate(), 0.005);
@@ -55,7 +55,7 @@ impl Share {
 /// The errors of a map, by kind.
 ///
 /// ```
-/// use sidon::state::audit::{Share, Tally};
+/// use sidon::state::{Share, Tally};
 ///
 /// let tally = Tally { false_negatives: Share { hits: 2, of: 50 }, ..Tally::default() };
 /// let (name, share) = tally.rates()[2];
@@ -110,7 +110,7 @@ impl Tally {
 /// reference does not age, so expired flows count as false negatives.
 ///
 /// ```
-/// use sidon::{Seed, ops::Next, state::{Audit, Direct, audit::Share, direct::Shape}};
+/// use sidon::{Seed, ops::Next, state::{Audit, Direct, Share, direct::Shape}};
 ///
 /// let shape = Shape { cells: 1_000, hashes: 4, states: 3, counter: 4, timed: false };
 /// let mut audit = Audit::new(Direct::new(shape, Seed(1))?);
@@ -118,56 +118,24 @@ impl Tally {
 ///     audit.apply(&flow, Next::Insert(2))?;
 /// }
 /// (0..100).for_each(|flow| drop(audit.ask(&flow)));
-/// assert_eq!(audit.tally().false_negatives, Share { hits: 0, of: 10 });
-/// assert_eq!(audit.tally().false_positives, Share { hits: 0, of: 90 });
+/// assert_eq!(audit.tally.false_negatives, Share { hits: 0, of: 10 });
+/// assert_eq!(audit.tally.false_positives, Share { hits: 0, of: 90 });
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
 pub struct Audit<M, K> {
-    map: M,
-    twin: HashMap<K, State>,
-    tally: Tally,
+    /// The map.
+    pub map: M,
+    /// The true state of every flow. A caller whose operation was refused may correct it.
+    pub truth: HashMap<K, State>,
+    /// The errors so far.
+    pub tally: Tally,
 }
 
-impl<K: Copy + Eq + Hash, M: StateMap<K, State = State>> Audit<M, K> {
+impl<K: Copy + Eq + Hash, M: StateMap<K>> Audit<M, K> {
     /// An empty map with an empty reference.
     pub fn new(map: M) -> Self {
-        Audit { map, twin: HashMap::new(), tally: Tally::default() }
-    }
-
-    /// The map.
-    pub fn map(&self) -> &M {
-        &self.map
-    }
-
-    /// The errors so far.
-    pub fn tally(&self) -> Tally {
-        self.tally
-    }
-
-    /// This map and reference, with all error counts set to zero.
-    #[must_use]
-    pub fn settled(self) -> Self {
-        Audit { tally: Tally::default(), ..self }
-    }
-
-    /// The true number of flows.
-    pub fn flows(&self) -> usize {
-        self.twin.len()
-    }
-
-    /// The true state of a flow.
-    pub fn truth(&self, key: &K) -> Option<State> {
-        self.twin.get(key).copied()
-    }
-
-    /// Sets the true state of a flow, or removes it, without changing the map. For a caller whose
-    /// operation was refused and who acts on the refusal.
-    pub fn correct(&mut self, key: &K, truth: Option<State>) {
-        match truth {
-            Some(state) => self.twin.insert(*key, state),
-            None => self.twin.remove(key),
-        };
+        Audit { map, truth: HashMap::new(), tally: Tally::default() }
     }
 
     /// Applies an operation to the map and to the reference. Counts a refusal of the map.
@@ -187,7 +155,7 @@ impl<K: Copy + Eq + Hash, M: StateMap<K, State = State>> Audit<M, K> {
     /// Applies an event of a machine. The map starts from the state that it has for the flow, the
     /// reference from the true state. Counts an error if the two differ.
     pub fn step(&mut self, key: &K, machine: &Machine, event: Event) -> Result<(), Refused> {
-        let truth = self.truth(key);
+        let truth = self.truth.get(key).copied();
         let done = self.map.transition(key, &mut |now| machine.next(now, event));
         let refused = match done {
             Ok(now) => {
@@ -207,7 +175,7 @@ impl<K: Copy + Eq + Hash, M: StateMap<K, State = State>> Audit<M, K> {
     /// Looks up the flow and compares the answer with the truth.
     pub fn ask(&mut self, key: &K) -> Lookup<State> {
         let answer = self.map.lookup(key);
-        self.tally.compare(answer, self.truth(key));
+        self.tally.compare(answer, self.truth.get(key).copied());
         answer
     }
 
@@ -215,15 +183,15 @@ impl<K: Copy + Eq + Hash, M: StateMap<K, State = State>> Audit<M, K> {
         match next {
             Next::Stay => {}
             Next::Insert(state) | Next::Set(state) => {
-                self.twin.insert(*key, state);
+                self.truth.insert(*key, state);
             }
             Next::Modify(state) => {
-                if let Some(own) = self.twin.get_mut(key) {
+                if let Some(own) = self.truth.get_mut(key) {
                     *own = state;
                 }
             }
             Next::Forget => {
-                self.twin.remove(key);
+                self.truth.remove(key);
             }
         }
     }
@@ -246,13 +214,12 @@ impl<M: Sweep, K> Sweep for Audit<M, K> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::machine::Rule;
+    use crate::state::Rule;
 
     /// A map that returns a given answer.
     struct Liar(Lookup<State>);
 
     impl StateMap<u64> for Liar {
-        type State = State;
         fn lookup(&self, _: &u64) -> Lookup<State> {
             self.0
         }
@@ -279,11 +246,11 @@ mod tests {
             let _answers = [audit.ask(&1), audit.ask(&2)];
         }
         assert_eq!(audit.apply(&1, Next::Modify(5)), Err(Refused::NotStored));
-        assert_eq!(audit.truth(&1), Some(5));
-        let hits = audit.tally().rates().map(|(_, share)| (share.hits, share.of));
+        assert_eq!(audit.truth.get(&1).copied(), Some(5));
+        let hits = audit.tally.rates().map(|(_, share)| (share.hits, share.of));
         assert_eq!(hits, [(2, 4), (1, 4), (1, 4), (1, 4), (1, 4), (1, 2)]);
         audit.apply(&1, Next::Forget).unwrap();
-        assert_eq!(audit.flows(), 0);
+        assert_eq!(audit.truth.len(), 0);
     }
 
     #[test]
@@ -294,12 +261,12 @@ mod tests {
         let mut audit = Audit::new(Liar(Lookup::Absent));
         audit.step(&1, &machine, 0).unwrap();
         audit.step(&1, &machine, 1).unwrap();
-        assert_eq!(audit.truth(&1), Some(1));
-        assert_eq!(audit.tally().false_negatives, Share { hits: 1, of: 1 });
+        assert_eq!(audit.truth.get(&1).copied(), Some(1));
+        assert_eq!(audit.tally.false_negatives, Share { hits: 1, of: 1 });
         // The map has state a for the flow, and its change is refused.
         audit.map.0 = Lookup::State(0);
         assert_eq!(audit.step(&1, &machine, 1), Err(Refused::NotStored));
-        assert_eq!(audit.tally().false_states, Share { hits: 1, of: 2 });
+        assert_eq!(audit.tally.false_states, Share { hits: 1, of: 2 });
     }
 
     #[test]

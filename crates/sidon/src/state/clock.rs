@@ -31,7 +31,7 @@
 /// A map whose cells have flags for ageing, and a clock hand that visits them.
 ///
 /// ```
-/// use sidon::{Lookup, Seed, state::{Direct, Sweep, direct::Shape}};
+/// use sidon::{Lookup, Seed, internals::Sweep, state::{Direct, direct::Shape}};
 ///
 /// let shape = Shape { cells: 1_000, hashes: 4, states: 3, counter: 4, timed: true };
 /// let mut flows = Direct::new(shape, Seed(1))?;
@@ -85,14 +85,13 @@ pub struct Clock<M> {
     wait: u64,
     /// The latest time given to [`at`](Self::at).
     now: Option<u64>,
-    cleared: u64,
 }
 
 impl<M: Sweep> Clock<M> {
     /// A clock that ages `map`, starting at the map's clock hand. A period of 0 means 1.
     pub fn new(map: M, period: u64) -> Self {
-        let (units, hand, passed, wait, now, cleared) = (0, 0, 0, 0, None, 0);
-        Clock { map, period: period.max(1), units, hand, passed, wait, now, cleared }
+        let (units, hand, passed, wait, now) = (0, 0, 0, 0, None);
+        Clock { map, period: period.max(1), units, hand, passed, wait, now }
     }
 
     /// The map at time `now`, with the clock hand moved there. The first call starts the clock. A
@@ -137,16 +136,6 @@ impl<M: Sweep> Clock<M> {
         self.map
     }
 
-    /// The period.
-    pub fn period(&self) -> u64 {
-        self.period
-    }
-
-    /// The number of cells cleared so far.
-    pub fn cleared(&self) -> u64 {
-        self.cleared
-    }
-
     /// Sets the time of the round by the clock hand, after the map has changed.
     #[cold]
     fn follow(&mut self) {
@@ -167,7 +156,7 @@ impl<M: Sweep> Clock<M> {
     fn visit(&mut self, mut units: u64) {
         while units > 0 {
             let to = self.units.min(self.hand.saturating_add(units));
-            self.cleared += self.map.sweep(to);
+            self.map.sweep(to);
             units -= to - self.hand;
             self.hand = if to == self.units { 0 } else { to };
         }

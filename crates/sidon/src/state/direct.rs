@@ -78,6 +78,7 @@ impl Shape {
 pub type Direct = Map<Body>;
 
 /// The cells of a [`Direct`].
+#[doc(hidden)]
 #[derive(Debug)]
 pub struct Body {
     shape: Shape,

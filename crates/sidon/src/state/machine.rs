@@ -23,7 +23,7 @@ pub type Event = u16;
 /// The action of an event.
 ///
 /// ```
-/// use sidon::{Lookup, ops::Next, state::machine::{Machine, Rule}};
+/// use sidon::{Lookup, ops::Next, state::{Machine, Rule}};
 ///
 /// let states = ["one", "two", "many"];
 /// let machine = Machine::new(&states, &[], &[("packet", &[Rule::Open("one"), Rule::Add(1)])])?;
@@ -53,7 +53,7 @@ pub enum Rule<'a> {
 /// The reason why rules are no machine.
 ///
 /// ```
-/// use sidon::state::machine::{Machine, Rule};
+/// use sidon::state::{Machine, Rule};
 ///
 /// let faulty = Machine::new(&["open"], &[], &[("syn", &[Rule::Open("opne")])]).unwrap_err();
 /// assert_eq!(faulty.to_string(), "there is no state \"opne\"");
@@ -131,7 +131,7 @@ impl Machine {
     /// events.
     ///
     /// ```
-    /// use sidon::{Lookup, ops::Next, state::machine::{Machine, Rule}};
+    /// use sidon::{Lookup, ops::Next, state::{Machine, Rule}};
     ///
     /// let machine = Machine::new(
     ///     &["opening", "open", "closed"],
@@ -148,7 +148,7 @@ impl Machine {
     /// assert_eq!(machine.next(Lookup::State(1), ack), Next::Stay);
     /// assert_eq!(machine.next(Lookup::State(1), rst), Next::Forget);
     /// assert_eq!(machine.next(Lookup::Absent, rst), Next::Stay);
-    /// # Ok::<(), sidon::state::machine::Faulty>(())
+    /// # Ok::<(), sidon::state::Faulty>(())
     /// ```
     pub fn new(
         states: &[&str],

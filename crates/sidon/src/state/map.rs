@@ -254,8 +254,6 @@ impl<B: Cells> fmt::Debug for Map<B> {
 }
 
 impl<K: Key + ?Sized, B: Cells> StateMap<K> for Map<B> {
-    type State = State;
-
     #[inline]
     fn lookup(&self, key: &K) -> Lookup<State> {
         Map::lookup(self, key)

@@ -21,22 +21,24 @@
 //! word maplet is from Bender, Conway, Farach-Colton, Johnson and Pandey, "Time to replace your
 //! filter: how maplets simplify system design", 2025.
 
-pub mod audit;
-pub mod clock;
+mod audit;
+mod clock;
 pub mod direct;
 pub mod fingerprint;
-pub mod machine;
+mod machine;
 mod map;
-pub mod recent;
+mod recent;
 mod spots;
 pub mod stateful;
 
 pub use crate::ops::Next;
-pub use audit::Audit;
-pub use clock::{Clock, Sweep};
+pub use audit::{Audit, Share, Tally};
+pub use clock::Clock;
+#[doc(hidden)]
+pub use clock::Sweep;
 pub use direct::Direct;
 pub use fingerprint::Fingerprint;
-pub use machine::{Event, Machine};
+pub use machine::{Event, Faulty, Machine, Rule};
 pub use map::Map;
 pub use recent::Recent;
 pub use stateful::Stateful;
@@ -45,7 +47,7 @@ pub use stateful::Stateful;
 pub type State = u16;
 
 /// The most states of a structure.
-pub const STATES_MOST: u32 = 1 << 15;
+pub(crate) const STATES_MOST: u32 = 1 << 15;
 
 use crate::{Infeasible, Refused};
 

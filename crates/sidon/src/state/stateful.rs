@@ -127,7 +127,7 @@ impl Shape {
 
 /// The numbers of the states: the first numbers of a Sidon set, each the least that keeps all
 /// differences distinct. Mian and Chowla, 1944, but starting at zero.
-pub fn marks(states: u32) -> Vec<u64> {
+fn marks(states: u32) -> Vec<u64> {
     let (mut marks, mut differences) = (Vec::new(), Vec::new());
     let mut next = 0;
     while marks.len() < states as usize {
@@ -169,6 +169,7 @@ enum Content {
 pub type Stateful = Map<Body>;
 
 /// The cells of a [`Stateful`].
+#[doc(hidden)]
 #[derive(Debug)]
 pub struct Body {
     shape: Shape,

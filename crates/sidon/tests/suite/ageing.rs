@@ -2,9 +2,10 @@
 
 use sidon::{
     Lookup, Refused, Seed,
+    internals::Sweep,
     ops::Merge,
     state::{
-        Clock, Direct, Fingerprint, Recent, Stateful, Sweep, direct,
+        Clock, Direct, Fingerprint, Recent, Stateful, direct,
         fingerprint::{self, Moves, Placing},
         stateful::{self, Keeping},
     },
@@ -47,10 +48,10 @@ macro_rules! ages {
                 self.touch(&key)
             }
             fn holds(&self, key: u64) -> bool {
-                self.map().holds(key)
+                self.map.holds(key)
             }
             fn reloaded(&self) -> Self {
-                Recent::new(self.map().reloaded())
+                Recent::new(self.map.reloaded())
             }
         }
     };

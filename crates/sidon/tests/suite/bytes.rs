@@ -71,7 +71,7 @@ fn zone_goldens() -> Vec<Vec<u8>> {
     ]
 }
 
-fn with_states<M: StateMap<str, State = State>>(mut empty: M) -> M {
+fn with_states<M: StateMap<str>>(mut empty: M) -> M {
     for (i, key) in KEYS.iter().enumerate() {
         empty.insert(key, i as State).unwrap();
     }
@@ -269,7 +269,7 @@ fn other_hash_functions_are_refused_by_their_number() {
 
 #[test]
 fn golden_states_are_read_back() {
-    fn check<M: Image + StateMap<str, State = State>>(image: &[u8]) {
+    fn check<M: Image + StateMap<str>>(image: &[u8]) {
         let map = M::from_bytes(image, SEED).unwrap();
         let states = KEYS.map(|key| map.lookup(key));
         assert_eq!(states, [0, 4, 2, 3, 4].map(sidon::Lookup::State));

@@ -274,7 +274,7 @@ fn certainty_is_the_rate_and_an_empty_filter_is_certain() {
 }
 
 /// Compares `certainty` of a map with the share of keys never inserted that it does not call absent.
-fn never_above<M: StateMap<u64, State = State>>(mut map: M, states: u64, own: fn(&M) -> Certainty) {
+fn never_above<M: StateMap<u64>>(mut map: M, states: u64, own: fn(&M) -> Certainty) {
     assert_eq!(own(&map), Certainty::Certain);
     for key in 0..2_000 {
         map.insert(&key, (key % states) as State).unwrap();

@@ -8,7 +8,7 @@ use sidon::{
     member::{
         AnySet, Backyard, Bh, Blocked, Bloom, Counting, DLeft, Increments, Multilayer, Variable,
     },
-    state::{Audit, Clock, Direct, Fingerprint, Machine, Recent, Stateful, machine::Faulty},
+    state::{Audit, Clock, Direct, Faulty, Fingerprint, Machine, Recent, Stateful},
     zone::{Adaptive, Any, Egh, Filter, Hosts, Ols, Pol, Sketch, Subnets, adaptive::Ladder},
 };
 

@@ -14,14 +14,13 @@ use crate::{
 };
 use sidon::{
     Infeasible, Seed,
+    internals::Sweep,
     ops::StateMap,
     plan,
     state::{
-        Audit, Clock, Direct, Event, Fingerprint, Machine, State, Stateful, Sweep,
-        audit::Tally,
+        Audit, Clock, Direct, Event, Faulty, Fingerprint, Machine, Rule, State, Stateful, Tally,
         direct,
         fingerprint::{self, Moves, Placing},
-        machine::{Faulty, Rule},
         stateful::{self, Keeping},
     },
 };
@@ -125,7 +124,7 @@ fn step(from: State, to: State) -> Event {
 
 /// Runs one stream of `flows` concurrent flows on a map, with as many steps and ends as there are
 /// flows, twice over, then asks for members and strangers.
-fn run<M: StateMap<u64, State = State> + Sweep>(
+fn run<M: StateMap<u64> + Sweep>(
     map: M,
     machine: &Machine,
     flows: u64,
@@ -154,7 +153,7 @@ fn run<M: StateMap<u64, State = State> + Sweep>(
             let _ = audit.step(&stranger, machine, step(rng.below(STATES.into()) as State, to));
         } else {
             let key = members[at];
-            let from = audit.truth(&key).unwrap_or(0);
+            let from = audit.truth.get(&key).copied().unwrap_or(0);
             let _ = audit.step(&key, machine, step(from, to));
         }
         if rng.below(4) == 0 {
@@ -162,7 +161,7 @@ fn run<M: StateMap<u64, State = State> + Sweep>(
             let key = members.swap_remove(at);
             // Of a flow that never ends nothing is heard again: for the twin it is over.
             if rng.chance(behaviour.endless) {
-                audit.correct(&key, None);
+                audit.truth.remove(&key);
             } else {
                 let _ = audit.step(&key, machine, END);
             }
@@ -170,14 +169,15 @@ fn run<M: StateMap<u64, State = State> + Sweep>(
         }
     }
     // Only what is asked now is counted: a fresh tally of the same map.
-    let mut audit = clock.into_map().settled();
+    let mut audit = clock.into_map();
+    audit.tally = Tally::default();
     for key in &members {
         let _ = audit.ask(key);
     }
     for _ in 0..4 * flows {
         let _ = audit.ask(&(u64::MAX / 2 - rng.below(1 << 50)));
     }
-    audit.tally()
+    audit.tally
 }
 
 /// What is compared: every structure, with so many bits a flow, on such a stream.

@@ -6,9 +6,10 @@
 use crate::{claim::Value, experiment::Experiment, row::Row, trials::Run};
 use sidon::{
     Digest, Infeasible, Lookup, Seed,
+    internals::Sweep,
     ops::Next,
     state::{
-        Direct, Fingerprint, State, Stateful, Sweep, direct,
+        Direct, Fingerprint, State, Stateful, direct,
         fingerprint::{self, Moves, Placing},
         stateful::{self, Keeping},
     },

@@ -121,7 +121,7 @@ pub fn never_wrong(
                     if audit.apply(&key, Next::Insert(state)).is_ok() {
                         members.push(key);
                     } else {
-                        audit.correct(&key, None);
+                        audit.truth.remove(&key);
                     }
                 }
                 1 if members.len() > 30 => {
@@ -137,10 +137,10 @@ pub fn never_wrong(
                 _ => {}
             }
         }
-        Ok::<_, Infeasible>(audit.tally())
+        Ok::<_, Infeasible>(audit.tally)
     };
     let tallies = run.each(experiment.name, trials, experiment.cost.millis, trial)?;
-    let sum = |of: fn(&sidon::state::audit::Tally) -> u64| tallies.iter().map(of).sum::<u64>();
+    let sum = |of: fn(&sidon::state::Tally) -> u64| tallies.iter().map(of).sum::<u64>();
     let asked = sum(|tally| tally.false_states.of);
     let unknown = sum(|tally| tally.member_dont_knows.hits);
     let lost = sum(|tally| tally.false_negatives.hits);

@@ -14,10 +14,7 @@
 //! sequence numbers and byte counts are left out: they do not fit in a state of seven bits.
 
 use crate::{Packet, TcpFlags, Transport, flow::protocol, monitor::p2p::ports};
-use sidon::state::{
-    State,
-    machine::{Machine, Rule},
-};
+use sidon::state::{Machine, Rule, State};
 use std::{collections::HashMap, sync::LazyLock};
 
 /// Outcomes, in the order in which they are counted.

@@ -4,7 +4,8 @@ use super::{Connections, Counts, Held, Merged, Rules, Sampling, life::Lives};
 use crate::flow_map::Share;
 use sidon::{
     Infeasible, Lookup, Refused, Seed,
-    state::{Fingerprint, State, fingerprint::Met},
+    internals::Met,
+    state::{Fingerprint, State},
 };
 
 /// Connections that a merge found in both parts, and connections that did not fit.

@@ -39,10 +39,11 @@ use crate::{
 use life::{Ageing, Life, Lives};
 use sidon::{
     Digest, Infeasible, Lookup, Seed,
+    internals::{CLASSES, Fate, Visited},
     ops::Next,
     state::{
         Fingerprint, State,
-        fingerprint::{CLASSES, Fate, Moves, Placing, Shape, Visited},
+        fingerprint::{Moves, Placing, Shape},
     },
 };
 

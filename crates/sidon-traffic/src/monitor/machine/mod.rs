@@ -23,10 +23,11 @@ use crate::{
 use serde_json::{Value, json};
 use sidon::{
     Digest, Infeasible, Lookup, Seed,
+    internals::{Fate, Visited},
     ops::Next,
     state::{
         Event, Fingerprint, Machine, State,
-        fingerprint::{Fate, Moves, Placing, Shape, Visited},
+        fingerprint::{Moves, Placing, Shape},
     },
 };
 use std::sync::Arc;
@@ -373,7 +374,7 @@ mod tests {
     use crate::{
         FlowKey, Generator, Mix, TcpFlags, batch::PACKETS, flow::protocol, generate::Flood,
     };
-    use sidon::{Key, state::machine::Rule};
+    use sidon::{Key, state::Rule};
     use std::collections::HashMap;
 
     fn take(runner: &mut Runner, packets: &[Packet]) {

@@ -19,11 +19,11 @@ use crate::{
 };
 use sidon::{
     Digest, Infeasible, Key, Lookup, Seed,
+    internals::{Fate, Visited},
     ops::{Next, StateMap},
     state::{
-        Direct, State, Stateful, direct,
-        fingerprint::{self, Fate, Moves, Placing, Visited},
-        machine::{Machine, Rule},
+        Direct, Machine, Rule, State, Stateful, direct,
+        fingerprint::{self, Moves, Placing},
         stateful,
     },
 };
@@ -351,7 +351,7 @@ impl Pairs {
     }
 }
 
-fn one_by_one<M: StateMap<FlowKey, State = State>, C: FnMut(usize, Step)>(
+fn one_by_one<M: StateMap<FlowKey>, C: FnMut(usize, Step)>(
     map: &mut M,
     keys: &[FlowKey],
     batch: &mut Batch<'_, C>,

@@ -17,7 +17,7 @@ pub struct Visited {
     pub touched: bool,
     /// The number of flows that share it.
     pub flows: u64,
-    /// The sampling class, see [`class_of`](super::Fingerprint::class_of).
+    /// The sampling class, see `Fingerprint::classes`.
     pub class: u32,
 }
 

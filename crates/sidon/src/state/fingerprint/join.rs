@@ -15,7 +15,7 @@ pub struct Met {
     pub other: Lookup<State>,
     /// The reason why the flow was left out, if it was.
     pub refused: Option<Refused>,
-    /// The sampling class of the flow, see [`class_of`](super::Fingerprint::class_of).
+    /// The sampling class of the flow, see `Fingerprint::classes`.
     pub class: u32,
 }
 

@@ -46,8 +46,11 @@ mod sweep;
 mod tally;
 
 pub use crate::left::{Moved, Moves, Placing};
+#[doc(hidden)]
 pub use age::{Fate, Swept, Visited};
+#[doc(hidden)]
 pub use join::Met;
+#[doc(hidden)]
 pub use marks::GROUP;
 
 use super::{Map, STATES_MOST, State, Sweep, check_states, known, map::Cells};
@@ -68,7 +71,8 @@ use marks::Marks;
 use pairs::with_pairs;
 use tally::Tally;
 
-/// The highest sampling class, see [`Fingerprint::class_of`].
+/// The highest sampling class, see `Fingerprint::classes`.
+#[doc(hidden)]
 pub const CLASSES: u32 = 16;
 
 /// The number of zero bits at the end of a fingerprint or of one of its remainders, at most `bits`.
@@ -92,7 +96,7 @@ pub(crate) const STASH_MOST: u32 = 64;
 ///     placing: Placing::Permuted, moves: Moves::Search(256), reinsert: false, stash: 4,
 ///     growths: 0, grows: false,
 /// };
-/// assert_eq!((shape.all_cells(), shape.fingerprints()), (2_048, 64 << 20));
+/// assert_eq!(shape.all_cells(), 2_048);
 /// // 8 states, 7 numbers of flows and one unused value: four bits, and the flag.
 /// assert_eq!(shape.low_bits(), 5);
 /// ```
@@ -143,7 +147,7 @@ impl Shape {
     }
 
     /// The number of fingerprints: `buckets * 2^remainder`, which growing does not change.
-    pub fn fingerprints(&self) -> u64 {
+    pub(crate) fn fingerprints(&self) -> u64 {
         self.buckets << self.remainder
     }
 
@@ -232,6 +236,7 @@ const STASH_BYTES: u64 = 16;
 pub type Fingerprint = Map<Body>;
 
 /// The cells of a [`Fingerprint`].
+#[doc(hidden)]
 #[derive(Debug)]
 pub struct Body {
     shape: Shape,
@@ -395,6 +400,7 @@ impl<F: Follow> Each for Change<'_, F> {
 }
 
 /// The two sides of a transition: the choice before the write and the result after it.
+#[doc(hidden)]
 pub trait Follow {
     /// The next state of the flow of key `key`, which is in state `now`.
     fn next(&mut self, key: usize, now: Lookup<State>) -> Next<State>;
@@ -587,22 +593,40 @@ impl Fingerprint {
         self.body.table.moved
     }
 
-    /// The number of buckets that hold exactly 0, 1, .. cells in use, by subtable.
-    pub fn loads(&self) -> Vec<Vec<u64>> {
-        self.body.table.loads()
+    /// The number of cells in each state, and at the end the number of shared cells. Reads all of
+    /// the table.
+    pub fn census(&self) -> Vec<u64> {
+        self.census_from(0)
     }
 
+    /// Doubles the buckets. No flow is lost, and no answer changes. The clock hand moves along with
+    /// the buckets.
+    ///
+    /// `Infeasible`, with nothing changed, if `growths` is 0 or memory cannot be allocated.
+    pub fn grow(&mut self) -> Result<(), Infeasible> {
+        self.body.grow()
+    }
+
+    /// Halves the buckets, the opposite of [`grow`](Self::grow).
+    ///
+    /// `Infeasible`, with nothing changed, if their number is odd, if a cell has no room for a
+    /// longer remainder, or if two buckets do not fit into one.
+    pub fn shrink(&mut self) -> Result<(), Infeasible> {
+        self.body.reshape(self.body.table.form.shrunk()?)
+    }
+}
+
+/// Operations of a monitor that ages flows by their states and samples them by class. They belong to
+/// `sidon-traffic` and may change in any release, so they are not documented.
+#[doc(hidden)]
+impl Fingerprint {
     /// The sampling class of a flow: the number of zero bits at the end of its fingerprint, at most
     /// [`CLASSES`] and at most the bits of a remainder. One flow in `2^k` is of class `k` or
     /// higher. The class can be read from the cell of a flow ([`Visited::class`]), so a caller that
     /// samples flows by class knows the share of an expired flow. With independent placing, a cell
     /// and its flow may differ in class.
-    #[inline(always)]
-    pub fn class_of(&self, digest: Digest) -> u32 {
-        self.classes()(digest)
-    }
-
-    /// [`class_of`](Self::class_of) as a function that does not borrow the map.
+    ///
+    /// The function does not borrow the map.
     pub fn classes(&self) -> impl Fn(Digest) -> u32 + use<> {
         let (fingerprints, bits) = (self.body.shape.fingerprints(), self.body.shape.remainder);
         move |digest: Digest| class(spread::fraction(digest.0, fingerprints), bits)
@@ -612,12 +636,6 @@ impl Fingerprint {
     /// equal fingerprints, and distinguishes all others.
     pub fn fingerprint<K: Key + ?Sized>(&self, key: &K) -> u64 {
         self.body.table.fingerprint_of(key.digest(self.body.seed))
-    }
-
-    /// The number of cells in each state, and at the end the number of shared cells. Reads all of
-    /// the table.
-    pub fn census(&self) -> Vec<u64> {
-        self.census_from(0)
     }
 
     /// As [`census`](Self::census), for the flows of this sampling class or a higher one.
@@ -637,22 +655,6 @@ impl Fingerprint {
     pub fn cells(&self) -> impl Iterator<Item = (u32, Lookup<State>)> + '_ {
         let cells = self.body.table.cells().chain(self.body.stash.iter().copied());
         cells.map(|(fingerprint, low)| (self.body.class_at(fingerprint), self.body.tally.read(low)))
-    }
-
-    /// Doubles the buckets. No flow is lost, and no answer changes. The clock hand moves along with
-    /// the buckets.
-    ///
-    /// `Infeasible`, with nothing changed, if `growths` is 0 or memory cannot be allocated.
-    pub fn grow(&mut self) -> Result<(), Infeasible> {
-        self.body.grow()
-    }
-
-    /// Halves the buckets, the opposite of [`grow`](Self::grow).
-    ///
-    /// `Infeasible`, with nothing changed, if their number is odd, if a cell has no room for a
-    /// longer remainder, or if two buckets do not fit into one.
-    pub fn shrink(&mut self) -> Result<(), Infeasible> {
-        self.body.reshape(self.body.table.form.shrunk()?)
     }
 
     /// A transition of each flow, in order. `follow` chooses the next states and is called after

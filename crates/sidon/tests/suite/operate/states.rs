@@ -3,10 +3,11 @@
 use super::{Draw, Operate, SEED, UNIVERSE, any_key, batch, keys, member, one_of, sets::moves};
 use sidon::{
     Infeasible, Refused,
+    internals::{Fate, Sweep},
     ops::{Merge, Next, StateMap},
     state::{
-        Direct, Fingerprint, State, Stateful, Sweep, direct,
-        fingerprint::{self, Fate, Placing},
+        Direct, Fingerprint, State, Stateful, direct,
+        fingerprint::{self, Placing},
         stateful::{self, Keeping},
     },
 };
@@ -31,7 +32,7 @@ fn next(draw: &mut Draw<'_>, states: u32) -> Next<State> {
 /// The operations that all maps have.
 fn operate<M>(map: &mut M, other: &M, states: u32, draw: &mut Draw<'_>) -> Result<(), Refused>
 where
-    M: StateMap<u64, State = State> + Merge + Sweep,
+    M: StateMap<u64> + Merge + Sweep,
 {
     match draw(32) {
         0..10 => map.insert(&member(draw), state(draw, states)),
@@ -51,7 +52,7 @@ where
     }
 }
 
-fn lookups<M: StateMap<u64, State = State>>(map: &M, keys: u64) -> Vec<sidon::Lookup<State>> {
+fn lookups<M: StateMap<u64>>(map: &M, keys: u64) -> Vec<sidon::Lookup<State>> {
     (0..keys).map(|key| map.lookup(&key)).collect()
 }
 
