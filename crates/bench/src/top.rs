@@ -70,7 +70,7 @@ fn one(case: &Case, flows: usize, packets: usize, notes: &mut Vec<String>) -> Re
     }
     let ranking = table.heaviest(case.listed);
     let (lost, too_high) = check(&table, &ranking, &names, &truth);
-    let exact = ranking.entries.iter().filter(|entry| entry.is_exact()).count();
+    let exact = ranking.entries.iter().filter(|entry| entry.amounts[0].is_exact()).count();
     let true_top = true_top(&truth, case.listed);
     let listed: HashSet<Tuple> = ranking.entries.iter().map(|entry| entry.key).collect();
     let found = true_top.iter().filter(|&&flow| listed.contains(&names[flow])).count();

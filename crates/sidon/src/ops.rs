@@ -7,11 +7,7 @@
 //! them to hash all keys, prefetch all cells, then act. The answers are the same either way, in
 //! the same order.
 
-use crate::{
-    answer::{Estimate, Lookup},
-    error::Refused,
-    state::State,
-};
+use crate::{answer::Lookup, error::Refused, state::State};
 
 /// Keys can enter.
 ///
@@ -108,28 +104,6 @@ pub trait Contains<K: ?Sized> {
             *found = self.contains(key);
         }
     }
-}
-
-/// Amounts can be counted under keys.
-///
-/// ```
-/// use sidon::{Seed, count::{Layout, Min, Update, min::Shape}, ops::Count};
-///
-/// fn count_all<S: Count<str>>(counts: &mut S, text: &str) -> Result<u64, sidon::Refused> {
-///     text.split(' ').try_for_each(|word| counts.add(word, 1))?;
-///     Ok(counts.estimate("a").value)
-/// }
-/// let (update, layout) = (Update::Plain, Layout::Rows);
-/// let mut words = Min::new(Shape { rows: 4, columns: 100, width: 32, update, layout }, Seed(1))?;
-/// assert_eq!(count_all(&mut words, "a b a c")?, 2);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub trait Count<K: ?Sized> {
-    /// Adds an amount to the key's count. On `Err`, nothing has changed.
-    fn add(&mut self, key: &K, amount: u64) -> Result<(), Refused>;
-
-    /// The key's count, with its certainty.
-    fn estimate(&self, key: &K) -> Estimate;
 }
 
 /// What a transition does with a key.

@@ -13,7 +13,7 @@ use std::marker::PhantomData;
 
 impl Min {
     /// Adds to each key's count the amount at the same index. `refused` is called with the index of
-    /// each key whose amount was not added, as in [`add`](crate::ops::Count::add).
+    /// each key whose amount was not added, as in [`add`](Self::add).
     ///
     /// # Panics
     /// If the two slices differ in length.
@@ -58,7 +58,7 @@ impl Min {
         cell::by_shape(self.shape, Batch(self, digests, amounts));
     }
 
-    /// Writes the [`estimate`](crate::ops::Count::estimate) of each key to the same index.
+    /// Writes the [`estimate`](Self::estimate) of each key to the same index.
     ///
     /// # Panics
     /// If the two slices differ in length.
@@ -74,6 +74,7 @@ impl Min {
     ///
     /// # Panics
     /// If the two slices differ in length.
+    #[doc(hidden)]
     pub fn least_batch<K: Key>(&self, keys: &[K], values: &mut [u64]) {
         assert_eq!(keys.len(), values.len(), "one answer a key");
         batch::hashed(self.seed, keys, |first, digests| {

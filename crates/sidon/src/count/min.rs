@@ -21,10 +21,8 @@
 
 use super::cell::{self, Cell, Job, MOST, Mapping};
 use crate::{
-    Bound, Certainty, Digest, Estimate, Infeasible, Key, Refused, Seed,
-    cells::Memory,
-    member::same,
-    ops::{Count, Merge},
+    Bound, Certainty, Digest, Estimate, Infeasible, Key, Refused, Seed, cells::Memory,
+    member::same, ops::Merge,
 };
 use std::f64::consts::E;
 
@@ -663,18 +661,6 @@ pub(super) fn raise<C: Cell>(cells: &mut [C::Bytes], at: &[usize], update: Updat
 #[inline(always)]
 pub(super) fn grown(total: u64, amount: u64) -> Result<u64, Refused> {
     total.checked_add(amount).ok_or(Refused::Overflow { ceiling: u64::MAX })
-}
-
-impl<K: Key + ?Sized> Count<K> for Min {
-    #[inline]
-    fn add(&mut self, key: &K, amount: u64) -> Result<(), Refused> {
-        Min::add(self, key, amount)
-    }
-
-    #[inline]
-    fn estimate(&self, key: &K) -> Estimate {
-        Min::estimate(self, key)
-    }
 }
 
 impl Merge for Min {

@@ -70,7 +70,7 @@ pub trait Key {
     }
 }
 
-/// Turns the bytes of a [`Key`] into its [`Digest`]. The library implements it.
+/// Turns the bytes of a [`Key`] into its [`Digest`]. The library passes one to [`Key::digest_with`].
 ///
 /// ```
 /// use sidon::{Digest, Key, Seed, hash::Hasher};
@@ -85,18 +85,13 @@ pub trait Key {
 /// }
 /// assert_eq!(Host("Example.COM").digest(Seed(1)), "example.com".digest(Seed(1)));
 /// ```
-pub trait Hasher: Sealed {
+pub trait Hasher {
     /// The digest of these bytes.
     fn digest(self, bytes: &[u8]) -> Digest;
 }
 
-/// Keeps other crates from implementing [`Hasher`].
-pub trait Sealed {}
-
 /// The hash function under a seed, by the instructions of `I`.
 struct By<I>(I, Seed);
-
-impl<I: Isa> Sealed for By<I> {}
 
 impl<I: Isa> Hasher for By<I> {
     #[inline(always)]
@@ -263,8 +258,6 @@ struct Part<'a> {
     /// Whether the part had bytes: a digest has none.
     seen: &'a mut bool,
 }
-
-impl Sealed for Part<'_> {}
 
 impl Hasher for Part<'_> {
     #[inline(always)]

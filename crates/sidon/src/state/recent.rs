@@ -17,7 +17,7 @@
 
 use super::{Map, State, Sweep, map::Cells};
 use crate::{
-    Key, Malformed, Refused, Seed,
+    Certainty, Key, Malformed, Refused, Seed,
     answer::Lookup,
     bytes::Image,
     ops::{Contains, Insert, Merge, Remove},
@@ -41,7 +41,7 @@ const IN: State = 0;
 /// ```
 #[derive(Debug)]
 pub struct Recent<M> {
-    /// The map, for its batch operations and its certainty.
+    /// The map, for its batch operations.
     pub map: M,
 }
 
@@ -53,6 +53,11 @@ impl<M> Recent<M> {
 }
 
 impl<B: Cells> Recent<Map<B>> {
+    /// The probability that `contains` answers `true` for a key that was never inserted.
+    pub fn certainty(&self) -> Certainty {
+        self.map.certainty()
+    }
+
     /// Whether the key may be stored. `false` is certain.
     pub fn contains<K: Key + ?Sized>(&self, key: &K) -> bool {
         !matches!(self.map.lookup(key), Lookup::Absent)
@@ -164,7 +169,7 @@ mod tests {
         assert_eq!(left[0], 1_500);
         assert!(left[1] < 20 && left[3] < 20, "{left:?}");
         assert!((0..500u64).all(|busy| set.contains(&busy)));
-        let passing = set.map.certainty().error();
+        let passing = set.certainty().error();
         assert!(passing > 0.0 && passing < 0.01, "{passing}");
         // An expired key counts as new, and can be inserted and removed again.
         let gone = (500..2_000u64).find(|key| !set.contains(key)).unwrap();

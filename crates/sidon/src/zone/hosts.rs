@@ -12,7 +12,7 @@
 //! sketch where summaries are added and subtracted without decoding.
 
 use super::within;
-use crate::{Estimate, Infeasible, Refused, ops::Count};
+use crate::{Estimate, Infeasible, Refused};
 
 /// The largest universe.
 pub(crate) const UNIVERSE_MOST: u64 = 1 << 16;
@@ -160,15 +160,5 @@ impl Hosts {
     /// Always exact.
     pub fn estimate(&self, &key: &u64) -> Estimate {
         Estimate::exact(if key < self.universe { self.count(key).into() } else { 0 })
-    }
-}
-
-impl Count<u64> for Hosts {
-    fn add(&mut self, key: &u64, amount: u64) -> Result<(), Refused> {
-        Hosts::add(self, key, amount)
-    }
-
-    fn estimate(&self, key: &u64) -> Estimate {
-        Hosts::estimate(self, key)
     }
 }

@@ -31,7 +31,7 @@ use crate::{
     Certainty, Estimate, Infeasible, Malformed, Refused, Seed,
     bytes::{self, Image},
     cells::{self, Packed},
-    ops::{Count, Merge},
+    ops::Merge,
 };
 
 /// The most elements that a subtraction checks to find out whether the zone has been re-entered.
@@ -455,16 +455,6 @@ impl<C: Code> Sketch<C> {
             return Err(field("known"));
         }
         Ok(sketch)
-    }
-}
-
-impl<C: Code> Count<u64> for Sketch<C> {
-    fn add(&mut self, key: &u64, amount: u64) -> Result<(), Refused> {
-        Sketch::add(self, key, amount)
-    }
-
-    fn estimate(&self, key: &u64) -> Estimate {
-        Sketch::estimate(self, key)
     }
 }
 

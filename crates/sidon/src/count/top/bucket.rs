@@ -7,7 +7,7 @@ use crate::{
 };
 
 /// Entries of a bucket.
-pub const ENTRIES: usize = 8;
+pub(super) const ENTRIES: usize = 8;
 /// Bytes of a bucket's tags.
 pub(super) const TAGS: usize = 2 * ENTRIES;
 /// Bytes of eight counts.

@@ -31,7 +31,8 @@ mod stored;
 #[cfg(test)]
 mod tests;
 
-pub use bucket::ENTRIES;
+use bucket::ENTRIES;
+#[doc(hidden)]
 pub use enter::Pick;
 pub use ranking::{Entry, Ranking};
 pub use stored::Stored;
@@ -44,7 +45,7 @@ use std::marker::PhantomData;
 /// The most amounts of a key.
 pub(crate) const AMOUNTS_MOST: usize = 4;
 /// The largest amount. A sum that would exceed it stops here, and then means this or more.
-pub const CEILING: u64 = u64::MAX;
+pub(crate) const CEILING: u64 = u64::MAX;
 /// The most rows of a filter.
 pub(crate) const ROWS_MOST: usize = 4;
 
@@ -102,7 +103,7 @@ impl Shape {
 pub struct Bounds {
     /// The truth is at least this.
     pub least: u64,
-    /// The truth is at most this. At [`CEILING`], there is no upper bound.
+    /// The truth is at most this. At `u64::MAX`, there is no upper bound.
     pub most: u64,
 }
 
@@ -147,7 +148,7 @@ impl<K: Stored, const A: usize> Top<K, A> {
         Ok(Top { shape, seed, buckets, filter, total: [0; A], key: PhantomData })
     }
 
-    /// Adds the amounts to those of the key. A sum stops at [`CEILING`].
+    /// Adds the amounts to those of the key. A sum stops at `u64::MAX`, and then means this or more.
     #[inline]
     pub fn add(&mut self, key: &K, amounts: [u64; A]) {
         self.add_hashed(key.digest(self.seed), key, amounts);
@@ -171,20 +172,11 @@ impl<K: Stored, const A: usize> Top<K, A> {
         enter::each(self.cells(), keys, Beside(keys, amounts));
     }
 
-    /// [`add_batch`](Self::add_batch) for keys whose digests under the table's seed are known.
-    ///
-    /// # Panics
-    /// If the slices differ in length.
-    pub fn add_hashed_batch(&mut self, digests: &[Digest], keys: &[K], amounts: &[[u64; A]]) {
-        assert_eq!(keys.len(), amounts.len(), "one amount a key");
-        assert_eq!(keys.len(), digests.len(), "one digest a key");
-        enter::each(self.cells(), digests, Beside(keys, amounts));
-    }
-
     /// [`add_batch`](Self::add_batch) for some of many keys, in the order in which they are picked.
     ///
     /// # Panics
     /// If a pick has an index beyond `keys` or `amounts`.
+    #[doc(hidden)]
     pub fn add_picked_batch(&mut self, picks: &[Pick], keys: &[K], amounts: &[[u64; A]]) {
         enter::each(self.cells(), picks, Picked(picks, keys, amounts));
     }
@@ -216,7 +208,7 @@ impl<K: Stored, const A: usize> Top<K, A> {
         self.shape
     }
 
-    /// The sums of all amounts added, up to [`CEILING`].
+    /// The sums of all amounts added, up to `u64::MAX`.
     pub fn total(&self) -> [u64; A] {
         self.total
     }

@@ -10,7 +10,7 @@ use super::{Bounds, CEILING, Stored, Top};
 /// let mut hosts: Top<u32> = Top::new(Shape { buckets: 10, rows: 2, columns: 100 }, Seed(1))?;
 /// hosts.add(&7, [60]);
 /// let entry = hosts.heaviest(1).entries[0];
-/// assert_eq!((entry.key, entry.amounts[0].most, entry.is_exact()), (7, 60, true));
+/// assert_eq!((entry.key, entry.amounts[0].most, entry.amounts[0].is_exact()), (7, 60, true));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,13 +19,6 @@ pub struct Entry<K, const A: usize> {
     pub key: K,
     /// Its amounts.
     pub amounts: [Bounds; A],
-}
-
-impl<K, const A: usize> Entry<K, A> {
-    /// Whether all amounts are exact.
-    pub fn is_exact(&self) -> bool {
-        self.amounts.iter().all(Bounds::is_exact)
-    }
 }
 
 /// The heaviest keys by the upper bounds of their first amounts, heaviest first. Equal bounds are
@@ -50,8 +43,8 @@ impl<K, const A: usize> Entry<K, A> {
 pub struct Ranking<K, const A: usize> {
     /// The list, heaviest first.
     pub entries: Vec<Entry<K, A>>,
-    /// The upper bound for the first amount of every key that is not listed. At [`CEILING`], there
-    /// is no upper bound.
+    /// The upper bound for the first amount of every key that is not listed. At `u64::MAX`,
+    /// there is no upper bound.
     pub others: u64,
     /// The true `complete` heaviest keys, up to ties, are all listed, at any position.
     pub complete: usize,

@@ -3,8 +3,11 @@
 use crate::{Digest, Key};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// A key with a fixed number of bytes. Keys with equal amounts are listed in this order in a
-/// [`Ranking`](super::Ranking).
+/// A key that a table can keep, of a fixed number of bytes. Keys with equal amounts are listed in
+/// this order in a [`Ranking`](super::Ranking).
+///
+/// Kept keys are byte arrays, integers, addresses, digests, and tuples of two to six kept keys. A
+/// type of your own names such a key as its parts, and converts to and from it:
 ///
 /// ```
 /// use sidon::{Digest, Key, Seed, count::{Stored, Top, top::Shape}, hash::Hasher};
@@ -17,31 +20,68 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 ///         self.0.digest_with(hasher)
 ///     }
 /// }
+/// impl From<u16> for Vlan {
+///     fn from(number: u16) -> Self {
+///         Vlan(number)
+///     }
+/// }
+/// impl From<Vlan> for u16 {
+///     fn from(vlan: Vlan) -> Self {
+///         vlan.0
+///     }
+/// }
 /// impl Stored for Vlan {
-///     const BYTES: usize = 2;
-///     fn write(&self, bytes: &mut [u8]) {
-///         self.0.write(bytes);
-///     }
-///     fn read(bytes: &[u8]) -> Self {
-///         Vlan(u16::read(bytes))
-///     }
+///     type Parts = u16;
 /// }
 /// let mut top: Top<Vlan> = Top::new(Shape { buckets: 10, rows: 2, columns: 100 }, Seed(1))?;
 /// top.add(&Vlan(100), [5]);
 /// assert_eq!(top.heaviest(1).entries[0].key, Vlan(100));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub trait Stored: Key + Copy + Ord {
+///
+/// Memory is fixed at the start, so a table cannot keep a `String` or a `Vec<u8>`. Keep text as an
+/// array that has room for the longest text, with zeros behind it:
+///
+/// ```
+/// use sidon::{Seed, count::{Top, top::Shape}};
+///
+/// /// The first 32 bytes of a name.
+/// fn name(text: &str) -> [u8; 32] {
+///     let mut name = [0; 32];
+///     name.iter_mut().zip(text.bytes()).for_each(|(to, from)| *to = from);
+///     name
+/// }
+/// let shape = Shape { buckets: 10, rows: 2, columns: 100 };
+/// let mut names: Top<[u8; 32]> = Top::new(shape, Seed(1))?;
+/// names.add(&name("example.com"), [5]);
+/// assert_eq!(names.heaviest(1).entries[0].key, name("example.com"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait Stored: Key + Copy + Ord + From<Self::Parts> + Into<Self::Parts> {
+    /// A kept key that has the same information. Equal keys have equal parts.
+    type Parts: Stored;
+
     /// The number of bytes, at least one.
-    const BYTES: usize;
+    #[doc(hidden)]
+    const BYTES: usize = Self::Parts::BYTES;
 
     /// Writes the key to exactly [`Self::BYTES`] bytes. Equal keys write equal bytes.
-    fn write(&self, bytes: &mut [u8]);
+    #[doc(hidden)]
+    #[inline(always)]
+    fn write(&self, bytes: &mut [u8]) {
+        let parts: Self::Parts = (*self).into();
+        parts.write(bytes);
+    }
 
     /// The key of exactly [`Self::BYTES`] bytes. Bytes that no key writes give an arbitrary key.
-    fn read(bytes: &[u8]) -> Self;
+    #[doc(hidden)]
+    #[inline(always)]
+    fn read(bytes: &[u8]) -> Self {
+        Self::from(Self::Parts::read(bytes))
+    }
 
     /// Whether these bytes are those of the key.
+    #[doc(hidden)]
     #[inline(always)]
     fn is(&self, bytes: &[u8]) -> bool {
         Self::read(bytes) == *self
@@ -49,6 +89,7 @@ pub trait Stored: Key + Copy + Ord {
 }
 
 impl<const N: usize> Stored for [u8; N] {
+    type Parts = Self;
     const BYTES: usize = N;
 
     #[inline(always)]
@@ -67,6 +108,7 @@ impl<const N: usize> Stored for [u8; N] {
 macro_rules! stored {
     ($($key:ty: $array:ty, $to:expr, $from:expr;)*) => {$(
         impl Stored for $key {
+            type Parts = Self;
             const BYTES: usize = size_of::<$array>();
 
             #[inline(always)]
@@ -99,6 +141,7 @@ stored! {
 
 /// The version, 4 or 6, and the octets, with zeros up to 16.
 impl Stored for IpAddr {
+    type Parts = Self;
     const BYTES: usize = 17;
 
     #[inline(always)]
@@ -127,6 +170,7 @@ impl Stored for IpAddr {
 
 /// The address as an [`IpAddr`], then the port. Flow label and scope of IPv6 are not part of a key.
 impl Stored for SocketAddr {
+    type Parts = Self;
     const BYTES: usize = 19;
 
     #[inline(always)]
@@ -153,6 +197,7 @@ impl Stored for SocketAddr {
 macro_rules! tuples {
     ($($($part:ident $at:tt),+;)*) => {$(
         impl<$($part: Stored),+> Stored for ($($part,)+) {
+            type Parts = Self;
             const BYTES: usize = 0 $(+ $part::BYTES)+;
 
             #[inline(always)]
@@ -224,5 +269,50 @@ mod tests {
         is_kept(&[i128::MIN, -1, i128::MAX]);
         is_kept(&[(v4, 80u16), (v4, 443), (v6, 80)]);
         is_kept(&[(1u8, 2u16, 3u32, 4u64, 5u128, [6u8; 3]), (1, 2, 3, 4, 5, [7; 3])]);
+    }
+
+    /// A key of parts that are themselves a tuple.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    struct Login {
+        user: u32,
+        device: [u8; 3],
+    }
+
+    impl Key for Login {
+        fn digest_with<H: crate::hash::Hasher>(&self, hasher: H) -> Digest {
+            (self.user, self.device).digest_with(hasher)
+        }
+    }
+
+    impl From<(u32, [u8; 3])> for Login {
+        fn from((user, device): (u32, [u8; 3])) -> Self {
+            Login { user, device }
+        }
+    }
+
+    impl From<Login> for (u32, [u8; 3]) {
+        fn from(login: Login) -> Self {
+            (login.user, login.device)
+        }
+    }
+
+    impl Stored for Login {
+        type Parts = (u32, [u8; 3]);
+    }
+
+    #[test]
+    fn a_key_of_an_own_type_is_kept_as_its_parts() {
+        let logins = [1u8, 2, 3].map(|n| Login { user: 7, device: [n, 0, n] });
+        is_kept(&logins);
+        is_kept(&logins.map(|login| (login, login.device[0])));
+        // The saved bytes are those of the parts.
+        let shape = Shape { buckets: 5, rows: 2, columns: 10 };
+        let mut own = Top::<Login>::new(shape, Seed(1)).unwrap();
+        let mut parts = Top::<(u32, [u8; 3])>::new(shape, Seed(1)).unwrap();
+        for login in logins {
+            own.add(&login, [5]);
+            parts.add(&login.into(), [5]);
+        }
+        assert_eq!(own.to_bytes(), parts.to_bytes());
     }
 }

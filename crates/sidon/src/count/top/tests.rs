@@ -54,7 +54,7 @@ fn check(table: &Table, truth: &Truth, count: usize) -> (usize, Ranking<Flow, 2>
     assert!(ranking.entries.is_sorted_by_key(|entry| std::cmp::Reverse(entry.amounts[0].most)));
     for entry in &ranking.entries {
         assert_eq!(table.bounds(&entry.key), entry.amounts);
-        if entry.is_exact() {
+        if entry.amounts.iter().all(Bounds::is_exact) {
             assert_eq!(entry.amounts.map(|own| own.most), truth[&entry.key]);
         }
     }
@@ -73,7 +73,10 @@ fn check(table: &Table, truth: &Truth, count: usize) -> (usize, Ranking<Flow, 2>
         assert!(as_heavy >= first, "{as_heavy} of the {first} heaviest are listed");
     }
     assert!(ranking.leading <= ranking.complete);
-    (ranking.entries.iter().filter(|entry| entry.is_exact()).count(), ranking)
+    (
+        ranking.entries.iter().filter(|entry| entry.amounts.iter().all(Bounds::is_exact)).count(),
+        ranking,
+    )
 }
 
 const SMALL: Shape = Shape { buckets: 100, rows: 2, columns: 2_000 };
@@ -164,7 +167,9 @@ fn batches_with_and_without_digests_leave_the_same_table() {
         assert!(batch.to_bytes() == one_by_one);
         let digests: Vec<_> = keys.iter().map(|key| crate::Key::digest(key, SEED)).collect();
         batch.clear();
-        batch.add_hashed_batch(&digests, &keys, &amounts);
+        let picks: Vec<_> =
+            (0..).zip(digests).map(|(at, digest)| Pick { digest, key: at, amounts: at }).collect();
+        batch.add_picked_batch(&picks, &keys, &amounts);
         assert!(batch.to_bytes() == one_by_one);
     }
 }
