@@ -42,12 +42,16 @@ pub(crate) mod probe;
 pub mod state;
 pub mod zone;
 
-/// Memory and prefetches for this project's own benchmarks. Not part of the API: any release may change it.
+/// Memory, prefetches and the cells of codes, for this project's own benchmarks, tests and lab. Not part of the API: any release may change it.
 #[doc(hidden)]
 pub mod internals {
     pub use crate::{
         cells::Memory,
         probe::{LINE, SIEVED_MAX, prefetch},
+        zone::{
+            adaptive::{Ladder, Way},
+            code::Cells,
+        },
     };
 }
 
