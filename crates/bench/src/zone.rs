@@ -9,9 +9,10 @@ use crate::{
     stats::Summary,
 };
 use anyhow::Result;
+use sidon::internals::Ladder;
 use sidon::{
     ops::{Contains, Insert},
-    zone::{Adaptive, Filter, Ols, Pol, adaptive::Ladder, ols, pol},
+    zone::{Adaptive, Filter, Ols, Pol, ols, pol},
 };
 use sidon_kit::Rng;
 use std::{collections::BTreeMap, hint::black_box};
@@ -47,7 +48,7 @@ macro_rules! small {
 }
 small!(Filter<Ols>, Filter::bits);
 small!(Filter<Pol>, Filter::bits);
-small!(Adaptive, |set: &Adaptive| 8 * set.bytes());
+small!(Adaptive, |set: &Adaptive| 8 * set.memory_bytes());
 
 /// Three members of eight bits and their number, then a Bloom filter of the 38 bits that are left,
 /// with two hashes: few bits, and it is to be full of few.
@@ -96,7 +97,7 @@ pub(crate) fn run(rounds: usize, wanted: impl Fn(&str) -> bool) -> Result<Vec<Ro
     let code = Ols::new(ols::Shape { universe: UNIVERSE, order: 16, groups: 4 })?;
     let cut = pol::Shape { universe: UNIVERSE, order: 7, digits: 3, groups: 7, infinity: true };
     let cut = Pol::new(cut)?;
-    let ladder = Ladder::new(UNIVERSE, sidon::zone::Way::List)?;
+    let ladder = Ladder::new(UNIVERSE, sidon::internals::Way::List)?;
     let mut rows = Vec::new();
     for members in MEMBERS {
         eprintln!("zone: {members} of {UNIVERSE}");
@@ -121,7 +122,7 @@ pub(crate) fn run(rounds: usize, wanted: impl Fn(&str) -> bool) -> Result<Vec<Ro
             let times = match name {
                 "zone_ols" => time(rounds, &sets, || Ok(Filter::new(code.clone())?))?,
                 "zone_pol" => time(rounds, &sets, || Ok(Filter::new(cut.clone())?))?,
-                "zone_list" => time(rounds, &sets, || Ok(Adaptive::on(&ladder)))?,
+                "zone_list" => time(rounds, &sets, || Ok(ladder.empty()))?,
                 _ => time(rounds, &sets, || Ok(TableThenBloom::default()))?,
             };
             add(name, name != "table_then_bloom", times);

@@ -42,8 +42,9 @@ pub(crate) mod probe;
 pub mod state;
 pub mod zone;
 
-/// Memory and prefetches for this project's own benchmarks, the clock hand that [`state::Clock`] moves,
-/// and the timers and sampling classes of its monitor. Not part of the API: any release may change it.
+/// Items for this project's own benchmarks, tests, lab and monitor: memory and prefetches, the clock hand
+/// that [`state::Clock`] moves, timers and sampling classes of state maps, and the cells of codes. Not part
+/// of the API: any release may change it.
 #[doc(hidden)]
 pub mod internals {
     pub use crate::{
@@ -52,6 +53,10 @@ pub mod internals {
         state::{
             Sweep,
             fingerprint::{CLASSES, Fate, Follow, GROUP, Met, Swept, Visited},
+        },
+        zone::{
+            adaptive::{Ladder, Way},
+            code::Cells,
         },
     };
 }

@@ -13,12 +13,12 @@ use anyhow::{Context, bail, ensure};
 use serde_json::{Value, json};
 use sidon::{
     Infeasible, Seed,
+    internals::{Ladder, Way},
     member::{
         Bh, Counting, Decode, Increments, Overflow, Spread, Variable, bh, counting, variable,
     },
     ops::{Contains, Insert},
     plan,
-    zone::{Adaptive, Way, adaptive::Ladder},
 };
 use sidon_lab::formulas::{
     bloom::best_hashes,
@@ -172,14 +172,14 @@ fn subnets(sources: &BTreeMap<u32, BTreeSet<u8>>) -> anyhow::Result<Vec<Value>> 
         let ladder = Ladder::new(256, way)?;
         let (mut bytes, mut wrong) = (0, 0u64);
         for hosts in sources.values() {
-            let mut set = Adaptive::on(&ladder);
+            let mut set = ladder.empty();
             for &host in hosts {
                 wrong += u64::from(set.insert(&u64::from(host)).is_err());
             }
             for host in 0..=255u8 {
                 wrong += u64::from(set.contains(&u64::from(host)) != hosts.contains(&host));
             }
-            bytes += set.bytes();
+            bytes += set.memory_bytes();
         }
         rows.push(json!({
             "what": format!("bytes per subnet, {name}; a bitmap takes 32"),

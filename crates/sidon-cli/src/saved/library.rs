@@ -209,9 +209,9 @@ fn facts(parts: &Parts<'_>) -> Result<Vec<(&'static str, Fact)>, Malformed> {
         }
         Sketch::<Any>::KIND => {
             let one = read::<Sketch<Any>>(parts)?;
-            let counts = if one.is_exact() { "exact" } else { "upper bounds" };
+            let counts = if one.len().is_some() { "exact" } else { "upper bounds" };
             let mut facts = vec![("counts", Fact::Text(counts.to_owned()))];
-            facts.extend(one.active().map(|keys| ("keys", Fact::Number(keys))));
+            facts.extend(one.len().map(|keys| ("keys", Fact::Number(keys))));
             facts
         }
         Adaptive::KIND => {

@@ -1,10 +1,11 @@
 //! Zone codes of 003: all ways to hold a small set, codes of given digits, crossovers, and rates beyond
 //! the zone.
 
+use sidon::internals::Cells;
 use sidon::{
     Infeasible,
     plan::zone::{self, Target},
-    zone::{Code, Pol, Shape, egh, ols, pol},
+    zone::{Code, Egh, Pol, Shape, egh, ols, pol},
 };
 
 /// A way to hold `members` numbers below `universe`, and its cost.
@@ -70,7 +71,7 @@ pub fn ways(target: Target) -> Result<Vec<Way>, Infeasible> {
         let (bits, probes) = (shape.cells(), shape.groups());
         let (held, zone) = match shape {
             Shape::Egh(egh) => {
-                let zone = egh::zone(universe, &egh.moduli);
+                let zone = Egh::new(egh.clone())?.zone();
                 let held = if *egh == first {
                     Held::Code(shape.clone())
                 } else {
@@ -159,13 +160,18 @@ pub(crate) fn primes_of(mut n: u64) -> Vec<u64> {
     primes
 }
 
+/// The zone of residues by these moduli.
+fn zone_of(universe: u64, moduli: &[u32]) -> Result<u64, Infeasible> {
+    Ok(Egh::new(egh::Shape { universe, moduli: moduli.to_vec() })?.zone())
+}
+
 /// The fewest of the first primes that have the zone. The paper's rule takes more.
 pub fn fewest_primes(target: Target) -> Result<egh::Shape, Infeasible> {
     let mut shape = zone::first_primes(target)?;
     // A code has at least one group.
     while let [fewer @ .., _] = &shape.moduli[..]
         && !fewer.is_empty()
-        && egh::zone(target.universe, fewer) >= target.members
+        && zone_of(target.universe, fewer)? >= target.members
     {
         shape.moduli.pop();
     }

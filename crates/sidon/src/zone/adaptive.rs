@@ -17,7 +17,7 @@
 
 use super::{
     NO_SEED,
-    code::{self, Any, Code},
+    code::{self, Any, Cells, Code},
     within,
 };
 use crate::{
@@ -34,7 +34,7 @@ pub(crate) const UNIVERSE_MOST: u64 = 1 << 16;
 /// The representation of a set before it becomes a bitmap.
 ///
 /// ```
-/// use sidon::zone::{Way, adaptive::Ladder};
+/// use sidon::internals::{Ladder, Way};
 ///
 /// // The most members and the bytes of the first stage.
 /// let first = |way| Ladder::new(256, way).unwrap().stages().next();
@@ -52,13 +52,13 @@ pub enum Way {
 /// The stages of sets over one universe, computed once and shared.
 ///
 /// ```
-/// use sidon::zone::{Adaptive, Way, adaptive::Ladder};
+/// use sidon::internals::{Ladder, Way};
 ///
 /// // Millions of sets share one ladder.
 /// let ladder = Ladder::new(256, Way::List)?;
-/// let sets = [Adaptive::on(&ladder), Adaptive::on(&ladder)];
+/// let sets = [ladder.empty(), ladder.empty()];
 /// assert_eq!(ladder.stages().collect::<Vec<_>>(), [(7, 8), (15, 16), (256, 32)]);
-/// assert!(sets.iter().all(|set| set.bytes() == 8));
+/// assert!(sets.iter().all(|set| set.memory_bytes() == 8));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
@@ -107,7 +107,7 @@ impl Ladder {
                     if words >= bitmap {
                         break;
                     }
-                    let code = Any::of(&shape).expect("any family is one of them")?;
+                    let code = shape.code()?;
                     let members_of = code.zone();
                     steps.push(Step { members: members_of, words, held: Held::Code(code) });
                     members = 2 * members + 1;
@@ -121,6 +121,11 @@ impl Ladder {
     /// The stages, each as the number of members it holds and its bytes.
     pub fn stages(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.steps.iter().map(|step| (step.members, 8 * step.words as u64))
+    }
+
+    /// An empty set with these stages.
+    pub fn empty(&self) -> Adaptive {
+        Adaptive { ladder: self.clone(), words: vec![0; self.step(0).words], members: 0 }
     }
 
     /// The stage of a set of `members` members.
@@ -152,15 +157,9 @@ pub struct Adaptive {
 }
 
 impl Adaptive {
-    /// An empty set, held as a list and then as a bitmap.
+    /// An empty set, held as a list and then as a bitmap. Its clones share what describes the stages.
     pub fn new(universe: u64) -> Result<Self, Infeasible> {
-        Ok(Self::on(&Ladder::new(universe, Way::default())?))
-    }
-
-    /// An empty set with these stages.
-    pub fn on(ladder: &Ladder) -> Self {
-        let words = vec![0; ladder.step(0).words];
-        Adaptive { ladder: ladder.clone(), words, members: 0 }
+        Ok(Ladder::new(universe, Way::default())?.empty())
     }
 
     /// The number of members.
@@ -174,13 +173,13 @@ impl Adaptive {
     }
 
     /// The bytes of the present stage.
-    pub fn bytes(&self) -> u64 {
+    pub fn memory_bytes(&self) -> u64 {
         8 * self.words.len() as u64
     }
 
     /// Removes every member and returns to the first stage.
     pub fn clear(&mut self) {
-        *self = Self::on(&self.ladder);
+        *self = self.ladder.empty();
     }
 
     /// Always `Certain`: both answers of `contains` are facts.
@@ -336,7 +335,7 @@ impl Adaptive {
         let read = Adaptive { ladder, words, members };
         // A set built from the members read must equal the one read. This proves that the list is
         // in order, inside the universe and complete, and that no other bit is set.
-        let mut again = Adaptive::on(&read.ladder);
+        let mut again = read.ladder.empty();
         for key in read.list() {
             again.insert(&key).map_err(|_| field("members"))?;
         }

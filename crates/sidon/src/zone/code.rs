@@ -18,40 +18,48 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-/// A mapping of the numbers `0..universe` to cells.
+/// A mapping of the numbers `0..universe` to cells. Only the codes of this module implement it.
 ///
 /// ```
 /// use sidon::zone::{Code, Ols, ols};
 ///
-/// /// The number of bits that tell whether one of `universe` elements is a member.
-/// fn bits<C: Code>(code: &C) -> u64 {
-///     (0..code.universe()).flat_map(|key| code.positions(key)).max().map_or(0, |last| last + 1)
+/// /// The cells per element of the universe.
+/// fn share<C: Code>(code: &C) -> f64 {
+///     code.cells() as f64 / code.universe() as f64
 /// }
 /// let code = Ols::new(ols::Shape { universe: 256, order: 16, groups: 4 })?;
-/// assert_eq!(bits(&code), code.cells());
+/// assert_eq!((share(&code), code.zone()), (0.25, 3));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub trait Code: Clone + fmt::Debug + PartialEq + Sized {
-    /// An element in the form that its cells are computed from.
-    type Split: Copy;
-
-    /// The code of this shape, or `None` for a shape of another family.
-    fn of(shape: &Shape) -> Option<Result<Self, Infeasible>>;
-
+pub trait Code: Cells {
     /// The integers that fix the code.
     fn shape(&self) -> Shape;
 
     /// The number of elements.
     fn universe(&self) -> u64;
 
+    /// The proven number of other elements that never cover an element.
+    fn zone(&self) -> u64;
+
+    /// The number of cells.
+    fn cells(&self) -> u64 {
+        self.start(self.groups())
+    }
+}
+
+/// The part of a code that the structures work with. Its module is private, which seals [`Code`].
+pub trait Cells: Clone + fmt::Debug + PartialEq + Sized {
+    /// An element in the form that its cells are computed from.
+    type Split: Copy;
+
+    /// The code of this shape, or `None` for a shape of another family.
+    fn of(shape: &Shape) -> Option<Result<Self, Infeasible>>;
+
     /// The number of groups, which is the number of cells per element.
     fn groups(&self) -> u32;
 
     /// The first cell of a group. For `group == groups()`, the number of cells of the code.
     fn start(&self, group: u32) -> u64;
-
-    /// The proven number of other elements that never cover an element.
-    fn zone(&self) -> u64;
 
     /// Prepares an element below the universe.
     fn split(&self, element: u64) -> Self::Split;
@@ -72,15 +80,13 @@ pub trait Code: Clone + fmt::Debug + PartialEq + Sized {
     /// The columns as words, if the code is small enough to keep them.
     fn columns(&self) -> &Columns;
 
-    /// The number of cells.
-    fn cells(&self) -> u64 {
-        self.start(self.groups())
-    }
-
     /// The cells of an element as the bits of a word. `None` for more than 64 cells or a universe
     /// above 2^12.
     #[inline]
-    fn column(&self, element: u64) -> Option<u64> {
+    fn column(&self, element: u64) -> Option<u64>
+    where
+        Self: Code,
+    {
         if self.cells() > 64 || self.universe() > COLUMNS_MOST {
             return None;
         }
@@ -159,7 +165,11 @@ impl Found {
 
 /// Every element whose cells are all set, in order. `None` if that takes more than `budget`
 /// elements to check. All members are listed; inside the zone, only members are.
-pub fn list<C: Code>(code: &C, is_set: impl Fn(u64) -> bool, budget: u64) -> Option<Vec<u64>> {
+pub(super) fn list<C: Code>(
+    code: &C,
+    is_set: impl Fn(u64) -> bool,
+    budget: u64,
+) -> Option<Vec<u64>> {
     let found = Found::new(code, &is_set);
     list_found(code, &found, is_set, budget)
 }
@@ -215,6 +225,15 @@ pub enum Shape {
 }
 
 impl Shape {
+    /// The code of this shape.
+    pub fn code(&self) -> Result<Any, Infeasible> {
+        Ok(match self {
+            Shape::Egh(shape) => Any::Egh(Egh::new(shape.clone())?),
+            Shape::Ols(shape) => Any::Ols(Ols::new(*shape)?),
+            Shape::Pol(shape) => Any::Pol(Pol::new(*shape)?),
+        })
+    }
+
     /// The family's name in tables and JSON.
     pub fn name(&self) -> &'static str {
         match self {
@@ -255,10 +274,10 @@ impl Shape {
 /// A code of any family, chosen at run time by an image or a plan.
 ///
 /// ```
-/// use sidon::zone::{Any, Code, Shape, ols};
+/// use sidon::zone::{Code, Shape, ols};
 ///
 /// let shape = Shape::Ols(ols::Shape { universe: 256, order: 16, groups: 4 });
-/// let code = Any::of(&shape).expect("it takes every family")?;
+/// let code = shape.code()?;
 /// assert_eq!((code.zone(), code.shape()), (3, shape));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -293,8 +312,19 @@ macro_rules! each {
 }
 
 impl Code for Any {
-    type Split = AnySplit;
+    fn shape(&self) -> Shape {
+        each!(self, code => Code::shape(code))
+    }
+    fn universe(&self) -> u64 {
+        each!(self, code => code.universe())
+    }
+    fn zone(&self) -> u64 {
+        each!(self, code => code.zone())
+    }
+}
 
+impl Cells for Any {
+    type Split = AnySplit;
     fn of(shape: &Shape) -> Option<Result<Self, Infeasible>> {
         match shape {
             Shape::Egh(_) => Egh::of(shape).map(|code| code.map(Any::Egh)),
@@ -302,20 +332,11 @@ impl Code for Any {
             Shape::Pol(_) => Pol::of(shape).map(|code| code.map(Any::Pol)),
         }
     }
-    fn shape(&self) -> Shape {
-        each!(self, code => Code::shape(code))
-    }
-    fn universe(&self) -> u64 {
-        each!(self, code => code.universe())
-    }
     fn groups(&self) -> u32 {
         each!(self, code => code.groups())
     }
     fn start(&self, group: u32) -> u64 {
         each!(self, code => code.start(group))
-    }
-    fn zone(&self) -> u64 {
-        each!(self, code => code.zone())
     }
     fn split(&self, element: u64) -> AnySplit {
         match self {

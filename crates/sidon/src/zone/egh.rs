@@ -17,7 +17,7 @@
 
 use super::{
     UNIVERSE_MOST,
-    code::{self, Code, Columns, Found},
+    code::{self, Cells, Code, Columns, Found},
 };
 use crate::{Infeasible, plan};
 use std::{collections::HashSet, sync::Arc};
@@ -75,8 +75,7 @@ impl Shape {
 ///
 /// let code = Egh::new(Shape { universe: 60, moduli: vec![4, 5, 7, 9] })?;
 /// // Two keys below 60 agree in the residues of at most two moduli, so one other key never covers all four.
-/// assert_eq!(code.positions(13).collect::<Vec<_>>(), [13 % 4, 4 + 13 % 5, 9 + 13 % 7, 16 + 13 % 9]);
-/// assert_eq!(code.zone(), 1);
+/// assert_eq!((code.cells(), code.zone()), (25, 1));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -111,11 +110,6 @@ impl Egh {
         })
     }
 
-    /// The integers that fix the code.
-    pub fn shape(&self) -> Shape {
-        Shape { universe: self.universe, moduli: self.moduli.to_vec() }
-    }
-
     /// The groups of the largest moduli whose product reaches the universe (all groups if none
     /// does), and that product.
     fn largest(&self) -> (Vec<u32>, u128) {
@@ -133,14 +127,7 @@ impl Egh {
 
 /// The number of bins of capacity `universe - 1` that the moduli need, less one. A lower bound if
 /// the search for the fewest bins exceeds its limit of nodes.
-///
-/// ```
-/// use sidon::zone::egh::zone;
-///
-/// // 60 elements: pairs of {7, 9, 11} have a product of at least 60, so two keys share one residue at most.
-/// assert_eq!(zone(60, &[7, 9, 11]), 2);
-/// ```
-pub fn zone(universe: u64, moduli: &[u32]) -> u64 {
+fn zone(universe: u64, moduli: &[u32]) -> u64 {
     let most = universe - 1;
     // A modulus above the capacity gives every element its own cell.
     if moduli.last().is_none_or(|&last| u64::from(last) > most) {
@@ -210,16 +197,21 @@ fn packs(
 }
 
 impl Code for Egh {
-    type Split = u64;
-
-    fn of(shape: &code::Shape) -> Option<Result<Self, Infeasible>> {
-        if let code::Shape::Egh(shape) = shape { Some(Egh::new(shape.clone())) } else { None }
-    }
     fn shape(&self) -> code::Shape {
-        code::Shape::Egh(self.shape())
+        code::Shape::Egh(Shape { universe: self.universe, moduli: self.moduli.to_vec() })
     }
     fn universe(&self) -> u64 {
         self.universe
+    }
+    fn zone(&self) -> u64 {
+        self.zone
+    }
+}
+
+impl Cells for Egh {
+    type Split = u64;
+    fn of(shape: &code::Shape) -> Option<Result<Self, Infeasible>> {
+        if let code::Shape::Egh(shape) = shape { Some(Egh::new(shape.clone())) } else { None }
     }
     fn groups(&self) -> u32 {
         self.moduli.len() as u32
@@ -227,9 +219,6 @@ impl Code for Egh {
     #[inline(always)]
     fn start(&self, group: u32) -> u64 {
         self.starts[group as usize]
-    }
-    fn zone(&self) -> u64 {
-        self.zone
     }
     #[inline(always)]
     fn split(&self, element: u64) -> u64 {

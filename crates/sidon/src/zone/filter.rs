@@ -19,7 +19,7 @@
 
 use super::{
     NO_SEED,
-    code::{self, Any, Code, Found, Shape},
+    code::{self, Code, Found, Shape},
     egh, ols, pol, within,
 };
 use crate::{
@@ -82,7 +82,7 @@ impl<C: Code> Filter<C> {
     }
 
     /// Whether at most `zone` elements are stored, which is proven.
-    pub fn is_inside(&self) -> bool {
+    fn is_inside(&self) -> bool {
         self.columns <= self.code.zone()
     }
 
@@ -221,13 +221,6 @@ pub(super) fn read_code<C: Code>(
     match C::of(&shape) {
         Some(code) => Ok((code?, cells)),
         None => field("code"),
-    }
-}
-
-impl Filter<Any> {
-    /// An empty filter of a code chosen at run time, as by a plan.
-    pub fn of(shape: &Shape) -> Result<Self, Infeasible> {
-        Filter::new(Any::of(shape).expect("any family is one of them")?)
     }
 }
 

@@ -66,8 +66,13 @@ impl Hosts {
     }
 
     /// The number of keys that have a count.
-    pub fn active(&self) -> u64 {
+    pub fn len(&self) -> u64 {
         self.active
+    }
+
+    /// Whether no key has a count.
+    pub fn is_empty(&self) -> bool {
+        self.active == 0
     }
 
     /// The keys that have a count, in order, each with its count.
@@ -84,7 +89,7 @@ impl Hosts {
     }
 
     /// The bytes of the counts.
-    pub fn bytes(&self) -> u64 {
+    pub fn memory_bytes(&self) -> u64 {
         let bytes = match &self.held {
             Held::List(list) => list.capacity() * ENTRY,
             Held::Table(table) => table.len() * 4,

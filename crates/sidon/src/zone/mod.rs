@@ -29,18 +29,18 @@
 //! "Nonrandom binary superimposed codes", IEEE Trans. Information Theory 1964. Taking the primes'
 //! residues is due to Eppstein, Goodrich and Hirschberg, SIAM J. Computing 2007.
 
-pub mod adaptive;
-pub mod code;
+pub(crate) mod adaptive;
+pub(crate) mod code;
 pub mod egh;
 pub(crate) mod field;
-pub mod filter;
-pub mod hosts;
+mod filter;
+mod hosts;
 pub mod ols;
 pub mod pol;
-pub mod sketch;
+mod sketch;
 pub mod subnets;
 
-pub use adaptive::{Adaptive, Way};
+pub use adaptive::Adaptive;
 pub use code::{Any, Code, Shape};
 pub use egh::Egh;
 pub use filter::Filter;

@@ -20,7 +20,7 @@
 //! This code is therefore [`Pol`](super::Pol) with `t = 2` and its groups in another order.
 
 use super::{
-    code::{self, Code, Columns, Found},
+    code::{self, Cells, Code, Columns, Found},
     field::next_prime_power,
     pol::{self, Curve, Digits, Infinity},
 };
@@ -68,9 +68,6 @@ impl Shape {
 ///
 /// let code = Ols::new(Shape { universe: 256, order: 16, groups: 4 })?;
 /// assert_eq!((code.cells(), code.zone()), (64, 3));
-/// // Two elements share one cell at most.
-/// let shared = code.positions(7).filter(|cell| code.positions(9).any(|other| other == *cell));
-/// assert!(shared.count() <= 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
@@ -86,24 +83,24 @@ impl Ols {
         let curve = Curve::new(shape.polynomials(), Infinity::First)?;
         Ok(Ols { shape, curve, columns: Columns::default() })
     }
-
-    /// The integers that fix the code.
-    pub fn shape(&self) -> Shape {
-        self.shape
-    }
 }
 
 impl Code for Ols {
-    type Split = Digits;
-
-    fn of(shape: &code::Shape) -> Option<Result<Self, Infeasible>> {
-        if let code::Shape::Ols(shape) = shape { Some(Ols::new(*shape)) } else { None }
-    }
     fn shape(&self) -> code::Shape {
         code::Shape::Ols(self.shape)
     }
     fn universe(&self) -> u64 {
         self.curve.universe()
+    }
+    fn zone(&self) -> u64 {
+        self.curve.zone()
+    }
+}
+
+impl Cells for Ols {
+    type Split = Digits;
+    fn of(shape: &code::Shape) -> Option<Result<Self, Infeasible>> {
+        if let code::Shape::Ols(shape) = shape { Some(Ols::new(*shape)) } else { None }
     }
     fn groups(&self) -> u32 {
         self.curve.groups()
@@ -111,9 +108,6 @@ impl Code for Ols {
     #[inline(always)]
     fn start(&self, group: u32) -> u64 {
         self.curve.start(group)
-    }
-    fn zone(&self) -> u64 {
-        self.curve.zone()
     }
     #[inline(always)]
     fn split(&self, element: u64) -> Digits {

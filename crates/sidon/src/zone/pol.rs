@@ -20,7 +20,7 @@
 
 use super::{
     UNIVERSE_MOST,
-    code::{self, Code, Columns, Found},
+    code::{self, Cells, Code, Columns, Found},
     field::{Field, ORDER_MOST},
 };
 use crate::{Infeasible, plan};
@@ -83,7 +83,7 @@ impl Shape {
 }
 
 /// The coefficients of an element.
-pub type Digits = [u16; DIGITS_MOST as usize];
+pub(super) type Digits = [u16; DIGITS_MOST as usize];
 
 /// A code of polynomials. See the [module](self).
 ///
@@ -92,8 +92,7 @@ pub type Digits = [u16; DIGITS_MOST as usize];
 ///
 /// let shape = Shape { universe: 512, order: 8, digits: 3, groups: 7, infinity: false };
 /// let code = Pol::new(shape)?;
-/// // Element 5 is the constant polynomial 5.
-/// assert_eq!(code.positions(5).map(|cell| cell % 8).collect::<Vec<_>>(), [5; 7]);
+/// assert_eq!((code.cells(), code.zone()), (56, 3));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
@@ -109,11 +108,6 @@ impl Pol {
         let infinity = if shape.infinity { Infinity::Last } else { Infinity::Absent };
         let curve = Curve::new(shape, infinity)?;
         Ok(Pol { shape, curve, columns: Columns::default() })
-    }
-
-    /// The integers that fix the code.
-    pub fn shape(&self) -> Shape {
-        self.shape
     }
 }
 
@@ -318,16 +312,21 @@ impl Curve {
 }
 
 impl Code for Pol {
-    type Split = Digits;
-
-    fn of(shape: &code::Shape) -> Option<Result<Self, Infeasible>> {
-        if let code::Shape::Pol(shape) = shape { Some(Pol::new(*shape)) } else { None }
-    }
     fn shape(&self) -> code::Shape {
         code::Shape::Pol(self.shape)
     }
     fn universe(&self) -> u64 {
         self.curve.universe
+    }
+    fn zone(&self) -> u64 {
+        self.curve.zone
+    }
+}
+
+impl Cells for Pol {
+    type Split = Digits;
+    fn of(shape: &code::Shape) -> Option<Result<Self, Infeasible>> {
+        if let code::Shape::Pol(shape) = shape { Some(Pol::new(*shape)) } else { None }
     }
     fn groups(&self) -> u32 {
         self.curve.groups
@@ -335,9 +334,6 @@ impl Code for Pol {
     #[inline(always)]
     fn start(&self, group: u32) -> u64 {
         self.curve.start(group)
-    }
-    fn zone(&self) -> u64 {
-        self.curve.zone
     }
     #[inline(always)]
     fn split(&self, element: u64) -> Digits {

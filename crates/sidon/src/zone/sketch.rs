@@ -23,7 +23,7 @@
 
 use super::{
     NO_SEED,
-    code::{self, Any, Code, Shape},
+    code::{self, Code},
     filter::{read_code, write_code},
     within,
 };
@@ -95,12 +95,13 @@ impl<C: Code> Sketch<C> {
     }
 
     /// The bits of a counter.
-    pub fn width(&self) -> u32 {
+    fn width(&self) -> u32 {
         self.counters.width()
     }
 
-    /// The number of keys that have a count. `None` if it is above the zone plus one.
-    pub fn active(&self) -> Option<u64> {
+    /// The number of keys that have a count. `None` if it is above the zone plus one: then estimates
+    /// are upper bounds, otherwise they are exact.
+    pub fn len(&self) -> Option<u64> {
         match self.known {
             Known::Inside(active) => Some(active),
             Known::OneMore(_) => Some(self.code.zone() + 1),
@@ -108,18 +109,25 @@ impl<C: Code> Sketch<C> {
         }
     }
 
+    /// Whether no key has a count.
+    pub fn is_empty(&self) -> bool {
+        self.known == Known::Inside(0)
+    }
+
     /// Whether every estimate is exact.
-    pub fn is_exact(&self) -> bool {
+    fn is_exact(&self) -> bool {
         self.known != Known::Beyond
     }
 
     /// The counters, group after group.
+    #[doc(hidden)]
     pub fn counters(&self) -> impl Iterator<Item = u64> + '_ {
         self.counters.iter()
     }
 
     /// The smallest of a key's counters: the plain estimate. Zero for a number outside the
     /// universe.
+    #[doc(hidden)]
     pub fn minimum(&self, key: u64) -> u64 {
         if key >= self.code.universe() {
             return 0;
@@ -172,15 +180,6 @@ impl<C: Code> Sketch<C> {
         }
         self.combine(other, |own, other| own - other);
         Ok(())
-    }
-
-    /// Checks without a limit of time whether the zone has been re-entered, and returns whether
-    /// estimates are exact. [`subtract`](Self::subtract) does this itself where it is cheap.
-    pub fn look_again(&mut self) -> bool {
-        if self.known == Known::Beyond {
-            self.settle(u64::MAX);
-        }
-        self.is_exact()
     }
 
     /// The keys that have a count, in order, each with its count. `None` if estimates are not
@@ -321,13 +320,6 @@ impl<C: Code> Sketch<C> {
     fn is_cheap(&self, budget: u64) -> bool {
         let found = code::Found::new(&self.code, |cell| self.counter(cell) > 0);
         found.fewest() == 0 || self.code.work(&found).min(self.code.universe()) <= budget
-    }
-}
-
-impl Sketch<Any> {
-    /// All counts zero, over a code chosen at run time, as by a plan.
-    pub fn of(shape: &Shape, width: u32) -> Result<Self, Infeasible> {
-        Sketch::new(Any::of(shape).expect("any family is one of them")?, width)
     }
 }
 

@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// The most hosts that a word lists.
-pub const LISTED_MOST: u32 = 7;
+pub(crate) const LISTED_MOST: u32 = 7;
 /// The count of a word whose hosts are stored in a bitmap.
 const PROMOTED: u64 = 0xff;
 /// The bytes of a bitmap.
@@ -60,7 +60,7 @@ pub struct Shape {
     /// The number of words. With `2^subnet_bits` words the subnet is the index. With fewer, at
     /// least 8, seven in eight of the words are used.
     pub slots: u64,
-    /// The number of subnets that can have more than [`LISTED_MOST`] hosts.
+    /// The number of subnets that can have more than seven hosts.
     pub bitmaps: u64,
 }
 
@@ -92,7 +92,7 @@ impl Shape {
     }
 
     /// Whether the subnet is the index.
-    pub fn is_direct(&self) -> bool {
+    fn is_direct(&self) -> bool {
         self.slots == 1 << self.subnet_bits
     }
 

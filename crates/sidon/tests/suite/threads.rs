@@ -1,5 +1,6 @@
 //! Every public structure can be sent to another thread and shared between threads.
 
+use sidon::internals::Ladder;
 use sidon::{
     Certainty, Digest, Estimate, Infeasible, Lookup, Malformed, Refused, Seed,
     bytes::{Parts, Writer},
@@ -9,7 +10,7 @@ use sidon::{
         AnySet, Backyard, Bh, Blocked, Bloom, Counting, DLeft, Increments, Multilayer, Variable,
     },
     state::{Audit, Clock, Direct, Faulty, Fingerprint, Machine, Recent, Stateful},
-    zone::{Adaptive, Any, Egh, Filter, Hosts, Ols, Pol, Sketch, Subnets, adaptive::Ladder},
+    zone::{Adaptive, Any, Egh, Filter, Hosts, Ols, Pol, Sketch, Subnets},
 };
 
 /// Compiles for types that threads can share.

@@ -1,5 +1,6 @@
 //! Codes with a zone: every set where the universe is small, a million sets where it is not.
 
+use sidon::internals::Cells;
 use sidon::{
     Certainty, Infeasible, Refused,
     plan::zone::{self as planned, Target},
@@ -21,7 +22,7 @@ fn egh(universe: u64, moduli: &[u32]) -> Egh {
 }
 
 fn any(code: impl Code) -> Any {
-    Any::of(&code.shape()).unwrap().unwrap()
+    code.shape().code().unwrap()
 }
 
 /// The groups in which two elements share a cell, as bits.
@@ -144,7 +145,7 @@ fn the_bins_of_residues_give_the_zone() {
     // 003.egh.exact_zone: the zone by the product rule, and the true one.
     for (members, zone) in [(3, 3), (7, 8), (15, 18)] {
         let target = Target { universe: 256, members };
-        assert_eq!(egh::zone(256, &planned::first_primes(target).unwrap().moduli), zone);
+        assert_eq!(Egh::new(planned::first_primes(target).unwrap()).unwrap().zone(), zone);
     }
 }
 
@@ -315,7 +316,7 @@ fn figure_8_exact_counts_and_the_first_that_is_not() {
     for (stage, (key, amount, counters)) in stages.into_iter().enumerate() {
         sketch.add(&key, amount).unwrap();
         assert!(sketch.counters().eq(counters), "stage {stage}");
-        assert_eq!(sketch.active(), Some(stage as u64 + 1));
+        assert_eq!(sketch.len(), Some(stage as u64 + 1));
         // Flow XI has no traffic; its plain estimate is right for three flows and not for four.
         assert_eq!(sketch.minimum(10), if stage < 3 { 0 } else { 2 });
     }
@@ -328,12 +329,12 @@ fn figure_8_exact_counts_and_the_first_that_is_not() {
     assert_eq!(sketch.list().unwrap(), [(0, 5), (7, 3), (13, 4), (19, 2)]);
     // The sketch reports that a fifth flow is too many.
     sketch.add(&24, 1).unwrap();
-    assert!(!sketch.is_exact());
+    assert!(sketch.len().is_none());
     let xi = sketch.estimate(&10);
     assert_eq!((xi.value, xi.bound, xi.slack), (2, sidon::Bound::AtMost, 2));
     sketch.subtract(24, 1).unwrap();
     sketch.subtract(7, 3).unwrap();
-    assert_eq!(sketch.active(), Some(3));
+    assert_eq!(sketch.len(), Some(3));
     assert_eq!(sketch.list().unwrap(), [(0, 5), (13, 4), (19, 2)]);
 }
 

@@ -1,12 +1,10 @@
 //! Zone structures compared with exact references, including refused operations.
 
+use sidon::internals::{Cells, Ladder, Way};
 use sidon::{
     Bound, Key, Refused, Seed,
     plan::zone::{self as planned, Target},
-    zone::{
-        Adaptive, Any, Code, Filter, Hosts, Shape, Sketch, Subnets, Way, adaptive::Ladder, pol,
-        subnets,
-    },
+    zone::{Adaptive, Any, Code, Filter, Hosts, Shape, Sketch, Subnets, pol, subnets},
 };
 use sidon_kit::Rng;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Every code that a plan gives for this universe and number of members.
 fn codes(universe: u64, members: u64) -> Vec<Any> {
     let shapes = planned::shapes(Target { universe, members }).unwrap().into_iter();
-    shapes.map(|shape| Any::of(&shape).unwrap().unwrap()).collect()
+    shapes.map(|shape| shape.code().unwrap()).collect()
 }
 
 #[test]
@@ -51,7 +49,7 @@ fn a_filter_is_a_set_inside_its_zone_and_never_loses_a_member() {
             let len = twin.len() as u64;
             assert_eq!(filter.len(), (len <= code.zone()).then_some(len), "{code:?}");
             assert!(twin.iter().all(|key| filter.contains(key)));
-            if filter.is_inside() {
+            if filter.len().is_some() {
                 inside += 1;
                 assert!(
                     (0..code.universe()).all(|key| filter.contains(&key) == twin.contains(&key))
@@ -75,7 +73,7 @@ fn a_filter_is_a_set_inside_its_zone_and_never_loses_a_member() {
 fn a_merge_that_counts_no_elements_claims_no_number() {
     let shape =
         pol::Shape { universe: 3001 * 3001, order: 3001, digits: 2, groups: 3001, infinity: false };
-    let code = Any::of(&Shape::Pol(shape)).unwrap().unwrap();
+    let code = Shape::Pol(shape).code().unwrap();
     let mut filter = Filter::new(code.clone()).unwrap();
     let mut rng = Rng::seeded(9);
     while filter.len() < Some(1_400) {
@@ -109,9 +107,9 @@ fn filters_of_other_codes_do_not_merge() {
 fn check(sketch: &Sketch<Any>, twin: &BTreeMap<u64, u64>) -> (u32, u32) {
     let code = sketch.code();
     if twin.len() as u64 <= code.zone() {
-        assert_eq!(sketch.active(), Some(twin.len() as u64), "{code:?}");
+        assert_eq!(sketch.len(), Some(twin.len() as u64), "{code:?}");
     }
-    if let Some(active) = sketch.active() {
+    if let Some(active) = sketch.len() {
         assert_eq!(active, twin.len() as u64);
         assert!(sketch.list().unwrap().into_iter().eq(twin.iter().map(|(&k, &n)| (k, n))));
     }
@@ -123,7 +121,7 @@ fn check(sketch: &Sketch<Any>, twin: &BTreeMap<u64, u64>) -> (u32, u32) {
             Bound::AtMost => assert!(truth <= estimate.value && estimate.slack <= estimate.value),
             Bound::AtLeast => panic!("no counter stops at a ceiling"),
         }
-        assert!(!sketch.is_exact() || estimate.is_exact());
+        assert!(sketch.len().is_none() || estimate.is_exact());
         seen.0 += u32::from(estimate.is_exact());
         seen.1 += u32::from(!estimate.is_exact());
     }
@@ -139,7 +137,7 @@ fn a_sketch_is_exact_or_at_most_and_comes_back_into_its_zone() {
         let mut sketch = Sketch::new(code.clone(), 4).unwrap();
         let mut twin = BTreeMap::new();
         for _ in 0..600 {
-            let was_exact = sketch.is_exact();
+            let was_exact = sketch.len().is_some();
             let before = sketch.to_bytes();
             let key = rng.below(9) * 7 % code.universe();
             match rng.below(100) {
@@ -188,7 +186,7 @@ fn a_sketch_is_exact_or_at_most_and_comes_back_into_its_zone() {
                     sketch.subtract(key, amount).unwrap();
                     less(&mut twin, key, amount);
                 }
-                _ if sketch.is_exact() => {
+                _ if sketch.len().is_some() => {
                     let count = twin.get(&key).copied().unwrap_or(0);
                     assert_eq!(sketch.subtract(key, count + 1), Err(Refused::NotStored));
                     assert_eq!(sketch.to_bytes(), before, "a refused subtract changed something");
@@ -198,10 +196,10 @@ fn a_sketch_is_exact_or_at_most_and_comes_back_into_its_zone() {
             let seen = check(&sketch, &twin);
             exact += seen.0;
             at_most += seen.1;
-            back += u32::from(!was_exact && sketch.is_exact() && !twin.is_empty());
+            back += u32::from(!was_exact && sketch.len().is_some() && !twin.is_empty());
             let again = Sketch::<Any>::from_bytes(&sketch.to_bytes(), Seed(9)).unwrap();
             assert_eq!(again.to_bytes(), sketch.to_bytes());
-            assert_eq!(again.active(), sketch.active());
+            assert_eq!(again.len(), sketch.len());
         }
     }
     assert!(
@@ -251,14 +249,14 @@ fn an_adaptive_set_is_a_set_either_way() {
             stages.is_sorted() && stages.last() == Some(&(universe, 8 * universe.div_ceil(64)))
         );
         let mut rng = Rng::seeded(seed as u64);
-        let (mut set, mut twin) = (Adaptive::on(&ladder), BTreeSet::new());
+        let (mut set, mut twin) = (ladder.empty(), BTreeSet::new());
         for step in 0..crate::size(600, 300) {
             let key = rng.below(universe);
             set.insert(&key).unwrap();
             twin.insert(key);
             assert_eq!(set.len(), twin.len() as u64);
             let stage = stages.iter().find(|stage| set.len() <= stage.0).unwrap();
-            assert_eq!(set.bytes(), stage.1);
+            assert_eq!(set.memory_bytes(), stage.1);
             if step % 8 == 0 || step < 20 {
                 assert!(set.list().iter().eq(&twin));
                 assert!((0..universe).all(|key| set.contains(&key) == twin.contains(&key)));
@@ -387,11 +385,14 @@ fn subnets_keep_to_the_memory_they_are_given() {
     {
         let shape = subnets::Shape::within(bytes, bits).unwrap();
         assert!(shape.bytes() <= bytes, "{shape:?} takes {}", shape.bytes());
-        assert!(shape.is_direct() || shape.bytes() > bytes * 95 / 100, "{shape:?}");
+        assert!(
+            shape.slots == 1 << shape.subnet_bits || shape.bytes() > bytes * 95 / 100,
+            "{shape:?}"
+        );
     }
     let shape = subnets::Shape::within(16 << 20, 24).unwrap();
     assert!(shape.subnets() > 1_200_000, "{shape:?}");
-    assert!(subnets::Shape::within(160 << 20, 24).unwrap().is_direct());
+    assert_eq!(subnets::Shape::within(160 << 20, 24).unwrap().slots, 1 << 24);
     assert!(
         subnets::Shape::within(10, 24).is_err() && subnets::Shape::within(1 << 20, 33).is_err()
     );
@@ -419,14 +420,14 @@ fn counts_of_hosts_are_exact() {
                 let count = twin.get(&key).copied().unwrap_or(0);
                 assert_eq!(hosts.subtract(key, count + 1), Err(Refused::NotStored));
             }
-            assert_eq!(hosts.active(), twin.len() as u64);
+            assert_eq!(hosts.len(), twin.len() as u64);
             assert_eq!(
                 hosts.estimate(&key),
                 sidon::Estimate::exact(twin.get(&key).copied().unwrap_or(0))
             );
         }
         assert!(hosts.list().into_iter().eq(twin));
-        assert!(hosts.bytes() <= 4 * universe);
+        assert!(hosts.memory_bytes() <= 4 * universe);
         assert_eq!(hosts.add(&universe, 1), Err(Refused::Outside { universe }));
         let before = hosts.list();
         let ceiling = u32::MAX.into();
@@ -436,5 +437,5 @@ fn counts_of_hosts_are_exact() {
     // Four hosts of a /24: 32 bytes, where a sketch of zone 3 takes 256.
     let mut hosts = Hosts::new(256).unwrap();
     (0..4).for_each(|key| hosts.add(&key, 1).unwrap());
-    assert_eq!(hosts.bytes(), 32);
+    assert_eq!(hosts.memory_bytes(), 32);
 }

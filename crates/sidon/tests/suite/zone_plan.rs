@@ -1,8 +1,9 @@
 //! Plans of zones: the printed lengths, and shorter ones.
 
+use sidon::internals::Cells;
 use sidon::{
     plan::zone::{self, Target},
-    zone::{Any, Code, Shape},
+    zone::{Code, Shape},
 };
 use sidon_kit::rate::assert_close;
 
@@ -27,7 +28,7 @@ fn the_lengths_of_table_6_and_the_right_ones() {
         assert_eq!(lengths(&|shape| matches!(shape, Shape::Pol(_))), polynomials);
         // The codes have the planned lengths and the zone.
         for shape in &shapes {
-            let code = Any::of(shape).unwrap().unwrap();
+            let code = shape.code().unwrap();
             assert_eq!((code.cells(), code.universe()), (shape.cells(), 256));
             assert!(code.zone() >= members);
         }
@@ -50,8 +51,10 @@ fn coprime_moduli_beat_the_first_primes() {
         });
         let found = found.unwrap();
         assert_eq!(found.cells(), moduli.iter().map(|&m| u64::from(m)).sum::<u64>());
-        assert!(sidon::zone::egh::zone(256, &found.moduli) >= members);
-        assert!(sidon::zone::egh::zone(256, moduli) >= members);
+        let by_hand = sidon::zone::egh::Shape { universe: 256, moduli: moduli.to_vec() };
+        for shape in [found, by_hand] {
+            assert!(sidon::zone::Egh::new(shape).unwrap().zone() >= members);
+        }
     }
 }
 

@@ -8,13 +8,13 @@ use crate::{
 };
 use sidon::{
     Infeasible, Seed,
-    zone::{
-        Adaptive, Subnets, Way,
-        adaptive::Ladder,
-        subnets::{LISTED_MOST, Shape},
-    },
+    internals::{Ladder, Way},
+    zone::{Subnets, subnets::Shape},
 };
 use sidon_kit::Rng;
+
+/// The most hosts of a subnet without a bitmap.
+const LISTED_MOST: u32 = 7;
 
 /// Subnets in a trial: 1024 trials are all there are.
 const SUBNET_BITS: u32 = 14;
@@ -86,7 +86,7 @@ fn trial(ladders: &[Ladder; 2], mut rng: Rng) -> Result<Seen, Infeasible> {
     let (mut seen, mut twins) = (Seen::default(), Vec::with_capacity(SUBNETS as usize));
     for subnet in 0..SUBNETS {
         let mut twin = [false; 256];
-        let mut sets = [Adaptive::on(&ladders[0]), Adaptive::on(&ladders[1])];
+        let mut sets = [ladders[0].empty(), ladders[1].empty()];
         let mut left = sources(&mut rng);
         while left > 0 {
             let host = rng.below(256);
@@ -106,7 +106,8 @@ fn trial(ladders: &[Ladder; 2], mut rng: Rng) -> Result<Seen, Infeasible> {
             seen.wrong += u64::from(list.contains(&(host as u64)) != is_in);
             seen.wrong += u64::from(zones.contains(&(host as u64)) != is_in);
         }
-        (seen.list, seen.zones) = (seen.list + list.bytes(), seen.zones + zones.bytes());
+        (seen.list, seen.zones) =
+            (seen.list + list.memory_bytes(), seen.zones + zones.memory_bytes());
         twins.push(twin);
     }
     for (subnet, twin) in twins.iter().enumerate() {

@@ -7,10 +7,11 @@ use crate::{
     row::Row,
     trials::Run,
 };
+use sidon::internals::Cells;
 use sidon::{
     Infeasible,
     plan::zone::{Target, first_primes},
-    zone::{Any, Code, Shape, Sketch},
+    zone::{Code, Shape, Sketch},
 };
 use sidon_kit::Rng;
 
@@ -47,12 +48,11 @@ pub fn theorem_5(
     trials: u64,
 ) -> Result<Vec<Row>, Infeasible> {
     let primes = first_primes(Target { universe: 256, members: 3 })?;
-    let any = |shape: &Shape| Any::of(shape).expect("any family is one of them");
     let codes = [
-        any(&Shape::Ols(ols(25, 5, 4)?.shape()))?,
-        any(&Shape::Ols(ols(25, 5, 3)?.shape()))?,
-        any(&Shape::Pol(pol(343, 7, 3, 7, false)?.shape()))?,
-        any(&Shape::Egh(primes))?,
+        ols(25, 5, 4)?.shape().code()?,
+        ols(25, 5, 3)?.shape().code()?,
+        pol(343, 7, 3, 7, false)?.shape().code()?,
+        Shape::Egh(primes).code()?,
     ];
     let millis = experiment.cost.millis;
     let wrong = run.each(experiment.name, trials, millis, |mut rng| {

@@ -2,6 +2,7 @@
 
 use super::zones::{ols, pol};
 use crate::{claim::Value, experiment::Experiment, row::Row, trials::Run};
+use sidon::internals::Cells;
 use sidon::{
     Infeasible,
     zone::{Code, Sketch},

@@ -91,7 +91,7 @@ pub fn zones(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>, I
 /// The zone of the primes that the product rule takes, by bins.
 fn bins(members: u64) -> u64 {
     let primes = first_primes(Target { universe: 256, members });
-    primes.map_or(0, |shape| egh::zone(256, &shape.moduli))
+    primes.and_then(Egh::new).map_or(0, |code| code.zone())
 }
 
 /// Sets of moduli and universes for which the bins and brute force differ.

@@ -1,12 +1,10 @@
 //! Sets and counts of small universes, inside the zone where they are exact and outside it.
 
 use super::{Draw, Operate, SEED, one_of};
+use sidon::internals::{Ladder, Way};
 use sidon::{
     Infeasible, Refused,
-    zone::{
-        Adaptive, Any, Code, Filter, Shape, Sketch, Subnets, Way, adaptive::Ladder, egh, ols, pol,
-        subnets,
-    },
+    zone::{Adaptive, Any, Code, Filter, Shape, Sketch, Subnets, egh, ols, pol, subnets},
 };
 use std::fmt::Debug;
 
@@ -29,7 +27,7 @@ fn code(draw: &mut Draw<'_>) -> Shape {
 
 impl Operate for Filter<Any> {
     fn fresh(draw: &mut Draw<'_>) -> Result<Self, Infeasible> {
-        Filter::of(&code(draw))
+        Filter::new(code(draw).code()?)
     }
 
     fn operate(&mut self, other: &Self, draw: &mut Draw<'_>) -> Result<(), Refused> {
@@ -52,7 +50,7 @@ impl Operate for Filter<Any> {
 impl Operate for Sketch<Any> {
     fn fresh(draw: &mut Draw<'_>) -> Result<Self, Infeasible> {
         let width = one_of(draw, &[3, 5, 8, 32]);
-        Sketch::of(&code(draw), width)
+        Sketch::new(code(draw).code()?, width)
     }
 
     fn operate(&mut self, other: &Self, draw: &mut Draw<'_>) -> Result<(), Refused> {
@@ -61,10 +59,6 @@ impl Operate for Sketch<Any> {
             14..25 => self.subtract(draw(ELEMENTS), draw(4)),
             25..28 => self.merge(other),
             28..30 => self.subtract_all(other),
-            30 if self.code().universe() <= ELEMENTS => {
-                self.look_again();
-                Ok(())
-            }
             _ => Ok(()),
         }
     }
@@ -78,7 +72,7 @@ impl Operate for Sketch<Any> {
         let universe = self.code().universe();
         // Listing takes as long as the universe is large.
         let list = if universe <= ELEMENTS { self.list() } else { None };
-        (estimates, list, self.active())
+        (estimates, list, self.len())
     }
 }
 
@@ -86,7 +80,7 @@ impl Operate for Adaptive {
     fn fresh(draw: &mut Draw<'_>) -> Result<Self, Infeasible> {
         let way = one_of(draw, &[Way::List, Way::List, Way::Zones]);
         let universe = one_of(draw, &[1, 2, 63, 64, 65, 200, 256]);
-        Ok(Adaptive::on(&Ladder::new(universe, way)?))
+        Ok(Ladder::new(universe, way)?.empty())
     }
 
     fn operate(&mut self, other: &Self, draw: &mut Draw<'_>) -> Result<(), Refused> {
@@ -101,7 +95,7 @@ impl Operate for Adaptive {
     }
 
     fn answers(&self) -> impl PartialEq + Debug {
-        (self.list(), self.len(), self.bytes())
+        (self.list(), self.len(), self.memory_bytes())
     }
 }
 
