@@ -11,7 +11,7 @@ mod bulk;
 mod cell;
 mod image;
 pub mod min;
-mod solve;
+pub mod solve;
 pub mod top;
 
 pub(crate) use cell::ROWS_MOST;

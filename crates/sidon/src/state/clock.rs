@@ -43,6 +43,7 @@
 /// assert_eq!(flows.lookup("flow"), Lookup::Absent);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[doc(hidden)]
 pub trait Sweep {
     /// The number of units in a round of the clock hand: buckets, or blocks of cells.
     fn units(&self) -> u64;

@@ -61,7 +61,7 @@ pub enum Rule<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Faulty {
-    /// The number of states or events is not from 1 to [`STATES_MOST`].
+    /// The number of states or events is not from 1 to 32,768.
     Number {
         /// States or events.
         what: &'static str,

@@ -21,13 +21,13 @@
 //! word maplet is from Bender, Conway, Farach-Colton, Johnson and Pandey, "Time to replace your
 //! filter: how maplets simplify system design", 2025.
 
-mod audit;
-mod clock;
+pub mod audit;
+pub mod clock;
 pub mod direct;
 pub mod fingerprint;
-mod machine;
+pub mod machine;
 mod map;
-mod recent;
+pub mod recent;
 mod spots;
 pub mod stateful;
 

@@ -40,6 +40,7 @@ pub(crate) const UNIVERSE_MOST: u64 = 1 << 16;
 /// let first = |way| Ladder::new(256, way).unwrap().stages().next();
 /// assert_eq!((first(Way::List), first(Way::Zones)), (Some((7, 8)), Some((3, 8))));
 /// ```
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Way {
     /// A list of the members.
@@ -61,6 +62,7 @@ pub enum Way {
 /// assert!(sets.iter().all(|set| set.memory_bytes() == 8));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ladder {
     universe: u64,

@@ -108,7 +108,7 @@ impl<C: Code> Filter<C> {
         code::list(&self.code, |cell| self.is_set(cell), budget)
     }
 
-    /// The false-positive rate, by [`Code::rate`] for random members. Zero inside the zone.
+    /// The false-positive rate for random members. Zero inside the zone.
     pub fn false_positive_rate(&self) -> f64 {
         if self.is_inside() { 0.0 } else { self.code.rate(self.columns) }
     }

@@ -29,15 +29,15 @@
 //! "Nonrandom binary superimposed codes", IEEE Trans. Information Theory 1964. Taking the primes'
 //! residues is due to Eppstein, Goodrich and Hirschberg, SIAM J. Computing 2007.
 
-pub(crate) mod adaptive;
+pub mod adaptive;
 pub(crate) mod code;
 pub mod egh;
 pub(crate) mod field;
-mod filter;
-mod hosts;
+pub mod filter;
+pub mod hosts;
 pub mod ols;
 pub mod pol;
-mod sketch;
+pub mod sketch;
 pub mod subnets;
 
 pub use adaptive::Adaptive;

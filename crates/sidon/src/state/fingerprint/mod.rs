@@ -115,7 +115,7 @@ pub struct Shape {
     pub width: u32,
     /// The bits of a remainder, at most the bits of a cell less [`low_bits`](Self::low_bits).
     pub remainder: u32,
-    /// The number of states, 1 to [`STATES_MOST`]: they are `0..states`.
+    /// The number of states, 1 to 32,768: they are `0..states`.
     pub states: u32,
     /// The most flows that a shared cell counts, at least 2.
     pub shared: u32,
