@@ -63,7 +63,7 @@ pub(crate) fn run(quick: bool, notes: &mut Vec<String>) -> Result<Vec<Row>> {
         Mix { packets, zipf: 0.5, clients: 60_000, active: 100_000, shares, ..Mix::default() };
     let settings = Settings { memory: MEMORY, top: LISTED, ..Settings::new(SEED) };
     let mut engine = Engine::new(settings, Filter::default(), Decoder::default())?;
-    engine.start();
+    engine.start()?;
     let mut shards = Shards::new()?;
     let mut maps = Maps::default();
     let mut generator = Generator::new(mix, 4)?;

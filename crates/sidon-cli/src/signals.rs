@@ -1,11 +1,12 @@
 //! Signals to a running program: end with a report, print the counters, read the known sources.
 
+use crate::args::thread_refusal;
+use sidon_traffic::threads;
 use signal_hook::{
     consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGXFSZ},
     flag,
 };
 use std::{
-    io,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -39,7 +40,7 @@ impl Signals {
     /// Handles SIGINT and SIGTERM: the first ends the run with a report. A second one exits at once if
     /// it comes more than [`SAME`] after the first. Call this after the process has confined itself,
     /// because it starts a thread.
-    pub(crate) fn stopping() -> io::Result<Self> {
+    pub(crate) fn stopping() -> anyhow::Result<Self> {
         let signals = Signals::default();
         let armed = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
@@ -47,18 +48,19 @@ impl Signals {
             flag::register(signal, Arc::clone(&signals.stop))?;
         }
         let stop = Arc::clone(&signals.stop);
-        thread::Builder::new().name("signals".into()).spawn(move || {
+        let waiting = move || {
             while !stop.load(Ordering::Relaxed) {
                 thread::sleep(LOOK);
             }
             thread::sleep(SAME);
             armed.store(true, Ordering::Relaxed);
-        })?;
+        };
+        threads::spawn("signals", waiting).map_err(thread_refusal)?;
         Ok(signals)
     }
 
     /// Also handles SIGUSR1, which prints the counters, and SIGHUP, which reads the known sources.
-    pub(crate) fn all() -> io::Result<Self> {
+    pub(crate) fn all() -> anyhow::Result<Self> {
         let signals = Self::stopping()?;
         flag::register(SIGUSR1, Arc::clone(&signals.say))?;
         flag::register(SIGHUP, Arc::clone(&signals.reload))?;

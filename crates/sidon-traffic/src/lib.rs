@@ -59,6 +59,7 @@ pub mod shard;
 pub mod snapshot;
 pub mod source;
 pub mod text;
+pub mod threads;
 pub mod time;
 pub mod work;
 

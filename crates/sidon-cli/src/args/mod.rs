@@ -9,6 +9,6 @@ mod source;
 
 pub(crate) use engine::{EngineArgs, SeedArg};
 pub(crate) use paths::{Files, Misuse};
-pub(crate) use refusal::{engine_refusal, number as number_text, refusal};
+pub(crate) use refusal::{engine_refusal, number as number_text, refusal, thread_refusal};
 pub(crate) use secret::Secret;
 pub(crate) use source::{Input, LimitArgs, Opened, SourceArgs};

@@ -2,7 +2,7 @@
 //! the other.
 
 use crate::show;
-use sidon_traffic::files::{Disk, System, Target};
+use sidon_traffic::files::{Disk, System, Target, directory_of};
 use std::{
     error, fmt, fs,
     os::unix::fs::{FileTypeExt, MetadataExt},
@@ -15,6 +15,8 @@ enum Role {
     Read,
     /// Read at the start, and replaced by a new file later.
     Updated,
+    /// Replaced, in a directory that the command creates.
+    Made,
     Replaced,
     Appended,
 }
@@ -43,7 +45,16 @@ impl Files {
         self.add(option, paths, Role::Read)
     }
 
-    /// Files that the command reads and later replaces, or replaces in a directory of the user.
+    /// Files that the command replaces in a directory that it creates.
+    pub(crate) fn makes<P: AsRef<Path>>(
+        self,
+        option: &'static str,
+        paths: impl IntoIterator<Item = P>,
+    ) -> Self {
+        self.add(option, paths, Role::Made)
+    }
+
+    /// Files that the command reads and later replaces.
     pub(crate) fn updates<P: AsRef<Path>>(
         self,
         option: &'static str,
@@ -101,6 +112,13 @@ impl Files {
                 }
             }
         }
+        let made = self.0.iter().filter(|(_, _, role)| *role == Role::Made);
+        let made: Vec<_> = made.map(|(_, path, _)| path.as_path()).collect();
+        for (option, path, role) in &self.0 {
+            if let Some(why) = wrong_name(path, *role, &made) {
+                return Err(Misuse(format!("{option} {} {why}", show::path(path))));
+            }
+        }
         Ok(())
     }
 }
@@ -155,16 +173,44 @@ fn regular(path: &Path) -> Option<Identity> {
     about.is_file().then(|| Identity::File([about.dev(), about.ino()]))
 }
 
+/// Why no file can have this name, and what to type instead. The directories of `made` files may be
+/// missing.
+fn wrong_name(path: &Path, role: Role, made: &[&Path]) -> Option<String> {
+    // The command creates the directory of a made file before the first packet, or fails.
+    if path == Path::new("-") || matches!(role, Role::Read | Role::Made) {
+        return None;
+    }
+    if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
+        return Some("is the name of a directory; type the name of a file".to_owned());
+    }
+    let parent = directory_of(path);
+    match fs::metadata(&parent) {
+        Ok(about) if about.is_dir() => None,
+        Ok(_) => Some(format!(
+            "needs the directory {}, which is a file; type another name",
+            show::path(&parent)
+        )),
+        Err(_) if made.iter().any(|made| made.starts_with(&parent)) => None,
+        Err(why) => Some(format!(
+            "needs the directory {}: {why}; create it, or type another name",
+            show::path(&parent)
+        )),
+    }
+}
+
 /// The kind of an existing file that cannot be replaced. A pipe that is open already, such as
 /// /dev/stdout, is written instead, and so is a device such as /dev/null.
 fn wrong_kind(path: &Path, role: Role) -> Option<&'static str> {
-    if path == Path::new("-") || matches!(role, Role::Read | Role::Appended) {
+    if path == Path::new("-") || role == Role::Read {
         return None;
     }
     let kind = fs::metadata(path).ok()?.file_type();
     if kind.is_dir() {
-        // The reader of an updated file refuses a directory.
-        return (role == Role::Replaced).then_some("directory");
+        // One table of --csv that cannot be written does not keep the others back.
+        return (role != Role::Made).then_some("directory");
+    }
+    if role == Role::Appended {
+        return None;
     }
     // An open pipe has no path.
     fs::canonicalize(path).ok()?;

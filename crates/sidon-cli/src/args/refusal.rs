@@ -4,6 +4,7 @@
 use super::number::memory_text;
 use anyhow::anyhow;
 use sidon::Infeasible;
+use sidon_traffic::threads::NoThread;
 
 /// An error with the option that must change. `option` maps the library's name of a parameter to
 /// an option.
@@ -46,6 +47,14 @@ pub(crate) fn refusal(
             anyhow!("{option}{rest}")
         }
     }
+}
+
+/// A thread that the system refused.
+pub(crate) fn thread_refusal(why: NoThread) -> anyhow::Error {
+    anyhow!(
+        "{why}; type a smaller --threads or a smaller --memory, or allow this process more memory and \
+         threads (ulimit -v, ulimit -u)"
+    )
 }
 
 fn too_small(option: &str, got: &str, least: &str, factor: f64) -> anyhow::Error {

@@ -160,7 +160,9 @@ impl SourceArgs {
             }
             Opened::Sockets(listener) => {
                 let records = Records::new(listener, self.templates.clone());
-                let records = records.map_err(|why| anyhow!("cannot read the templates {why}"))?;
+                let mut records =
+                    records.map_err(|why| anyhow!("cannot read the templates {why}"))?;
+                records.start().map_err(super::thread_refusal)?;
                 Input::Records(Box::new(records))
             }
         })

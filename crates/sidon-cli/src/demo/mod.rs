@@ -4,7 +4,7 @@ pub(crate) mod live;
 mod recount;
 
 use crate::{
-    args::{EngineArgs, SeedArg, engine_refusal, number::within},
+    args::{EngineArgs, SeedArg, engine_refusal, number::within, thread_refusal},
     show,
 };
 use live::{Live, Sample};
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let settings = args.engine.settings(seed);
     let engine = Engine::new(settings, Filter::default(), Decoder::default());
     let mut engine = engine.map_err(engine_refusal)?;
-    engine.start();
+    engine.start().map_err(thread_refusal)?;
     let mut live = Live::new(args.json);
     live.begin(&mix, victim, args.engine.memory)?;
 

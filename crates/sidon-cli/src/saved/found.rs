@@ -27,6 +27,8 @@ use std::{
 /// Name of the note of a running server, and its most bytes.
 const NOTE: &str = ".serve";
 const NOTE_MOST: u64 = 4096;
+/// Name of the file that is locked while a command saves to the directory.
+const LOCK: &str = ".lock";
 /// The most files that are read to find the last one that is whole.
 const TRIES: usize = 64;
 
@@ -36,9 +38,29 @@ pub(crate) fn note(directory: &Path) -> PathBuf {
 }
 
 /// Locks a directory, exclusively or shared, until the returned file is dropped.
+///
+/// Every user who can open a file can lock it. The directory itself may be readable by all, so a file that
+/// only its owner can open is locked instead. It stays when the command ends: if it were removed,
+/// two commands could each lock a file of that name.
 fn hold(directory: &Path, alone: bool) -> anyhow::Result<File> {
-    let place = || format!("cannot open the directory {}", show::path(directory));
-    let file = File::open(directory).with_context(place)?;
+    let path = directory.join(LOCK);
+    let mut options = File::options();
+    options.write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    {
+        use rustix::fs::OFlags;
+        use std::os::unix::fs::OpenOptionsExt;
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        // A link or a pipe of this name is not the program's own.
+        options.mode(0o600).custom_flags(flags.bits() as i32);
+    }
+    let place = || {
+        format!(
+            "cannot open the lock file {}; delete it if it is not yours, or give another --save-dir",
+            show::path(&path)
+        )
+    };
+    let file = options.open(&path).with_context(place)?;
     match if alone { file.try_lock() } else { file.try_lock_shared() } {
         Err(TryLockError::WouldBlock) => {
             bail!(
@@ -311,6 +333,25 @@ mod tests {
         assert!(Found::take(&folder.0, file::MOST).is_err());
         drop((one, two));
         assert!(Found::take(&folder.0, file::MOST).is_ok());
+    }
+
+    #[test]
+    fn who_can_only_read_the_directory_cannot_lock_it() {
+        use std::os::unix::fs::{MetadataExt, symlink};
+        let folder = Folder::new("reader");
+        // A lock that needs no more than to read the directory.
+        let reader = File::open(&folder.0).unwrap();
+        reader.lock().unwrap();
+        drop(Found::take(&folder.0, file::MOST).unwrap());
+        drop(share(&folder.0).unwrap());
+        let lock = folder.0.join(LOCK);
+        assert_eq!(fs::metadata(&lock).unwrap().mode() & 0o777, 0o600);
+        // The target of a link is not opened.
+        fs::remove_file(&lock).unwrap();
+        symlink("elsewhere", &lock).unwrap();
+        let why = share(&folder.0).unwrap_err().to_string();
+        assert!(why.contains("cannot open the lock file"), "{why}");
+        assert!(!folder.0.join("elsewhere").exists());
     }
 
     #[test]

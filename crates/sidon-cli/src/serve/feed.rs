@@ -20,6 +20,7 @@ use crate::{
 use sidon_traffic::{
     Answer, Engine, Question,
     drive::{self, Done, Go, Host, Limits, Moment, Traffic},
+    threads::{self, NoThread},
 };
 use std::{
     sync::{
@@ -73,13 +74,13 @@ pub(super) enum NoAnswer {
     Gone,
 }
 
-/// Starts feeding the engine. At most `periods` periods are saved.
+/// Starts feeding an engine that was started. At most `periods` periods are saved.
 pub(super) fn start(
     mut engine: Engine,
     saving: Option<Saving>,
     periods: Option<u64>,
     mut traffic: Box<dyn Traffic + Send>,
-) -> (Feed, Feeding) {
+) -> Result<(Feed, Feeding), NoThread> {
     let stop = Arc::new(AtomicBool::new(false));
     let (questions, asked) = mpsc::sync_channel(WAITING);
     let mut course = Course::new(traffic.name());
@@ -89,8 +90,7 @@ pub(super) fn start(
     let due = Instant::now() + EVERY;
     let stopped = Arc::clone(&stop);
     let mut feeder = Feeder { course, saving, past, asked, publish, due, stopped };
-    let thread = thread::spawn(move || {
-        engine.start();
+    let thread = threads::spawn("the feeder of the engine", move || {
         let period_ns = feeder.saving.as_ref().map(Saving::period_ns);
         let limits = Limits { period_ns, periods, ..Limits::default() };
         let done = drive::drive(&mut engine, &mut *traffic, limits, &mut feeder)?;
@@ -102,8 +102,8 @@ pub(super) fn start(
         }
         feeder.after(&mut engine, &*traffic, &done);
         feeder.end(engine, &done)
-    });
-    (Feed { snapshots, questions }, Feeding { thread, stop })
+    })?;
+    Ok((Feed { snapshots, questions }, Feeding { thread, stop }))
 }
 
 /// The host of the engine's loop.

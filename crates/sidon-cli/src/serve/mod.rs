@@ -18,6 +18,7 @@ use crate::{
     args::{
         EngineArgs, Files, Opened, SeedArg, SourceArgs, engine_refusal,
         number::{socket, within},
+        thread_refusal,
     },
     sandbox::{self, Needs, Sockets},
     saved::{
@@ -36,6 +37,7 @@ use sidon_traffic::{
     Engine,
     drive::{Generated, Traffic, now_ns},
     files::System,
+    threads,
 };
 use std::{
     net::{SocketAddr, TcpListener},
@@ -102,6 +104,9 @@ pub(crate) struct Args {
     rotate: u64,
 }
 
+/// Threads that answer clients.
+const WORKERS: usize = 2;
+
 fn speed(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(speed) if (1e-3..=1e6).contains(&speed) => Ok(speed),
@@ -122,7 +127,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         .reads("--seed-file", &args.engine.seed_file)
         .reads("--save-dir", &args.save_dir)
         .updates("--templates", &args.source.templates)
-        .updates("--save-dir", notes)
+        .makes("--save-dir", notes)
         .check()?;
     let token = Token::find(args.token_file.as_deref())?;
     if token.is_none() && !args.listen.ip().is_loopback() {
@@ -154,13 +159,21 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     };
     let traffic = traffic(args, opened, given)?;
     let engine = Engine::new(args.engine.settings(seed), filter, args.source.decoder());
-    let engine = engine.map_err(engine_refusal)?;
+    let mut engine = engine.map_err(engine_refusal)?;
+    engine.start().map_err(thread_refusal)?;
+    // One more for the feeder. The HTTP library panics without its threads.
+    threads::probe("the HTTP server", WORKERS + 1).map_err(thread_refusal)?;
     saving.as_ref().map_or(Ok(()), Saving::start)?;
     show::print(&format!("http://{}/  {}", listener.local_addr()?, traffic.name()))?;
-    let (feed, feeding) = feed::start(engine, saving, args.source.periods_most(), traffic);
+    let started = feed::start(engine, saving, args.source.periods_most(), traffic);
+    let (feed, feeding) = started.map_err(|why| {
+        // No packet was read, so the next run has nothing to tell about this one.
+        let _ = args.save_dir.as_deref().map(found::Note::remove);
+        thread_refusal(why)
+    })?;
     let app = web::App { feed, guard: Guard::new(token, &args.host) };
     let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        tokio::runtime::Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build()?;
     let served = runtime.block_on(serve(listener, app, limits));
     runtime.shutdown_background();
     let end = feeding.stop()?;

@@ -11,7 +11,10 @@ pub(crate) mod screen;
 mod watcher;
 
 use crate::{
-    args::{EngineArgs, Files, Input, SeedArg, SourceArgs, engine_refusal, number::whole},
+    args::{
+        EngineArgs, Files, Input, SeedArg, SourceArgs, engine_refusal, number::whole,
+        thread_refusal,
+    },
     machine,
     sandbox::{self, Needs, Sockets},
     saved::{
@@ -187,7 +190,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(path) = &args.known {
         known::learn(&mut engine, path)?;
     }
-    engine.start();
+    engine.start().map_err(thread_refusal)?;
     let limits = Limits {
         packets: args.count,
         period_ns: args.rotate,
@@ -322,6 +325,7 @@ fn status(report: &Report, end: &End, alarmed: bool, failed: bool) -> u8 {
 /// The files that the options name.
 fn files(args: &Args) -> Files {
     let tables = args.csv.iter().flat_map(|csv| csv::NAMES.map(|name| csv.join(name)));
+    let notes = args.save_dir.iter().map(|directory| found::note(directory));
     Files::default()
         .reads("-r", &args.source.read)
         .reads("--machine", &args.machine)
@@ -332,7 +336,8 @@ fn files(args: &Args) -> Files {
         .updates("--templates", &args.source.templates)
         .replaces("--save", &args.save)
         .appends("--events", &args.events)
-        .updates("--csv", tables)
+        .makes("--csv", tables)
+        .makes("--save-dir", notes)
 }
 
 /// Gives up all rights except to the directories of files that are read or written later.

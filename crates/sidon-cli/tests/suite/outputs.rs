@@ -378,7 +378,8 @@ fn periods_on_a_full_disk_are_lost_and_the_run_goes_on() {
     assert!(said.starts_with("sidon: a period is lost: cannot write days/"), "{said}");
     assert!(said.contains("periods are lost: they could not be written to days"), "{said}");
     assert!(said.lines().count() <= 4, "{said}");
-    assert_eq!(fs::read_dir(folder.0.join("days")).unwrap().count(), 0, "nothing is left");
+    let left = fs::read_dir(folder.0.join("days")).unwrap().map(|one| one.unwrap().file_name());
+    assert_eq!(left.collect::<Vec<_>>(), [".lock"], "nothing else is left");
     let output = run(watch);
     assert!(output.status.success());
     let names: Vec<_> = fs::read_dir(folder.0.join("days")).unwrap().collect();
@@ -398,4 +399,77 @@ fn a_signal_that_comes_twice_at_once_still_saves() {
         Command::new("bash").args(["-c", &script]).current_dir(&folder.0).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     assert!(folder.0.join("t.sidon").exists(), "{output:?}");
+}
+
+#[test]
+fn bad_names_of_outputs_are_refused_before_the_first_packet() {
+    let folder = Folder::new("names");
+    assert_eq!(folder.fails("watch -q -r a.pcap -m 256KiB --save a.sidon > screen", 0), "");
+    fs::create_dir(folder.0.join("d")).unwrap();
+    for (line, option) in [
+        ("watch -q -r a.pcap --save @", "--save"),
+        ("watch -q -r a.pcap --events @", "--events"),
+        ("watch -q -r a.pcap --known @", "--known"),
+        ("watch --netflow 127.0.0.1:0 --duration 1s --templates @", "--templates"),
+        ("generate -c 10 -w @", "-w"),
+        ("merge a.sidon -o @", "-o"),
+    ] {
+        for (name, why) in [
+            ("x/", "is the name of a directory; type the name of a file"),
+            ("d/", "is a directory, which no file can replace; type the name of a regular file"),
+            ("d", "is a directory, which no file can replace; type the name of a regular file"),
+            (
+                "none/f",
+                "needs the directory none: No such file or directory (os error 2); create it, or \
+                 type another name",
+            ),
+            ("a.pcap/f", "needs the directory a.pcap, which is a file; type another name"),
+        ] {
+            let line = format!("{} > screen", line.replace('@', name));
+            let said = folder.fails(&line, 2);
+            assert_eq!(said, format!("sidon: {option} {name} {why}\n"), "{line}");
+            assert_eq!(
+                fs::read(folder.0.join("screen")).unwrap(),
+                b"",
+                "{line}: packets were read"
+            );
+        }
+    }
+    // A directory of tables is created with those above it.
+    assert_eq!(folder.fails("watch -q -r a.pcap --csv none/csv > screen", 0), "");
+}
+
+#[test]
+fn a_thread_that_the_system_refuses_is_an_error() {
+    let folder = Folder::new("threads");
+    let mut refused = [0; 2];
+    for kilobytes in (16_000..90_000).step_by(1_500) {
+        for (command, refused) in [
+            "watch -q -r a.pcap -m 1MiB --threads 8 > screen",
+            "serve -r a.pcap -m 1MiB --threads 8 --listen 127.0.0.1:0 --save-dir s > screen",
+        ]
+        .into_iter()
+        .zip(&mut refused)
+        {
+            let limited = format!(
+                "--version > screen; ulimit -v {kilobytes}; timeout -s INT 1 $SIDON {command}"
+            );
+            let output = folder.run(&limited);
+            let said = String::from_utf8_lossy(&output.stderr);
+            // The standard library aborts or panics if memory ends at its own small allocations.
+            let in_library = ["memory allocation of", "an alternative stack", "TLS destructor"];
+            if in_library.iter().any(|words| said.contains(words)) {
+                continue;
+            }
+            assert!(!said.contains("panicked"), "{limited}: {said}");
+            if said.contains("the system refused a thread (") {
+                assert_eq!(output.status.code(), Some(1), "{limited}: {said}");
+                assert!(said.contains("type a smaller --threads"), "{said}");
+                assert!(!folder.0.join("s/.serve").exists(), "{limited}: the note stays");
+                *refused += 1;
+            }
+            let _ = fs::remove_file(folder.0.join("s/.serve"));
+        }
+    }
+    assert!(refused.iter().all(|&times| times > 0), "{refused:?}");
 }

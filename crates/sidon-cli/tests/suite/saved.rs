@@ -60,6 +60,12 @@ fn unfolded(screen: &str) -> String {
     screen.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// The saved files in a directory, without its lock.
+fn saved_in(directory: &str) -> Vec<PathBuf> {
+    let all = fs::read_dir(directory).unwrap().map(|one| one.unwrap().path());
+    all.filter(|path| !path.ends_with(".lock")).collect()
+}
+
 #[test]
 fn a_saved_file_shows_what_was_on_the_screen() {
     let folder = Folder::new("show");
@@ -181,7 +187,7 @@ fn periods_have_files_of_their_own_that_merge_to_the_whole() {
     let folder = Folder::new("rotate");
     let (capture, days) = (folder.capture("a.pcap", 5_000, 1), folder.path("days"));
     let (_, said) = watch(&capture, &["--rotate", "2s", "--save-dir", &days]);
-    let mut names: Vec<_> = fs::read_dir(&days).unwrap().map(|one| one.unwrap().path()).collect();
+    let mut names = saved_in(&days);
     names.sort();
     // Five seconds from an even one on, and the last packets a little later.
     assert_eq!(names.len(), 3, "{names:?}");
@@ -206,7 +212,7 @@ fn periods_have_files_of_their_own_that_merge_to_the_whole() {
 
     // Another run into the same folder takes nothing away.
     watch(&capture, &["--rotate", "2s", "--save-dir", &days]);
-    assert_eq!(fs::read_dir(&days).unwrap().count(), 6);
+    assert_eq!(saved_in(&days).len(), 6);
     assert!(fs::exists(PathBuf::from(&days).join("sidon-20231114T221320Z-2.sidon")).unwrap());
     for wrong in
         [&["--rotate", "2s"][..], &["--save-dir", "x"], &["--rotate", "2", "--save-dir", "x"]]
@@ -230,8 +236,8 @@ fn a_capture_of_packets_hours_apart_has_a_limit_of_files_and_loses_none() {
         let _ = fs::remove_dir_all(&days);
         let rotate = ["watch", "-r", &capture, "--rotate", "5m", "--save-dir", &days];
         let (_, said) = sidon(&[&rotate, &["--files-most", most][..], &SMALL].concat(), code);
-        let names = fs::read_dir(&days).unwrap().map(|one| one.unwrap().path());
-        let mut names: Vec<_> = names.map(|path| path.display().to_string()).collect();
+        let mut names: Vec<_> =
+            saved_in(&days).iter().map(|path| path.display().to_string()).collect();
         names.sort();
         let packets = |name: &String| json(&["show", "--json", name])["packets"].as_u64().unwrap();
         (names.iter().map(packets).collect::<Vec<_>>(), said)

@@ -162,6 +162,7 @@ impl Folder {
         let entries = fs::read_dir(&self.0).unwrap();
         let mut names: Vec<_> =
             entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.retain(|name| name != ".lock");
         names.sort();
         names
     }
@@ -507,6 +508,7 @@ fn metrics_are_those_of_the_report_and_fixed_in_number() {
         // The kind of a figure may change, but each figure has one kind.
         let mut names: Vec<_> =
             names.map(|name| name.split(",kind=").next().unwrap().to_owned()).collect();
+        names.retain(|name| name != ".lock");
         names.sort();
         names
     };

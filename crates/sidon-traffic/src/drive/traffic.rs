@@ -12,6 +12,7 @@ use crate::{
     live::Live,
     source::Broken,
     text,
+    threads::NoThread,
 };
 use serde_json::Value;
 use std::{
@@ -317,6 +318,12 @@ impl Records {
         })
     }
 
+    /// Starts the receiving threads. [`next`](Traffic::next) does so if nobody did before.
+    pub fn start(&mut self) -> Result<(), NoThread> {
+        self.started = true;
+        self.listener.start()
+    }
+
     /// The state of the exporters.
     pub fn collector(&self) -> &Collector {
         &self.collector
@@ -327,8 +334,7 @@ impl Traffic for Records {
     fn next(&mut self, wait: Duration) -> Result<Item<'_>, Failed> {
         // Threads start here, not in `new`: a program may confine itself in between.
         if !self.started {
-            self.started = true;
-            self.listener.start();
+            self.start()?;
         }
         let Some(datagram) = self.listener.next(wait) else { return Ok(Item::Nothing) };
         self.records.clear();

@@ -15,6 +15,7 @@ use crate::{
     query::{Facts, Question},
     report::Part,
     shard::Shard,
+    threads::{self, NoThread},
 };
 use std::{
     sync::{Arc, mpsc},
@@ -58,17 +59,25 @@ impl Crew {
         Crew { workers: Vec::new(), ring: vec![Arc::new(Batch::new())], next: 0, events }
     }
 
-    /// Divides the shards among this number of workers.
-    pub(super) fn start(shards: Vec<Shard>, workers: usize) -> Self {
+    /// Divides the shards among this number of workers. If the system refuses a thread, the shards
+    /// stay where they are.
+    pub(super) fn start(shards: &mut Vec<Shard>, workers: usize) -> Result<Self, NoThread> {
+        let (sender, events) = mpsc::channel();
+        let started = (0..workers).map(|_| Worker::start(sender.clone()));
+        // Workers without shards end when they are dropped.
+        let started = started.collect::<Result<Vec<_>, _>>()?;
         let mut parts: Vec<Vec<Shard>> = (0..workers).map(|_| Vec::new()).collect();
-        for (number, shard) in shards.into_iter().enumerate() {
+        for (number, shard) in shards.drain(..).enumerate() {
             parts[number % workers].push(shard);
         }
-        let (sender, events) = mpsc::channel();
-        let workers = parts.into_iter().map(|shards| Worker::start(shards, sender.clone()));
+        let workers = started.into_iter().zip(parts).map(|((give, worker), shards)| {
+            // A worker waits for its shards, so the channel is open.
+            let _ = give.send(shards);
+            worker
+        });
         let workers = workers.collect();
         let ring = (0..RING).map(|_| Arc::new(Batch::new())).collect();
-        Crew { workers, ring, next: 0, events }
+        Ok(Crew { workers, ring, next: 0, events })
     }
 
     /// Whether workers own the shards.
@@ -158,9 +167,12 @@ impl Crew {
 }
 
 impl Worker {
-    fn start(mut shards: Vec<Shard>, events: mpsc::Sender<Event>) -> Self {
+    /// Starts a worker, and returns it with the way to give it its shards.
+    fn start(events: mpsc::Sender<Event>) -> Result<(mpsc::Sender<Vec<Shard>>, Self), NoThread> {
+        let (give, given) = mpsc::channel::<Vec<Shard>>();
         let (messages, incoming) = mpsc::sync_channel(QUEUE);
-        let thread = thread::spawn(move || {
+        let thread = threads::spawn("a worker of the engine", move || {
+            let mut shards = given.recv().unwrap_or_default();
             for message in incoming {
                 for shard in &mut shards {
                     // A send fails only if the feeding thread no longer waits for it.
@@ -175,7 +187,7 @@ impl Worker {
                 }
             }
             shards
-        });
-        Worker { messages, thread }
+        })?;
+        Ok((give, Worker { messages, thread }))
     }
 }

@@ -35,6 +35,7 @@ use crate::{
     report::{self, Report},
     shard::Shard,
     snapshot::Snapshot,
+    threads::NoThread,
     work::Work,
 };
 use crew::Crew;
@@ -123,7 +124,7 @@ impl Engine {
         }
         self.sink = Some(sink);
         if at_work {
-            self.start();
+            self.start_or_stay();
         }
     }
 
@@ -167,13 +168,21 @@ impl Engine {
         refused
     }
 
-    /// Moves the shards to worker threads, as many as the settings say.
-    pub fn start(&mut self) {
+    /// Moves the shards to worker threads, as many as the settings say. If the system refuses a
+    /// thread, the feeding thread keeps the shards, and the engine works on.
+    pub fn start(&mut self) -> Result<(), NoThread> {
         let workers = self.state.settings.workers();
         if workers > 0 && !self.crew.is_at_work() {
             self.flush();
-            self.crew = Crew::start(std::mem::take(&mut self.state.shards), workers);
+            self.crew = Crew::start(&mut self.state.shards, workers)?;
         }
+        Ok(())
+    }
+
+    /// Moves the shards to worker threads again. Without them the run goes on with the same answers,
+    /// and no packet is lost.
+    fn start_or_stay(&mut self) {
+        let _ = self.start();
     }
 
     /// Counts a frame, filters it and decodes it.
@@ -410,7 +419,7 @@ impl Engine {
         if let Some(sink) = sink {
             self.set_sink(sink);
         }
-        self.start();
+        self.start_or_stay();
         Ok(done)
     }
 

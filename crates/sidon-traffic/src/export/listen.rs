@@ -1,5 +1,6 @@
 //! Receives datagrams from several sockets, in order of arrival.
 
+use crate::threads::{self, NoThread};
 use std::{
     io,
     net::{SocketAddr, ToSocketAddrs, UdpSocket},
@@ -56,14 +57,16 @@ impl Listener {
         self.sockets.iter().filter_map(|socket| socket.local_addr().ok()).collect()
     }
 
-    /// Starts one receiving thread per socket.
-    pub fn start(&mut self) {
+    /// Starts one receiving thread per socket. A second call starts nothing.
+    pub fn start(&mut self) -> Result<(), NoThread> {
         let (sender, incoming) = sync_channel(QUEUE);
         self.incoming.get_or_insert(incoming);
         for socket in self.sockets.drain(..) {
             let (sender, over) = (sender.clone(), Arc::clone(&self.over));
-            self.threads.push(thread::spawn(move || receive(&socket, &sender, &over)));
+            let receiving = move || receive(&socket, &sender, &over);
+            self.threads.push(threads::spawn("a receiver of flow records", receiving)?);
         }
+        Ok(())
     }
 
     /// The next datagram; `None` if no datagram arrives within `wait`.

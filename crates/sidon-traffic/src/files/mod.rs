@@ -43,7 +43,8 @@ pub trait Disk: Send + Sync {
     fn stream(&self, path: &Path) -> io::Result<Box<dyn Output>>;
     /// Renames a file. A file of the new name is replaced.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
-    /// Adds a name to a file. A file of the new name is an error.
+    /// Gives a file a further name, or a new one on a file system without links. A file of the new
+    /// name is an error.
     fn link(&self, file: &Path, name: &Path) -> io::Result<()>;
     /// Removes a file.
     fn remove(&self, path: &Path) -> io::Result<()>;

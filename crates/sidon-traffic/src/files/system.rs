@@ -95,7 +95,7 @@ impl Disk for System {
     }
 
     fn link(&self, file: &Path, name: &Path) -> io::Result<()> {
-        fs::hard_link(file, name)
+        link_or_rename(file, name, |file, name| fs::hard_link(file, name))
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
@@ -121,6 +121,33 @@ impl Disk for System {
         let file = File::open(path)?;
         lock_soon(&file);
         Ok(Box::new(file))
+    }
+}
+
+/// Links a file by `link`. On a file system without links, such as vfat, renames the file instead,
+/// unless a file has the new name.
+fn link_or_rename(
+    file: &Path,
+    name: &Path,
+    link: impl FnOnce(&Path, &Path) -> io::Result<()>,
+) -> io::Result<()> {
+    match link(file, name) {
+        Err(why) if matches!(why.kind(), ErrorKind::PermissionDenied | ErrorKind::Unsupported) => {
+            #[cfg(target_os = "linux")]
+            {
+                use rustix::fs::{CWD, RenameFlags, renameat_with};
+                renameat_with(CWD, file, CWD, name, RenameFlags::NOREPLACE).map_err(|again| {
+                    match io::Error::from(again) {
+                        again if again.kind() == ErrorKind::AlreadyExists => again,
+                        // The file system lacks this, too: the first error tells more.
+                        _ => why,
+                    }
+                })
+            }
+            #[cfg(not(target_os = "linux"))]
+            Err(why)
+        }
+        linked => linked,
     }
 }
 
@@ -285,4 +312,31 @@ fn describe(about: &Metadata) -> About {
 #[cfg(not(unix))]
 fn permit(_: &File, _: &About) -> io::Result<()> {
     Ok(())
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_system_without_links_renames_and_replaces_nothing() {
+        let folder = std::env::temp_dir().join(format!("sidon-links-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        let [new, name] = ["new", "name"].map(|name| folder.join(name));
+        // vfat refuses a link with EPERM, other file systems with EOPNOTSUPP.
+        for code in [1, 95] {
+            let refuse = |_: &Path, _: &Path| Err(io::Error::from_raw_os_error(code));
+            fs::write(&new, "new").unwrap();
+            fs::write(&name, "old").unwrap();
+            let why = link_or_rename(&new, &name, refuse).unwrap_err();
+            assert_eq!(why.kind(), ErrorKind::AlreadyExists);
+            assert_eq!(fs::read(&name).unwrap(), b"old");
+            fs::remove_file(&name).unwrap();
+            link_or_rename(&new, &name, refuse).unwrap();
+            assert_eq!((fs::read(&name).unwrap(), new.exists()), (b"new".to_vec(), false));
+            fs::remove_file(&name).unwrap();
+        }
+        let _ = fs::remove_dir_all(&folder);
+    }
 }

@@ -53,7 +53,7 @@ fn engine() -> Engine {
     let settings = Settings { memory: 1 << 20, ..Settings::new(Seed(7)) };
     let decoder = Decoder { tunnels: Tunnels::Inner };
     let mut engine = Engine::new(settings, Filter::default(), decoder).unwrap();
-    engine.start();
+    engine.start().unwrap();
     engine
 }
 

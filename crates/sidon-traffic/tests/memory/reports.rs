@@ -14,7 +14,7 @@ fn many_reports_leave_no_memory_behind() {
     for (threads, reports) in [(1, 5), (2, many)] {
         let settings = Settings { threads, ..Settings::new(Seed(7)) };
         let mut engine = Engine::new(settings, Filter::default(), Decoder::default()).unwrap();
-        engine.start();
+        engine.start().unwrap();
         let victim = "10.0.0.80:443".parse().unwrap();
         let flood = Flood { sources: 300_000, victim, after: 50_000, ..Flood::default() };
         let mix = Mix { packets: 500_000, ipv6: 30, flood: Some(flood), ..Mix::default() };

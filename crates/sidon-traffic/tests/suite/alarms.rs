@@ -24,7 +24,7 @@ fn office(packets: u64) -> Mix {
 fn run(packets: impl Iterator<Item = Packet>, threads: usize) -> Report {
     let settings = Settings { threads, ..Settings::new(Seed(5)) };
     let mut engine = Engine::new(settings, Filter::default(), Decoder::default()).unwrap();
-    engine.start();
+    engine.start().unwrap();
     for packet in packets {
         engine.packet(&packet);
     }

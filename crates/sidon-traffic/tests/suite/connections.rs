@@ -171,7 +171,7 @@ fn threads_change_no_connection() {
     let answer = |threads, memory| {
         let settings = Settings { threads, memory, audit: true, ..Settings::new(Seed(1)) };
         let mut engine = Engine::new(settings, Filter::default(), Decoder::default()).unwrap();
-        engine.start();
+        engine.start().unwrap();
         for packet in Generator::new(flood(40_000, 10), 8).unwrap() {
             engine.packet(&packet);
         }

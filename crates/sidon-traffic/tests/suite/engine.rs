@@ -19,7 +19,7 @@ fn settings() -> Settings {
 
 fn engine(settings: Settings) -> Engine {
     let mut engine = Engine::new(settings, Filter::default(), Decoder::default()).unwrap();
-    engine.start();
+    engine.start().unwrap();
     engine
 }
 
@@ -175,7 +175,7 @@ fn what_was_known_before_is_not_new() {
 
     let mut second = Engine::new(settings(), Filter::default(), Decoder::default()).unwrap();
     assert_eq!(second.learn(known), 0);
-    second.start();
+    second.start().unwrap();
     for packet in Generator::new(mix, 3).unwrap() {
         second.packet(&packet);
     }

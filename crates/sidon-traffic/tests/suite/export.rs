@@ -304,7 +304,7 @@ fn forged_exporters_take_no_ones_place() {
 fn watch(datagrams: impl Iterator<Item = (u64, Vec<u8>)>, threads: usize) -> Report {
     let settings = Settings { memory: 2 << 20, audit: true, threads, ..Settings::new(Seed(7)) };
     let mut engine = Engine::new(settings, Filter::default(), Decoder::default()).unwrap();
-    engine.start();
+    engine.start().unwrap();
     let mut collector = collector();
     for (time, bytes) in datagrams {
         collector.datagram(router(), &bytes, time, |record| engine.record(record));

@@ -36,7 +36,7 @@ fn with_peers() -> Vec<Packet> {
 
 fn run(packets: &[Packet], settings: Settings) -> Report {
     let mut engine = Engine::new(settings, Filter::default(), Decoder::default()).unwrap();
-    engine.start();
+    engine.start().unwrap();
     packets.iter().for_each(|packet| engine.packet(packet));
     engine.finish().0
 }

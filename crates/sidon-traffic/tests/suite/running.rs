@@ -10,7 +10,7 @@ use std::{
 
 fn engine(settings: Settings) -> Engine {
     let mut engine = Engine::new(settings, Filter::default(), Decoder::default()).unwrap();
-    engine.start();
+    engine.start().unwrap();
     engine
 }
 

@@ -119,7 +119,7 @@ fn engine(memory: u64, threads: usize) -> Engine {
 
 fn watched(memory: u64, threads: usize, packets: &[Packet]) -> Report {
     let mut engine = engine(memory, threads);
-    engine.start();
+    engine.start().unwrap();
     packets.iter().for_each(|packet| engine.packet(packet));
     engine.finish().0
 }

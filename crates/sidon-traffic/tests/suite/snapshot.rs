@@ -50,7 +50,7 @@ fn flooded(packets: u64) -> Mix {
 
 fn watched(settings: Settings, packets: &[Packet]) -> Snapshot {
     let mut engine = Engine::new(settings, Filter::default(), Decoder::default()).unwrap();
-    engine.start();
+    engine.start().unwrap();
     packets.iter().for_each(|packet| engine.packet(packet));
     engine.snapshot()
 }
@@ -296,7 +296,7 @@ fn sources_without_room_are_told() {
 fn periods_of_an_engine_merge_to_what_one_would_know() {
     let all = packets(office(30_000), 3);
     let mut engine = Engine::new(settings(8 << 20), Filter::default(), Decoder::default()).unwrap();
-    engine.start();
+    engine.start().unwrap();
     let mut periods: Vec<Snapshot> = Vec::new();
     for (number, packet) in all.iter().enumerate() {
         if number > 0 && number % 10_000 == 0 {
