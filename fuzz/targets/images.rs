@@ -18,7 +18,7 @@ use sidon::{
     count::{Min, Top},
     member::{Backyard, Bh, Blocked, Bloom, Counting, DLeft, Multilayer, Variable},
     state::{Direct, Fingerprint, Stateful},
-    zone::{Adaptive, Any, Filter, Sketch, Subnets},
+    zone::{Adaptive, Any, Filter, Hosts, Sketch, Subnets},
 };
 use sidon_fuzz::saved;
 use sidon_kit::Rng;
@@ -31,7 +31,10 @@ fuzz_target!(init: sidon_fuzz::plant(seeds), |bytes: &[u8]| {
     let (Some(kind), Some(tail)) = (bytes.get(6..8), bytes.last_chunk::<4>()) else { return };
     let mut rng = Rng::seeded(u32::from_le_bytes(*tail).into());
     let kind = u16::from_le_bytes([kind[0], kind[1]]);
-    let is_zone = matches!(kind, Filter::<Any>::KIND | Sketch::<Any>::KIND | Adaptive::KIND);
+    let is_zone = matches!(
+        kind,
+        Filter::<Any>::KIND | Sketch::<Any>::KIND | Adaptive::KIND | Hosts::KIND
+    );
     let check = if is_zone { saved::no_seed() } else { SEED.check_value() };
     if bytes.len() > MOST {
         return;
@@ -57,6 +60,7 @@ fuzz_target!(init: sidon_fuzz::plant(seeds), |bytes: &[u8]| {
         Subnets::KIND => used::<Subnets>(&bytes, draw),
         Addresses::KIND => used::<Addresses>(&bytes, draw),
         Backyard::KIND => used::<Backyard>(&bytes, draw),
+        Hosts::KIND => used::<Hosts>(&bytes, draw),
         _ => {}
     }
 });
@@ -106,6 +110,7 @@ fn seeds() -> Vec<Vec<u8>> {
     of::<Subnets>(&mut seeds);
     of::<Addresses>(&mut seeds);
     of::<Backyard>(&mut seeds);
+    of::<Hosts>(&mut seeds);
     seeds.retain(|seed| seed.len() <= MOST);
     seeds
 }

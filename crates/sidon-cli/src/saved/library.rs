@@ -14,7 +14,7 @@ use sidon::{
     member::{Backyard, Bh, Blocked, Bloom, Counting, DLeft, Multilayer, Variable},
     ops::Merge,
     state::{Direct, Fingerprint, Stateful},
-    zone::{Adaptive, Any, Filter, Sketch},
+    zone::{Adaptive, Any, Filter, Hosts, Sketch},
 };
 
 const MOVES: [&str; 2] = ["moves", "search limit"];
@@ -115,6 +115,7 @@ fn kind(kind: u16) -> Option<(&'static str, Vec<&'static str>)> {
         16 => ("zone::Subnets", vec!["subnet bits", "slots", "bitmaps", "subnets", "promoted"]),
         17 => ("addresses", vec!["slots", "stored"]),
         19 => ("member::Backyard", vec!["lines", "sharing"]),
+        20 => ("zone::Hosts", vec!["universe", "table", "active"]),
         _ => return None,
     })
 }
@@ -217,6 +218,10 @@ fn facts(parts: &Parts<'_>) -> Result<Vec<(&'static str, Fact)>, Malformed> {
         Adaptive::KIND => {
             let one = read::<Adaptive>(parts)?;
             vec![("members", Fact::Number(one.len())), ("answers", Fact::Text("exact".to_owned()))]
+        }
+        Hosts::KIND => {
+            let one = read::<Hosts>(parts)?;
+            vec![("keys", Fact::Number(one.len())), ("answers", Fact::Text("exact".to_owned()))]
         }
         Min::KIND => {
             let one = read::<Min>(parts)?;
@@ -372,6 +377,7 @@ pub(super) fn merge(all: &[Parts<'_>]) -> Result<Vec<u8>, Apart> {
         Filter::<Any>::KIND => one::<Filter<Any>>(all),
         Sketch::<Any>::KIND => one::<Sketch<Any>>(all),
         Adaptive::KIND => one::<Adaptive>(all),
+        Hosts::KIND => one::<Hosts>(all),
         Min::KIND => one::<Min>(all),
         Direct::KIND => one::<Direct>(all),
         Stateful::KIND => one::<Stateful>(all),

@@ -109,6 +109,7 @@ structures! {
     [C] zone::Filter<C>;
     [C] zone::Sketch<C>;
     [] zone::Adaptive;
+    [] zone::Hosts;
     [] zone::Subnets;
 }
 

@@ -11,8 +11,12 @@
 //! [`Sketch`](super::Sketch) of zone 3 takes 256 bytes to be exact for the same four hosts. Use a
 //! sketch where summaries are added and subtracted without decoding.
 
-use super::within;
-use crate::{Estimate, Infeasible, Refused};
+use super::{NO_SEED, within};
+use crate::{
+    Certainty, Estimate, Infeasible, Malformed, Refused, Seed,
+    bytes::{self, Image},
+    ops::Merge,
+};
 
 /// The largest universe.
 pub(crate) const UNIVERSE_MOST: u64 = 1 << 16;
@@ -22,7 +26,7 @@ const ENTRY: usize = 8;
 /// Exact counts of numbers of a small universe. See the [module](self).
 ///
 /// ```
-/// use sidon::{Estimate, zone::Hosts};
+/// use sidon::{Estimate, Seed, zone::Hosts};
 ///
 /// let mut packets = Hosts::new(256)?;
 /// packets.add(&7, 100)?;
@@ -30,6 +34,9 @@ const ENTRY: usize = 8;
 /// packets.subtract(7, 40)?;
 /// assert_eq!(packets.estimate(&7), Estimate::exact(60));
 /// assert_eq!(packets.list(), [(7, 60), (200, 5)]);
+/// let saved = Hosts::from_bytes(&packets.to_bytes(), Seed(0))?;
+/// packets.merge(&saved)?;
+/// assert_eq!(packets.list(), [(7, 120), (200, 10)]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -102,6 +109,73 @@ impl Hosts {
         (self.held, self.active) = (Held::List(Vec::new()), 0);
     }
 
+    /// Always `Certain`: every count is exact.
+    pub fn certainty(&self) -> Certainty {
+        Certainty::Certain
+    }
+
+    /// Adds the counts of another structure of the same universe. On `Err`, nothing has changed.
+    pub fn merge(&mut self, other: &Self) -> Result<(), Refused> {
+        if self.universe != other.universe {
+            return Err(Refused::Mismatch { field: "universe" });
+        }
+        let ceiling = u32::MAX.into();
+        let sum = |(key, more)| (key, u64::from(self.count(key)) + more);
+        let sums: Vec<(u64, u64)> = other.list().into_iter().map(sum).collect();
+        if sums.iter().any(|&(_, sum)| sum > ceiling) {
+            return Err(Refused::Overflow { ceiling });
+        }
+        for (key, sum) in sums {
+            self.set(key, sum as u32);
+        }
+        Ok(())
+    }
+
+    /// The byte image: each key that has a count, and the count.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let table = u64::from(matches!(self.held, Held::Table(_)));
+        let entry =
+            |(key, count): (u64, u64)| [(key as u32).to_le_bytes(), (count as u32).to_le_bytes()];
+        let payload: Vec<u8> = self.list().into_iter().flat_map(entry).flatten().collect();
+        let fields = [self.universe, table, self.active];
+        bytes::write(<Self as Image>::KIND, NO_SEED, &fields, &payload)
+    }
+
+    /// The structure of a byte image.
+    ///
+    /// Accepts any seed, because no key is hashed.
+    pub fn from_bytes(image: &[u8], _: Seed) -> Result<Self, Malformed> {
+        let ([universe, table, active], payload) =
+            bytes::read(image, <Self as Image>::KIND, NO_SEED)?;
+        let field = |name| Malformed::Field { name };
+        let mut read = Hosts::new(universe)?;
+        if active > universe {
+            return Err(field("active"));
+        }
+        bytes::justify(payload, active * ENTRY as u64)?;
+        match table {
+            0 => {}
+            1 => read.held = Held::Table(vec![0; universe as usize]),
+            _ => return Err(field("table")),
+        }
+        let mut above = 0;
+        for entry in payload.as_chunks::<ENTRY>().0 {
+            let [key, count] = [0, 4].map(|at| {
+                u32::from_le_bytes([entry[at], entry[at + 1], entry[at + 2], entry[at + 3]])
+            });
+            if u64::from(key) < above || u64::from(key) >= universe || count == 0 {
+                return Err(field("entries"));
+            }
+            above = u64::from(key) + 1;
+            read.set(key.into(), count);
+        }
+        // As many entries would have made the list a table.
+        if table == 0 && matches!(read.held, Held::Table(_)) {
+            return Err(field("table"));
+        }
+        Ok(read)
+    }
+
     fn count(&self, key: u64) -> u32 {
         let key = key as u32;
         match &self.held {
@@ -165,5 +239,30 @@ impl Hosts {
     /// Always exact.
     pub fn estimate(&self, &key: &u64) -> Estimate {
         Estimate::exact(if key < self.universe { self.count(key).into() } else { 0 })
+    }
+}
+
+impl Merge for Hosts {
+    fn merge(&mut self, other: &Self) -> Result<(), Refused> {
+        Hosts::merge(self, other)
+    }
+}
+
+impl Image for Hosts {
+    const KIND: u16 = 20;
+
+    fn to_bytes(&self) -> Vec<u8> {
+        Hosts::to_bytes(self)
+    }
+
+    fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
+        Hosts::from_bytes(image, seed)
+    }
+}
+
+/// Two structures are equal if their universes and counts are.
+impl PartialEq for Hosts {
+    fn eq(&self, other: &Self) -> bool {
+        self.universe == other.universe && self.list() == other.list()
     }
 }

@@ -11,7 +11,7 @@ use sidon::{
     },
     ops::{Contains, Insert, StateMap},
     state::{Direct, Fingerprint, State, Stateful, direct, fingerprint, stateful},
-    zone::{Adaptive, Any, Filter, Shape, Sketch, egh, ols, pol},
+    zone::{Adaptive, Any, Filter, Hosts, Shape, Sketch, egh, ols, pol},
 };
 use sidon_kit::Rng;
 use std::path::PathBuf;
@@ -213,6 +213,7 @@ fn read_as_all(image: &[u8]) -> Option<Malformed> {
         Ok(Filter::<Any>::KIND) => one::<Filter<Any>>(image),
         Ok(Sketch::<Any>::KIND) => one::<Sketch<Any>>(image),
         Ok(Adaptive::KIND) => one::<Adaptive>(image),
+        Ok(Hosts::KIND) => one::<Hosts>(image),
         Ok(Variable::KIND) => one::<Variable>(image),
         Ok(Bh::KIND) => one::<Bh>(image),
         Ok(Multilayer::KIND) => one::<Multilayer>(image),

@@ -9,7 +9,7 @@ use sidon::{
     count::{Min, Top},
     member::{Backyard, Bh, Blocked, Bloom, Counting, DLeft, Multilayer, Variable},
     state::{Direct, Fingerprint, Stateful},
-    zone::{Adaptive, Any, Filter, Sketch, Subnets},
+    zone::{Adaptive, Any, Filter, Hosts, Sketch, Subnets},
 };
 use sidon_kit::Rng;
 
@@ -109,6 +109,7 @@ laws! {
     fingerprint: Fingerprint;
     subnets: Subnets;
     backyard: Backyard;
+    hosts: Hosts;
 }
 
 /// A new kind must be added above. Kinds 17 and 18 belong to another crate.
@@ -133,5 +134,5 @@ fn every_kind_is_here() {
         Subnets::KIND,
     ];
     assert!(kinds.into_iter().eq(1..=16));
-    assert_eq!(Backyard::KIND, 19);
+    assert_eq!([Backyard::KIND, Hosts::KIND], [19, 20]);
 }

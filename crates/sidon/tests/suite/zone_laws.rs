@@ -438,4 +438,11 @@ fn counts_of_hosts_are_exact() {
     let mut hosts = Hosts::new(256).unwrap();
     (0..4).for_each(|key| hosts.add(&key, 1).unwrap());
     assert_eq!(hosts.memory_bytes(), 32);
+    let mut full = Hosts::new(256).unwrap();
+    full.add(&3, u32::MAX.into()).unwrap();
+    let ceiling = u32::MAX.into();
+    assert_eq!(hosts.merge(&full), Err(Refused::Overflow { ceiling }));
+    assert_eq!(hosts.list(), [(0, 1), (1, 1), (2, 1), (3, 1)]);
+    let other = Hosts::new(255).unwrap();
+    assert_eq!(hosts.merge(&other), Err(Refused::Mismatch { field: "universe" }));
 }

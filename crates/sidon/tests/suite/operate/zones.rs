@@ -4,7 +4,7 @@ use super::{Draw, Operate, SEED, one_of};
 use sidon::internals::{Ladder, Way};
 use sidon::{
     Infeasible, Refused,
-    zone::{Adaptive, Any, Code, Filter, Shape, Sketch, Subnets, egh, ols, pol, subnets},
+    zone::{Adaptive, Any, Code, Filter, Hosts, Shape, Sketch, Subnets, egh, ols, pol, subnets},
 };
 use std::fmt::Debug;
 
@@ -96,6 +96,30 @@ impl Operate for Adaptive {
 
     fn answers(&self) -> impl PartialEq + Debug {
         (self.list(), self.len(), self.memory_bytes())
+    }
+}
+
+impl Operate for Hosts {
+    fn fresh(draw: &mut Draw<'_>) -> Result<Self, Infeasible> {
+        Hosts::new(one_of(draw, &[1, 2, 7, 8, 9, 64, 256]))
+    }
+
+    fn operate(&mut self, other: &Self, draw: &mut Draw<'_>) -> Result<(), Refused> {
+        let amount = one_of(draw, &[0, 1, 1, 2, 1 << 31, u32::MAX.into(), u64::MAX]);
+        match draw(32) {
+            0..18 => self.add(&draw(257), amount),
+            18..29 => self.subtract(draw(257), amount),
+            _ => self.merge(other),
+        }
+    }
+
+    fn wipe(&mut self) {
+        self.clear();
+    }
+
+    fn answers(&self) -> impl PartialEq + Debug {
+        let estimates: Vec<_> = (0..257).map(|key| self.estimate(&key)).collect();
+        (estimates, self.list(), self.len())
     }
 }
 
