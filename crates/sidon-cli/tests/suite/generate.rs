@@ -55,8 +55,8 @@ fn what_cannot_be_generated_is_refused_with_its_name() {
     assert!(refused(&["--clients", "0"]).contains("--clients 0 is too small"));
     assert!(refused(&["--victim", "10.0.0.1:80"]).contains("--flood"));
     let (code, _, err) = sidon(&["generate", "-w", "/nonexistent/x.pcap", "-c", "1"]);
-    assert_eq!(code, Some(1));
-    assert!(err.contains("cannot write /nonexistent/x.pcap"), "{err}");
+    assert_eq!(code, Some(2));
+    assert!(err.contains("/nonexistent/x.pcap needs the directory /nonexistent"), "{err}");
 }
 
 #[test]
