@@ -12,7 +12,7 @@ mod machine {
     mod when;
 
     use read::read;
-    use sidon::{Key, Lookup, ops::Next, state::Fingerprint};
+    use sidon::{Key, Lookup, state::{Fingerprint, Next}};
     use sidon_fuzz::SEED;
     use sidon_traffic::{
         Generator, Mix, Packet,

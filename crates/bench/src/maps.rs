@@ -6,7 +6,10 @@
 //! port its peers and theirs. Nothing is aged, which the engine does besides.
 
 use hashbrown::{HashMap, HashSet};
-use sidon::{Lookup, ops::Next, state::State};
+use sidon::{
+    Lookup,
+    state::{Next, State},
+};
 use sidon_traffic::{
     FlowKey, Packet, TcpFlags,
     flow::protocol,

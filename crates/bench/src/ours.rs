@@ -8,10 +8,9 @@ use anyhow::Result;
 use sidon::{
     internals::{LINE, SIEVED_MAX},
     member::{
-        Backyard, Bh, Blocked, Bloom, Counting, DLeft, Increments, Moves, Multilayer, Overflow,
-        Spread, Variable, blocked, counting, dleft, variable,
+        self, Backyard, Bh, Blocked, Bloom, Counting, DLeft, Increments, Moves, Multilayer,
+        Overflow, Removes, Set, Spread, Variable, blocked, counting, dleft, variable,
     },
-    ops::{Contains, Insert, Remove},
     plan::{self, Prefer, Target},
 };
 
@@ -53,28 +52,28 @@ pub(crate) const ENTRIES: &[Entry] = &[
 ];
 
 /// Takes members out of a filter.
-type Take<F> = fn(&mut F, &[Tuple]);
+type Take<B> = fn(&mut Set<B>, &[Tuple]);
 
 /// Any structure of ours.
-struct Ours<F> {
-    filter: F,
+struct Ours<B> {
+    filter: Set<B>,
     bytes: u64,
     /// Whether to go key by key.
     single: bool,
     /// How keys leave, if they can.
-    remove: Option<Take<F>>,
+    remove: Option<Take<B>>,
 }
 
-impl<F: Insert<Tuple> + Contains<Tuple> + 'static> Ours<F> {
-    fn set(filter: F, bytes: u64, single: bool) -> Box<dyn Filter> {
+impl<B: member::Filter + 'static> Ours<B> {
+    fn set(filter: Set<B>, bytes: u64, single: bool) -> Box<dyn Filter> {
         Box::new(Ours { filter, bytes, single, remove: None })
     }
 
-    fn multiset(filter: F, bytes: u64, single: bool) -> Box<dyn Filter>
+    fn multiset(filter: Set<B>, bytes: u64, single: bool) -> Box<dyn Filter>
     where
-        F: Remove<Tuple>,
+        B: Removes,
     {
-        let remove: Take<F> = if single {
+        let remove: Take<B> = if single {
             // Only members are removed: a refusal would show as a lost key.
             |filter, keys| {
                 for key in keys {
@@ -88,7 +87,7 @@ impl<F: Insert<Tuple> + Contains<Tuple> + 'static> Ours<F> {
     }
 }
 
-impl<F: Insert<Tuple> + Contains<Tuple>> Filter for Ours<F> {
+impl<B: member::Filter> Filter for Ours<B> {
     fn bytes(&self) -> u64 {
         self.bytes
     }

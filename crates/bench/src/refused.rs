@@ -13,10 +13,9 @@ use crate::{
 };
 use anyhow::{Result, bail, ensure};
 use sidon::{
-    member::{Backyard, Counting, DLeft, Variable},
-    ops::{Insert, Next},
+    member::{Backyard, Counting, DLeft, Filter, Set, Variable},
     plan::{self, Prefer, States, Target},
-    state::Fingerprint,
+    state::{Fingerprint, Next},
 };
 use sidon_kit::FiveTuples;
 use std::collections::BTreeMap;
@@ -30,7 +29,7 @@ const TIMED: usize = 1_000_000;
 /// Inserts a batch, and gives the number of refused keys.
 type Enter = Box<dyn FnMut(&[Tuple]) -> usize>;
 
-fn set<F: Insert<Tuple> + 'static>(mut filter: F) -> Enter {
+fn set<B: Filter + 'static>(mut filter: Set<B>) -> Enter {
     Box::new(move |keys| {
         let mut refused = 0;
         filter.insert_batch(keys, &mut |_, _| refused += 1);

@@ -18,9 +18,8 @@ use hashbrown::HashMap;
 use sidon::{
     Lookup,
     internals::Sweep,
-    ops::Next,
     plan::{Prefer, States, fingerprint},
-    state::{Clock, Fingerprint, State},
+    state::{Clock, Fingerprint, Next, State},
 };
 use std::{collections::BTreeMap, hint::black_box};
 

@@ -10,10 +10,7 @@ use crate::{
 };
 use anyhow::Result;
 use sidon::internals::Ladder;
-use sidon::{
-    ops::{Contains, Insert},
-    zone::{Adaptive, Filter, Ols, Pol, ols, pol},
-};
+use sidon::zone::{Adaptive, Filter, Ols, Pol, ols, pol};
 use sidon_kit::Rng;
 use std::{collections::BTreeMap, hint::black_box};
 
@@ -35,10 +32,10 @@ macro_rules! small {
     ($name:ty, $bits:expr) => {
         impl Small for $name {
             fn insert(&mut self, key: u64) {
-                Insert::insert(self, &key).expect("the key is of the universe");
+                <$name>::insert(self, &key).expect("the key is of the universe");
             }
             fn contains(&self, key: u64) -> bool {
-                Contains::contains(self, &key)
+                <$name>::contains(self, &key)
             }
             fn bits(&self) -> u64 {
                 $bits(self)

@@ -7,8 +7,7 @@ use anyhow::Result;
 use indicatif::ProgressBar;
 use sidon::{
     Refused, Seed,
-    member::{Backyard, Bh, Blocked, Bloom, Counting, DLeft, Multilayer, Variable},
-    ops::Contains,
+    member::{Backyard, Bh, Blocked, Bloom, Counting, DLeft, Filter, Multilayer, Set, Variable},
     plan::SetShape,
 };
 use sidon_kit::FiveTuples;
@@ -38,7 +37,7 @@ trait Audited {
     fn found(&self, keys: &[Tuple]) -> u64;
 }
 
-fn count<F: Contains<Tuple>>(filter: &F, keys: &[Tuple]) -> u64 {
+fn count<B: Filter>(filter: &Set<B>, keys: &[Tuple]) -> u64 {
     let mut found = [false; BATCH];
     let found = &mut found[..keys.len()];
     filter.contains_batch(keys, found);

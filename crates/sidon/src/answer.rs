@@ -35,6 +35,7 @@ impl Certainty {
     }
 
     /// `Certain` for a rate of exactly zero, `WrongAtMost` for any other.
+    #[doc(hidden)]
     pub fn from_rate(rate: f64) -> Self {
         if rate == 0.0 { Certainty::Certain } else { Certainty::WrongAtMost(rate) }
     }
@@ -148,16 +149,19 @@ pub struct Estimate {
 
 impl Estimate {
     /// An exact count.
+    #[doc(hidden)]
     pub fn exact(value: u64) -> Self {
         Estimate { value, bound: Bound::Exact, slack: 0, certainty: Certainty::Certain }
     }
 
     /// An upper bound of the count, which is at most `slack` above the truth.
+    #[doc(hidden)]
     pub fn at_most(value: u64, slack: u64, certainty: Certainty) -> Self {
         Estimate { value, bound: Bound::AtMost, slack, certainty }
     }
 
     /// A count that stopped at the ceiling of its counter.
+    #[doc(hidden)]
     pub fn at_least(value: u64) -> Self {
         Estimate { value, bound: Bound::AtLeast, slack: 0, certainty: Certainty::Certain }
     }

@@ -70,6 +70,7 @@ pub fn kind(image: &[u8]) -> Result<u16, Malformed> {
 /// assert_eq!(bytes::announced(&image[..bytes::START])?, image.len() as u64);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[doc(hidden)]
 pub fn announced(image: &[u8]) -> Result<u64, Malformed> {
     let header = header(image)?;
     let front = (HEADER + CHECKSUM + usize::from(header.fields) * 8) as u64;
@@ -78,6 +79,7 @@ pub fn announced(image: &[u8]) -> Result<u64, Malformed> {
 }
 
 /// The number of bytes that [`announced`] needs.
+#[doc(hidden)]
 pub const START: usize = HEADER + CHECKSUM;
 
 struct Header {
@@ -157,6 +159,7 @@ fn start(image: &mut Vec<u8>, kind: u16, seed_check: u64, fields: &[u64], payloa
 /// assert_eq!(Parts::of(&image), Err(Malformed::Checksum));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parts<'a> {
     /// The kind of the structure.
@@ -197,6 +200,7 @@ impl<'a> Parts<'a> {
 /// assert_eq!(Parts::of(&writer.finish()?)?.payload, b"abcdef");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[doc(hidden)]
 #[derive(Debug)]
 pub struct Writer<W> {
     out: W,

@@ -217,6 +217,7 @@ impl Infeasible {
     }
 
     /// The name of the parameter that must change; `None` if memory is missing.
+    #[doc(hidden)]
     pub fn name(&self) -> Option<&'static str> {
         match self {
             Infeasible::OutOfRange { name, .. }

@@ -13,8 +13,8 @@
 //! 6. [`plan`]: from a target (keys, error) to a shape (the integers that fix the memory).
 //! 7. [`bytes`]: a versioned byte format with a checksum for every structure.
 //!
-//! The traits for generic code are in [`ops`], answers in [`answer`], and refusals and other errors
-//! in [`error`].
+//! Answers are in [`answer`], refusals and other errors in [`error`]. Generic code takes a
+//! [`member::Set<B>`](member::Set) or a [`state::Map<B>`](state::Map): each family is one type.
 //!
 //! ```
 //! use sidon::{Seed, member::Counting, plan};
@@ -36,7 +36,6 @@ pub mod error;
 pub mod hash;
 pub(crate) mod left;
 pub mod member;
-pub mod ops;
 pub mod plan;
 pub(crate) mod probe;
 pub mod state;

@@ -15,9 +15,9 @@ use sidon::{
     Infeasible, Seed,
     internals::{Ladder, Way},
     member::{
-        Bh, Counting, Decode, Increments, Overflow, Spread, Variable, bh, counting, variable,
+        Bh, Counting, Decode, Filter, Increments, Overflow, Set, Spread, Variable, bh, counting,
+        variable,
     },
-    ops::{Contains, Insert},
     plan,
 };
 use sidon_lab::formulas::{
@@ -273,11 +273,7 @@ fn one(
     }
 }
 
-fn ask<F: Insert<Flow> + Contains<Flow>>(
-    mut filter: F,
-    members: &[Flow],
-    absent: &[Flow],
-) -> Option<u64> {
+fn ask<B: Filter>(mut filter: Set<B>, members: &[Flow], absent: &[Flow]) -> Option<u64> {
     let mut missed = 0;
     filter.insert_batch(members, &mut |_, _| missed += 1);
     let mut found = vec![false; members.len().max(absent.len())];

@@ -1,7 +1,10 @@
 //! A machine as a drawing for Graphviz: one node per state, one arrow per transition.
 
 use super::read::Read;
-use sidon::{Lookup, ops::Next, state::State};
+use sidon::{
+    Lookup,
+    state::{Next, State},
+};
 use std::fmt::Write;
 
 /// The drawing.

@@ -27,7 +27,10 @@ use crate::{
 };
 use read::{Wrong, read};
 use serde_json::json;
-use sidon::{Lookup, ops::Next, state::State};
+use sidon::{
+    Lookup,
+    state::{Next, State},
+};
 use sidon_traffic::{files::input, monitor::machine::Definition};
 use std::{
     path::{Path, PathBuf},

@@ -254,7 +254,7 @@ fn strings<'a>(list: &'a Spanned<DeValue<'_>>) -> Result<Vec<(&'a str, Range<usi
 #[cfg(test)]
 mod tests {
     use super::{super::dot, *};
-    use sidon::{Lookup, ops::Next};
+    use sidon::{Lookup, state::Next};
 
     const TCP: &str = r#"
 states = ["opening", "open", "closed"]

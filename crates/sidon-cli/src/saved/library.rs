@@ -12,7 +12,6 @@ use sidon::{
     bytes::{Image, Parts},
     count::{Layout, Min},
     member::{Backyard, Bh, Blocked, Bloom, Counting, DLeft, Multilayer, Variable},
-    ops::Merge,
     state::{Direct, Fingerprint, Stateful},
     zone::{Adaptive, Any, Filter, Hosts, Sketch},
 };
@@ -253,7 +252,7 @@ fn facts(parts: &Parts<'_>) -> Result<Vec<(&'static str, Fact)>, Malformed> {
             let one = read::<Stateful>(parts)?;
             vec![
                 ("cells in use", Fact::Share(one.load())),
-                ("cells with an unknown state", Fact::Share(one.unknown())),
+                ("cells with an unknown state", Fact::Number(one.stats().unknown)),
             ]
         }
         Fingerprint::KIND => {
@@ -261,7 +260,7 @@ fn facts(parts: &Parts<'_>) -> Result<Vec<(&'static str, Fact)>, Malformed> {
             vec![
                 ("flows", Fact::Number(one.len())),
                 ("cells in use", Fact::Share(one.load())),
-                ("cells with an unknown state", Fact::Number(one.shared())),
+                ("cells with an unknown state", Fact::Number(one.stats().unknown)),
                 ("false-positive rate", Fact::Share(one.certainty().error())),
             ]
         }
@@ -345,13 +344,16 @@ pub(super) enum Apart {
 
 /// Merges structures of one kind and seed, and returns the saved bytes.
 pub(super) fn merge(all: &[Parts<'_>]) -> Result<Vec<u8>, Apart> {
-    fn one<S: Image + Merge>(all: &[Parts<'_>]) -> Result<Vec<u8>, Apart> {
+    fn one<S: Image>(
+        all: &[Parts<'_>],
+        merge: fn(&mut S, &S) -> Result<(), Refused>,
+    ) -> Result<Vec<u8>, Apart> {
         let mut sum: Option<S> = None;
         for parts in all {
             let next = S::from_bytes(&without_seed(parts), Seed(0)).map_err(Apart::Malformed)?;
             match &mut sum {
                 None => sum = Some(next),
-                Some(sum) => sum.merge(&next).map_err(Apart::Refused)?,
+                Some(sum) => merge(sum, &next).map_err(Apart::Refused)?,
             }
         }
         Ok(sum.map_or_else(Vec::new, |sum| sum.to_bytes()))
@@ -366,22 +368,22 @@ pub(super) fn merge(all: &[Parts<'_>]) -> Result<Vec<u8>, Apart> {
         return Err(Apart::Refused(Refused::Mismatch { field }));
     }
     let image = match first.kind {
-        Bloom::KIND => one::<Bloom>(all),
-        Blocked::KIND => one::<Blocked>(all),
-        Counting::KIND => one::<Counting>(all),
-        DLeft::KIND => one::<DLeft>(all),
-        Backyard::KIND => one::<Backyard>(all),
-        Variable::KIND => one::<Variable>(all),
-        Bh::KIND => one::<Bh>(all),
-        Multilayer::KIND => one::<Multilayer>(all),
-        Filter::<Any>::KIND => one::<Filter<Any>>(all),
-        Sketch::<Any>::KIND => one::<Sketch<Any>>(all),
-        Adaptive::KIND => one::<Adaptive>(all),
-        Hosts::KIND => one::<Hosts>(all),
-        Min::KIND => one::<Min>(all),
-        Direct::KIND => one::<Direct>(all),
-        Stateful::KIND => one::<Stateful>(all),
-        Fingerprint::KIND => one::<Fingerprint>(all),
+        Bloom::KIND => one(all, Bloom::merge),
+        Blocked::KIND => one(all, Blocked::merge),
+        Counting::KIND => one(all, Counting::merge),
+        DLeft::KIND => one(all, DLeft::merge),
+        Backyard::KIND => one(all, Backyard::merge),
+        Variable::KIND => one(all, Variable::merge),
+        Bh::KIND => one(all, Bh::merge),
+        Multilayer::KIND => one(all, Multilayer::merge),
+        Filter::<Any>::KIND => one(all, Filter::<Any>::merge),
+        Sketch::<Any>::KIND => one(all, Sketch::<Any>::merge),
+        Adaptive::KIND => one(all, Adaptive::merge),
+        Hosts::KIND => one(all, Hosts::merge),
+        Min::KIND => one(all, Min::merge),
+        Direct::KIND => one(all, Direct::merge),
+        Stateful::KIND => one(all, Stateful::merge),
+        Fingerprint::KIND => one(all, Fingerprint::merge),
         other => {
             Err(Apart::Kind(kind(other).map_or("structure of an unknown kind", |(name, _)| name)))
         }

@@ -16,8 +16,7 @@ use crate::work::Work;
 use sidon::{
     Digest, Infeasible, Lookup, Refused, Seed,
     internals::{Fate, Follow, GROUP, Visited},
-    ops::Next,
-    state::{Fingerprint, State, fingerprint::Shape},
+    state::{Fingerprint, Next, State, fingerprint::Shape},
 };
 
 /// Time that may pass before the timers run.
@@ -270,7 +269,7 @@ impl FlowMap {
         let buckets = shape.moves.work_most(2 * self.packets);
         [
             Work { what: names[0], done: self.cells_read, most: cells },
-            Work { what: names[1], done: self.map.moved().looked, most: buckets },
+            Work { what: names[1], done: self.map.stats().moved.looked, most: buckets },
         ]
     }
 

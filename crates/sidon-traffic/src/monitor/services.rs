@@ -36,9 +36,8 @@ use crate::{
 use sidon::{
     Digest, Infeasible, Lookup, Seed,
     internals::{Fate, Visited},
-    ops::Next,
     state::{
-        State,
+        Next, State,
         fingerprint::{Moves, Placing, Shape},
     },
 };

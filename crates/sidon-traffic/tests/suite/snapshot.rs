@@ -224,7 +224,7 @@ fn connections_in_both_are_counted_in_each_and_said() {
     assert!(met.in_both > 50, "{met:?}");
     assert_eq!(merged.report().connections.in_both, met.in_both);
     assert_eq!(sum(&merged), one + two);
-    assert_eq!(merged.connections().map().shared(), met.in_both);
+    assert_eq!(merged.connections().map().stats().unknown, met.in_both);
 }
 
 #[test]

@@ -21,8 +21,7 @@
 
 use super::cell::{self, Cell, Job, MOST, Mapping};
 use crate::{
-    Bound, Certainty, Digest, Estimate, Infeasible, Key, Refused, Seed, cells::Memory,
-    member::same, ops::Merge,
+    Bound, Certainty, Digest, Estimate, Infeasible, Key, Refused, Seed, cells::Memory, member::same,
 };
 use std::f64::consts::E;
 
@@ -109,11 +108,13 @@ impl Shape {
     }
 
     /// Checks everything except the memory.
+    #[doc(hidden)]
     pub fn check(&self) -> Result<(), Infeasible> {
         Mapping::new(*self).map(|_| ())
     }
 
     /// The largest value of a counter.
+    #[doc(hidden)]
     pub fn ceiling(&self) -> u64 {
         u64::MAX >> (64 - self.width.clamp(1, 64))
     }
@@ -661,12 +662,6 @@ pub(super) fn raise<C: Cell>(cells: &mut [C::Bytes], at: &[usize], update: Updat
 #[inline(always)]
 pub(super) fn grown(total: u64, amount: u64) -> Result<u64, Refused> {
     total.checked_add(amount).ok_or(Refused::Overflow { ceiling: u64::MAX })
-}
-
-impl Merge for Min {
-    fn merge(&mut self, other: &Self) -> Result<(), Refused> {
-        Min::merge(self, other)
-    }
 }
 
 /// Two sketches are equal if their images are: shape, seed, total and all counters.

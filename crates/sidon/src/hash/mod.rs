@@ -48,6 +48,7 @@ use std::fmt;
 /// digests(Seed(42), &["10.0.0.1", "10.0.0.2"], &mut of);
 /// assert_eq!(of, ["10.0.0.1".digest(Seed(42)), "10.0.0.2".digest(Seed(42))]);
 /// ```
+#[doc(hidden)]
 pub fn digests<K: Key>(seed: Seed, keys: &[K], digests: &mut [Digest]) {
     struct Hash<'a, K>(Seed, &'a [K], &'a mut [Digest]);
     impl<K: Key> Kernel for Hash<'_, K> {
@@ -99,6 +100,7 @@ impl Seed {
     ///
     /// assert_ne!(Seed(1).check_value(), Seed(2).check_value());
     /// ```
+    #[doc(hidden)]
     pub fn check_value(self) -> u64 {
         cipher::check_value(self)
     }
@@ -140,6 +142,7 @@ impl Digest {
     /// assert!((0..32).all(|choice| digest.position(choice, 1_000) < 1_000));
     /// assert_ne!(digest.position(0, 1_000), digest.position(1, 1_000));
     /// ```
+    #[doc(hidden)]
     #[inline(always)]
     pub fn position(self, choice: u32, places: u64) -> u64 {
         spread::position(self, choice, places)

@@ -47,6 +47,7 @@ impl Moves {
 
     /// The most buckets whose cells searches follow over this many operations, for any keys and any
     /// load ([`Moved::looked`]).
+    #[doc(hidden)]
     pub fn work_most(self, operations: u64) -> u64 {
         EARNED.saturating_mul(operations).saturating_add(Budget::new(self).most)
     }

@@ -118,6 +118,7 @@ impl Shape {
     }
 
     /// The largest number of keys at which a lookup examines the sum of a cell.
+    #[doc(hidden)]
     pub fn examined(&self) -> u32 {
         match self.decode {
             Decode::Basic => self.increments.order((1 << self.keys_bits.min(8)) - 1),
@@ -126,6 +127,7 @@ impl Shape {
     }
 
     /// The bits of the table that a lookup reads in addition to the cells.
+    #[doc(hidden)]
     pub fn table_bits(&self) -> Result<u64, Infeasible> {
         Ok(self.code()?.table_bits())
     }

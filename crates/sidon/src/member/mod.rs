@@ -46,7 +46,7 @@ pub use increments::Increments;
 pub(crate) use mapping::LINES_MOST;
 pub use mapping::Spread;
 pub use multilayer::Multilayer;
-pub use set::{Set, Stats};
+pub use set::{Filter, Removes, Set, Stats};
 pub use variable::Variable;
 
 use crate::Refused;

@@ -193,6 +193,7 @@ fn counter_overflow(shape: Shape, keys: u64, insertions: u64) -> f64 {
 /// assert!((at_least(6) - 0.766_866_604_6).abs() < 1e-9);
 /// assert!((at_least(9) / 1.680_777_707_9e-27 - 1.0).abs() < 1e-9);
 /// ```
+#[doc(hidden)]
 pub fn bucket_loads(subtables: u32, load: f64, keys_leave: bool) -> Vec<Vec<f64>> {
     // Buckets of twice the mean load and twelve keys more are rarer than any double.
     let height = (load.max(0.0) as u32).saturating_mul(2).saturating_add(12);

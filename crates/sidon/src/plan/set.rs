@@ -47,6 +47,7 @@ pub enum SetShape {
 
 impl SetShape {
     /// The name of the structure in tables and JSON: `"bloom"`, `"dleft"` and so on.
+    #[doc(hidden)]
     pub fn name(&self) -> &'static str {
         match self {
             SetShape::Bloom(_) => "bloom",

@@ -123,6 +123,7 @@ fn root(n: u64, digits: u32) -> u64 {
 /// assert_eq!(shape.moduli, [2, 3, 5, 7, 11, 13, 17, 19, 23]);
 /// # Ok::<(), sidon::Infeasible>(())
 /// ```
+#[doc(hidden)]
 pub fn first_primes(target: Target) -> Result<egh::Shape, Infeasible> {
     target.check()?;
     let least = Big::power(target.universe, target.members);

@@ -5,8 +5,8 @@
 //! get a state (false positive) or a "don't know". A stored flow may get none (false negative), a
 //! wrong one (false return state) or a "don't know". Bonomi et al., SIGCOMM 2006, section 3.
 
-use super::{Event, Machine, State, Sweep};
-use crate::{Refused, answer::Lookup, ops::Next, ops::StateMap};
+use super::{Cells, Event, Machine, Map, Next, State, Sweep};
+use crate::{Key, Refused, answer::Lookup};
 use std::{collections::HashMap, hash::Hash};
 
 /// A number of occurrences and the number of opportunities.
@@ -79,6 +79,7 @@ pub struct Tally {
 
 impl Tally {
     /// The five rates of the paper and the refusals, by name.
+    #[doc(hidden)]
     pub fn rates(&self) -> [(&'static str, Share); 6] {
         [
             ("false_positives", self.false_positives),
@@ -110,7 +111,7 @@ impl Tally {
 /// reference does not age, so expired flows count as false negatives.
 ///
 /// ```
-/// use sidon::{Seed, ops::Next, state::{Audit, Direct, Share, direct::Shape}};
+/// use sidon::{Seed, state::{Audit, Direct, Next, Share, direct::Shape}};
 ///
 /// let shape = Shape { cells: 1_000, hashes: 4, states: 3, counter: 4, timed: false };
 /// let mut audit = Audit::new(Direct::new(shape, Seed(1))?);
@@ -132,9 +133,9 @@ pub struct Audit<M, K> {
     pub tally: Tally,
 }
 
-impl<K: Copy + Eq + Hash, M: StateMap<K>> Audit<M, K> {
+impl<K: Key + Copy + Eq + Hash, B: Cells> Audit<Map<B>, K> {
     /// An empty map with an empty reference.
-    pub fn new(map: M) -> Self {
+    pub fn new(map: Map<B>) -> Self {
         Audit { map, truth: HashMap::new(), tally: Tally::default() }
     }
 
@@ -156,7 +157,7 @@ impl<K: Copy + Eq + Hash, M: StateMap<K>> Audit<M, K> {
     /// reference from the true state. Counts an error if the two differ.
     pub fn step(&mut self, key: &K, machine: &Machine, event: Event) -> Result<(), Refused> {
         let truth = self.truth.get(key).copied();
-        let done = self.map.transition(key, &mut |now| machine.next(now, event));
+        let done = self.map.transition(key, |now| machine.next(now, event));
         let refused = match done {
             Ok(now) => {
                 self.tally.compare(now, truth);
@@ -214,58 +215,49 @@ impl<M: Sweep, K> Sweep for Audit<M, K> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::Rule;
+    use crate::{
+        Seed,
+        state::{Direct, Rule, direct::Shape},
+    };
 
-    /// A map that returns a given answer.
-    struct Liar(Lookup<State>);
-
-    impl StateMap<u64> for Liar {
-        fn lookup(&self, _: &u64) -> Lookup<State> {
-            self.0
-        }
-        fn touch(&mut self, _: &u64) -> Lookup<State> {
-            self.0
-        }
-        fn insert(&mut self, _: &u64, _: State) -> Result<(), Refused> {
-            Ok(())
-        }
-        fn modify(&mut self, _: &u64, _: State) -> Result<(), Refused> {
-            Err(Refused::NotStored)
-        }
-        fn forget(&mut self, _: &u64) -> Result<(), Refused> {
-            Ok(())
-        }
+    fn map(states: u32) -> Direct {
+        Direct::new(Shape { cells: 100, hashes: 3, states, counter: 4, timed: false }, Seed(1))
+            .unwrap()
     }
 
     #[test]
-    fn every_lie_is_counted_under_its_name() {
-        let mut audit = Audit::new(Liar(Lookup::Absent));
-        audit.apply(&1, Next::Insert(3)).unwrap();
+    fn every_wrong_answer_is_counted_under_its_name() {
+        let mut audit = Audit::new(map(6));
         for answer in [Lookup::State(3), Lookup::State(4), Lookup::Absent, Lookup::DontKnow] {
-            audit.map.0 = answer;
-            let _answers = [audit.ask(&1), audit.ask(&2)];
+            audit.tally.compare(answer, Some(3));
+            audit.tally.compare(answer, None);
         }
+        audit.apply(&1, Next::Insert(3)).unwrap();
+        audit.map.forget(&1).unwrap();
         assert_eq!(audit.apply(&1, Next::Modify(5)), Err(Refused::NotStored));
         assert_eq!(audit.truth.get(&1).copied(), Some(5));
         let hits = audit.tally.rates().map(|(_, share)| (share.hits, share.of));
         assert_eq!(hits, [(2, 4), (1, 4), (1, 4), (1, 4), (1, 4), (1, 2)]);
+        audit.map.insert(&1, 5).unwrap();
         audit.apply(&1, Next::Forget).unwrap();
         assert_eq!(audit.truth.len(), 0);
     }
 
     #[test]
-    fn the_twin_goes_by_the_truth_and_the_map_by_its_belief() {
+    fn the_reference_starts_from_the_truth_and_the_map_from_its_own_state() {
         let rules: [(&str, &[Rule<'_>]); 2] =
             [("open", &[Rule::Open("a")]), ("go", &[Rule::If("a", "b")])];
         let machine = Machine::new(&["a", "b"], &[], &rules).unwrap();
-        let mut audit = Audit::new(Liar(Lookup::Absent));
+        // The map has no room for state b.
+        let mut audit = Audit::new(map(1));
         audit.step(&1, &machine, 0).unwrap();
+        audit.map.forget(&1).unwrap();
         audit.step(&1, &machine, 1).unwrap();
         assert_eq!(audit.truth.get(&1).copied(), Some(1));
         assert_eq!(audit.tally.false_negatives, Share { hits: 1, of: 1 });
         // The map has state a for the flow, and its change is refused.
-        audit.map.0 = Lookup::State(0);
-        assert_eq!(audit.step(&1, &machine, 1), Err(Refused::NotStored));
+        audit.map.insert(&1, 0).unwrap();
+        assert_eq!(audit.step(&1, &machine, 1), Err(Refused::Outside { universe: 1 }));
         assert_eq!(audit.tally.false_states, Share { hits: 1, of: 2 });
     }
 

@@ -52,6 +52,7 @@ pub struct Shape {
 
 impl Shape {
     /// The bits of a cell: counter and flag.
+    #[doc(hidden)]
     pub fn width(&self) -> u32 {
         self.counter + u32::from(self.timed)
     }
@@ -320,17 +321,20 @@ impl Cells for Body {
 
 impl Direct {
     /// The probability that a pair of a key and a state that is not stored passes, at the present load.
+    #[doc(hidden)]
     pub fn pair_rate(&self) -> f64 {
         self.body.pair_rate()
     }
 
     /// Whether the key may be in this state: one check. `false` is certain for a stored key.
+    #[doc(hidden)]
     pub fn is_in<K: Key + ?Sized>(&self, key: &K, state: State) -> bool {
         self.body.all_in_use(&self.body.spots(key.digest(self.body.seed), state))
     }
 
     /// Changes the state of a key whose present state the caller knows. No other state is looked up. On
     /// `Err`, nothing has changed.
+    #[doc(hidden)]
     pub fn modify_from<K: Key + ?Sized>(
         &mut self,
         key: &K,
@@ -341,6 +345,7 @@ impl Direct {
     }
 
     /// Removes a key that is in this state. On `Err`, nothing has changed.
+    #[doc(hidden)]
     pub fn forget_from<K: Key + ?Sized>(&mut self, key: &K, state: State) -> Result<(), Refused> {
         self.body.forget_from(key.digest(self.body.seed), state)
     }

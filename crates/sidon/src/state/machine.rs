@@ -13,8 +13,9 @@
 //! are an event that opens no flow, for an absent flow, and a transition that is not valid in the
 //! present state. Bonomi et al., SIGCOMM 2006, section 3.
 
+use super::Next;
 use super::{STATES_MOST, State};
-use crate::{answer::Lookup, ops::Next};
+use crate::answer::Lookup;
 use std::{collections::HashMap, fmt};
 
 /// The number of an event: `0..events`.
@@ -23,7 +24,7 @@ pub type Event = u16;
 /// The action of an event.
 ///
 /// ```
-/// use sidon::{Lookup, ops::Next, state::{Machine, Rule}};
+/// use sidon::{Lookup, state::{Machine, Next, Rule}};
 ///
 /// let states = ["one", "two", "many"];
 /// let machine = Machine::new(&states, &[], &[("packet", &[Rule::Open("one"), Rule::Add(1)])])?;
@@ -131,7 +132,7 @@ impl Machine {
     /// events.
     ///
     /// ```
-    /// use sidon::{Lookup, ops::Next, state::{Machine, Rule}};
+    /// use sidon::{Lookup, state::{Machine, Next, Rule}};
     ///
     /// let machine = Machine::new(
     ///     &["opening", "open", "closed"],
@@ -207,7 +208,7 @@ impl Machine {
     }
 
     /// The action of an event on a flow whose state is `now`, for
-    /// [`transition`](crate::ops::StateMap::transition). `Stay` for an event or a state that the
+    /// [`transition`](super::Map::transition). `Stay` for an event or a state that the
     /// machine does not have.
     #[inline]
     pub fn next(&self, now: Lookup<State>, event: Event) -> Next<State> {

@@ -9,8 +9,7 @@ use crate::{
     Certainty, Digest, Infeasible, Key, Malformed, Refused, Seed,
     answer::Lookup,
     bytes::Image,
-    member::batch,
-    ops::{Merge, Next, StateMap},
+    member::{Moved, batch},
 };
 use std::fmt;
 
@@ -37,23 +36,112 @@ pub struct Map<B> {
     pub(super) body: B,
 }
 
-/// The cells of a map, and what is done to them for a digest.
+/// Counts about the table of a [`Map`]. A count that the map does not have is 0.
+///
+/// ```
+/// use sidon::{Seed, state::{Stateful, stateful::{Keeping, Shape}}};
+///
+/// let shape = Shape { cells: 4, hashes: 4, states: 2, keeping: Keeping::Counted(4) };
+/// let mut flows = Stateful::new(shape, Seed(1))?;
+/// flows.insert("a flow", 0)?;
+/// assert_eq!(flows.stats().unknown, 0);
+/// // The cells of the two flows differ in state.
+/// flows.insert("another", 1)?;
+/// assert!(flows.stats().unknown > 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Stats {
+    /// The cells of a [`Stateful`](super::Stateful) or a [`Fingerprint`](super::Fingerprint) whose state
+    /// is unknown because flows share them.
+    pub unknown: u64,
+    /// The flows in the stash of a [`Fingerprint`](super::Fingerprint).
+    pub stashed: u64,
+    /// The searches for room in a [`Fingerprint`](super::Fingerprint).
+    pub moved: Moved,
+}
+
+/// What a transition does with a key.
+///
+/// ```
+/// use sidon::{Lookup, Seed, state::{Direct, Next, direct::Shape}};
+///
+/// let shape = Shape { cells: 1_000, hashes: 4, states: 3, counter: 4, timed: false };
+/// let mut flows = Direct::new(shape, Seed(1))?;
+/// let step = |now| match now {
+///     Lookup::Absent => Next::Insert(0),
+///     Lookup::State(0) => Next::Modify(1),
+///     _ => Next::Forget,
+/// };
+/// let seen = [(); 4].map(|()| flows.transition("flow", step));
+/// assert_eq!(seen, [Ok(Lookup::Absent), Ok(Lookup::State(0)), Ok(Lookup::State(1)), Ok(Lookup::Absent)]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next<S> {
+    /// The state stays. A stored key counts as touched.
+    Stay,
+    /// Stores a new key with this state, as [`Map::insert`] does.
+    Insert(S),
+    /// Gives a stored key this state, as [`Map::modify`] does.
+    Modify(S),
+    /// Gives the key this state, stored before or not, as [`Map::set`] does.
+    Set(S),
+    /// Removes the key, as [`Map::forget`] does.
+    Forget,
+}
+
+/// The cells of a [`Map`], for code that takes any map. Only the maps of this module implement it. Its
+/// methods are hidden and may change; call those of [`Map`].
+///
+/// ```
+/// use sidon::{Lookup, Refused, Seed, state::{Cells, Direct, Map, State, direct::Shape}};
+///
+/// fn restart<B: Cells>(map: &mut Map<B>, flow: &str, state: State) -> Result<(), Refused> {
+///     if map.lookup(flow) != Lookup::Absent {
+///         map.forget(flow)?;
+///     }
+///     map.insert(flow, state)
+/// }
+/// let shape = Shape { cells: 1_000, hashes: 4, states: 3, counter: 4, timed: false };
+/// let mut flows = Direct::new(shape, Seed(1))?;
+/// restart(&mut flows, "flow", 1)?;
+/// restart(&mut flows, "flow", 2)?;
+/// assert_eq!(flows.lookup("flow"), Lookup::State(2));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Cells: Sized + Sweep {
     /// The integers that fix the memory.
     type Shape: Copy + PartialEq + fmt::Debug;
     /// The number of the kind in the byte format.
+    #[doc(hidden)]
     const KIND: u16;
 
+    #[doc(hidden)]
     fn new(shape: Self::Shape, seed: Seed) -> Result<Self, Infeasible>;
+    #[doc(hidden)]
     fn shape(&self) -> Self::Shape;
+    #[doc(hidden)]
     fn seed(&self) -> Seed;
+    #[doc(hidden)]
     fn memory_bytes(&self) -> u64;
+    #[doc(hidden)]
     fn load(&self) -> f64;
+    #[doc(hidden)]
+    fn stats(&self) -> Stats {
+        Stats::default()
+    }
     /// The share of keys never inserted that are not answered `Absent`.
+    #[doc(hidden)]
     fn rate(&self) -> f64;
+    #[doc(hidden)]
     fn clear(&mut self);
+    #[doc(hidden)]
     fn try_clone(&self) -> Result<Self, Infeasible>;
+    #[doc(hidden)]
     fn lookup(&self, digest: Digest) -> Lookup<State>;
+    #[doc(hidden)]
     fn lookup_batch<K: Key>(&self, keys: &[K], answers: &mut [Lookup<State>]) {
         batch::hashed(self.seed(), keys, |first, digests| {
             for (digest, answer) in digests.iter().zip(&mut answers[first..]) {
@@ -61,10 +149,15 @@ pub trait Cells: Sized + Sweep {
             }
         });
     }
+    #[doc(hidden)]
     fn touch(&mut self, digest: Digest) -> Lookup<State>;
+    #[doc(hidden)]
     fn insert(&mut self, digest: Digest, state: State) -> Result<(), Refused>;
+    #[doc(hidden)]
     fn modify(&mut self, digest: Digest, state: State) -> Result<(), Refused>;
+    #[doc(hidden)]
     fn forget(&mut self, digest: Digest) -> Result<(), Refused>;
+    #[doc(hidden)]
     fn transition(
         &mut self,
         digest: Digest,
@@ -85,6 +178,7 @@ pub trait Cells: Sized + Sweep {
         }?;
         Ok(now)
     }
+    #[doc(hidden)]
     fn transition_batch<K: Key>(
         &mut self,
         keys: &[K],
@@ -99,8 +193,11 @@ pub trait Cells: Sized + Sweep {
             }
         });
     }
+    #[doc(hidden)]
     fn merge(&mut self, other: &Self) -> Result<(), Refused>;
+    #[doc(hidden)]
     fn to_bytes(&self) -> Vec<u8>;
+    #[doc(hidden)]
     fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed>;
 }
 
@@ -128,6 +225,11 @@ impl<B: Cells> Map<B> {
     /// The share of cells that are in use.
     pub fn load(&self) -> f64 {
         self.body.load()
+    }
+
+    /// Counts about the table. Reads the whole table of a [`Stateful`](super::Stateful).
+    pub fn stats(&self) -> Stats {
+        self.body.stats()
     }
 
     /// The probability that `lookup` does not answer [`Lookup::Absent`] for a key that was never inserted,
@@ -253,41 +355,6 @@ impl<B: Cells> fmt::Debug for Map<B> {
     }
 }
 
-impl<K: Key + ?Sized, B: Cells> StateMap<K> for Map<B> {
-    #[inline]
-    fn lookup(&self, key: &K) -> Lookup<State> {
-        Map::lookup(self, key)
-    }
-
-    fn touch(&mut self, key: &K) -> Lookup<State> {
-        Map::touch(self, key)
-    }
-
-    fn insert(&mut self, key: &K, state: State) -> Result<(), Refused> {
-        Map::insert(self, key, state)
-    }
-
-    fn modify(&mut self, key: &K, state: State) -> Result<(), Refused> {
-        Map::modify(self, key, state)
-    }
-
-    fn set(&mut self, key: &K, state: State) -> Result<(), Refused> {
-        Map::set(self, key, state)
-    }
-
-    fn forget(&mut self, key: &K) -> Result<(), Refused> {
-        Map::forget(self, key)
-    }
-
-    fn transition(
-        &mut self,
-        key: &K,
-        change: &mut dyn FnMut(Lookup<State>) -> Next<State>,
-    ) -> Result<Lookup<State>, Refused> {
-        self.body.transition(key.digest(self.body.seed()), change)
-    }
-}
-
 impl<B: Cells> Sweep for Map<B> {
     fn units(&self) -> u64 {
         self.body.units()
@@ -299,12 +366,6 @@ impl<B: Cells> Sweep for Map<B> {
 
     fn sweep(&mut self, to: u64) -> u64 {
         self.body.sweep(to)
-    }
-}
-
-impl<B: Cells> Merge for Map<B> {
-    fn merge(&mut self, other: &Self) -> Result<(), Refused> {
-        Map::merge(self, other)
     }
 }
 

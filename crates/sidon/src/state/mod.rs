@@ -7,7 +7,7 @@
 //! | [`Fingerprint`] | one cell | 2 lines | flows that share a fingerprint |
 //!
 //! A map of this kind is called a *maplet* in the literature: it stores a value for every key
-//! without the key. All three are [`StateMap`](crate::ops::StateMap)s. A well-behaved caller
+//! without the key. All three are a [`Map`]. A well-behaved caller
 //! inserts flows that are not stored, and modifies and forgets flows that are stored. Then no
 //! answer about a stored flow is a wrong state.
 //!
@@ -31,7 +31,6 @@ pub mod recent;
 mod spots;
 pub mod stateful;
 
-pub use crate::ops::Next;
 pub use audit::{Audit, Share, Tally};
 pub use clock::Clock;
 #[doc(hidden)]
@@ -39,7 +38,7 @@ pub use clock::Sweep;
 pub use direct::Direct;
 pub use fingerprint::Fingerprint;
 pub use machine::{Event, Faulty, Machine, Rule};
-pub use map::Map;
+pub use map::{Cells, Map, Next, Stats};
 pub use recent::Recent;
 pub use stateful::Stateful;
 

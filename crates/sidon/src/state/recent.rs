@@ -16,12 +16,7 @@
 //! Except for the flags, memory and false-positive rate are those of the filter.
 
 use super::{Map, State, Sweep, map::Cells};
-use crate::{
-    Certainty, Key, Malformed, Refused, Seed,
-    answer::Lookup,
-    bytes::Image,
-    ops::{Contains, Insert, Merge, Remove},
-};
+use crate::{Certainty, Key, Malformed, Refused, Seed, answer::Lookup, bytes::Image};
 
 /// The state of a key that is stored.
 const IN: State = 0;
@@ -90,24 +85,6 @@ impl<B: Cells> Recent<Map<B>> {
     }
 }
 
-impl<K: Key + ?Sized, B: Cells> Insert<K> for Recent<Map<B>> {
-    fn insert(&mut self, key: &K) -> Result<(), Refused> {
-        Recent::insert(self, key)
-    }
-}
-
-impl<K: Key + ?Sized, B: Cells> Remove<K> for Recent<Map<B>> {
-    fn remove(&mut self, key: &K) -> Result<(), Refused> {
-        Recent::remove(self, key)
-    }
-}
-
-impl<K: Key + ?Sized, B: Cells> Contains<K> for Recent<Map<B>> {
-    fn contains(&self, key: &K) -> bool {
-        Recent::contains(self, key)
-    }
-}
-
 /// The image is that of the map.
 impl<M: Image> Image for Recent<M> {
     const KIND: u16 = M::KIND;
@@ -132,12 +109,6 @@ impl<M: Sweep> Sweep for Recent<M> {
 
     fn sweep(&mut self, to: u64) -> u64 {
         self.map.sweep(to)
-    }
-}
-
-impl<M: Merge> Merge for Recent<M> {
-    fn merge(&mut self, other: &Self) -> Result<(), Refused> {
-        self.map.merge(&other.map)
     }
 }
 

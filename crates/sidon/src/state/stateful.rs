@@ -25,7 +25,7 @@
 //! (Rottenstreich et al., INFOCOM 2012) to states. The cells are wider.
 
 use super::{
-    Map, State, Sweep, check_states, known,
+    Map, State, Stats, Sweep, check_states, known,
     map::Cells,
     spots::{Array, Spots},
 };
@@ -84,6 +84,7 @@ pub struct Shape {
 
 impl Shape {
     /// The bits of a cell.
+    #[doc(hidden)]
     pub fn width(&self) -> u32 {
         match self.keeping {
             Keeping::Timed => 1 + self.value_bits(),
@@ -400,6 +401,12 @@ impl Cells for Body {
         self.array.fill()
     }
 
+    fn stats(&self) -> Stats {
+        let unknown = |&cell: &u64| self.content(cell) == Content::Unknown;
+        let unknown = (0..self.shape.cells).filter(unknown).count() as u64;
+        Stats { unknown, ..Stats::default() }
+    }
+
     /// At most the share of keys whose cells are all in use.
     fn rate(&self) -> f64 {
         self.array.fill().powi(self.shape.hashes as i32)
@@ -506,15 +513,6 @@ impl Cells for Body {
             }
         })?;
         Ok(map)
-    }
-}
-
-impl Stateful {
-    /// The share of cells that are unknown. Reads all of the table.
-    pub fn unknown(&self) -> f64 {
-        let (body, cells) = (&self.body, self.body.shape.cells);
-        let unknown = |&cell: &u64| body.content(cell) == Content::Unknown;
-        (0..cells).filter(unknown).count() as f64 / cells as f64
     }
 }
 

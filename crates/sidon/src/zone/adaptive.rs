@@ -23,7 +23,6 @@ use super::{
 use crate::{
     Certainty, Infeasible, Malformed, Refused, Seed,
     bytes::{self, Image},
-    ops::{Contains, Insert, Merge},
     plan,
 };
 use std::sync::Arc;
@@ -345,24 +344,6 @@ impl Adaptive {
             return Err(field("members"));
         }
         Ok(read)
-    }
-}
-
-impl Insert<u64> for Adaptive {
-    fn insert(&mut self, key: &u64) -> Result<(), Refused> {
-        Adaptive::insert(self, key)
-    }
-}
-
-impl Contains<u64> for Adaptive {
-    fn contains(&self, key: &u64) -> bool {
-        Adaptive::contains(self, key)
-    }
-}
-
-impl Merge for Adaptive {
-    fn merge(&mut self, other: &Self) -> Result<(), Refused> {
-        Adaptive::merge(self, other)
     }
 }
 

@@ -235,6 +235,7 @@ impl Shape {
     }
 
     /// The family's name in tables and JSON.
+    #[doc(hidden)]
     pub fn name(&self) -> &'static str {
         match self {
             Shape::Egh(_) => "egh",
@@ -244,6 +245,7 @@ impl Shape {
     }
 
     /// The number of elements.
+    #[doc(hidden)]
     pub fn universe(&self) -> u64 {
         match self {
             Shape::Egh(shape) => shape.universe,
@@ -253,6 +255,7 @@ impl Shape {
     }
 
     /// The number of cells of an element.
+    #[doc(hidden)]
     pub fn groups(&self) -> u64 {
         match self {
             Shape::Egh(shape) => shape.moduli.len() as u64,
@@ -262,6 +265,7 @@ impl Shape {
     }
 
     /// The number of cells, computed without building the code.
+    #[doc(hidden)]
     pub fn cells(&self) -> u64 {
         match self {
             Shape::Egh(shape) => shape.cells(),

@@ -46,6 +46,7 @@ pub struct Shape {
 
 impl Shape {
     /// The number of cells.
+    #[doc(hidden)]
     pub fn cells(&self) -> u64 {
         self.moduli.iter().map(|&modulus| u64::from(modulus)).sum()
     }

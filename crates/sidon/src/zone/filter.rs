@@ -26,7 +26,6 @@ use crate::{
     Certainty, Infeasible, Malformed, Refused, Seed,
     bytes::{self, Image},
     cells::{self, Packed},
-    ops::{Contains, Insert, Merge},
 };
 
 /// The most elements that a merge checks to find out whether the filter is still inside the zone.
@@ -72,11 +71,13 @@ impl<C: Code> Filter<C> {
     }
 
     /// The mapping of elements to bits.
+    #[doc(hidden)]
     pub fn code(&self) -> &C {
         &self.code
     }
 
     /// The number of bits of the table.
+    #[doc(hidden)]
     pub fn bits(&self) -> u64 {
         self.bits.cells()
     }
@@ -104,11 +105,13 @@ impl<C: Code> Filter<C> {
     }
 
     /// [`list`](Self::list), or `None` if it would check more than `budget` elements.
+    #[doc(hidden)]
     pub fn list_within(&self, budget: u64) -> Option<Vec<u64>> {
         code::list(&self.code, |cell| self.is_set(cell), budget)
     }
 
     /// The false-positive rate for random members. Zero inside the zone.
+    #[doc(hidden)]
     pub fn false_positive_rate(&self) -> f64 {
         if self.is_inside() { 0.0 } else { self.code.rate(self.columns) }
     }
@@ -318,24 +321,6 @@ impl<C: Code> Filter<C> {
             return Err(Malformed::Field { name: "columns" });
         }
         Ok(filter)
-    }
-}
-
-impl<C: Code> Insert<u64> for Filter<C> {
-    fn insert(&mut self, key: &u64) -> Result<(), Refused> {
-        Filter::insert(self, key)
-    }
-}
-
-impl<C: Code> Contains<u64> for Filter<C> {
-    fn contains(&self, key: &u64) -> bool {
-        Filter::contains(self, key)
-    }
-}
-
-impl<C: Code> Merge for Filter<C> {
-    fn merge(&mut self, other: &Self) -> Result<(), Refused> {
-        Filter::merge(self, other)
     }
 }
 

@@ -15,7 +15,6 @@ use super::{NO_SEED, within};
 use crate::{
     Certainty, Estimate, Infeasible, Malformed, Refused, Seed,
     bytes::{self, Image},
-    ops::Merge,
 };
 
 /// The largest universe.
@@ -239,12 +238,6 @@ impl Hosts {
     /// Always exact.
     pub fn estimate(&self, &key: &u64) -> Estimate {
         Estimate::exact(if key < self.universe { self.count(key).into() } else { 0 })
-    }
-}
-
-impl Merge for Hosts {
-    fn merge(&mut self, other: &Self) -> Result<(), Refused> {
-        Hosts::merge(self, other)
     }
 }
 

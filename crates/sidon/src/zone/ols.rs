@@ -48,6 +48,7 @@ pub struct Shape {
 
 impl Shape {
     /// The shape with the fewest cells for a zone of `members`. `None` above the largest order.
+    #[doc(hidden)]
     pub fn least(universe: u64, members: u64) -> Option<Self> {
         let side = universe.isqrt() + u64::from(universe.isqrt().pow(2) < universe);
         let order = next_prime_power(side.max(members))? as u32;

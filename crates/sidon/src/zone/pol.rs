@@ -55,6 +55,7 @@ pub struct Shape {
 
 impl Shape {
     /// The number of cells.
+    #[doc(hidden)]
     pub fn cells(&self) -> u64 {
         let affine = u64::from(self.groups).saturating_sub(self.infinity.into());
         let last = if self.infinity { self.leading() } else { 0 };
@@ -68,6 +69,7 @@ impl Shape {
     }
 
     /// The number of other elements that never cover an element.
+    #[doc(hidden)]
     pub fn zone(&self) -> u64 {
         u64::from(self.groups.saturating_sub(1) / self.digits.saturating_sub(1).max(1))
     }

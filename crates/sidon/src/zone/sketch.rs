@@ -31,7 +31,6 @@ use crate::{
     Certainty, Estimate, Infeasible, Malformed, Refused, Seed,
     bytes::{self, Image},
     cells::{self, Packed},
-    ops::Merge,
 };
 
 /// The most elements that a subtraction checks to find out whether the zone has been re-entered.
@@ -90,6 +89,7 @@ impl<C: Code> Sketch<C> {
     }
 
     /// The mapping of keys to counters.
+    #[doc(hidden)]
     pub fn code(&self) -> &C {
         &self.code
     }
@@ -447,12 +447,6 @@ impl<C: Code> Sketch<C> {
             return Err(field("known"));
         }
         Ok(sketch)
-    }
-}
-
-impl<C: Code> Merge for Sketch<C> {
-    fn merge(&mut self, other: &Self) -> Result<(), Refused> {
-        Sketch::merge(self, other)
     }
 }
 

@@ -97,6 +97,7 @@ impl Shape {
     }
 
     /// The number of subnets it has room for.
+    #[doc(hidden)]
     pub fn subnets(&self) -> u64 {
         if self.is_direct() { self.slots } else { self.slots - self.slots / 8 }
     }
@@ -158,6 +159,7 @@ impl Subnets {
     }
 
     /// [`observe`](Self::observe) for a subnet whose digest under the seed is known.
+    #[doc(hidden)]
     pub fn observe_hashed(
         &mut self,
         digest: Digest,
@@ -244,6 +246,7 @@ impl Subnets {
 
     /// Every subnet with a host that has been seen and its number of hosts, in the order of the
     /// table.
+    #[doc(hidden)]
     pub fn iter(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
         let used = (0..self.shape.slots).filter(|&slot| self.word(slot) != 0);
         used.map(|slot| {
@@ -278,11 +281,13 @@ impl Subnets {
     }
 
     /// The number of subnets that have a bitmap.
+    #[doc(hidden)]
     pub fn promoted(&self) -> u64 {
         self.promoted
     }
 
     /// Prefetches the cache lines of a subnet with this digest.
+    #[doc(hidden)]
     #[inline]
     pub fn ask_ahead(&self, digest: Digest) {
         if let Some(keys) = &self.keys {

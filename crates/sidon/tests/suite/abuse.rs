@@ -7,16 +7,18 @@
 use sidon::{
     Refused, Seed,
     member::{Backyard, DLeft, Moves, backyard, dleft::Shape},
-    ops::{Contains, Insert, Remove},
 };
 use sidon_kit::{Multiset, Rng};
 use std::collections::HashMap;
 
 /// The operations of both filters.
-trait Multi: Insert<u64> + Remove<u64> + Contains<u64> {
+trait Multi {
+    fn insert(&mut self, key: &u64) -> Result<(), Refused>;
+    fn remove(&mut self, key: &u64) -> Result<(), Refused>;
+    fn contains(&self, key: &u64) -> bool;
+    fn stored(&self) -> u64;
     fn fingerprint(&self, key: u64) -> u64;
     fn count(&self, key: u64) -> u64;
-    fn stored(&self) -> u64;
     /// Grows or shrinks, and returns whether it did.
     fn reshape(&mut self, grow: bool) -> bool;
 }
@@ -24,14 +26,23 @@ trait Multi: Insert<u64> + Remove<u64> + Contains<u64> {
 macro_rules! multi {
     ($name:ident, |$filter:ident, $grow:ident| $reshape:expr) => {
         impl Multi for $name {
+            fn insert(&mut self, key: &u64) -> Result<(), Refused> {
+                self.insert(key)
+            }
+            fn remove(&mut self, key: &u64) -> Result<(), Refused> {
+                self.remove(key)
+            }
+            fn contains(&self, key: &u64) -> bool {
+                self.contains(key)
+            }
+            fn stored(&self) -> u64 {
+                self.len()
+            }
             fn fingerprint(&self, key: u64) -> u64 {
                 self.fingerprint(&key)
             }
             fn count(&self, key: u64) -> u64 {
                 self.count(&key)
-            }
-            fn stored(&self) -> u64 {
-                self.len()
             }
             fn reshape(&mut self, $grow: bool) -> bool {
                 let $filter = self;

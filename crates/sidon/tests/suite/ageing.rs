@@ -3,7 +3,6 @@
 use sidon::{
     Lookup, Refused, Seed,
     internals::Sweep,
-    ops::Merge,
     state::{
         Clock, Direct, Fingerprint, Recent, Stateful, direct,
         fingerprint::{self, Moves, Placing},
@@ -15,7 +14,8 @@ use sidon_kit::Rng;
 const SEED: Seed = Seed(33);
 
 /// A structure that ages.
-trait Ages: Sweep + Merge + Sized {
+trait Ages: Sweep + Sized {
+    fn joined(&mut self, other: &Self) -> Result<(), Refused>;
     fn enter(&mut self, key: u64) -> Result<(), Refused>;
     fn touched(&mut self, key: u64) -> bool;
     fn holds(&self, key: u64) -> bool;
@@ -26,6 +26,9 @@ trait Ages: Sweep + Merge + Sized {
 macro_rules! ages {
     ($name:ident) => {
         impl Ages for $name {
+            fn joined(&mut self, other: &Self) -> Result<(), Refused> {
+                self.merge(other)
+            }
             fn enter(&mut self, key: u64) -> Result<(), Refused> {
                 self.insert(&key, 0)
             }
@@ -41,6 +44,9 @@ macro_rules! ages {
         }
 
         impl Ages for Recent<$name> {
+            fn joined(&mut self, other: &Self) -> Result<(), Refused> {
+                self.map.merge(&other.map)
+            }
             fn enter(&mut self, key: u64) -> Result<(), Refused> {
                 self.insert(&key)
             }
@@ -172,7 +178,7 @@ fn keeps_the_law<M: Ages>(name: &str, fresh: &dyn Fn() -> M) {
     at_every_position(&format!("{name}, no change"), fresh, &|_, _| {}, NEITHER);
     let reload = |map: &mut M, _: &M| *map = map.reloaded();
     at_every_position(&format!("{name}, saved and loaded"), fresh, &reload, NEITHER);
-    let merge = |map: &mut M, other: &M| map.merge(other).unwrap();
+    let merge = |map: &mut M, other: &M| map.joined(other).unwrap();
     at_every_position(&format!("{name}, merged"), fresh, &merge, MERGES);
 }
 
@@ -191,7 +197,7 @@ fn a_flow_lives_for_a_period_and_is_gone_after_two_in_every_structure() {
 fn growing_and_shrinking_neither_end_flows_nor_keep_them() {
     let mut full = stashing();
     (0..FLOWS).for_each(|flow| full.insert(&flow, 0).unwrap());
-    assert!(full.stashed() > 5);
+    assert!(full.stats().stashed > 5);
     type Change = fn(&mut Fingerprint);
     let changes: [(&str, Change); 5] = [
         ("grown", |map| map.grow().unwrap()),
@@ -233,11 +239,11 @@ fn growing_and_shrinking_neither_end_flows_nor_keep_them() {
 fn a_cell_that_moves_lives_on_wherever_it_lands() {
     let shape = fingerprint::Shape { cells: 2, moves: Moves::Search(64), ..SHAPE };
     let crowd = |map: &mut Fingerprint, _: &Fingerprint| {
-        let moved = map.moved().cells;
+        let moved = map.stats().moved.cells;
         for key in 5_000..5_018u64 {
             let _ = map.insert(&key, 1);
         }
-        assert!(map.moved().cells > moved);
+        assert!(map.stats().moved.cells > moved);
     };
     at_every_position("moved", &|| fingerprint(shape), &crowd, [false, true]);
 }

@@ -5,11 +5,11 @@
 //! from the average one, so these are averaged over many seeds.
 
 use sidon::{
-    Certainty, Seed,
+    Seed,
     member::{
-        Bh, Counting, Decode, Increments, Overflow, Spread, Variable, bh, counting, variable,
+        Bh, Counting, Decode, Filter, Increments, Overflow, Set, Spread, Variable, bh, counting,
+        variable,
     },
-    ops::{Contains, Insert},
     plan::{self, Prefer, Target},
 };
 use sidon_kit::{rate::assert_close, rate::sigmas, trials};
@@ -18,14 +18,7 @@ use sidon_kit::{rate::assert_close, rate::sigmas, trials};
 const TOLERANCE: f64 = 0.05;
 
 /// Fills a filter of each seed with `keys` keys and looks up keys that it does not hold.
-fn agree<F: Insert<u64> + Contains<u64>>(
-    case: &str,
-    seeds: u64,
-    keys: u64,
-    planned: f64,
-    new: impl Fn(Seed) -> F,
-    certainty: fn(&F) -> Certainty,
-) {
+fn agree<B: Filter>(case: &str, seeds: u64, keys: u64, planned: f64, new: impl Fn(Seed) -> Set<B>) {
     let lookups = trials(planned, TOLERANCE).div_ceil(seeds as usize);
     let members: Vec<u64> = (0..keys).collect();
     let others: Vec<u64> = (keys..).take(lookups).collect();
@@ -34,7 +27,7 @@ fn agree<F: Insert<u64> + Contains<u64>>(
     for seed in 0..seeds {
         let mut filter = new(Seed(0xa6ee_0000 + u128::from(seed)));
         filter.insert_batch(&members, &mut |_, why| panic!("{case}: {why}"));
-        let own = certainty(&filter).error();
+        let own = filter.certainty().error();
         (sum, squares) = (sum + own, squares + own * own);
         filter.contains_batch(&others, &mut found);
         hits += found.iter().filter(|&&found| found).count();
@@ -65,7 +58,7 @@ fn counting_agrees(seeds: u64, target: Target) {
         assert!(planned <= target.false_positives);
         let new = |seed| Counting::new(shape, seed).unwrap();
         let case = format!("{target:?} {shape:?}");
-        agree(&case, seeds, target.keys, planned, new, Counting::certainty);
+        agree(&case, seeds, target.keys, planned, new);
     }
 }
 
@@ -82,7 +75,7 @@ fn variable_agrees(seeds: u64, target: Target) {
         let planned = plan::variable::rate(shape, target.keys).unwrap();
         let new = |seed| Variable::new(shape, seed).unwrap();
         let case = format!("{target:?} {shape:?}");
-        agree(&case, seeds, target.keys, planned, new, Variable::certainty);
+        agree(&case, seeds, target.keys, planned, new);
     }
 }
 
@@ -95,7 +88,7 @@ fn bh_agrees(seeds: u64, target: Target) {
         let planned = plan::bh::rate(shape, target.keys).unwrap();
         let new = |seed| Bh::new(shape, seed).unwrap();
         let case = format!("{target:?} {shape:?}");
-        agree(&case, seeds, target.keys, planned, new, Bh::certainty);
+        agree(&case, seeds, target.keys, planned, new);
     }
 }
 

@@ -1,93 +1,92 @@
 //! Laws of every set, compared with an exact reference, including refused operations.
 
 use sidon::{
-    Certainty, Key, Refused, Seed,
+    Certainty, Key, Malformed, Refused, Seed,
     bytes::Image,
     member::{
         Backyard, Bh, Blocked, Bloom, Counting, DLeft, Decode, Increments, Moves, Multilayer,
-        Overflow, Spread, Variable, backyard, bh, blocked, bloom, counting, dleft, multilayer,
-        variable,
+        Overflow, Removes, Set, Spread, Variable, backyard, bh, blocked, bloom, counting, dleft,
+        multilayer, variable,
     },
-    ops::{Contains, Insert, Merge, Remove},
 };
 use sidon_kit::{Keys, Multiset, Rng};
 
 /// A structure under test. `remove` is `None` for sets without deletes.
-trait Subject: Insert<u64> + Contains<u64> + Merge + Image {
+trait Subject: Sized {
     fn fresh(seed: Seed, size: u64) -> Self;
-    fn try_remove(&mut self, key: u64) -> Option<Result<(), Refused>>;
-    fn try_remove_batch(&mut self, keys: &[u64], refused: &mut dyn FnMut(usize, Refused)) -> bool;
+    fn insert(&mut self, key: &u64) -> Result<(), Refused>;
+    fn insert_batch(&mut self, keys: &[u64], refused: &mut dyn FnMut(usize, Refused));
+    fn contains(&self, key: &u64) -> bool;
+    fn contains_batch(&self, keys: &[u64], found: &mut [bool]);
+    fn try_remove(&mut self, _: u64) -> Option<Result<(), Refused>> {
+        None
+    }
+    fn try_remove_batch(&mut self, _: &[u64], _: &mut dyn FnMut(usize, Refused)) -> bool {
+        false
+    }
+    fn merge(&mut self, other: &Self) -> Result<(), Refused>;
+    fn to_bytes(&self) -> Vec<u8>;
+    fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed>;
     fn stored(&self) -> u64;
     fn trust(&self) -> Certainty;
     fn wipe(&mut self);
 }
 
-macro_rules! grows_only {
-    ($name:ident, $shape:expr) => {
-        impl Subject for $name {
-            fn fresh(seed: Seed, size: u64) -> Self {
-                $name::new($shape(size), seed).unwrap()
-            }
-            fn try_remove(&mut self, _: u64) -> Option<Result<(), Refused>> {
-                None
-            }
-            fn try_remove_batch(&mut self, _: &[u64], _: &mut dyn FnMut(usize, Refused)) -> bool {
-                false
-            }
-            fn stored(&self) -> u64 {
-                self.len()
-            }
-            fn trust(&self) -> Certainty {
-                self.certainty()
-            }
-            fn wipe(&mut self) {
-                self.clear();
-            }
+/// The methods that every set has.
+macro_rules! of_the_set {
+    ($inner:ident, $shape:expr) => {
+        fn fresh(seed: Seed, size: u64) -> Self {
+            Self($inner::new($shape(size), seed).unwrap())
+        }
+        fn insert(&mut self, key: &u64) -> Result<(), Refused> {
+            self.0.insert(key)
+        }
+        fn insert_batch(&mut self, keys: &[u64], refused: &mut dyn FnMut(usize, Refused)) {
+            self.0.insert_batch(keys, refused);
+        }
+        fn contains(&self, key: &u64) -> bool {
+            self.0.contains(key)
+        }
+        fn contains_batch(&self, keys: &[u64], found: &mut [bool]) {
+            self.0.contains_batch(keys, found);
+        }
+        fn merge(&mut self, other: &Self) -> Result<(), Refused> {
+            self.0.merge(&other.0)
+        }
+        fn to_bytes(&self) -> Vec<u8> {
+            self.0.to_bytes()
+        }
+        fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
+            $inner::from_bytes(image, seed).map(Self)
+        }
+        fn stored(&self) -> u64 {
+            self.0.len()
+        }
+        fn trust(&self) -> Certainty {
+            self.0.certainty()
+        }
+        fn wipe(&mut self) {
+            self.0.clear();
         }
     };
 }
-grows_only!(Bloom, |size| bloom::Shape { bits: size, hashes: 5 });
-grows_only!(Blocked, |size: u64| blocked::Shape { lines: size.div_ceil(512), hashes: 8 });
+
+struct Bits(Bloom);
+impl Subject for Bits {
+    of_the_set!(Bloom, |size| bloom::Shape { bits: size, hashes: 5 });
+}
+struct BitLines(Blocked);
+impl Subject for BitLines {
+    of_the_set!(Blocked, |size: u64| blocked::Shape { lines: size.div_ceil(512), hashes: 8 });
+}
 
 /// Wraps a structure with deletes, with its own parameters.
 macro_rules! keys_leave {
     ($name:ident<$(const $parameter:ident: $type:ty),*>($inner:ident), $shape:expr) => {
         struct $name<$(const $parameter: $type),*>($inner);
 
-        impl<$(const $parameter: $type),*> Insert<u64> for $name<$($parameter),*> {
-            fn insert(&mut self, key: &u64) -> Result<(), Refused> {
-                self.0.insert(key)
-            }
-            fn insert_batch(&mut self, keys: &[u64], refused: &mut dyn FnMut(usize, Refused)) {
-                self.0.insert_batch(keys, refused);
-            }
-        }
-        impl<$(const $parameter: $type),*> Contains<u64> for $name<$($parameter),*> {
-            fn contains(&self, key: &u64) -> bool {
-                self.0.contains(key)
-            }
-            fn contains_batch(&self, keys: &[u64], found: &mut [bool]) {
-                self.0.contains_batch(keys, found);
-            }
-        }
-        impl<$(const $parameter: $type),*> Merge for $name<$($parameter),*> {
-            fn merge(&mut self, other: &Self) -> Result<(), Refused> {
-                self.0.merge(&other.0)
-            }
-        }
-        impl<$(const $parameter: $type),*> Image for $name<$($parameter),*> {
-            const KIND: u16 = $inner::KIND;
-            fn to_bytes(&self) -> Vec<u8> {
-                self.0.to_bytes()
-            }
-            fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, sidon::Malformed> {
-                $inner::from_bytes(image, seed).map(Self)
-            }
-        }
         impl<$(const $parameter: $type),*> Subject for $name<$($parameter),*> {
-            fn fresh(seed: Seed, size: u64) -> Self {
-                Self($inner::new($shape(size), seed).unwrap())
-            }
+            of_the_set!($inner, $shape);
             fn try_remove(&mut self, key: u64) -> Option<Result<(), Refused>> {
                 Some(self.0.remove(&key))
             }
@@ -98,15 +97,6 @@ macro_rules! keys_leave {
             ) -> bool {
                 self.0.remove_batch(keys, refused);
                 true
-            }
-            fn stored(&self) -> u64 {
-                self.0.len()
-            }
-            fn trust(&self) -> Certainty {
-                self.0.certainty()
-            }
-            fn wipe(&mut self) {
-                self.0.clear();
             }
         }
     };
@@ -366,8 +356,8 @@ fn lines_with_a_back_keep_every_law() {
 #[test]
 fn filters_that_only_grow_keep_every_law() {
     for seed in 0..4 {
-        assert!(against_the_twin::<Bloom>(401, 60, 1_000, seed).inserted > 400);
-        assert!(against_the_twin::<Blocked>(2048, 60, 1_000, seed).inserted > 400);
+        assert!(against_the_twin::<Bits>(401, 60, 1_000, seed).inserted > 400);
+        assert!(against_the_twin::<BitLines>(2048, 60, 1_000, seed).inserted > 400);
     }
 }
 
@@ -410,8 +400,8 @@ fn batch_is_one_by_one<S: Subject>(size: u64, universe: u64) {
 fn batches_are_the_same_as_one_by_one() {
     // Once in the core's own cache, and once in a table too large for it.
     for size in [3_001, 8 << 20] {
-        batch_is_one_by_one::<Bloom>(size, 1 << 40);
-        batch_is_one_by_one::<Blocked>(size, 1 << 40);
+        batch_is_one_by_one::<Bits>(size, 1 << 40);
+        batch_is_one_by_one::<BitLines>(size, 1 << 40);
         batch_is_one_by_one::<Counters<4, false, 0>>(size, 1 << 40);
         batch_is_one_by_one::<Counters<5, true, 0>>(size, 1 << 40);
         batch_is_one_by_one::<Counters<4, false, 2>>(size, 1 << 40);
@@ -466,8 +456,8 @@ fn merge_is_inserting_both<S: Subject>() {
 
 #[test]
 fn a_merge_holds_what_both_held() {
-    merge_is_inserting_both::<Bloom>();
-    merge_is_inserting_both::<Blocked>();
+    merge_is_inserting_both::<Bits>();
+    merge_is_inserting_both::<BitLines>();
     merge_is_inserting_both::<Counters<4, false, 0>>();
     merge_is_inserting_both::<Counters<7, false, 0>>();
     merge_is_inserting_both::<Counters<4, false, 2>>();
@@ -701,31 +691,32 @@ fn a_few_keys_cannot_demand_any_amount_of_memory() {
 /// number is kept exactly: more than can be counted is refused, and every filter reads its own bytes.
 #[test]
 fn copies_beyond_those_that_can_be_counted_are_refused() {
-    fn check<F>(empty: F)
-    where
-        F: Image + Insert<u64> + Remove<u64> + Merge + PartialEq + std::fmt::Debug,
-    {
+    fn check<B: Removes>(empty: Set<B>) {
         let (seed, bytes) = (Seed(1), empty.to_bytes());
         let mut parts = sidon::bytes::Parts::of(&bytes).unwrap();
         // All differences of the increments below divide it, so that cells without keys do not exclude it.
         let claim = u64::MAX / 15 * 15 - 30;
         *parts.fields.last_mut().unwrap() = claim;
-        let read = || F::from_bytes(&parts.to_bytes(), seed).unwrap();
+        let read = || Set::<B>::from_bytes(&parts.to_bytes(), seed).unwrap();
         let (mut claims, same) = (read(), read());
         let full = Refused::Overflow { ceiling: u64::MAX };
-        assert_eq!(claims.merge(&same), Err(full), "kind {}", F::KIND);
-        assert_eq!(claims, same, "kind {}: a refused merge changes nothing", F::KIND);
+        assert_eq!(claims.merge(&same), Err(full), "kind {}", Set::<B>::KIND);
+        assert_eq!(claims, same, "kind {}: a refused merge changes nothing", Set::<B>::KIND);
         // Each key leaves before the next one enters, except every third: no counter overflows.
         let mut refused = 0;
         for key in 0..120u64 {
             let result = claims.insert(&key);
             refused += u32::from(result == Err(full));
-            assert!(F::from_bytes(&claims.to_bytes(), seed).is_ok(), "kind {}", F::KIND);
+            assert!(
+                Set::<B>::from_bytes(&claims.to_bytes(), seed).is_ok(),
+                "kind {}",
+                Set::<B>::KIND
+            );
             if result.is_ok() && key % 3 > 0 {
                 claims.remove(&key).unwrap();
             }
         }
-        assert!(refused > 0, "kind {}", F::KIND);
+        assert!(refused > 0, "kind {}", Set::<B>::KIND);
     }
     let (hashes, overflow, spread) = (4, Overflow::Refuse, Spread::Anywhere);
     let increments = Increments::set(&[1, 16]).unwrap();

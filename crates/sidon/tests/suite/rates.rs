@@ -3,13 +3,12 @@
 use sidon::{
     Certainty, Lookup, Seed,
     member::{
-        Bh, Blocked, Bloom, Counting, Decode, Increments, Multilayer, Overflow, Spread, Variable,
-        bh, blocked, bloom, counting, variable,
+        Bh, Blocked, Bloom, Counting, Decode, Filter, Increments, Multilayer, Overflow, Removes,
+        Set, Spread, Variable, bh, blocked, bloom, counting, variable,
     },
-    ops::{Contains, Insert, Remove, StateMap},
     plan,
     state::{
-        Direct, Fingerprint, State, Stateful, direct,
+        Cells, Direct, Fingerprint, Map, State, Stateful, direct,
         stateful::{self, Keeping},
     },
 };
@@ -19,11 +18,7 @@ use sidon_kit::{
     trials,
 };
 
-fn strangers_that_pass<F: Contains<[u8; 13]>>(
-    filter: &F,
-    strangers: &mut FiveTuples,
-    n: usize,
-) -> usize {
+fn strangers_that_pass<B: Filter>(filter: &Set<B>, strangers: &mut FiveTuples, n: usize) -> usize {
     let strangers: Vec<_> = strangers.by_ref().take(n).collect();
     let mut found = vec![false; n];
     filter.contains_batch(&strangers, &mut found);
@@ -115,10 +110,7 @@ fn strangers_pass_counters_in_few_lines_as_often_as_planned() {
 
 /// Fills, churns once over, asks: the rate is the filter's own, to six sigma, and the plan's, to
 /// `spread`; at the end everything leaves.
-fn held_to_its_rate<F>(mut filter: F, keys: usize, own: fn(&F) -> Certainty, plan: f64, spread: f64)
-where
-    F: Insert<[u8; 13]> + Remove<[u8; 13]> + Contains<[u8; 13]>,
-{
+fn held_to_its_rate<B: Removes>(mut filter: Set<B>, keys: usize, plan: f64, spread: f64) {
     let mut tuples = FiveTuples::seeded(31);
     let all: Vec<_> = tuples.by_ref().take(2 * keys).collect();
     filter.insert_batch(&all[..keys], &mut |_, why| panic!("{why}"));
@@ -126,12 +118,12 @@ where
         filter.remove(&all[i - keys]).unwrap();
         filter.insert(&all[i]).unwrap();
     }
-    let p = own(&filter).error();
+    let p = filter.certainty().error();
     let n = trials(p, 0.05).min(10_000_000);
     assert_rate(strangers_that_pass(&filter, &mut tuples, n), n, p);
     assert_close(p, plan, spread);
     filter.remove_batch(&all[keys..], &mut |_, why| panic!("{why}"));
-    assert_eq!(own(&filter), Certainty::Certain);
+    assert_eq!(filter.certainty(), Certainty::Certain);
 }
 
 #[test]
@@ -154,7 +146,7 @@ fn strangers_pass_variable_increments_as_often_as_planned() {
         };
         let plan = plan::variable::rate(shape, 13_000).unwrap();
         let filter = Variable::new(shape, Seed(2)).unwrap();
-        held_to_its_rate(filter, 13_000, Variable::certainty, plan, 0.05);
+        held_to_its_rate(filter, 13_000, plan, 0.05);
     }
 }
 
@@ -173,7 +165,7 @@ fn strangers_pass_variable_increments_in_few_lines_as_often_as_planned() {
         let plan = plan::variable::rate(shape, 18_000).unwrap();
         let filter = Variable::new(shape, Seed(2)).unwrap();
         // The plan is of an average table: 1500 lines differ by some per cent.
-        held_to_its_rate(filter, 18_000, Variable::certainty, plan, 0.10);
+        held_to_its_rate(filter, 18_000, plan, 0.10);
     }
 }
 
@@ -196,7 +188,7 @@ fn strangers_pass_pairs_of_counters_as_often_as_planned() {
         };
         let plan = plan::bh::rate(shape, 11_000).unwrap();
         let filter = Bh::new(shape, Seed(2)).unwrap();
-        held_to_its_rate(filter, 11_000, Bh::certainty, plan, 0.05);
+        held_to_its_rate(filter, 11_000, plan, 0.05);
     }
 }
 
@@ -231,7 +223,7 @@ fn layers_keep_their_rate_as_planned() {
     let plan = plan::multilayer::rate(shape, 20_000).unwrap();
     assert!(plan <= 0.001);
     let filter = Multilayer::new(shape, Seed(2)).unwrap();
-    held_to_its_rate(filter, 20_000, Multilayer::certainty, plan, 0.08);
+    held_to_its_rate(filter, 20_000, plan, 0.08);
     // Both layers are smaller than one of the same increments, and not refused for it.
     let one = plan::variable::shape(target).unwrap();
     let bits = one.counters * u64::from(one.width);
@@ -274,12 +266,12 @@ fn certainty_is_the_rate_and_an_empty_filter_is_certain() {
 }
 
 /// Compares `certainty` of a map with the share of keys never inserted that it does not call absent.
-fn never_above<M: StateMap<u64>>(mut map: M, states: u64, own: fn(&M) -> Certainty) {
-    assert_eq!(own(&map), Certainty::Certain);
+fn never_above<B: Cells>(mut map: Map<B>, states: u64) {
+    assert_eq!(map.certainty(), Certainty::Certain);
     for key in 0..2_000 {
         map.insert(&key, (key % states) as State).unwrap();
     }
-    let rate = own(&map).error();
+    let rate = map.certainty().error();
     let n = trials(rate, 0.05);
     let hits = (2_000..).take(n).filter(|key| map.lookup(key) != Lookup::Absent).count();
     let (off, share) = (sigmas(hits, n, rate), hits as f64 / n as f64);
@@ -292,13 +284,13 @@ fn never_above<M: StateMap<u64>>(mut map: M, states: u64, own: fn(&M) -> Certain
 fn a_map_is_as_certain_as_it_says() {
     for states in [1, 4] {
         let shape = direct::Shape { cells: 20_000, hashes: 5, states, counter: 4, timed: false };
-        never_above(Direct::new(shape, Seed(1)).unwrap(), states.into(), Direct::certainty);
+        never_above(Direct::new(shape, Seed(1)).unwrap(), states.into());
         let keeping = Keeping::Counted(4);
         let shape = stateful::Shape { cells: 20_000, hashes: 5, states, keeping };
-        never_above(Stateful::new(shape, Seed(1)).unwrap(), states.into(), Stateful::certainty);
+        never_above(Stateful::new(shape, Seed(1)).unwrap(), states.into());
         let wish = plan::States { flows: 2_000, states, error: 0.01 };
         let shape = plan::fingerprint::shape(wish, plan::Prefer::Speed).unwrap();
         let map = Fingerprint::new(shape, Seed(1)).unwrap();
-        never_above(map, states.into(), Fingerprint::certainty);
+        never_above(map, states.into());
     }
 }

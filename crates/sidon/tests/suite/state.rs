@@ -5,12 +5,10 @@
 
 use sidon::{
     Lookup, Refused, Seed,
-    bytes::Image,
-    internals::Sweep,
-    ops::{Next, StateMap},
     plan::{Prefer, States, fingerprint as planned},
     state::{
-        Audit, Clock, Direct, Fingerprint, Machine, Rule, State, Stateful, Tally, direct,
+        Audit, Cells, Clock, Direct, Fingerprint, Machine, Map, Next, Rule, State, Stateful, Tally,
+        direct,
         fingerprint::{self, Moves, Placing},
         stateful::{self, Keeping},
     },
@@ -28,7 +26,7 @@ fn steps() -> u64 {
 }
 
 /// Flows begin, change and end. Every operation is followed by a lookup.
-fn well_behaved<M: StateMap<u64>>(map: M, steps: u64) -> Audit<M, u64> {
+fn well_behaved<B: Cells>(map: Map<B>, steps: u64) -> Audit<Map<B>, u64> {
     let mut rng = Rng::seeded(41);
     let mut audit = Audit::new(map);
     let mut members: Vec<u64> = Vec::new();
@@ -202,10 +200,7 @@ fn a_machine_drives_a_map_and_the_clock_takes_what_never_ends() {
 
 #[test]
 fn every_map_ages_and_comes_back_from_its_bytes() {
-    fn check<M>(map: M)
-    where
-        M: StateMap<u64> + Sweep + Image,
-    {
+    fn check<B: Cells>(map: Map<B>) {
         let mut clock = Clock::new(map, 1_000_000);
         for key in 0..100 {
             clock.at(0).insert(&key, (key % 8) as State).unwrap();
@@ -220,7 +215,7 @@ fn every_map_ages_and_comes_back_from_its_bytes() {
         for key in 50..100u64 {
             assert_eq!(map.lookup(&key), Lookup::Absent, "{key}");
         }
-        let again = M::from_bytes(&map.to_bytes(), Seed(49)).unwrap();
+        let again = Map::<B>::from_bytes(&map.to_bytes(), Seed(49)).unwrap();
         for key in 0..200 {
             assert_eq!(again.lookup(&key), map.lookup(&key));
         }

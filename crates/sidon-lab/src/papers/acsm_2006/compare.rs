@@ -13,13 +13,10 @@ use crate::{
     row::Row, trials::Run,
 };
 use sidon::{
-    Infeasible, Seed,
-    internals::Sweep,
-    ops::StateMap,
-    plan,
+    Infeasible, Seed, plan,
     state::{
-        Audit, Clock, Direct, Event, Faulty, Fingerprint, Machine, Rule, State, Stateful, Tally,
-        direct,
+        Audit, Cells, Clock, Direct, Event, Faulty, Fingerprint, Machine, Map, Rule, State,
+        Stateful, Tally, direct,
         fingerprint::{self, Moves, Placing},
         stateful::{self, Keeping},
     },
@@ -124,8 +121,8 @@ fn step(from: State, to: State) -> Event {
 
 /// Runs one stream of `flows` concurrent flows on a map, with as many steps and ends as there are
 /// flows, twice over, then asks for members and strangers.
-fn run<M: StateMap<u64> + Sweep>(
-    map: M,
+fn run<B: Cells>(
+    map: Map<B>,
     machine: &Machine,
     flows: u64,
     behaviour: Behaviour,
@@ -136,7 +133,7 @@ fn run<M: StateMap<u64> + Sweep>(
     let mut clock = Clock::new(Audit::new(map), 40 * flows);
     let mut members: Vec<u64> = Vec::new();
     let mut next = 0;
-    let begin = |audit: &mut Audit<M, u64>, members: &mut Vec<u64>, next: &mut u64| {
+    let begin = |audit: &mut Audit<Map<B>, u64>, members: &mut Vec<u64>, next: &mut u64| {
         let _ = audit.step(next, machine, BEGIN);
         members.push(*next);
         *next += 1;

@@ -7,9 +7,8 @@ use crate::{claim::Value, experiment::Experiment, row::Row, trials::Run};
 use sidon::{
     Digest, Infeasible, Lookup, Seed,
     internals::Sweep,
-    ops::Next,
     state::{
-        Direct, Fingerprint, State, Stateful, direct,
+        Direct, Fingerprint, Next, State, Stateful, direct,
         fingerprint::{self, Moves, Placing},
         stateful::{self, Keeping},
     },

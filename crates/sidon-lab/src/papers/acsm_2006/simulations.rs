@@ -13,9 +13,8 @@ use crate::{
 };
 use sidon::{
     Infeasible, Lookup, Seed,
-    ops::Next,
     state::{
-        Audit, Direct, Fingerprint, State, Stateful,
+        Audit, Direct, Fingerprint, Next, State, Stateful,
         fingerprint::{self, Moves, Placing},
         stateful::{self, Keeping},
     },

@@ -6,8 +6,7 @@
 
 use sidon::{
     Infeasible, Refused, Seed,
-    member::{Counting, DLeft, counting, dleft},
-    ops::{Contains, Insert, Remove},
+    member::{Counting, DLeft, Removes, Set, counting, dleft},
 };
 use sidon_kit::Rng;
 
@@ -110,24 +109,29 @@ pub fn counting(shape: counting::Shape, keys: u64, rng: Rng) -> Result<CountingS
 }
 
 /// A filter and the keys in it.
-struct Churn<F> {
-    filter: F,
+struct Churn<B> {
+    filter: Set<B>,
     rng: Rng,
     members: Vec<u64>,
     full: u64,
     broken: u64,
 }
 
-impl<F: Insert<u64> + Remove<u64> + Contains<u64>> Churn<F> {
+impl<B: Removes> Churn<B> {
     fn new(
         mut rng: Rng,
-        make: impl FnOnce(Seed) -> Result<F, Infeasible>,
+        make: impl FnOnce(Seed) -> Result<Set<B>, Infeasible>,
     ) -> Result<Self, Infeasible> {
         let seed = (u128::from(rng.next_u64()) << 64) | u128::from(rng.next_u64());
         Ok(Churn { filter: make(Seed(seed))?, rng, members: Vec::new(), full: 0, broken: 0 })
     }
 
-    fn fill(&mut self, keys: u64, load: impl Fn(&F) -> f64, stored: &mut impl FnMut(&F, f64, u64)) {
+    fn fill(
+        &mut self,
+        keys: u64,
+        load: impl Fn(&Set<B>) -> f64,
+        stored: &mut impl FnMut(&Set<B>, f64, u64),
+    ) {
         for _ in 0..keys {
             let key = self.come(&load, stored);
             self.members.push(key);
@@ -137,8 +141,8 @@ impl<F: Insert<u64> + Remove<u64> + Contains<u64>> Churn<F> {
     fn steps(
         &mut self,
         steps: u64,
-        load: impl Fn(&F) -> f64,
-        stored: &mut impl FnMut(&F, f64, u64),
+        load: impl Fn(&Set<B>) -> f64,
+        stored: &mut impl FnMut(&Set<B>, f64, u64),
     ) {
         for _ in 0..steps {
             let leaving = self.rng.below(self.members.len() as u64) as usize;
@@ -150,7 +154,11 @@ impl<F: Insert<u64> + Remove<u64> + Contains<u64>> Churn<F> {
     /// Inserts a new key, another if it is refused, and says which. `stored` is told the load
     /// before it.
     #[inline(always)]
-    fn come(&mut self, load: impl Fn(&F) -> f64, stored: &mut impl FnMut(&F, f64, u64)) -> u64 {
+    fn come(
+        &mut self,
+        load: impl Fn(&Set<B>) -> f64,
+        stored: &mut impl FnMut(&Set<B>, f64, u64),
+    ) -> u64 {
         let before = load(&self.filter);
         let mut key = 0;
         for _ in 0..PATIENCE {

@@ -14,8 +14,7 @@ use crate::{
 };
 use sidon::{
     Infeasible, Seed,
-    member::{Bh, Counting, Decode, Increments, Variable, bh},
-    ops::{Contains, Insert},
+    member::{Bh, Counting, Decode, Filter, Increments, Set, Variable, bh},
     plan,
 };
 use sidon_kit::Rng;
@@ -100,11 +99,7 @@ fn trial(mut rng: Rng) -> Result<Seen, Infeasible> {
 }
 
 /// Strangers that pass, and members that were refused or are missed.
-fn ask<F: Insert<u64> + Contains<u64>>(
-    mut filter: F,
-    keys: &[u64],
-    strangers: &[u64],
-) -> (u32, u32) {
+fn ask<B: Filter>(mut filter: Set<B>, keys: &[u64], strangers: &[u64]) -> (u32, u32) {
     let mut broken = 0;
     filter.insert_batch(keys, &mut |_, _| broken += 1);
     let mut found = vec![false; strangers.len()];

@@ -408,7 +408,7 @@ impl Default for Lives {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sidon::{Lookup, ops::Next};
+    use sidon::{Lookup, state::Next};
 
     /// The outcome of segments: `>` marks one from the opener's side, `<` one from the other.
     fn outcome(text: &str) -> &'static str {

@@ -40,9 +40,8 @@ use life::{Ageing, Life, Lives};
 use sidon::{
     Digest, Infeasible, Lookup, Seed,
     internals::{CLASSES, Fate, Visited},
-    ops::Next,
     state::{
-        Fingerprint, State,
+        Fingerprint, Next, State,
         fingerprint::{Moves, Placing, Shape},
     },
 };

@@ -16,7 +16,10 @@ use super::{
     life::{AGES, Ageing, Life, Lives},
 };
 use crate::{FlowKey, audit::ROWS, flow_map::GRAIN};
-use sidon::{Lookup, ops::Next, state::State};
+use sidon::{
+    Lookup,
+    state::{Next, State},
+};
 use std::{
     collections::{HashMap, HashSet, hash_map::Entry},
     sync::Arc,

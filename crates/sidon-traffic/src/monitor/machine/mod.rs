@@ -24,9 +24,8 @@ use serde_json::{Value, json};
 use sidon::{
     Digest, Infeasible, Lookup, Seed,
     internals::{Fate, Visited},
-    ops::Next,
     state::{
-        Event, Fingerprint, Machine, State,
+        Event, Fingerprint, Machine, Next, State,
         fingerprint::{Moves, Placing, Shape},
     },
 };

@@ -20,9 +20,8 @@ use crate::{
 use sidon::{
     Digest, Infeasible, Key, Lookup, Seed,
     internals::{Fate, Visited},
-    ops::{Next, StateMap},
     state::{
-        Direct, Machine, Rule, State, Stateful, direct,
+        Cells, Direct, Machine, Next, Rule, State, Stateful, direct,
         fingerprint::{self, Moves, Placing},
         stateful,
     },
@@ -351,14 +350,14 @@ impl Pairs {
     }
 }
 
-fn one_by_one<M: StateMap<FlowKey>, C: FnMut(usize, Step)>(
-    map: &mut M,
+fn one_by_one<B: Cells, C: FnMut(usize, Step)>(
+    map: &mut sidon::state::Map<B>,
     keys: &[FlowKey],
     batch: &mut Batch<'_, C>,
 ) {
     for (index, key) in keys.iter().enumerate() {
         let (mut before, mut chosen) = (Lookup::Absent, Next::Stay);
-        let result = map.transition(key, &mut |now| {
+        let result = map.transition(key, |now| {
             (before, chosen) = (now, batch.next(index, now));
             chosen
         });

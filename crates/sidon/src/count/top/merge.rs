@@ -10,7 +10,7 @@ use super::{
     bucket::{TAGS, set_word, tag_of},
     filter,
 };
-use crate::{Refused, member::same, ops::Merge};
+use crate::{Refused, member::same};
 
 /// A key that competes for an entry of the merged table.
 #[derive(Clone, Copy)]
@@ -118,11 +118,5 @@ impl<K: Stored, const A: usize> Top<K, A> {
                 losers.push((place, most));
             }
         }
-    }
-}
-
-impl<K: Stored, const A: usize> Merge for Top<K, A> {
-    fn merge(&mut self, other: &Self) -> Result<(), Refused> {
-        Top::merge(self, other)
     }
 }

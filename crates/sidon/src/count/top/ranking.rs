@@ -76,6 +76,7 @@ pub(super) fn rank<K: Stored, const A: usize>(table: &Top<K, A>, count: usize) -
 impl<K: Ord, const A: usize> Ranking<K, A> {
     /// The heaviest `count` of these entries. No key without an entry may have more than `others`.
     /// The entries may come from several tables without a common key.
+    #[doc(hidden)]
     pub fn of(mut entries: Vec<Entry<K, A>>, mut others: u64, count: usize) -> Self {
         others = others.max(keep_heaviest(&mut entries, count));
         let complete =

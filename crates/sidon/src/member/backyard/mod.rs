@@ -233,6 +233,7 @@ impl Backyard {
     }
 
     /// The fingerprint of a key. Keys of one fingerprint are the same key to the filter.
+    #[doc(hidden)]
     pub fn fingerprint<K: Key + ?Sized>(&self, key: &K) -> u64 {
         self.body.place_of(key.digest(self.body.seed)).fingerprint()
     }

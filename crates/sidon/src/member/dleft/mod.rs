@@ -215,11 +215,13 @@ impl DLeft {
     }
 
     /// The fingerprint of a key. Keys of one fingerprint are the same key to the filter.
+    #[doc(hidden)]
     pub fn fingerprint<K: Key + ?Sized>(&self, key: &K) -> u64 {
         self.body.table.fingerprint_of(key.digest(self.body.seed))
     }
 
     /// For each subtable, the number of buckets with exactly 0, 1, .. cells in use.
+    #[doc(hidden)]
     pub fn loads(&self) -> Vec<Vec<u64>> {
         self.body.table.loads()
     }

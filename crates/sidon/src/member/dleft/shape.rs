@@ -57,6 +57,7 @@ pub struct Shape {
 
 impl Shape {
     /// The cells of the whole table.
+    #[doc(hidden)]
     pub fn all_cells(&self) -> u64 {
         u64::from(self.subtables) * self.buckets * u64::from(self.cells)
     }
@@ -67,6 +68,7 @@ impl Shape {
     }
 
     /// The number of fingerprints: `buckets * 2^remainder`, which growing does not change.
+    #[doc(hidden)]
     pub fn fingerprints(&self) -> u64 {
         self.buckets << self.remainder
     }

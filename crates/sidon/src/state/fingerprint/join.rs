@@ -1,6 +1,6 @@
 //! Merges another map cell by cell, with a report to the caller for each cell.
 //!
-//! [`Merge`](crate::ops::Merge) adds all of another map or nothing. Here, flows that do not fit are
+//! [`Map::merge`](crate::state::Map::merge) adds all of another map or nothing. Here, flows that do not fit are
 //! left out, and flows stored in both maps become shared. The caller receives a report of both.
 
 use super::{Body, Lookup, State};
@@ -24,7 +24,7 @@ impl Body {
     /// fingerprint stored in both becomes a shared cell. Its count of flows stops at the ceiling,
     /// so the map should remove such flows by ageing, not by `forget`.
     ///
-    /// `Err`, with nothing changed, if the maps differ as for [`Merge`](crate::ops::Merge).
+    /// `Err`, with nothing changed, if the maps differ as for [`Map::merge`](crate::state::Map::merge).
     pub(super) fn take_over(
         &mut self,
         other: &Self,
@@ -95,7 +95,7 @@ mod tests {
         })
         .unwrap();
         assert_eq!((both, fresh), (100, 100));
-        assert_eq!((map.len(), map.shared()), (500, 100));
+        assert_eq!((map.len(), map.stats().unknown), (500, 100));
         for key in 0..400u64 {
             let expected = match key {
                 200..300 => Lookup::DontKnow,

@@ -53,7 +53,7 @@ pub use join::Met;
 #[doc(hidden)]
 pub use marks::GROUP;
 
-use super::{Map, STATES_MOST, State, Sweep, check_states, known, map::Cells};
+use super::{Map, Next, STATES_MOST, State, Stats, Sweep, check_states, known, map::Cells};
 use crate::{
     Digest, Infeasible, Key, Malformed, Refused, Seed,
     answer::Lookup,
@@ -64,7 +64,6 @@ use crate::{
         self,
         batch::{self, Hashes, Unhashed},
     },
-    ops::Next,
     probe::{self, BASE, Isa},
 };
 use marks::Marks;
@@ -137,6 +136,7 @@ pub struct Shape {
 
 impl Shape {
     /// The cells of the whole table, without the stash.
+    #[doc(hidden)]
     pub fn all_cells(&self) -> u64 {
         self.form().all_cells()
     }
@@ -152,6 +152,7 @@ impl Shape {
     }
 
     /// The bits of a cell besides the remainder: the value and the flag.
+    #[doc(hidden)]
     pub fn low_bits(&self) -> u32 {
         low_bits(self.states, self.shared)
     }
@@ -469,6 +470,11 @@ impl Cells for Body {
         self.table.load()
     }
 
+    fn stats(&self) -> Stats {
+        let stashed = self.stash.len() as u64;
+        Stats { unknown: self.tally.shared, stashed, moved: self.table.moved }
+    }
+
     /// The share of fingerprints that are in use. With independent buckets, the chance that a cell matches.
     fn rate(&self) -> f64 {
         let stored = self.table.occupied as f64 + self.stash.len() as f64;
@@ -578,21 +584,6 @@ impl Fingerprint {
         self.len() == 0
     }
 
-    /// The number of shared cells, which answer `DontKnow`.
-    pub fn shared(&self) -> u64 {
-        self.body.tally.shared
-    }
-
-    /// The number of flows in the stash.
-    pub fn stashed(&self) -> u64 {
-        self.body.stash.len() as u64
-    }
-
-    /// Counts of searches for flows whose cells were all taken.
-    pub fn moved(&self) -> Moved {
-        self.body.table.moved
-    }
-
     /// The number of cells in each state, and at the end the number of shared cells. Reads all of
     /// the table.
     pub fn census(&self) -> Vec<u64> {
@@ -634,6 +625,7 @@ impl Fingerprint {
 
     /// The fingerprint of a flow. With permuted placing, the map cannot distinguish flows with
     /// equal fingerprints, and distinguishes all others.
+    #[doc(hidden)]
     pub fn fingerprint<K: Key + ?Sized>(&self, key: &K) -> u64 {
         self.body.table.fingerprint_of(key.digest(self.body.seed))
     }

@@ -53,7 +53,7 @@ fn every_sequence(map: &Fingerprint, twin: &mut [Option<State>; 3], keys: &[Dige
     }
     let alone = twin[0].is_none() || twin[1].is_none();
     let flows = twin.iter().flatten().count() as u64;
-    assert_eq!((map.len(), alone || map.shared() == 1), (flows, true));
+    assert_eq!((map.len(), alone || map.stats().unknown == 1), (flows, true));
     if left == 0 {
         return;
     }
@@ -91,7 +91,7 @@ fn a_shared_cell_counts_its_flows_and_empties_with_them() {
     let [a, b, c, d] = [0, 1, 2, 3].map(|which| digest_of(&map, 6, which));
     map.insert(&a, 2).unwrap();
     map.insert(&b, 2).unwrap();
-    assert_eq!((map.lookup(&a), map.shared(), map.len()), (Lookup::DontKnow, 1, 2));
+    assert_eq!((map.lookup(&a), map.stats().unknown, map.len()), (Lookup::DontKnow, 1, 2));
     map.insert(&c, 0).unwrap();
     assert_eq!(map.insert(&d, 0), Err(Refused::Overflow { ceiling: 3 }));
     // The state of each flow is unknown while there are two.
@@ -103,7 +103,7 @@ fn a_shared_cell_counts_its_flows_and_empties_with_them() {
     assert_eq!(map.lookup(&b), Lookup::DontKnow);
     assert_eq!(map.transition(&b, |_| Next::Stay), Ok(Lookup::DontKnow));
     map.modify(&b, 4).unwrap();
-    assert_eq!((map.lookup(&b), map.shared()), (Lookup::State(4), 0));
+    assert_eq!((map.lookup(&b), map.stats().unknown), (Lookup::State(4), 0));
     map.forget(&b).unwrap();
     assert_eq!((map.lookup(&b), map.len(), map.load()), (Lookup::Absent, 0, 0.0));
 }
@@ -125,7 +125,7 @@ fn what_cannot_be_done_is_refused_and_changes_nothing() {
         let key = digest_of(&map, fingerprint, 0);
         map.insert(&key, (fingerprint % 5) as State).unwrap();
     }
-    assert_eq!((map.stashed(), map.load()), (2, 1.0));
+    assert_eq!((map.stats().stashed, map.load()), (2, 1.0));
     let key = digest_of(&map, 18, 0);
     assert_eq!(map.insert(&key, 0), Err(Refused::Full { stored: 18, cells: 18 }));
     for fingerprint in 0..18 {
@@ -139,7 +139,7 @@ fn what_cannot_be_done_is_refused_and_changes_nothing() {
         map.forget(&key).unwrap();
         assert_eq!(map.lookup(&key), Lookup::Absent);
     }
-    assert_eq!((map.len(), map.stashed()), (0, 0));
+    assert_eq!((map.len(), map.stats().stashed), (0, 0));
 }
 
 /// Operations on keys that are stored or absent as the operation needs, in batches and one by one.
@@ -195,8 +195,8 @@ fn batches_and_single_operations_agree_in_every_width() {
             }
             assert!(batch.shape().buckets > 4, "it grew under way");
             assert_eq!(batch.census().iter().sum::<u64>(), {
-                let shared: u64 = batch.len() - (batch.body.table.occupied - batch.shared());
-                batch.len() - shared + batch.shared()
+                let shared: u64 = batch.len() - (batch.body.table.occupied - batch.stats().unknown);
+                batch.len() - shared + batch.stats().unknown
             });
         }
     }
@@ -241,12 +241,12 @@ fn a_batch_leaves_the_bytes_that_single_operations_leave() {
                 }
                 assert_eq!((&told, &refused), (&answers, &reasons_alone), "{width:?}");
                 assert_eq!(batch.to_bytes(), one.to_bytes(), "{width:?}");
-                assert_eq!((batch.len(), batch.shared()), (one.len(), one.shared()));
-                assert_eq!((batch.load(), batch.moved()), (one.load(), one.moved()));
+                assert_eq!((batch.len(), batch.stats().unknown), (one.len(), one.stats().unknown));
+                assert_eq!((batch.load(), batch.stats().moved), (one.load(), one.stats().moved));
                 let mut answers = vec![Lookup::Absent; len];
                 batch.lookup_batch(&keys, &mut answers);
                 assert!(keys.iter().zip(answers).all(|(key, answer)| one.lookup(key) == answer));
-                stashed += batch.stashed();
+                stashed += batch.stats().stashed;
                 for (_, why) in refused {
                     *reasons.entry(std::mem::discriminant(&why)).or_insert(0) += 1;
                 }
@@ -303,7 +303,7 @@ fn a_batch_in_a_table_beyond_the_caches_does_as_single_operations_do() {
                     done.err()
                 );
             }
-            assert_eq!((batch.len(), batch.shared()), (one.len(), one.shared()));
+            assert_eq!((batch.len(), batch.stats().unknown), (one.len(), one.stats().unknown));
             let mut answers = vec![Lookup::Absent; len];
             batch.lookup_batch(&keys, &mut answers);
             assert!(keys.iter().zip(answers).all(|(key, answer)| one.lookup(key) == answer));
@@ -397,11 +397,11 @@ fn what_is_not_touched_for_a_phase_is_gone_and_all_else_stays() {
         let gone = idle.iter().filter(|key| map.lookup(*key) == Lookup::Absent).count();
         let passing = (map.certainty().error() * idle.len() as f64 * 3.0) as usize + 3;
         assert!(gone + passing >= idle.len(), "{width:?}: {gone} of {}", idle.len());
-        assert!(map.moved().cells > 0 || map.shape().cells > 8);
+        assert!(map.stats().moved.cells > 0 || map.shape().cells > 8);
         // Counts are those of the cells that are left.
         let cells = map.body.table.cells().chain(map.body.stash.iter().copied());
         let flows: u64 = cells.map(|(_, low)| map.body.tally.flows_of(low)).sum();
-        assert_eq!((flows, map.census().pop()), (map.len(), Some(map.shared())));
+        assert_eq!((flows, map.census().pop()), (map.len(), Some(map.stats().unknown)));
     }
 }
 
@@ -416,8 +416,8 @@ fn two_maps_of_disjoint_flows_become_one() {
         both.insert(key, (i % 16) as State).unwrap();
     }
     left.merge(&right).unwrap();
-    assert_eq!((left.len(), left.shared()), (both.len(), both.shared()));
-    assert!(left.shared() > 10);
+    assert_eq!((left.len(), left.stats().unknown), (both.len(), both.stats().unknown));
+    assert!(left.stats().unknown > 10);
     assert!(keys.iter().all(|key| left.lookup(key) == both.lookup(key)));
 
     // A merge that does not fit changes nothing.
@@ -505,7 +505,7 @@ fn a_hand_with_rules_does_to_every_cell_what_they_say() {
         // Clears even states, adds two to odd ones below ten, and keeps shared cells.
         let (mut cleared, mut seen) = (0, 0);
         let units = map.units();
-        let shared = map.shared();
+        let shared = map.stats().unknown;
         let counted = map.sweep_by(0, units, &mut |cell| {
             assert!(cell.touched);
             seen += cell.flows;
@@ -519,7 +519,7 @@ fn a_hand_with_rules_does_to_every_cell_what_they_say() {
                 _ => Fate::Keep,
             }
         });
-        assert_eq!((counted, map.shared()), (cleared, shared));
+        assert_eq!((counted, map.stats().unknown), (cleared, shared));
         assert_eq!(seen, twin.values().map(|(_, flows)| flows).sum::<u64>());
         let left = |(state, flows): &&(State, u64)| *flows > 1 || state % 2 == 1;
         assert_eq!(map.len(), twin.values().filter(left).map(|(_, flows)| flows).sum::<u64>());
@@ -535,7 +535,7 @@ fn a_hand_with_rules_does_to_every_cell_what_they_say() {
             assert!(risen || !cell.touched || matches!(cell.answer, Lookup::State(_)));
             Fate::Clear
         });
-        assert_eq!((map.len(), map.shared(), map.load()), (0, 0, 0.0));
+        assert_eq!((map.len(), map.stats().unknown, map.load()), (0, 0, 0.0));
     }
 }
 
@@ -550,7 +550,7 @@ fn a_full_table_stops_searching_and_resumes_when_cells_free_up() {
         map.transition_batch(&keys, |_, _| Next::Insert(1), &mut |_, _| refused += 1);
         refused
     };
-    let work = |map: &Fingerprint| map.moved().looked;
+    let work = |map: &Fingerprint| map.stats().moved.looked;
     let bound = |operations: u64| shape.moves.work_most(operations);
     let cells = shape.all_cells();
     insert(&mut map, 0..2 * cells);
@@ -563,11 +563,11 @@ fn a_full_table_stops_searching_and_resumes_when_cells_free_up() {
     let spent = work(&map) - before;
     assert!(spent <= bound(100 * cells - refused), "{spent}");
     // Cells free up, and searches find room again.
-    let resolved = map.moved().resolved;
+    let resolved = map.stats().moved.resolved;
     let gone: Vec<u64> = (0..cells / 4).collect();
     map.transition_batch(&gone, |_, _| Next::Forget, &mut |_, _| {});
     insert(&mut map, 200 * cells..201 * cells);
-    assert!(map.moved().resolved > resolved, "{:?}", map.moved());
+    assert!(map.stats().moved.resolved > resolved, "{:?}", map.stats().moved);
     assert!(map.load() > 0.97, "{}", map.load());
 }
 
@@ -691,7 +691,7 @@ fn a_timer_finds_cells_that_have_moved() {
             assert_eq!(quick.to_bytes(), whole.to_bytes(), "{round}");
         }
     }
-    assert!(quick.moved().cells > 10_000, "{:?}", quick.moved());
+    assert!(quick.stats().moved.cells > 10_000, "{:?}", quick.stats().moved);
 }
 
 #[test]

@@ -4,16 +4,15 @@ use super::{Draw, MEMBERS, Operate, SEED, UNIVERSE, any_key, batch, keys, member
 use sidon::{
     Infeasible, Refused,
     member::{
-        Backyard, Bh, Blocked, Bloom, Counting, DLeft, Decode, Increments, Moves, Multilayer,
-        Overflow, Spread, Variable, backyard, bh, blocked, bloom, counting, dleft, multilayer,
-        variable,
+        Backyard, Bh, Blocked, Bloom, Counting, DLeft, Decode, Filter, Increments, Moves,
+        Multilayer, Overflow, Set, Spread, Variable, backyard, bh, blocked, bloom, counting, dleft,
+        multilayer, variable,
     },
-    ops::Contains,
 };
 use std::fmt::Debug;
 
 /// Which keys the set contains. One batch must give the same answers as single lookups.
-fn found(set: &impl Contains<u64>) -> Vec<bool> {
+fn found<B: Filter>(set: &Set<B>) -> Vec<bool> {
     let keys: Vec<u64> = (0..UNIVERSE).collect();
     let one_by_one: Vec<bool> = keys.iter().map(|key| set.contains(key)).collect();
     let mut in_batch = vec![false; keys.len()];

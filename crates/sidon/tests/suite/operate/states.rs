@@ -4,9 +4,8 @@ use super::{Draw, Operate, SEED, UNIVERSE, any_key, batch, keys, member, one_of,
 use sidon::{
     Infeasible, Refused,
     internals::{Fate, Sweep},
-    ops::{Merge, Next, StateMap},
     state::{
-        Direct, Fingerprint, State, Stateful, direct,
+        Cells, Direct, Fingerprint, Map, Next, State, Stateful, direct,
         fingerprint::{self, Placing},
         stateful::{self, Keeping},
     },
@@ -30,10 +29,12 @@ fn next(draw: &mut Draw<'_>, states: u32) -> Next<State> {
 }
 
 /// The operations that all maps have.
-fn operate<M>(map: &mut M, other: &M, states: u32, draw: &mut Draw<'_>) -> Result<(), Refused>
-where
-    M: StateMap<u64> + Merge + Sweep,
-{
+fn operate<B: Cells>(
+    map: &mut Map<B>,
+    other: &Map<B>,
+    states: u32,
+    draw: &mut Draw<'_>,
+) -> Result<(), Refused> {
     match draw(32) {
         0..10 => map.insert(&member(draw), state(draw, states)),
         10..14 => map.modify(&any_key(draw), state(draw, states)),
@@ -43,7 +44,7 @@ where
             let _ = map.touch(&any_key(draw));
             Ok(())
         }
-        24..28 => map.transition(&any_key(draw), &mut |_| next(draw, states)).map(|_| ()),
+        24..28 => map.transition(&any_key(draw), |_| next(draw, states)).map(|_| ()),
         28..30 => {
             map.sweep(draw(map.units() + 1));
             Ok(())
@@ -52,7 +53,7 @@ where
     }
 }
 
-fn lookups<M: StateMap<u64>>(map: &M, keys: u64) -> Vec<sidon::Lookup<State>> {
+fn lookups<B: Cells>(map: &Map<B>, keys: u64) -> Vec<sidon::Lookup<State>> {
     (0..keys).map(|key| map.lookup(&key)).collect()
 }
 
@@ -101,7 +102,7 @@ impl Operate for Stateful {
     }
 
     fn answers(&self) -> impl PartialEq + Debug {
-        (lookups(self, UNIVERSE), self.load(), self.unknown())
+        (lookups(self, UNIVERSE), self.load(), self.stats())
     }
 }
 
@@ -164,7 +165,7 @@ impl Operate for Fingerprint {
     }
 
     fn answers(&self) -> impl PartialEq + Debug {
-        let counts = [self.len(), self.shared(), self.stashed()];
+        let counts = [self.len(), self.stats().unknown, self.stats().stashed];
         (lookups(self, UNIVERSE), counts, self.census(), self.load(), self.certainty().error())
     }
 }
