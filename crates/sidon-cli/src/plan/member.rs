@@ -262,8 +262,8 @@ fn shape_json(shape: Option<SetShape>, bytes: u64) -> Value {
             "counters": shape.counters,
             "hashes": shape.hashes,
             "first": shape.first,
-            "rest": shape.rest,
-            "buckets": shape.buckets,
+            "rest": further(&shape.rest),
+            "buckets": further(&shape.buckets),
             "increments": shape.increments.to_string(),
             "lines": lines(shape.spread),
             "overflow": overflow(shape.overflow),
@@ -282,6 +282,11 @@ fn shape_json(shape: Option<SetShape>, bytes: u64) -> Value {
         SetShape::Backyard(shape) => json!({ "lines": shape.lines, "sharing": shape.sharing }),
         _ => Value::Null,
     }
+}
+
+/// The numbers of the further layers that exist.
+fn further<T: Copy + Into<u64>>(layers: &[T]) -> Vec<u64> {
+    layers.iter().map(|&number| number.into()).filter(|&number| number > 0).collect()
 }
 
 fn lines(spread: Spread) -> u32 {

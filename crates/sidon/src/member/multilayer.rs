@@ -1,23 +1,25 @@
-//! Narrow counters, and a second layer for the few that need more: deletes in about twenty-five
-//! bits per key.
+//! Narrow counters, and up to seven further layers for the few that need more: deletes in about
+//! twenty-five bits per key.
 //!
 //! Most counters are small. The first layer gives each a few bits. A counter that reaches the
-//! ceiling continues in the second layer, a small exact map by its position.
+//! ceiling of a layer continues in the next one, a small exact map by its position.
 //! ```text
 //! first    | . 5 . 15 . . 9 . 15 . |      4 bits each; 15 means: continues below
 //! second           |          |
-//!                (3: +7)    (8: +0)      position, and the part above 15
+//!                (3: +7)    (8: +0)      position, and the part above 15, up to 7
+//! third            |
+//!                (3: +2)                 the part above 22: the counter is 24
 //! ```
 //! A lookup reads the second layer only for counters at the ceiling, a few in a hundred. With
 //! increments of one this is the multi-layer hashed counting filter (ML-HCBF), with several it is
 //! ML-VI-HCBF: Rottenstreich et al., INFOCOM 2012, section V, after Ficara et al., 2010. The papers
 //! find the position in the next layer by perfect hashing, which a changing table cannot keep, and
-//! do not count its memory. Here a cell of the second layer identifies its counter in full, by its
+//! do not count its memory. Here a cell of a further layer identifies its counter in full, by its
 //! bucket and a tag of a few bits. [`Shape::bytes`] includes all of it.
 //!
-//! When a key is removed that was never inserted, both layers together keep the same facts as
-//! [`Variable`](super::Variable). The second layer has an entry for each counter at the first
-//! ceiling, except for pinned ones, and no other entry.
+//! When a key is removed that was never inserted, all layers together keep the same facts as
+//! [`Variable`](super::Variable). A layer has an entry for each counter at the ceiling of the layer
+//! before it, and no other entry. A pinned counter is at the first ceiling and has no entry.
 
 use super::{
     batch,
@@ -32,7 +34,7 @@ use super::{
 };
 use crate::{Digest, Infeasible, Key, Malformed, Refused, Seed, bytes, cells::Packed};
 
-/// The integers that fix a filter of two layers.
+/// The integers that fix a filter of two to eight layers.
 ///
 /// ```
 /// use sidon::{Refused, Seed};
@@ -42,15 +44,15 @@ use crate::{Digest, Infeasible, Key, Malformed, Refused, Seed, bytes, cells::Pac
 ///     counters: 1_000,
 ///     hashes: 4,
 ///     first: 2,
-///     rest: 3,
-///     buckets: 16,
+///     rest: [3, 1, 0, 0, 0, 0, 0],
+///     buckets: [16, 4, 0, 0, 0, 0, 0],
 ///     increments: Increments::of([1]),
 ///     overflow: Overflow::Refuse,
 ///     spread: Spread::Anywhere,
 /// };
-/// // A counter reaches 3 in the first layer and 7 more in the second.
-/// let mut seen = Multilayer::from_keys(shape, Seed(1), ["key"; 10])?;
-/// assert_eq!(seen.insert("key"), Err(Refused::Overflow { ceiling: 10 }));
+/// // A counter reaches 3 in the first layer, 7 more in the second, and 1 more in the third.
+/// let mut seen = Multilayer::from_keys(shape, Seed(1), ["key"; 11])?;
+/// assert_eq!(seen.insert("key"), Err(Refused::Overflow { ceiling: 11 }));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,36 +65,52 @@ pub struct Shape {
     pub hashes: u32,
     /// The bits of a counter of the first layer, 1 to 8.
     pub first: u32,
-    /// The bits of the part that a cell of the second layer adds, 1 to 16.
-    pub rest: u32,
-    /// Buckets of eight cells in each half of the second layer.
-    pub buckets: u64,
+    /// The bits of the part that a cell of each further layer adds, 1 to 16. Zero for layers that
+    /// do not exist. There is at least one further layer.
+    pub rest: [u32; 7],
+    /// Buckets of eight cells in each half of each further layer. Zero for layers that do not exist.
+    pub buckets: [u64; 7],
     /// The values that a key may add.
     pub increments: Increments,
-    /// The action when an insertion finds no room in the second layer, or would exceed the ceiling
-    /// there. A pinned counter is at the first ceiling and has no entry in the second layer.
+    /// The action when an insertion finds no room in a further layer, or would exceed the ceiling
+    /// of the last. A pinned counter is at the first ceiling and has no entry in any further layer.
     pub overflow: Overflow,
     /// The positions of a key's counters.
     pub spread: Spread,
 }
 
 impl Shape {
-    /// The bytes of both layers, or `u64::MAX` if there are more or no such table exists.
+    /// The bytes of all layers, or `u64::MAX` if there are more or no such table exists.
     pub fn bytes(&self) -> u64 {
         let first = Packed::bytes_of(self.counters, self.first);
-        let second = Spill::bytes(self.counters, self.buckets, self.rest);
-        first.saturating_add(second.unwrap_or(u64::MAX))
+        let further = self
+            .further()
+            .map(|(rest, buckets)| Spill::bytes(self.counters, buckets, rest).unwrap_or(u64::MAX));
+        further.fold(first, u64::saturating_add)
+    }
+
+    /// The bits and buckets of the further layers.
+    pub(crate) fn further(&self) -> impl Iterator<Item = (u32, u64)> {
+        let exists = |&(rest, _): &(u32, u64)| rest > 0;
+        self.rest.into_iter().zip(self.buckets).take_while(exists)
     }
 
     /// The largest value of a counter.
     pub(crate) fn ceiling(&self) -> u64 {
         let most = |bits: u32| (1u64 << bits.min(16)) - 1;
-        most(self.first) + most(self.rest)
+        self.further().map(|(rest, _)| most(rest)).sum::<u64>() + most(self.first)
     }
 
     pub(crate) fn code(self) -> Result<Sums, Infeasible> {
         Infeasible::unless_within("first", self.first.into(), 1, 8)?;
-        Infeasible::unless_within("rest", self.rest.into(), 1, 16)?;
+        Infeasible::unless_within("rest", self.rest[0].into(), 1, 16)?;
+        let end = self.further().count();
+        for i in 1..self.rest.len() {
+            // After the first zero, all numbers must be zero.
+            let most = if i < end { 16 } else { 0 };
+            Infeasible::unless_within("rest", self.rest[i].into(), 0, most)?;
+            Infeasible::unless_within("buckets", self.buckets[i], 0, most << 44)?;
+        }
         Sums::new(self.increments, self.ceiling(), self.overflow)
     }
 }
@@ -103,7 +121,8 @@ impl Shape {
 /// use sidon::{Seed, member::{Increments, Multilayer, Overflow, Spread, multilayer::Shape}};
 ///
 /// let shape = Shape {
-///     counters: 1_000, hashes: 4, first: 2, rest: 3, buckets: 16,
+///     counters: 1_000, hashes: 4, first: 2,
+///     rest: [3, 0, 0, 0, 0, 0, 0], buckets: [16, 0, 0, 0, 0, 0, 0],
 ///     increments: Increments::of([1]), overflow: Overflow::Refuse, spread: Spread::Anywhere,
 /// };
 /// let mut seen = Multilayer::from_keys(shape, Seed(1), ["a", "a"])?;
@@ -123,24 +142,24 @@ pub struct Body {
     filter: Coded<Sums, Layers>,
 }
 
-/// Both layers.
+/// All layers.
 #[derive(Debug)]
 struct Layers {
     first: Table,
-    second: Spill,
-    /// The ceiling of the first layer, and that of both together.
+    further: Vec<Spill>,
+    /// The ceiling of the first layer, and that of all together.
     top: u64,
     ceiling: u64,
     pins: bool,
 }
 
-/// Reads a counter through both layers.
+/// Reads a counter through all layers.
 #[derive(Clone, Copy)]
 struct Through<'a> {
     width: Short,
     top: u64,
     ceiling: u64,
-    second: &'a Spill,
+    further: &'a [Spill],
 }
 
 impl Width for Through<'_> {
@@ -152,15 +171,23 @@ impl Width for Through<'_> {
     #[inline(always)]
     fn read(self, bytes: &[u8], cell: u64) -> u64 {
         let value = self.width.read(bytes, cell);
-        if value == self.top { self.second(cell) } else { value }
+        if value == self.top { self.below(cell) } else { value }
     }
 }
 
 impl Through<'_> {
     #[inline(never)]
-    fn second(self, cell: u64) -> u64 {
-        // A counter at the first ceiling without an entry in the second layer is pinned.
-        self.second.get(cell).map_or(self.ceiling, |rest| self.top + rest)
+    fn below(self, cell: u64) -> u64 {
+        let mut value = self.top;
+        for layer in self.further {
+            // A counter at the first ceiling without an entry in the second layer is pinned.
+            let Some(rest) = layer.get(cell) else { return self.ceiling };
+            value += rest;
+            if rest < layer.top() {
+                break;
+            }
+        }
+        value
     }
 }
 
@@ -168,9 +195,32 @@ impl Layers {
     fn new(shape: Shape) -> Result<Self, Infeasible> {
         let first =
             Table::zeroed(("counters", shape.counters), shape.first, shape.hashes, shape.spread)?;
-        let second = Spill::new(shape.counters, shape.buckets, shape.rest)?;
+        let further =
+            shape.further().map(|(rest, buckets)| Spill::new(shape.counters, buckets, rest));
+        let further = further.collect::<Result<_, _>>()?;
         let pins = shape.overflow == Overflow::Pin;
-        Ok(Layers { first, second, top: (1 << shape.first) - 1, ceiling: shape.ceiling(), pins })
+        Ok(Layers { first, further, top: (1 << shape.first) - 1, ceiling: shape.ceiling(), pins })
+    }
+
+    /// Stores the part above the first ceiling. On `Err`, nothing has changed.
+    fn write_below(&mut self, cell: u64, value: u64) -> Result<(), Refused> {
+        let pinned = self.pins && value == self.ceiling;
+        // Writes the last layer first. A layer without room for the cell has no entry of it, so its
+        // entries in later layers are new, and are removed again.
+        let mut base = self.ceiling;
+        for i in (0..self.further.len()).rev() {
+            let layer = &mut self.further[i];
+            base -= layer.top();
+            if pinned || value < base {
+                layer.forget(cell);
+            } else if let Err(full) = layer.set(cell, (value - base).min(layer.top())) {
+                // A pinned counter has no entry in any layer.
+                let from = if self.pins { 0 } else { i };
+                self.further[from..].iter_mut().for_each(|layer| layer.forget(cell));
+                return if self.pins { Ok(()) } else { Err(full) };
+            }
+        }
+        Ok(())
     }
 }
 
@@ -186,7 +236,7 @@ impl Store for Layers {
     #[inline(always)]
     fn reader(&self) -> Through<'_> {
         let width = Short(self.first.cells.width());
-        Through { width, top: self.top, ceiling: self.ceiling, second: &self.second }
+        Through { width, top: self.top, ceiling: self.ceiling, further: &self.further }
     }
 
     #[inline(always)]
@@ -194,13 +244,7 @@ impl Store for Layers {
         let width = Short(self.first.cells.width());
         let spilled = width.read(self.first.cells.bytes(), cell) == self.top;
         if spilled || value >= self.top {
-            if value < self.top || (self.pins && value == self.ceiling) {
-                self.second.forget(cell);
-            } else if let Err(full) = self.second.set(cell, value - self.top)
-                && !self.pins
-            {
-                return Err(full);
-            }
+            self.write_below(cell, value)?;
         }
         width.write(self.first.cells.bytes_mut(), cell, value.min(self.top));
         Ok(())
@@ -208,11 +252,9 @@ impl Store for Layers {
 
     fn clear(&mut self) {
         self.first.clear();
-        self.second.clear();
+        self.further.iter_mut().for_each(Spill::clear);
     }
 }
-
-impl Body {}
 
 impl Body {
     /// Not generic over keys, so that it is compiled once.
@@ -251,7 +293,7 @@ impl Filter for Body {
     }
 
     fn stats(&self) -> Stats {
-        let overflowed = self.filter.store.second.used();
+        let overflowed = self.filter.store.further[0].used();
         Stats { at_ceiling: self.filter.pinned(), overflowed, ..Stats::default() }
     }
 
@@ -264,9 +306,9 @@ impl Filter for Body {
     }
 
     fn try_clone(&self) -> Result<Self, Infeasible> {
-        let Layers { first, second, .. } = &self.filter.store;
-        let (first, second) = (first.try_clone()?, second.try_clone()?);
-        let store = Layers { first, second, ..self.filter.store };
+        let Layers { first, further, .. } = &self.filter.store;
+        let further = further.iter().map(Spill::try_clone).collect::<Result<_, _>>()?;
+        let store = Layers { first: first.try_clone()?, further, ..self.filter.store };
         let filter = Coded { store, code: self.filter.code.clone(), rows: None, ..self.filter };
         Ok(Body { shape: self.shape, filter })
     }
@@ -303,7 +345,7 @@ impl Filter for Body {
         super::same("overflow", own.overflow == theirs.overflow)?;
         super::same("spread", own.spread == theirs.spread)?;
         let stored = super::sum_of_copies(self.filter.stored, other.filter.stored)?;
-        let second = &self.filter.store.second;
+        let second = &self.filter.store.further[0];
         let full = Refused::Full { stored: second.used(), cells: second.cells.cells() };
         let mut both = Layers::new(own).map_err(|_| full)?;
         let code = &self.filter.code;
@@ -326,8 +368,8 @@ impl Filter for Body {
             counters,
             hashes.into(),
             first.into(),
-            rest.into(),
-            buckets,
+            rest.iter().rev().fold(0, |all, &bits| all << 8 | u64::from(bits)),
+            buckets[0],
             low,
             high,
             coded::overflow_field(overflow),
@@ -335,41 +377,64 @@ impl Filter for Body {
             self.filter.stored,
         ];
         let store = &self.filter.store;
-        let payload = [store.first.cells.payload(), store.second.cells.payload()].concat();
+        let mut payload = Vec::new();
+        for (_, buckets) in self.shape.further().skip(1) {
+            payload.extend(buckets.to_le_bytes());
+        }
+        payload.extend(store.first.cells.payload());
+        store.further.iter().for_each(|layer| payload.extend(layer.cells.payload()));
         bytes::write(Self::KIND, self.filter.seed, &fields, &payload)
     }
 
     fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
         let (fields, payload) = bytes::read(image, Self::KIND, seed)?;
         let [counters, hashes, first, rest, buckets, low, high, overflow, lines, stored] = fields;
-        let shape = Shape {
+        let [rest @ .., none] = rest.to_le_bytes();
+        let wrong = || Malformed::Field { name: "payload" };
+        let further = rest.iter().take_while(|&&bits| bits > 0).count();
+        let more = payload.split_at_checked(further.saturating_sub(1) * 8);
+        let (more, payload) = more.ok_or_else(wrong)?;
+        let mut shape = Shape {
             counters,
             hashes: bytes::narrow("hashes", hashes)?,
             first: bytes::narrow("first", first)?,
-            rest: bytes::narrow("rest", rest)?,
-            buckets,
+            rest: rest.map(u32::from),
+            buckets: [buckets, 0, 0, 0, 0, 0, 0],
             increments: coded::increments_from([low, high])?,
             overflow: coded::overflow_from(overflow)?,
             spread: coded::spread_from(lines)?,
         };
+        for (buckets, bytes) in shape.buckets[1..].iter_mut().zip(more.as_chunks().0) {
+            *buckets = u64::from_le_bytes(*bytes);
+        }
+        if none != 0 {
+            return Err(Malformed::Field { name: "rest" });
+        }
         shape.code()?;
         Infeasible::unless_within("counters", counters, 1, 1 << 60)?;
         bytes::justify(payload, shape.bytes())?;
         let mut layers = Body::new(shape, seed)?;
-        let store = &mut layers.filter.store;
-        let (one, two) = payload.split_at(store.first.cells.payload().len());
-        store.first.load(one)?;
-        let (first, top) = (&store.first.cells, store.top);
-        if !store.second.load(two, |cell| first.get(cell) == top) {
-            return Err(Malformed::Field { name: "payload" });
-        }
+        let Layers { first, further, top, pins, .. } = &mut layers.filter.store;
+        let (own, mut payload) = payload.split_at(first.cells.payload().len());
+        first.load(own)?;
         // Only a pinned counter is at the first ceiling without an entry in the second layer.
-        let at_top = first.iter().filter(|&value| value == top).count() as u64;
-        if shape.overflow == Overflow::Refuse && at_top != store.second.used() {
-            return Err(Malformed::Field { name: "payload" });
+        let mut at_top = first.cells.iter().filter(|value| value == top).count() as u64;
+        for i in 0..further.len() {
+            let (before, layer) = further[..=i].split_at_mut(i);
+            let (before, layer) = (before.last(), &mut layer[0]);
+            let (own, after) = payload.split_at(layer.cells.payload().len());
+            let spills = |cell| match before {
+                None => first.cells.get(cell) == *top,
+                Some(before) => before.get(cell) == Some(before.top()),
+            };
+            let may_pin = *pins && before.is_none();
+            if !layer.load(own, spills) || (!may_pin && at_top != layer.used()) {
+                return Err(wrong());
+            }
+            (payload, at_top) = (after, layer.holding(layer.top()));
         }
-        if shape.overflow == Overflow::Pin && store.second.holds((1 << shape.rest) - 1) {
-            return Err(Malformed::Field { name: "payload" });
+        if *pins && at_top > 0 {
+            return Err(wrong());
         }
         layers.filter.check_sums(stored, shape.hashes, shape.increments)?;
         layers.filter.stored = stored;

@@ -1,5 +1,5 @@
-//! The second layer of a [`Multilayer`](super::Multilayer): an exact map from the position of a
-//! counter to its part above the first ceiling.
+//! A further layer of a [`Multilayer`](super::Multilayer): an exact map from the position of a
+//! counter to its part above the ceilings of the layers before.
 //!
 //! ```text
 //! position --------> bucket, tag      in the left half     | tag rest | tag rest | ... | 8 cells
@@ -74,14 +74,17 @@ impl Spill {
 
     /// The number stored for the position.
     pub(super) fn get(&self, position: u64) -> Option<u64> {
-        let rest = (1 << self.rest_bits) - 1;
-        self.cell_of(position).map(|cell| self.cells.get(cell) & rest)
+        self.cell_of(position).map(|cell| self.cells.get(cell) & self.top())
     }
 
-    /// Whether any position has this number.
-    pub(super) fn holds(&self, rest: u64) -> bool {
-        let mask = (1 << self.rest_bits) - 1;
-        self.cells.iter().any(|cell| cell != 0 && cell & mask == rest)
+    /// The largest number that a position can have.
+    pub(super) fn top(&self) -> u64 {
+        (1 << self.rest_bits) - 1
+    }
+
+    /// How many positions have this number.
+    pub(super) fn holding(&self, rest: u64) -> u64 {
+        self.cells.iter().filter(|&cell| cell != 0 && cell & self.top() == rest).count() as u64
     }
 
     /// Stores a number for the position. On `Err`, nothing has changed.

@@ -1,7 +1,8 @@
-//! Two layers: how many counters overflow to the second, and the smallest pair of layers.
+//! Layers: how many counters overflow to each layer after the first, and the smallest stack of
+//! layers.
 //!
 //! The first layer has as many counters as one layer would. A binomial number of them reaches the
-//! ceiling. The second layer has room for six standard deviations more than their mean, at a load at
+//! ceiling. The next layer has room for six standard deviations more than their mean, at a load at
 //! which two choices do not overflow.
 
 use super::{
@@ -14,14 +15,16 @@ use crate::{
     Infeasible,
     member::{Increments, Overflow, Spread, code::Sums, multilayer::Shape},
 };
-use std::sync::OnceLock;
+use std::{collections::HashMap, sync::OnceLock};
 
 /// Cells of a bucket of the second layer.
 const BUCKET: u32 = 8;
 /// Counters of ten bits hold every sum that matters.
 const WIDE: u64 = (1 << 10) - 1;
+/// The most layers after the first that a plan has. The fifth would hold less than one counter.
+const FURTHER: usize = 3;
 
-/// The smallest pair of layers that meets the target and refuses a key as rarely as a filter of
+/// The smallest layers, two to four, that meet the target and refuse a key as rarely as a filter of
 /// [`variable`](super::variable) increments.
 ///
 /// ```
@@ -31,7 +34,7 @@ const WIDE: u64 = (1 << 10) - 1;
 /// let shape = multilayer::shape(target)?;
 /// let single = variable::shape(target)?;
 /// assert!(multilayer::rate(shape, 20_000)? <= 0.001);
-/// // Two layers take less than 90 % of the memory of one.
+/// // Layers take less than 90 % of the memory of a single one.
 /// assert!(shape.bytes() * 80 < single.counters * u64::from(single.width) * 9);
 /// # Ok::<(), sidon::Infeasible>(())
 /// ```
@@ -41,7 +44,7 @@ pub fn shape(target: Target) -> Result<Shape, Infeasible> {
     for set in SETS.into_iter().chain([Increments::UNIT]) {
         let table = least(target, set)?;
         for first in 2..=6 {
-            let Ok(shape) = layers(target, set, first, table) else { continue };
+            let Ok(shape) = layers(target, set, first, table, 1) else { continue };
             let bytes = shape.bytes();
             if best.is_none_or(|(least, _)| bytes < least) {
                 best = Some((bytes, shape));
@@ -49,15 +52,17 @@ pub fn shape(target: Target) -> Result<Shape, Infeasible> {
         }
     }
     let (_, best) = best.ok_or(Infeasible::Memory { bytes: u64::MAX })?;
-    // The equation chooses the best set. The exact rate of that set then gives the size.
+    // The equation and two layers choose the best set. The exact rate of that set then gives the
+    // size, and all numbers of layers are compared.
     exact(target, best.increments, best.first)
 }
 
-/// The smallest pair of layers of these increments and this first width.
+/// The smallest layers of these increments and this first width.
 fn exact(target: Target, increments: Increments, first: u32) -> Result<Shape, Infeasible> {
     let (fpr, wide, keys) = (target.false_positives, cell(increments, WIDE)?, target.keys as f64);
     let table = exactly(fpr, &wide, keys, least(target, increments)?);
-    layers(target, increments, first, table.ok_or(Infeasible::Memory { bytes: u64::MAX })?)
+    let table = table.ok_or(Infeasible::Memory { bytes: u64::MAX })?;
+    layers(target, increments, first, table, FURTHER)
 }
 
 /// The counters and hashes of a table without ceilings.
@@ -68,29 +73,60 @@ fn least(target: Target, increments: Increments) -> Result<(u64, u32), Infeasibl
     least.ok_or(Infeasible::Memory { bytes: u64::MAX })
 }
 
+/// The smallest layers, at most `further` after the first.
 fn layers(
     target: Target,
     increments: Increments,
     first: u32,
     (counters, hashes): (u64, u32),
+    further: usize,
 ) -> Result<Shape, Infeasible> {
-    Infeasible::unless_within("first", first.into(), 1, 8)?;
     // Where one key can fill a counter, layers save nothing.
-    let top = (1u64 << first) - 1;
     Infeasible::unless_within("first", first.into(), u64::from(increments.most().ilog2()) + 1, 8)?;
-    let keys = target.keys as f64;
-    let above = |level: u64| {
+    let (keys, mut known) = (target.keys as f64, HashMap::new());
+    let mut above = |level: u64| {
+        if let Some(&above) = known.get(&level) {
+            return Ok(above);
+        }
         let cell = cell(increments, level)?;
-        Ok::<_, Infeasible>(counters as f64 * cell.overflow(counters as f64, hashes, keys))
+        let above = counters as f64 * cell.overflow(counters as f64, hashes, keys);
+        known.insert(level, above);
+        Ok(above)
     };
-    let spilled = above(top)?;
-    let (most, mut rest) = (spilled + 6.0 * spilled.sqrt() + 6.0, 1);
-    while rest < 10 && above(top + (1 << rest) - 1)? > OVERFLOWS {
-        rest += 1;
-    }
-    let buckets = buckets(most);
+    let (rest, buckets) = ([0; 7], [0; 7]);
     let (overflow, spread) = (Overflow::Refuse, Spread::Anywhere);
-    Ok(Shape { counters, hashes, first, rest, buckets, increments, overflow, spread })
+    let start = Shape { counters, hashes, first, rest, buckets, increments, overflow, spread };
+    deeper(start, 0, further, &mut above)
+}
+
+/// The smallest shape with the first `depth` further layers of `start` and at most `left` others.
+fn deeper(
+    start: Shape,
+    depth: usize,
+    left: usize,
+    above: &mut impl FnMut(u64) -> Result<f64, Infeasible>,
+) -> Result<Shape, Infeasible> {
+    let spilled = above(start.ceiling())?;
+    let most = spilled + 6.0 * spilled.sqrt() + 6.0;
+    let mut best: Option<Shape> = None;
+    for bits in 1..=10 {
+        let mut shape = start;
+        (shape.rest[depth], shape.buckets[depth]) = (bits, buckets(most));
+        let ends = bits == 10 || above(shape.ceiling())? <= OVERFLOWS;
+        if !ends {
+            if left == 1 {
+                continue;
+            }
+            shape = deeper(shape, depth + 1, left - 1, above)?;
+        }
+        if best.is_none_or(|best| shape.bytes() < best.bytes()) {
+            best = Some(shape);
+        }
+        if ends {
+            break;
+        }
+    }
+    best.ok_or(Infeasible::Memory { bytes: u64::MAX })
 }
 
 /// Buckets of each half that hold `most` counters, while counters are added and removed.
@@ -106,20 +142,20 @@ fn buckets(most: f64) -> u64 {
     (most / load / 2.0).ceil() as u64
 }
 
-/// The false-positive rate of both layers while they hold `keys` keys. `Infeasible` for counters in
+/// The false-positive rate of all layers while they hold `keys` keys. `Infeasible` for counters in
 /// lines, which have no formula.
 ///
 /// ```
 /// use sidon::{member::{Increments, Overflow, Spread, multilayer::Shape}, plan::multilayer};
 ///
-/// // Layers hold the same counters as one layer. With increments of 1, that is a counting filter:
+/// // Layers hold the same counters as a single layer. With increments of 1, that is a counting filter:
 /// // (1 - (1 - 1/10000)^7000)^7.
 /// let shape = Shape {
 ///     counters: 10_000,
 ///     hashes: 7,
 ///     first: 2,
-///     rest: 4,
-///     buckets: 100,
+///     rest: [4, 0, 0, 0, 0, 0, 0],
+///     buckets: [100, 0, 0, 0, 0, 0, 0],
 ///     increments: Increments::of([1]),
 ///     overflow: Overflow::Refuse,
 ///     spread: Spread::Anywhere,
@@ -157,6 +193,8 @@ mod tests {
             filter.insert(&key).unwrap();
         }
         assert_rate(filter.stats().overflowed as usize, shape.counters as usize, share);
-        assert!(layers(Target::new(1000, 0.01), Increments::of([4, 5, 6, 7]), 2, (1, 1)).is_err());
+        assert!(
+            layers(Target::new(1000, 0.01), Increments::of([4, 5, 6, 7]), 2, (1, 1), 1).is_err()
+        );
     }
 }

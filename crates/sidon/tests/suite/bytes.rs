@@ -105,7 +105,7 @@ fn state_goldens() -> [Vec<u8>; 3] {
     ]
 }
 
-fn goldens() -> [Vec<u8>; 12] {
+fn goldens() -> [Vec<u8>; 13] {
     let overflow = Overflow::Refuse;
     let counting4 =
         counting::Shape { counters: 101, hashes: 4, width: 4, overflow, spread: Spread::Anywhere };
@@ -164,11 +164,17 @@ fn goldens() -> [Vec<u8>; 12] {
         counters: 41,
         hashes: 4,
         first: 3,
-        rest: 6,
-        buckets: 2,
+        rest: [6, 0, 0, 0, 0, 0, 0],
+        buckets: [2, 0, 0, 0, 0, 0, 0],
         increments: Increments::of([4, 5, 6, 7]),
         overflow: Overflow::Refuse,
         spread: Spread::Anywhere,
+    };
+    let four = multilayer::Shape {
+        first: 3,
+        rest: [2, 1, 3, 0, 0, 0, 0],
+        buckets: [3, 2, 1, 0, 0, 0, 0],
+        ..layers
     };
     let mut spilling =
         filled(Backyard::new(backyard::Shape { lines: 1, sharing: 1 }, SEED).unwrap());
@@ -188,6 +194,7 @@ fn goldens() -> [Vec<u8>; 12] {
         golden("bh.sidon", filled(Bh::new(bh, SEED).unwrap())),
         golden("bh-centred.sidon", filled(Bh::new(centred, SEED).unwrap())),
         golden("multilayer.sidon", filled(Multilayer::new(layers, SEED).unwrap())),
+        golden("multilayer-four.sidon", filled(Multilayer::new(four, SEED).unwrap())),
     ]
 }
 
@@ -235,7 +242,7 @@ fn golden_images_are_read_back() {
         assert_eq!(read(image, Seed(1)).err(), Some(Malformed::Seed));
     }
     let [bloom, blocked, counting, pin, lines, left, yard, others @ ..] = goldens();
-    let [variable, in_lines, bh, centred, layers] = others;
+    let [variable, in_lines, bh, centred, layers, four] = others;
     check(Bloom::from_bytes, &bloom);
     check(Blocked::from_bytes, &blocked);
     check(Counting::from_bytes, &counting);
@@ -248,6 +255,7 @@ fn golden_images_are_read_back() {
     check(Bh::from_bytes, &bh);
     check(Bh::from_bytes, &centred);
     check(Multilayer::from_bytes, &layers);
+    check(Multilayer::from_bytes, &four);
     assert_eq!(
         Bloom::from_bytes(&counting, SEED).err(),
         Some(Malformed::Kind { expected: Bloom::KIND, got: Counting::KIND })
@@ -442,8 +450,8 @@ fn cells_that_no_operations_lead_to_are_refused() {
         counters: 8,
         hashes: 2,
         first: 4,
-        rest: 4,
-        buckets: 1,
+        rest: [4, 0, 0, 0, 0, 0, 0],
+        buckets: [1, 0, 0, 0, 0, 0, 0],
         increments,
         overflow: Overflow::Pin,
         spread,

@@ -151,13 +151,18 @@ keys_leave!(Paired<const KEYS: u32, const SUM: u32, const EXAMINED: u32, const C
     }
 });
 
+// A digit of `REST` for the bits of each further layer.
 keys_leave!(Layered<const SET: u32, const FIRST: u32, const REST: u32, const BUCKETS: u64, const PIN: bool>(Multilayer), |size: u64| {
+    let (mut rest, mut buckets) = ([0; 7], [0; 7]);
+    for (i, digit) in REST.to_string().bytes().enumerate() {
+        (rest[i], buckets[i]) = (u32::from(digit - b'0'), BUCKETS);
+    }
     multilayer::Shape {
         counters: size,
         hashes: 4,
         first: FIRST,
-        rest: REST,
-        buckets: BUCKETS,
+        rest,
+        buckets,
         increments: increments(SET),
         overflow: if PIN { Overflow::Pin } else { Overflow::Refuse },
         spread: Spread::Anywhere,
@@ -333,6 +338,19 @@ fn layers_keep_every_law() {
 }
 
 #[test]
+fn more_layers_keep_every_law() {
+    // A further layer full, the counters of the last full, and room enough.
+    assert!(deletes::<Layered<4, 4, 333, 1, false>>().refused_inserts > 100);
+    assert!(deletes::<Layered<0, 2, 11, 9, false>>().refused_inserts > 100);
+    assert!(deletes::<Layered<1, 5, 11, 9, false>>().refused_inserts > 100);
+    deletes::<Layered<4, 4, 336, 9, false>>();
+    deletes::<Layered<4, 5, 5548, 9, false>>();
+    deletes::<Layered<0, 1, 1111116, 30, false>>();
+    assert_eq!(deletes::<Layered<4, 4, 333, 1, true>>().refused_inserts, 0);
+    assert_eq!(deletes::<Layered<0, 1, 1111111, 3, true>>().refused_inserts, 0);
+}
+
+#[test]
 fn dleft_keeps_every_law_in_every_layout() {
     // 97 cells round up to a few buckets: sixty keys with copies fill them, and counters.
     assert!(deletes::<Left<2, 8, 16, 1, 0>>().refused_inserts > 100);
@@ -426,6 +444,8 @@ fn batches_are_the_same_as_one_by_one() {
     batch_is_one_by_one::<Paired<3, 5, 6, false, false, 0>>(301, 40);
     batch_is_one_by_one::<Layered<4, 4, 4, 2, false>>(301, 40);
     batch_is_one_by_one::<Layered<4, 4, 4, 2, true>>(301, 40);
+    batch_is_one_by_one::<Layered<4, 4, 333, 2, false>>(301, 40);
+    batch_is_one_by_one::<Layered<4, 4, 333, 2, true>>(301, 40);
     batch_is_one_by_one::<Paired<4, 6, 15, true, true, 0>>(301, 40);
     batch_is_one_by_one::<Left<2, 8, 16, 1, 0>>(97, 400);
     batch_is_one_by_one::<Left<2, 8, 16, 0, 30>>(97, 400);
@@ -486,8 +506,12 @@ fn a_merge_that_would_overflow_is_refused_whole() {
 
 #[test]
 fn a_merge_of_layers_holds_what_both_held() {
-    type Layers = Layered<4, 4, 7, 30, false>;
-    let fresh = || Layers::fresh(Seed(12), 2_003);
+    merges_of_layers::<7, 8>();
+    merges_of_layers::<235, 116>();
+}
+
+fn merges_of_layers<const REST: u32, const SMALL: u32>() {
+    let fresh = || Layered::<4, 4, REST, 30, false>::fresh(Seed(12), 2_003);
     let (mut left, mut right, mut both) = (fresh(), fresh(), fresh());
     let keys: Vec<u64> = sidon_kit::Keys::seeded(11).take(500).collect();
     for (i, key) in keys.iter().enumerate() {
@@ -507,8 +531,8 @@ fn a_merge_of_layers_holds_what_both_held() {
     assert_eq!(left.to_bytes(), fresh().to_bytes());
 
     // No room for the spilled counters of both: the merge is refused as a whole.
-    type Small = Layered<0, 1, 8, 1, false>;
-    let (mut left, mut right) = (Small::fresh(Seed(1), 60), Small::fresh(Seed(1), 60));
+    let small = || Layered::<0, 1, SMALL, 1, false>::fresh(Seed(1), 60);
+    let (mut left, mut right) = (small(), small());
     while left.insert(&keys[left.stored() as usize]).is_ok() {}
     while right.insert(&keys[400 - right.stored() as usize]).is_ok() {}
     let before = left.to_bytes();
@@ -725,7 +749,7 @@ fn copies_beyond_those_that_can_be_counted_are_refused() {
     check(Counting::new(shape, Seed(1)).unwrap());
     let shape = variable::Shape { counters, hashes, width, increments, overflow, spread };
     check(Variable::new(shape, Seed(1)).unwrap());
-    let (first, rest, buckets) = (5, 8, 40);
+    let (first, rest, buckets) = (5, [8, 0, 0, 0, 0, 0, 0], [40, 0, 0, 0, 0, 0, 0]);
     let shape =
         multilayer::Shape { counters, hashes, first, rest, buckets, increments, overflow, spread };
     check(Multilayer::new(shape, Seed(1)).unwrap());

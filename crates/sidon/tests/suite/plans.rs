@@ -214,7 +214,7 @@ proptest! {
             prop_assert!((0.0..=1.0).contains(&rate), "{shape:?} {keys}: {rate}");
         }
         let _ = (plan::bh::overflow(shape, keys), shape.table_bits());
-        let (first, rest, buckets) = (width, other, level);
+        let (first, rest, buckets) = (width, [other; 7], [level; 7]);
         let shape = multilayer::Shape { counters: cells, hashes, first, rest, buckets, increments, overflow, spread };
         let _ = (plan::multilayer::rate(shape, keys), shape.bytes());
         let rate = plan::bloom::rate(bloom::Shape { bits: cells, hashes }, keys);

@@ -154,7 +154,8 @@ fn shapes_are_maps_of_their_fields() {
         "decode": {"improved": 6}, "centred": false, "overflow": "pin", "spread": "anywhere",
     }));
     is_a_map::<multilayer::Shape>(json!({
-        "counters": 999, "hashes": 3, "first": 2, "rest": 4, "buckets": 5, "increments": [1],
+        "counters": 999, "hashes": 3, "first": 2, "rest": [4, 2, 0, 0, 0, 0, 0],
+        "buckets": [5, 1, 0, 0, 0, 0, 0], "increments": [1],
         "overflow": "refuse", "spread": "anywhere",
     }));
     is_a_map::<dleft::Shape>(json!({

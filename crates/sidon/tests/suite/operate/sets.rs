@@ -140,12 +140,16 @@ keys_leave!(
     draw => {
         let (hashes, spread) = hashes(draw);
         let first = 1 + draw(5) as u32;
+        let (mut rest, mut buckets) = ([0; 7], [0; 7]);
+        for i in 0..=draw(7) as usize {
+            (rest[i], buckets[i]) = (1 + draw(7) as u32, 1 + draw(3));
+        }
         multilayer::Shape {
             counters: counters(draw, first, spread),
             hashes,
             first,
-            rest: 1 + draw(7) as u32,
-            buckets: 1 + draw(3),
+            rest,
+            buckets,
             increments: increments(draw),
             overflow: overflow(draw),
             spread,
