@@ -193,6 +193,13 @@ fn runs(first: u64, last: u64, meets: impl Fn(u64) -> bool) -> Vec<(u64, u64)> {
     runs
 }
 
+/// The paper's Latin squares for a zone of `members`: the least order that is a prime power.
+pub fn squares(universe: u64, members: u64) -> Option<ols::Shape> {
+    let side = universe.isqrt() + u64::from(universe.isqrt().pow(2) < universe);
+    let order = (side.max(members).max(2)..=1 << 16).find(|&order| primes_of(order).len() == 1)?;
+    Some(ols::Shape { universe, order: order as u32, groups: members as u32 + 1 })
+}
+
 /// The universes up to `last` in which a code of the paper is shorter than its residues, for `members`
 /// members: Latin squares, and polynomials of three digits. Figure 9. The first universe is 8, or
 /// `members` if that is larger.
@@ -203,8 +210,7 @@ pub fn crossovers(members: u64, last: u64) -> Result<[Vec<(u64, u64)>; 2], Infea
     }
     let residues = Residues::new(members, last)?;
     let target = |universe| Target { universe, members };
-    let squares =
-        |n| ols::Shape::least(n, members).map(|s| u64::from(s.groups) * u64::from(s.order));
+    let squares = |n| squares(n, members).map(|s| u64::from(s.groups) * u64::from(s.order));
     let cubes = |n| {
         let shape = polynomials(target(n), 3, Fields::PrimePowers, Points::Affine);
         shape.map(|shape| shape.cells())

@@ -9,6 +9,14 @@
 //! ```
 //! A product costs one reduction modulo a prime, or three table reads: two logarithms and one
 //! power. The tables hold `3q` numbers of 16 bits; prime fields have none.
+//!
+//! Any other order has a product of fields, one for each prime power that divides it exactly. An
+//! element is one element of each field, and all arithmetic is done in each. Not every element has
+//! an inverse. The elements `(j, j, ..)` differ in every field, so their differences have one. There
+//! are as many of them as the smallest field has elements.
+//! ```text
+//! order 12 = GF(4) * GF(3):  11 = (3, 2)     the points 0 (0, 0)   5 (1, 1)   10 (2, 2)
+//! ```
 
 use crate::Infeasible;
 use std::{fmt, sync::Arc};
@@ -36,14 +44,35 @@ pub(crate) fn prime_power(q: u64) -> Option<(u64, u32)> {
     (rest == 1).then_some((p, exponent))
 }
 
+/// The prime powers whose product is `n`, at most one of each prime.
+fn prime_powers(n: u64) -> Vec<u64> {
+    let (mut powers, mut rest, mut p) = (Vec::new(), n, 2);
+    while rest > 1 {
+        p = if p * p > rest { rest } else { p };
+        let mut power = 1;
+        while rest.is_multiple_of(p) {
+            (power, rest) = (power * p, rest / p);
+        }
+        powers.extend((power > 1).then_some(power));
+        p += 1;
+    }
+    powers
+}
+
+/// The number of points of the [product](Field::product) of this order, which is at least 2.
+pub(crate) fn points(order: u64) -> u64 {
+    prime_powers(order).into_iter().min().unwrap_or(order)
+}
+
 /// The least prime power that is at least `q`. `None` if it is above 2^16.
 pub(crate) fn next_prime_power(q: u64) -> Option<u64> {
     (q.max(2)..=ORDER_MOST).find(|&q| prime_power(q).is_some())
 }
 
-/// A field of `q` elements, `0..q`.
+/// A field of `q` elements, `0..q`, or a product of fields.
 #[derive(Clone)]
 pub(crate) struct Field {
+    /// The prime and the exponent. Zero for a product of several fields.
     p: u32,
     exponent: u32,
     order: u32,
@@ -51,6 +80,8 @@ pub(crate) struct Field {
     #[cfg(test)]
     modulus: u32,
     tables: Option<Arc<Tables>>,
+    /// The fields of a product. None for a single field.
+    parts: Arc<[Field]>,
 }
 
 struct Tables {
@@ -79,6 +110,7 @@ impl Field {
                 #[cfg(test)]
                 modulus: p,
                 tables: None,
+                parts: Arc::new([]),
             });
         }
         let modulus = irreducible(p, exponent, order);
@@ -90,7 +122,53 @@ impl Field {
             #[cfg(test)]
             modulus,
             tables,
+            parts: Arc::new([]),
         })
+    }
+
+    /// The field of this order, or the product of fields if it is no prime power. Up to 2^16.
+    pub(crate) fn product(order: u64) -> Result<Self, Infeasible> {
+        Infeasible::unless_within("order", order, 2, ORDER_MOST)?;
+        let parts = prime_powers(order).into_iter().map(Field::new);
+        let parts = parts.collect::<Result<Arc<[Field]>, _>>()?;
+        if let [single] = &*parts {
+            return Ok(single.clone());
+        }
+        Ok(Field {
+            p: 0,
+            exponent: 0,
+            order: order as u32,
+            #[cfg(test)]
+            modulus: 0,
+            tables: None,
+            parts,
+        })
+    }
+
+    /// The number of points: elements whose differences have inverses.
+    pub(crate) fn points(&self) -> u32 {
+        self.parts.iter().map(|part| part.order).min().unwrap_or(self.order)
+    }
+
+    /// A point by its number. Point 1 is the unit.
+    #[inline(always)]
+    pub(crate) fn point(&self, number: u32) -> u32 {
+        if self.exponent > 0 {
+            return number;
+        }
+        self.parts.iter().rev().fold(0, |point, part| point * part.order + number)
+    }
+
+    /// The element of a product that is `of` the parts of `a` and `b` in each field.
+    #[inline]
+    fn each(&self, mut a: u32, mut b: u32, of: impl Fn(&Field, u32, u32) -> u32) -> u32 {
+        let (mut result, mut place) = (0, 1);
+        for part in &*self.parts {
+            let order = part.order;
+            result += of(part, a % order, b % order) * place;
+            (a, b, place) = (a / order, b / order, place * order);
+        }
+        result
     }
 
     /// The number of elements.
@@ -116,6 +194,9 @@ impl Field {
     /// The additive inverse.
     #[inline]
     pub(crate) fn negative(&self, a: u32) -> u32 {
+        if self.exponent == 0 {
+            return self.each(a, 0, |part, a, _| part.negative(a));
+        }
         digits(self.p, a, 0, |a, _| (self.p - a) % self.p)
     }
 
@@ -129,6 +210,7 @@ impl Field {
     #[inline(always)]
     pub(crate) fn mul(&self, a: u32, b: u32) -> u32 {
         match &self.tables {
+            None if self.exponent == 0 => self.each(a, b, Field::mul),
             None => ((u64::from(a) * u64::from(b)) % u64::from(self.order)) as u32,
             Some(_) if a == 0 || b == 0 => 0,
             Some(tables) => {
@@ -138,10 +220,15 @@ impl Field {
         }
     }
 
-    /// The multiplicative inverse. `None` for zero.
+    /// The multiplicative inverse. `None` for zero, and if a part of a product is zero.
     pub(crate) fn inverse(&self, a: u32) -> Option<u32> {
         if a == 0 || a >= self.order {
             return None;
+        }
+        if self.exponent == 0 {
+            // The part that is zero has no inverse, and no inverse is zero.
+            let inverse = self.each(a, 0, |part, a, _| part.inverse(a).unwrap_or(0));
+            return (self.mul(a, inverse) == self.point(1)).then_some(inverse);
         }
         // By Fermat: a^(q-2).
         let (mut result, mut base, mut rest) = (1, a, self.order - 2);
@@ -157,6 +244,9 @@ impl Field {
 
     #[inline]
     fn add_digits(&self, a: u32, b: u32) -> u32 {
+        if self.exponent == 0 {
+            return self.each(a, b, Field::add);
+        }
         digits(self.p, a, b, |a, b| (a + b) % self.p)
     }
 }
@@ -323,6 +413,38 @@ mod tests {
             fields += 1;
         }
         assert_eq!(fields, 27);
+    }
+
+    #[test]
+    fn products_of_fields_keep_the_laws_and_points_differ_by_units() {
+        let mut products = 0;
+        for order in (6..=45).filter(|&order| prime_power(order).is_none()) {
+            let ring = Field::product(order).unwrap();
+            let (one, all) = (ring.point(1), || 0..order as u32);
+            for a in all() {
+                assert_eq!((ring.add(a, 0), ring.mul(a, one), ring.mul(a, 0)), (a, a, 0));
+                assert_eq!(ring.add(a, ring.negative(a)), 0);
+                let inverses = all().filter(|&b| ring.mul(a, b) == one).collect::<Vec<_>>();
+                assert_eq!(ring.inverse(a).into_iter().collect::<Vec<_>>(), inverses);
+                for (b, c) in all().flat_map(|b| all().map(move |c| (b, c))) {
+                    assert_eq!(ring.add(ring.add(a, b), c), ring.add(a, ring.add(b, c)));
+                    assert_eq!(ring.mul(ring.mul(a, b), c), ring.mul(a, ring.mul(b, c)));
+                    let apart = ring.add(ring.mul(a, c), ring.mul(b, c));
+                    assert_eq!(ring.mul(ring.add(a, b), c), apart);
+                }
+            }
+            assert_eq!(u64::from(ring.points()), points(order));
+            for (i, j) in (0..ring.points()).flat_map(|j| (0..j).map(move |i| (i, j))) {
+                let apart = ring.sub(ring.point(j), ring.point(i));
+                assert!(ring.inverse(apart).is_some(), "{order}: {i} {j}");
+            }
+            products += 1;
+        }
+        assert_eq!(products, 22);
+        // Known least factors, and prime powers, which have as many points as elements.
+        for (order, least) in [(6, 2), (12, 3), (20, 4), (35, 5), (72, 8), (16, 16), (17, 17)] {
+            assert_eq!(points(order), least);
+        }
     }
 
     #[test]

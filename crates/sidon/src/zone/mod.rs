@@ -8,7 +8,7 @@
 //!
 //! | | groups | cells | zone |
 //! |---|---|---|---|
-//! | [`Ols`] over GF(s), `s^2 >= universe` | `d + 1 <= s + 1` | `(d + 1) s` | `d` |
+//! | [`Ols`] of order s, `s^2 >= universe` | `d + 1 <= s + 1`, fewer if s is no prime power | `(d + 1) s` | `d` |
 //! | [`Pol`] over GF(q), `q^t >= universe` | `(t - 1) d + 1 <= q + 1` | `((t - 1) d + 1) q` | `d` |
 //! | [`Egh`] of coprime moduli | one per modulus | their sum | the fewest bins that hold the moduli, less one |
 //!

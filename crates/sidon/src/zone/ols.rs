@@ -1,7 +1,7 @@
 //! Orthogonal Latin squares: any two elements share at most one cell.
 //!
 //! The elements fill a square of order `s` row by row. Group 0 is the row and group 1 the column.
-//! Each further group is a Latin square `lam * row + col` over GF(s), with `lam = 1, 2, ..`. Within
+//! Each further group is a Latin square `lam * row + col`, with `lam = 1, 2, ..` over GF(s). Within
 //! a square no value occurs twice in a row or column. In two superposed squares no pair of values
 //! occurs twice.
 //! ```text
@@ -10,18 +10,22 @@
 //!                   2 3 4 0 1              4 0 1 2 3                 2,4 3,0 4,1 0,2 1,3
 //! ```
 //! Covering an element takes a different element for each of its `d + 1` groups. So `(d + 1) s`
-//! cells have a zone of `d`, up to `d = s`. The squares exist for every prime power `s`. Integers
-//! modulo 16 would not do, because `2 * row` is no permutation of them. [`Shape::least`] rounds any
-//! other order up to the next prime power. That costs a sixth more cells for 6, at most 15 % for
-//! orders of at least 8 (20 becomes 23) and 6.5 % for orders of at least 128. The row group has
-//! only the rows in use.
+//! cells have a zone of `d`, up to `d = s` for a prime power `s`. Integers modulo 16 would not do,
+//! because `2 * row` is no permutation of them.
+//!
+//! For any other order, the squares are products: MacNeish, Annals of Mathematics 1922. `s` is a
+//! product of prime powers. A row, a column and `lam` then have one part in the field of each power,
+//! and `lam` is the same number in all of them. The smallest power limits the
+//! zone: 2 for 6 = 2 * 3, 3 for 12 = 4 * 3, and 4 for 20 = 4 * 5.
+//! The next prime power costs a sixth more cells for 6 and 15 % more for 20. [`Shape::least`] takes
+//! the least order with enough squares. The row group has only the rows in use.
 //!
 //! A row and a column are the values at infinity and at zero of a polynomial with two coefficients.
 //! This code is therefore [`Pol`](super::Pol) with `t = 2` and its groups in another order.
 
 use super::{
     code::{self, Cells, Code, Columns, Found},
-    field::next_prime_power,
+    field::{ORDER_MOST, points},
     pol::{self, Curve, Digits, Infinity},
 };
 use crate::Infeasible;
@@ -33,6 +37,9 @@ use crate::Infeasible;
 ///
 /// // Three of 256 hosts: four groups of 16 cells.
 /// assert_eq!(Shape::least(256, 3), Some(Shape { universe: 256, order: 16, groups: 4 }));
+/// // Three of 144: squares of order 12 suffice. Four need order 13.
+/// assert_eq!(Shape::least(144, 3), Some(Shape { universe: 144, order: 12, groups: 4 }));
+/// assert_eq!(Shape::least(144, 4), Some(Shape { universe: 144, order: 13, groups: 5 }));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -40,9 +47,10 @@ use crate::Infeasible;
 pub struct Shape {
     /// The number of elements: at most `order^2`.
     pub universe: u64,
-    /// The side of the squares, a prime power.
+    /// The side of the squares: 2 to 2^16.
     pub order: u32,
-    /// The number of groups: 1 to `order + 1`.
+    /// The number of groups: 1 to `p + 1`, with `p` the smallest of the prime powers whose product is
+    /// `order`, one of each prime. A prime power allows `order + 1`.
     pub groups: u32,
 }
 
@@ -51,7 +59,8 @@ impl Shape {
     #[doc(hidden)]
     pub fn least(universe: u64, members: u64) -> Option<Self> {
         let side = universe.isqrt() + u64::from(universe.isqrt().pow(2) < universe);
-        let order = next_prime_power(side.max(members))? as u32;
+        let mut orders = side.max(members).max(2)..=ORDER_MOST;
+        let order = orders.find(|&order| points(order) >= members)? as u32;
         Some(Shape { universe, order, groups: members as u32 + 1 })
     }
 

@@ -140,8 +140,14 @@ impl Curve {
     pub(super) fn new(shape: Shape, infinity: Infinity) -> Result<Self, Infeasible> {
         shape.check()?;
         let Shape { universe, order, digits, groups, .. } = shape;
+        let field = match infinity {
+            Infinity::First => Field::product(order.into())?,
+            _ => Field::new(order.into())?,
+        };
+        let points = field.points() + u32::from(infinity != Infinity::Absent);
+        Infeasible::unless_within("groups", groups.into(), 1, points.into())?;
         Ok(Curve {
-            field: Field::new(order.into())?,
+            field,
             universe,
             digits,
             groups,
@@ -204,7 +210,8 @@ impl Curve {
     #[inline(always)]
     fn point(&self, group: u32) -> Option<u32> {
         match self.infinity {
-            Infinity::First => group.checked_sub(1),
+            // A group of Latin squares may be a point of a product of fields.
+            Infinity::First => group.checked_sub(1).map(|number| self.field.point(number)),
             Infinity::Last if group + 1 == self.groups => None,
             _ => Some(group),
         }
@@ -275,29 +282,30 @@ impl Curve {
     /// of the evaluation matrix, by elimination.
     fn inverse(&self, groups: &[u32]) -> Vec<Vec<u32>> {
         let (field, t) = (&self.field, groups.len());
+        let one = field.point(1);
         let mut rows: Vec<Vec<u32>> = groups
             .iter()
             .enumerate()
             .map(|(i, &group)| {
                 let mut row = vec![0; 2 * t];
                 match self.point(group) {
-                    None => row[t - 1] = 1,
+                    None => row[t - 1] = one,
                     Some(x) => {
-                        let mut power = 1;
+                        let mut power = one;
                         for place in &mut row[..t] {
                             *place = power;
                             power = field.mul(power, x);
                         }
                     }
                 }
-                row[t + i] = 1;
+                row[t + i] = one;
                 row
             })
             .collect();
         for column in 0..t {
-            let pivot = (column..t).find(|&row| rows[row][column] != 0);
+            let pivot = (column..t).find(|&row| field.inverse(rows[row][column]).is_some());
             rows.swap(column, pivot.expect("values at distinct points determine a polynomial"));
-            let lead = field.inverse(rows[column][column]).expect("the pivot is not zero");
+            let lead = field.inverse(rows[column][column]).expect("the pivot has an inverse");
             for place in &mut rows[column] {
                 *place = field.mul(*place, lead);
             }

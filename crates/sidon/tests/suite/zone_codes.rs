@@ -70,6 +70,9 @@ fn small() -> Vec<Any> {
         any(ols(64, 8, 3)),
         any(ols(64, 8, 4)),
         any(ols(60, 8, 4)),
+        any(ols(36, 6, 3)),
+        any(ols(64, 10, 3)),
+        any(ols(64, 12, 4)),
         any(pol(27, 3, 3, 3, false)),
         any(pol(64, 4, 3, 5, true)),
         any(pol(49, 7, 2, 4, false)),
@@ -158,6 +161,8 @@ fn a_million_sets_inside_the_zone_are_told_exactly() {
         any(ols(256, 16, 8)),
         any(ols(256, 16, 16)),
         any(ols(361, 19, 4)),
+        any(ols(144, 12, 4)),
+        any(ols(390, 20, 5)),
         any(pol(343, 7, 3, 7, false)),
         any(pol(256, 7, 3, 7, true)),
         any(pol(729, 9, 3, 9, false)),
@@ -229,6 +234,31 @@ fn the_papers_lengths_for_7_and_15_members_are_no_zones() {
             Pol::new(shape),
             Err(Infeasible::OutOfRange { name: "groups", most: 7, .. })
         ));
+    }
+}
+
+#[test]
+fn products_of_squares_have_the_zone_of_their_groups() {
+    // Every order up to 24 that is no prime power: two elements share at most one cell, in all of
+    // the groups that the least factor allows. One group more is refused.
+    for (order, most) in
+        [(6, 3), (10, 3), (12, 4), (14, 3), (15, 4), (18, 3), (20, 5), (21, 4), (22, 3), (24, 4)]
+    {
+        let universe = u64::from(order * order);
+        let code = ols(universe, order, most);
+        for y in 0..universe {
+            for x in 0..y {
+                assert!(shared(&code, x, y).count_ones() <= 1, "{order}: {x} {y}");
+            }
+        }
+        let more = Ols::new(ols::Shape { universe, order, groups: most + 1 });
+        assert!(matches!(more, Err(Infeasible::OutOfRange { name: "groups", .. })), "{order}");
+        assert_eq!(code.zone(), u64::from(most) - 1);
+    }
+    // Whole squares: no element more is safe. A search over sets of groups, without a theorem.
+    for (order, groups) in [(6, 2), (6, 3), (10, 3), (12, 3), (12, 4), (15, 4)] {
+        let code = ols(u64::from(order * order), order, groups);
+        assert_eq!(exact_zone(&code), u64::from(groups) - 1, "{order} {groups}");
     }
 }
 

@@ -38,6 +38,24 @@ fn the_lengths_of_table_6_and_the_right_ones() {
 }
 
 #[test]
+fn squares_of_composite_order_are_planned_where_they_are_shorter() {
+    // The side of the universe, members, and the order: by a product if it has enough groups.
+    for (universe, members, order) in
+        [(36, 2, 6), (36, 3, 7), (144, 3, 12), (144, 4, 13), (400, 4, 20), (400, 5, 23)]
+    {
+        let shapes = zone::shapes(Target { universe, members }).unwrap();
+        let squares = shapes.iter().find_map(|shape| match shape {
+            Shape::Ols(ols) => Some(*ols),
+            _ => None,
+        });
+        let squares = squares.unwrap();
+        assert_eq!((squares.order, u64::from(squares.groups)), (order, members + 1));
+        let code = Shape::Ols(squares).code().unwrap();
+        assert_eq!((code.zone(), code.universe()), (members, universe));
+    }
+}
+
+#[test]
 fn coprime_moduli_beat_the_first_primes() {
     for (members, moduli) in [
         (2, &[5, 7, 8, 9, 11][..]),

@@ -7,7 +7,7 @@ use super::{
 use crate::{
     chart::{Axis, Chart, Curve, Point},
     figure::{Figure, measured, printed},
-    formulas::zone::{self, Fields, Held, Points, polynomials},
+    formulas::zone::{self, Fields, Held, Points, polynomials, squares},
     row::Row,
     trials::Run,
 };
@@ -15,7 +15,7 @@ use sidon::internals::Cells;
 use sidon::{
     Infeasible,
     plan::zone::{Target, first_primes},
-    zone::{Shape, ols},
+    zone::Shape,
 };
 
 /// Those with numbers; figures 1, 2, 5 and 7 are pictures of an idea, 3 and 4 small matrices.
@@ -145,7 +145,7 @@ const WAYS: [(&str, &str); 4] = [
 fn bits(way: usize, few: Target) -> Option<u64> {
     match way {
         0 => first_primes(few).ok().map(|shape| Shape::Egh(shape).cells()),
-        1 => ols::Shape::least(few.universe, few.members).map(|shape| Shape::Ols(shape).cells()),
+        1 => squares(few.universe, few.members).map(|shape| Shape::Ols(shape).cells()),
         2 => polynomials(few, 3, Fields::Primes, Points::Affine).map(|shape| shape.cells()),
         _ => polynomials(few, 3, Fields::PrimePowers, Points::Affine).map(|shape| shape.cells()),
     }

@@ -14,7 +14,7 @@ use sidon::{
         self,
         zone::{Target, first_primes},
     },
-    zone::{Code, Pol, Shape, ols, pol},
+    zone::{Code, Pol, Shape, pol},
 };
 
 /// Tables 6 to 8, figure 9, sections 1 and 5.
@@ -37,7 +37,7 @@ pub fn lengths(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>,
                 Points::Affine,
             )),
             ("pol", "ols_length_n343") => {
-                bits(ols::Shape::least(343, 2).map(Shape::Ols).map(|shape| shape.cells()))
+                bits(zone::squares(343, 2).map(Shape::Ols).map(|shape| shape.cells()))
             }
             ("pol", "shorter_any_d") => {
                 // The zone of 2 d + 1 points of GF(7), while there are so many.
