@@ -309,7 +309,7 @@ fn coefficients_agree(least: u32) -> bool {
     one == (least - 1) * least && two * 6 == (least - 1) * (least + 1) * least
 }
 
-fn kilobytes(bits: u64) -> f64 {
+pub(super) fn kilobytes(bits: u64) -> f64 {
     bits as f64 / 8.0 / 1024.0
 }
 

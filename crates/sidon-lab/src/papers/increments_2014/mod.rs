@@ -2,11 +2,12 @@
 //!
 //! [`facts`] has what is printed and what is right; [`sequences`] what is enumerated; [`formulas`]
 //! rates, sizes and overflow without sampling; [`simulations`] filters that are filled and asked;
-//! [`charts`] the figures.
+//! [`layers`] table I's filters of several layers; [`charts`] the figures.
 
 pub mod charts;
 pub mod facts;
 pub mod formulas;
+pub mod layers;
 pub mod sequences;
 pub mod simulations;
 
@@ -60,6 +61,12 @@ pub static PAPER: Paper = Paper {
             claims: &facts::PINNED,
             cost: Cost { full: 1500, quick: 60, millis: 1 },
             run: simulations::pinned,
+        },
+        Experiment {
+            name: "004.layers",
+            claims: &layers::LAYERS,
+            cost: Cost { full: 400, quick: 20, millis: 40 },
+            run: layers::layers,
         },
     ],
     figures: &charts::FIGURES,
