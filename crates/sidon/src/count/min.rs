@@ -451,14 +451,9 @@ impl Min {
                     if counter == C::CEILING {
                         return None;
                     }
-                    *value = (counter as f64 - mass / columns) / (1.0 - 1.0 / columns);
+                    *value = unbiased(counter, mass, columns);
                 }
-                values.sort_by(f64::total_cmp);
-                let middle = values.len() / 2;
-                let even = values.len().is_multiple_of(2);
-                let median =
-                    if even { values[middle - 1].midpoint(values[middle]) } else { values[middle] };
-                median.is_finite().then_some(median)
+                median(values)
             }
         }
         self.sums().ok()?;
@@ -656,6 +651,23 @@ pub(super) fn raise<C: Cell>(cells: &mut [C::Bytes], at: &[usize], update: Updat
     for &at in at {
         cells[at] = C::put(C::get(cells[at]).max(C::get(answer)));
     }
+}
+
+/// A counter less the mean of the other keys, if one key in `columns` shares it and all keys have
+/// `mass`.
+#[inline(always)]
+pub(crate) fn unbiased(counter: u64, mass: f64, columns: f64) -> f64 {
+    (counter as f64 - mass / columns) / (1.0 - 1.0 / columns)
+}
+
+/// The median. `None` if there is no value, or if it is not finite.
+pub(crate) fn median(values: &mut [f64]) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    let upper = *values.get(middle)?;
+    let even = values.len().is_multiple_of(2);
+    let median = if even { values[middle - 1].midpoint(upper) } else { upper };
+    median.is_finite().then_some(median)
 }
 
 /// The total after adding an amount.

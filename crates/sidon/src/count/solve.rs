@@ -1,6 +1,7 @@
 //! Better counts from a sketch if all keys are known: a least-squares solution.
 //!
-//! A plain [`Min`] is a linear system: every counter is the sum of the counts of its keys. An
+//! A plain [`Min`] is a linear system: every counter is the sum of the counts of its keys. So is a
+//! [`zone::Sketch`](crate::zone::Sketch), whose [`solve`](crate::zone::Sketch::solve) is this one. An
 //! estimate uses only the counters of its key. This solver computes the counts of all keys
 //! together. It minimises the sum of squared differences from the counters, with each count between
 //! zero and its estimate.
@@ -78,7 +79,7 @@ pub fn solve<K: Key>(sketch: &Min, keys: &[K], sweeps: u32) -> Result<Solution, 
 }
 
 /// Bounded least squares over a matrix of ones.
-struct System {
+pub(crate) struct System {
     /// The value of each equation in use, less the sum of the present counts.
     rest: Vec<f64>,
     /// The equations of each unknown. Those of unknown `i` end at `ends[i]`.
@@ -94,21 +95,31 @@ impl System {
             value if value == C::CEILING => 0.0,
             value => value as f64,
         };
-        let rest = cells.iter().map(value).collect();
-        let (mut places, mut ends, mut most) = (Vec::new(), Vec::new(), Vec::new());
+        let mut system = System::of(cells.iter().map(value).collect());
         for key in keys {
             let mut at = [0; D];
             sketch.mapping.places::<C, D>(key.digest(sketch.seed), &mut at);
             let at = &at[..sketch.mapping.rows::<D>()];
             let least = min::least::<C>(cells, at);
-            places.extend(at.iter().filter(|&&at| C::get(cells[at]) != C::CEILING));
-            ends.push(places.len());
-            most.push(least as f64);
+            let below = at.iter().copied().filter(|&at| C::get(cells[at]) != C::CEILING);
+            system.unknown(below, least as f64);
         }
-        System { rest, places, ends, most }
+        system
     }
 
-    fn solve(mut self, sweeps: u32) -> Solution {
+    /// The equations with these values, without an unknown.
+    pub(crate) fn of(rest: Vec<f64>) -> Self {
+        System { rest, places: Vec::new(), ends: Vec::new(), most: Vec::new() }
+    }
+
+    /// Adds an unknown of these equations, between zero and `most`. Without equations it is `most`.
+    pub(crate) fn unknown(&mut self, places: impl Iterator<Item = usize>, most: f64) {
+        self.places.extend(places);
+        self.ends.push(self.places.len());
+        self.most.push(most);
+    }
+
+    pub(crate) fn solve(mut self, sweeps: u32) -> Solution {
         let mut counts = vec![0.0; self.ends.len()];
         let largest = self.most.iter().copied().fold(1.0, f64::max);
         let mut made = 0;

@@ -20,17 +20,24 @@
 //! An update changes one counter per group. Counters have up to 32 bits. An update that would
 //! overflow one is refused and changes nothing. Sketches of the same code can be added and
 //! subtracted counter by counter.
+//!
+//! Beyond the zone, three methods for Count-Min err less, and all keep what is exact.
+//! [`Update::Conservative`] raises only the counters that are below the new answer. Its
+//! counters are not sums, so it refuses subtractions, and it is exact for `zone` keys only.
+//! [`estimate_unbiased`](Sketch::estimate_unbiased) subtracts the mean of the other keys.
+//! [`solve`](Sketch::solve) computes all counts together. Section II of the paper lists them.
+
+mod beyond;
+mod image;
 
 use super::{
-    NO_SEED,
     code::{self, Code},
-    filter::{read_code, write_code},
     within,
 };
 use crate::{
-    Certainty, Estimate, Infeasible, Malformed, Refused, Seed,
-    bytes::{self, Image},
+    Certainty, Estimate, Infeasible, Refused,
     cells::{self, Packed},
+    count::Update,
 };
 
 /// The most elements that a subtraction checks to find out whether the zone has been re-entered.
@@ -43,10 +50,10 @@ const READ_BUDGET: u64 = 1 << 10;
 /// Counts of numbers of a universe. See the [module](self).
 ///
 /// ```
-/// use sidon::{Estimate, zone::{Ols, Sketch, ols::Shape}};
+/// use sidon::{Estimate, count::Update, zone::{Ols, Sketch, ols::Shape}};
 ///
 /// let code = Ols::new(Shape { universe: 256, order: 16, groups: 4 })?;
-/// let mut packets = Sketch::new(code, 32)?;
+/// let mut packets = Sketch::new(code, 32, Update::Plain)?;
 /// packets.add(&7, 100)?;
 /// packets.add(&9, 20)?;
 /// packets.subtract(7, 40)?;
@@ -58,6 +65,7 @@ const READ_BUDGET: u64 = 1 << 10;
 pub struct Sketch<C> {
     code: C,
     counters: Packed,
+    update: Update,
     known: Known,
     /// The number of counters above zero, by group.
     occupied: Vec<u32>,
@@ -75,10 +83,10 @@ enum Known {
 
 impl<C: Code> Sketch<C> {
     /// All counts zero, in counters of `width` bits, 1 to 32.
-    pub fn new(code: C, width: u32) -> Result<Self, Infeasible> {
+    pub fn new(code: C, width: u32, update: Update) -> Result<Self, Infeasible> {
         let counters = Packed::zeroed(code.cells(), width)?;
         let occupied = vec![0; code.groups() as usize];
-        Ok(Sketch { code, counters, known: Known::Inside(0), occupied })
+        Ok(Sketch { code, counters, update, known: Known::Inside(0), occupied })
     }
 
     /// Sets all counts to zero, which re-enters the zone.
@@ -99,8 +107,8 @@ impl<C: Code> Sketch<C> {
         self.counters.width()
     }
 
-    /// The number of keys that have a count. `None` if it is above the zone plus one: then estimates
-    /// are upper bounds, otherwise they are exact.
+    /// The number of keys that have a count. `None` if it is above the zone plus one, or above the zone
+    /// with conservative update: then estimates are upper bounds, otherwise they are exact.
     pub fn len(&self) -> Option<u64> {
         match self.known {
             Known::Inside(active) => Some(active),
@@ -139,9 +147,10 @@ impl<C: Code> Sketch<C> {
     ///
     /// While estimates are exact, an amount above the count is refused. Otherwise it is refused
     /// only if it exceeds a counter. An amount that was never added then reduces the counts of
-    /// other keys, and estimates can be below the truth.
+    /// other keys, and estimates can be below the truth. Conservative update refuses all.
     pub fn subtract(&mut self, key: u64, amount: u64) -> Result<(), Refused> {
         within(key, self.code.universe())?;
+        self.sums()?;
         let count = self.value(key);
         if amount > count {
             return Err(Refused::NotStored);
@@ -175,6 +184,7 @@ impl<C: Code> Sketch<C> {
     /// this one. On `Err`, nothing has changed.
     pub fn subtract_all(&mut self, other: &Self) -> Result<(), Refused> {
         self.same(other)?;
+        self.sums()?;
         if self.counters.iter().zip(other.counters.iter()).any(|(own, other)| own < other) {
             return Err(Refused::NotStored);
         }
@@ -196,7 +206,12 @@ impl<C: Code> Sketch<C> {
     /// An independent copy.
     pub fn try_clone(&self) -> Result<Self, Infeasible> {
         let (code, counters) = (self.code.clone(), self.counters.try_clone()?);
-        Ok(Sketch { code, counters, known: self.known, occupied: self.occupied.clone() })
+        Ok(Sketch { code, counters, occupied: self.occupied.clone(), ..*self })
+    }
+
+    /// Refused unless counters are sums of amounts.
+    fn sums(&self) -> Result<(), Refused> {
+        if self.update == Update::Plain { Ok(()) } else { Err(Refused::NotSums) }
     }
 
     #[inline(always)]
@@ -249,6 +264,9 @@ impl<C: Code> Sketch<C> {
         if self.width() != other.width() {
             return Err(Refused::Mismatch { field: "width" });
         }
+        if self.update != other.update {
+            return Err(Refused::Mismatch { field: "update" });
+        }
         Ok(())
     }
 
@@ -260,9 +278,14 @@ impl<C: Code> Sketch<C> {
             cells::write(self.counters.bytes_mut(), width, cell, value);
         }
         if other.known != Known::Inside(0) {
+            // With conservative update, an answer that was too large may stay in the counters.
+            let is_inside = |known| matches!(known, Known::Inside(_));
+            let proves = is_inside(self.known) && is_inside(other.known);
             self.known = Known::Beyond;
             self.count_occupied();
-            self.settle(MERGE_BUDGET);
+            if self.update == Update::Plain || proves {
+                self.settle(MERGE_BUDGET);
+            }
         }
     }
 
@@ -287,7 +310,7 @@ impl<C: Code> Sketch<C> {
 
     /// The number of keys whose counts add up to the counters, after subtracting the count of the
     /// key `without`. `None` if there are more than the zone allows, if a remainder is left, or if
-    /// listing exceeds `budget`.
+    /// listing exceeds `budget`. With conservative update, the counts may add up to more.
     fn explained(&self, without: Option<u64>, budget: u64) -> Option<u64> {
         let mut rest: Vec<u64> = self.counters.iter().collect();
         if let Some(extra) = without {
@@ -300,7 +323,12 @@ impl<C: Code> Sketch<C> {
         }
         for &key in &keys {
             let amount = self.code.positions(key).map(|cell| held[cell as usize]).min()?;
-            take(&self.code, &mut rest, key, amount)?;
+            if self.update == Update::Plain {
+                take(&self.code, &mut rest, key, amount)?;
+            } else {
+                let cells = self.code.positions(key).map(|cell| cell as usize);
+                cells.for_each(|cell| rest[cell] = rest[cell].saturating_sub(amount));
+            }
         }
         rest.iter().all(|&rest| rest == 0).then_some(keys.len() as u64)
     }
@@ -329,9 +357,17 @@ impl<C: Code> Sketch<C> {
         within(key, self.code.universe())?;
         let (split, groups) = (self.code.split(key), self.code.groups());
         let (ceiling, width) = (self.counters.ceiling(), self.width());
+        let answer = match self.update {
+            Update::Plain => 0,
+            Update::Conservative => self.least(key, None).saturating_add(amount),
+        };
+        let update = self.update;
+        let raised = |counter: u64| match update {
+            Update::Plain => counter.saturating_add(amount),
+            Update::Conservative => counter.max(answer),
+        };
         for group in 0..groups {
-            let counter = self.counter(self.code.position(split, group));
-            if counter.checked_add(amount).is_none_or(|sum| sum > ceiling) {
+            if raised(self.counter(self.code.position(split, group))) > ceiling {
                 return Err(Refused::Overflow { ceiling });
             }
         }
@@ -343,10 +379,13 @@ impl<C: Code> Sketch<C> {
             let cell = self.code.position(split, group);
             let counter = self.counter(cell);
             self.occupied[group as usize] += u32::from(counter == 0);
-            cells::write(self.counters.bytes_mut(), width, cell, counter + amount);
+            cells::write(self.counters.bytes_mut(), width, cell, raised(counter));
         }
         self.known = match self.known {
-            Known::Inside(active) if is_new && active == self.code.zone() => Known::OneMore(key),
+            Known::Inside(active) if is_new && active == self.code.zone() => match self.update {
+                Update::Plain => Known::OneMore(key),
+                Update::Conservative => Known::Beyond,
+            },
             Known::Inside(active) if is_new => Known::Inside(active + 1),
             Known::OneMore(_) if is_new => Known::Beyond,
             known => known,
@@ -356,8 +395,8 @@ impl<C: Code> Sketch<C> {
 
     /// The count of a number.
     ///
-    /// Exact while at most `zone + 1` keys have a count. Otherwise the value is an upper bound. A
-    /// number outside the universe has the exact count 0.
+    /// Exact while at most `zone + 1` keys have a count, or `zone` with conservative update.
+    /// Otherwise the value is an upper bound. A number outside the universe has the exact count 0.
     pub fn estimate(&self, &key: &u64) -> Estimate {
         if key >= self.code.universe() {
             return Estimate::exact(0);
@@ -369,7 +408,7 @@ impl<C: Code> Sketch<C> {
         Estimate::at_most(value, value, Certainty::Certain)
     }
 
-    /// Adds what another one of the same code stores. On `Err`, nothing has changed.
+    /// Adds what another one of the same code and update stores. On `Err`, nothing has changed.
     pub fn merge(&mut self, other: &Self) -> Result<(), Refused> {
         self.same(other)?;
         let ceiling = self.counters.ceiling();
@@ -383,82 +422,5 @@ impl<C: Code> Sketch<C> {
             self.combine(other, |own, other| own + other);
         }
         Ok(())
-    }
-
-    /// The byte image.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let (code, mut payload) = write_code(&self.code.shape());
-        let [family, universe, order, digits, groups, infinity] = code;
-        let (known, number) = match self.known {
-            Known::Inside(active) => (0, active),
-            Known::OneMore(key) => (1, key),
-            Known::Beyond => (2, 0),
-        };
-        let width = self.width().into();
-        let fields = [family, universe, order, digits, groups, infinity, width, known, number];
-        payload.extend(self.counters.payload());
-        bytes::write(<Self as Image>::KIND, NO_SEED, &fields, &payload)
-    }
-
-    /// The structure of a byte image.
-    ///
-    /// Accepts any seed, because no key is hashed.
-    pub fn from_bytes(image: &[u8], _: Seed) -> Result<Self, Malformed> {
-        let (fields, payload) = bytes::read::<9>(image, <Self as Image>::KIND, NO_SEED)?;
-        let [code @ .., width, known, number] = fields;
-        let width = bytes::narrow("width", width)?;
-        Infeasible::unless_within("width", width.into(), 1, cells::WIDTH_MOST.into())?;
-        let (code, cells) = read_code::<C>(code, payload, width)?;
-        let mut sketch = Sketch::new(code, width)?;
-        if !sketch.counters.load(cells) {
-            return Err(Malformed::Field { name: "counters" });
-        }
-        sketch.count_occupied();
-        let field = |name| Malformed::Field { name };
-        // Every amount changes one counter of each group, so all groups have the same sum.
-        let sum = |group| -> u64 {
-            let cells = sketch.code.start(group)..sketch.code.start(group + 1);
-            cells.map(|cell| sketch.counter(cell)).sum()
-        };
-        let total = sum(0);
-        if (1..sketch.code.groups()).any(|group| sum(group) != total) {
-            return Err(field("counters"));
-        }
-        let zone = sketch.code.zone();
-        sketch.known = match known {
-            0 if number <= zone && sketch.can_be_of(number) => Known::Inside(number),
-            1 if number < sketch.code.universe()
-                && sketch.minimum(number) > 0
-                && sketch.can_be_of(zone.saturating_add(1)) =>
-            {
-                Known::OneMore(number)
-            }
-            2 if number == 0 && total > 0 => Known::Beyond,
-            _ => return Err(field("known")),
-        };
-        // Verify a claim of exact counts where that is cheap.
-        let (without, active) = match sketch.known {
-            Known::Inside(active) => (None, active),
-            Known::OneMore(key) => (Some(key), zone),
-            Known::Beyond => return Ok(sketch),
-        };
-        let is_cheap = sketch.is_cheap(READ_BUDGET);
-        if is_cheap && sketch.explained(without, u64::MAX) != Some(active) {
-            return Err(field("known"));
-        }
-        Ok(sketch)
-    }
-}
-
-/// `Sketch<Any>` reads an image of any code.
-impl<C: Code> Image for Sketch<C> {
-    const KIND: u16 = 9;
-
-    fn to_bytes(&self) -> Vec<u8> {
-        Sketch::to_bytes(self)
-    }
-
-    fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
-        Sketch::from_bytes(image, seed)
     }
 }

@@ -4,6 +4,7 @@ use sidon::internals::{Ladder, Way};
 use sidon::{
     Malformed, Seed,
     bytes::{self, Image},
+    count::Update,
     member::{
         self, Backyard, Bh, Blocked, Bloom, Counting, DLeft, Decode, Increments, Moves, Multilayer,
         Overflow, Set, Spread, Variable, backyard, bh, blocked, bloom, counting, dleft, multilayer,
@@ -43,13 +44,20 @@ fn zone_goldens() -> Vec<Vec<u8>> {
     let pol =
         Shape::Pol(pol::Shape { universe: 60, order: 4, digits: 3, groups: 5, infinity: true });
     let egh = Shape::Egh(egh::Shape { universe: 60, moduli: vec![4, 5, 7, 9] });
+    let product = Shape::Ols(ols::Shape { universe: 144, order: 12, groups: 4 });
     let filter = |shape: &Shape, keys: &[u64]| {
         let mut filter = Filter::new(shape.code().unwrap()).unwrap();
         keys.iter().for_each(|key| filter.insert(key).unwrap());
         filter
     };
     let sketch = |shape: &Shape, keys: &[u64]| {
-        let mut sketch = Sketch::new(shape.code().unwrap(), 7).unwrap();
+        let mut sketch = Sketch::new(shape.code().unwrap(), 7, Update::Plain).unwrap();
+        keys.iter().for_each(|&key| sketch.add(&key, 3 + key).unwrap());
+        sketch
+    };
+    let conservative = |shape: &Shape, keys: &[u64]| {
+        let update = Update::Conservative;
+        let mut sketch = Sketch::new(shape.code().unwrap(), 7, update).unwrap();
         keys.iter().for_each(|&key| sketch.add(&key, 3 + key).unwrap());
         sketch
     };
@@ -68,6 +76,9 @@ fn zone_goldens() -> Vec<Vec<u8>> {
         golden("zone-list.sidon", adaptive(256, Way::List, 6)),
         golden("zone-ladder.sidon", adaptive(256, Way::Zones, 3)),
         golden("zone-bitmap.sidon", adaptive(100, Way::List, 40)),
+        golden("zone-filter-ols12.sidon", filter(&product, &[0, 7, 143])),
+        golden("zone-sketch-conservative.sidon", conservative(&ols, &[0, 7, 13])),
+        golden("zone-sketch-beyond.sidon", conservative(&ols, &[0, 7, 13, 19, 22])),
     ]
 }
 
@@ -386,6 +397,9 @@ fn golden_zones_are_read_back_under_any_seed() {
         assert_eq!(sketch(3).list().unwrap(), [(0, 3), (7, 10), (13, 16), (19, 22)]);
         assert_eq!(sketch(4).list().unwrap(), [(3, 6), (59, 62)]);
         assert!(sketch(5).len().is_none() && sketch(5).estimate(&30).value >= 33);
+        assert_eq!((filter(9).list(), filter(9).len()), (vec![0, 7, 143], Some(3)));
+        assert_eq!(sketch(10).list().unwrap(), [(0, 3), (7, 10), (13, 16)]);
+        assert!(sketch(11).len().is_none() && sketch(11).estimate(&22).value >= 25);
         let set = |image: usize| Adaptive::from_bytes(&images[image], seed).unwrap().list();
         assert_eq!((set(6).len(), set(7), set(8).len()), (6, vec![0, 37, 74], 40));
     }
@@ -506,7 +520,7 @@ fn cells_that_no_operations_lead_to_are_refused() {
 
     // An amount is added in every group, so all groups have equal sums.
     let ols = Shape::Ols(ols::Shape { universe: 23, order: 5, groups: 4 });
-    let mut sketch = Sketch::new(ols.code().unwrap(), 8).unwrap();
+    let mut sketch = Sketch::new(ols.code().unwrap(), 8, Update::Plain).unwrap();
     (0..23).for_each(|key| sketch.add(&key, 2).unwrap());
     let image = sketch.to_bytes();
     assert_eq!(why::<Sketch<Any>>(&image, |_, payload| payload[3] += 1), malformed("counters"));

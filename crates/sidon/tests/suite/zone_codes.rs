@@ -3,6 +3,7 @@
 use sidon::internals::Cells;
 use sidon::{
     Certainty, Infeasible, Refused,
+    count::Update,
     plan::zone::{self as planned, Target},
     zone::{Any, Code, Egh, Filter, Ols, Pol, Shape, Sketch, egh, ols, pol},
 };
@@ -336,7 +337,7 @@ fn the_columns_of_section_5() {
 
 #[test]
 fn figure_8_exact_counts_and_the_first_that_is_not() {
-    let mut sketch = Sketch::new(ols(25, 5, 4), 32).unwrap();
+    let mut sketch = Sketch::new(ols(25, 5, 4), 32, Update::Plain).unwrap();
     let stages = [
         (0, 5, [5, 0, 0, 0, 0, 5, 0, 0, 0, 0, 5, 0, 0, 0, 0, 5, 0, 0, 0, 0]),
         (7, 3, [5, 3, 0, 0, 0, 5, 0, 3, 0, 0, 5, 0, 0, 3, 0, 5, 0, 0, 0, 3]),

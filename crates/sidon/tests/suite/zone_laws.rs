@@ -3,8 +3,9 @@
 use sidon::internals::{Cells, Ladder, Way};
 use sidon::{
     Bound, Key, Refused, Seed,
+    count::Update,
     plan::zone::{self as planned, Target},
-    zone::{Adaptive, Any, Code, Filter, Hosts, Shape, Sketch, Subnets, pol, subnets},
+    zone::{Adaptive, Any, Code, Filter, Hosts, Shape, Sketch, Subnets, egh, ols, pol, subnets},
 };
 use sidon_kit::Rng;
 use std::collections::{BTreeMap, BTreeSet};
@@ -134,7 +135,7 @@ fn a_sketch_is_exact_or_at_most_and_comes_back_into_its_zone() {
     let codes = [codes(25, 3), codes(25, 2), codes(64, 3)].concat();
     for (seed, code) in codes.into_iter().enumerate() {
         let mut rng = Rng::seeded(seed as u64);
-        let mut sketch = Sketch::new(code.clone(), 4).unwrap();
+        let mut sketch = Sketch::new(code.clone(), 4, Update::Plain).unwrap();
         let mut twin = BTreeMap::new();
         for _ in 0..600 {
             let was_exact = sketch.len().is_some();
@@ -146,7 +147,7 @@ fn a_sketch_is_exact_or_at_most_and_comes_back_into_its_zone() {
                     twin.clear();
                 }
                 1..4 => {
-                    let mut other = Sketch::new(code.clone(), 4).unwrap();
+                    let mut other = Sketch::new(code.clone(), 4, Update::Plain).unwrap();
                     let mut added = BTreeMap::new();
                     for _ in 0..rng.below(3) {
                         let (key, amount) = (rng.below(code.universe()), 1 + rng.below(3));
@@ -206,6 +207,151 @@ fn a_sketch_is_exact_or_at_most_and_comes_back_into_its_zone() {
         exact > 10_000 && at_most > 1_000 && back > 20 && refused > 20,
         "{exact} {at_most} {back} {refused}"
     );
+}
+
+#[test]
+fn a_conservative_sketch_is_exact_in_its_zone_and_at_most_beyond() {
+    let (mut exact, mut at_most, mut refused, mut merged) = (0, 0, 0, 0);
+    let codes = [codes(25, 3), codes(36, 2), codes(64, 3)].concat();
+    for (seed, code) in codes.into_iter().enumerate() {
+        let mut rng = Rng::seeded(100 + seed as u64);
+        let fresh = || Sketch::new(code.clone(), 5, Update::Conservative).unwrap();
+        let mut sketch = fresh();
+        // A plain sketch of the same stream, whose answers are never smaller.
+        let mut plain = Sketch::new(code.clone(), 32, Update::Plain).unwrap();
+        let mut twin = BTreeMap::new();
+        for _ in 0..600 {
+            let before = sketch.to_bytes();
+            let (key, amount) = (rng.below(9) * 7 % code.universe(), 1 + rng.below(4));
+            match rng.below(100) {
+                0..4 => {
+                    sketch.clear();
+                    plain.clear();
+                    twin.clear();
+                }
+                4..12 => {
+                    let mut other = fresh();
+                    other.add(&key, amount).unwrap();
+                    if sketch.merge(&other).is_ok() {
+                        plain.add(&key, amount).unwrap();
+                        *twin.entry(key).or_insert(0) += amount;
+                        merged += 1;
+                    } else {
+                        assert_eq!(sketch.to_bytes(), before);
+                    }
+                }
+                12..15 => {
+                    assert_eq!(sketch.subtract(key, 1), Err(Refused::NotSums));
+                    assert_eq!(sketch.subtract_all(&fresh()), Err(Refused::NotSums));
+                    assert_eq!(sketch.solve(&[key], 1), Err(Refused::NotSums));
+                    let other = Sketch::new(code.clone(), 5, Update::Plain).unwrap();
+                    assert_eq!(sketch.merge(&other), Err(Refused::Mismatch { field: "update" }));
+                    assert_eq!(sketch.to_bytes(), before);
+                }
+                _ => match sketch.add(&key, amount) {
+                    Ok(()) => {
+                        plain.add(&key, amount).unwrap();
+                        *twin.entry(key).or_insert(0) += amount;
+                    }
+                    Err(why) => {
+                        assert_eq!(why, Refused::Overflow { ceiling: 31 });
+                        assert_eq!(sketch.to_bytes(), before, "a refused add changed something");
+                        refused += 1;
+                    }
+                },
+            }
+            let seen = check(&sketch, &twin);
+            exact += seen.0;
+            at_most += seen.1;
+            let universe = 0..code.universe();
+            assert!(universe.clone().all(|key| sketch.minimum(key) <= plain.minimum(key)));
+            if sketch.len().is_some() {
+                let truth = |key: u64| twin.get(&key).map_or(0.0, |&count| count as f64);
+                assert!(
+                    universe.into_iter().all(|k| sketch.estimate_unbiased(&k) == Some(truth(k)))
+                );
+            } else {
+                assert_eq!(sketch.estimate_unbiased(&0), None);
+            }
+            let again = Sketch::<Any>::from_bytes(&sketch.to_bytes(), Seed(9)).unwrap();
+            assert_eq!(again.to_bytes(), sketch.to_bytes());
+            assert_eq!(again.len(), sketch.len());
+        }
+    }
+    assert!(
+        exact > 10_000 && at_most > 1_000 && refused > 20 && merged > 100,
+        "{exact} {at_most} {refused} {merged}"
+    );
+}
+
+/// Over all sets of other keys, the mean of an unbiased estimate is the truth. Groups of equal size,
+/// and at most two of them, because a median of more is not a mean.
+#[test]
+fn an_unbiased_estimate_over_a_code_is_right_on_average() {
+    let squares = |order: u32, groups| {
+        Shape::Ols(ols::Shape { universe: u64::from(order * order), order, groups })
+    };
+    let residues = |moduli: &[u32]| {
+        let universe = moduli.iter().map(|&m| u64::from(m)).product();
+        Shape::Egh(egh::Shape { universe, moduli: moduli.to_vec() })
+    };
+    let cubes = pol::Shape { universe: 27, order: 3, digits: 3, groups: 2, infinity: false };
+    for shape in [squares(5, 1), squares(5, 2), squares(6, 2), residues(&[5, 7]), Shape::Pol(cubes)]
+    {
+        let code = shape.code().unwrap();
+        let (mut sum, mut least, mut sets) = (0.0, 0.0, 0.0);
+        for b in 1..code.universe() {
+            for a in (1..code.universe()).filter(|&a| a != b) {
+                let mut sketch = Sketch::new(code.clone(), 32, Update::Plain).unwrap();
+                for (key, amount) in [(a, 1000), (b, 70), (0, 3)] {
+                    sketch.add(&key, amount).unwrap();
+                }
+                // Beyond the zone: three keys have a count, and the zone is 0 or 1.
+                assert_eq!(sketch.len(), None, "{shape:?}");
+                sum += sketch.estimate_unbiased(&0).unwrap();
+                least += sketch.minimum(0) as f64;
+                sets += 1.0;
+            }
+        }
+        assert!((sum / sets - 3.0).abs() < 1e-9, "{shape:?}: {}", sum / sets);
+        assert!(least / sets > 4.0, "{shape:?}: the smallest counter has a bias");
+    }
+}
+
+#[test]
+fn least_squares_over_a_code_are_exact_in_the_zone_and_err_less_beyond() {
+    let mut rng = Rng::seeded(5);
+    let (mut by_minimum, mut by_squares) = (0.0, 0.0);
+    for code in [codes(256, 3), codes(400, 4)].concat() {
+        let mut sketch = Sketch::new(code.clone(), 32, Update::Plain).unwrap();
+        let mut twin = BTreeMap::new();
+        while (twin.len() as u64) < 4 * code.zone() {
+            let (key, amount) = (rng.below(code.universe()), 1 + rng.below(1000));
+            sketch.add(&key, amount).unwrap();
+            *twin.entry(key).or_insert(0) += amount;
+            let keys: Vec<u64> = twin.keys().copied().chain([code.universe() - 1]).collect();
+            let keys: Vec<u64> = BTreeSet::from_iter(keys).into_iter().collect();
+            let solution = sketch.solve(&keys, 2_000).unwrap();
+            for (key, count) in keys.iter().zip(solution.counts) {
+                let truth = twin.get(key).copied().unwrap_or(0);
+                if sketch.len().is_some() {
+                    assert_eq!(count, truth as f64, "{code:?}");
+                } else {
+                    by_squares += (count - truth as f64).abs();
+                    by_minimum += (sketch.minimum(*key) - truth) as f64;
+                }
+            }
+            if sketch.len().is_some() {
+                assert_eq!((solution.residual, solution.sweeps), (0.0, 1));
+                // Without one of the keys, its counters do not fit.
+                assert!(sketch.solve(&keys[1..], 9).unwrap().residual > 0.0);
+            }
+        }
+        let outside = Refused::Outside { universe: code.universe() };
+        assert_eq!(sketch.solve(&[code.universe()], 1), Err(outside));
+        assert_eq!(sketch.estimate_unbiased(&code.universe()), None);
+    }
+    assert!(by_minimum > 1_000.0 && by_squares < by_minimum / 2.0, "{by_minimum} {by_squares}");
 }
 
 fn check_sum(twin: &mut BTreeMap<u64, u64>, added: &BTreeMap<u64, u64>) {

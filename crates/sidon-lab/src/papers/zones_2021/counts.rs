@@ -10,13 +10,14 @@ use crate::{
 use sidon::internals::Cells;
 use sidon::{
     Infeasible,
+    count::Update,
     plan::zone::{Target, first_primes},
     zone::{Code, Shape, Sketch},
 };
 use sidon_kit::Rng;
 
 /// Distinct numbers below a bound.
-fn draw(rng: &mut Rng, count: usize, bound: u64) -> Vec<u64> {
+pub(super) fn draw(rng: &mut Rng, count: usize, bound: u64) -> Vec<u64> {
     let mut drawn: Vec<u64> = Vec::with_capacity(count);
     while drawn.len() < count {
         let number = rng.below(bound);
@@ -33,7 +34,7 @@ fn sketch<C: Code>(
     flows: &[u64],
     rng: &mut Rng,
 ) -> Result<(Sketch<C>, Vec<u64>), Infeasible> {
-    let mut sketch = Sketch::new(code.clone(), 32)?;
+    let mut sketch = Sketch::new(code.clone(), 32, Update::Plain)?;
     let sizes: Vec<u64> = flows.iter().map(|_| 1 + rng.below(100)).collect();
     for (flow, &size) in flows.iter().zip(&sizes) {
         sketch.add(flow, size).expect("a few packets fit a counter of 32 bits");

@@ -5,6 +5,7 @@ use crate::{claim::Value, experiment::Experiment, row::Row, trials::Run};
 use sidon::internals::Cells;
 use sidon::{
     Infeasible,
+    count::Update,
     zone::{Code, Sketch},
 };
 
@@ -14,7 +15,7 @@ pub fn figures(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>,
     let cube = pol(343, 7, 3, 5, false)?;
     let value = |y: u64, group: u32| square.position(square.split(y), group) - square.start(group);
     let counters = |flows: u64| -> Result<Sketch<_>, Infeasible> {
-        let mut sketch = Sketch::new(square.clone(), 32)?;
+        let mut sketch = Sketch::new(square.clone(), 32, Update::Plain)?;
         for &(flow, size) in &FLOWS[..flows as usize] {
             sketch.add(&flow, size).expect("a few packets fit a counter of 32 bits");
         }

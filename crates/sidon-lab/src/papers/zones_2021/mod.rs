@@ -2,12 +2,13 @@
 //!
 //! [`facts`] has what is printed and what is right; [`figures`] the worked examples; [`zones`] the
 //! theorems, by covering every element; [`lengths`] the tables, figure 9 and equations 3 and 4;
-//! [`counts`] the sketches of figures 12 and 13; [`adaptive`] the sets of section 8.D; [`charts`]
+//! [`counts`] the sketches of figures 12 and 13; [`estimates`] the better ones of section II; [`adaptive`] the sets of section 8.D; [`charts`]
 //! the figures.
 
 pub mod adaptive;
 pub mod charts;
 pub mod counts;
+pub mod estimates;
 pub mod facts;
 pub mod figures;
 pub mod lengths;
@@ -63,6 +64,12 @@ pub static PAPER: Paper = Paper {
             claims: &facts::FIG_13,
             cost: Cost { full: 1800, quick: 60, millis: 50 },
             run: counts::figure_13,
+        },
+        Experiment {
+            name: "003.estimates",
+            claims: &estimates::ESTIMATES,
+            cost: Cost { full: 400, quick: 40, millis: 10 },
+            run: estimates::estimates,
         },
         Experiment {
             name: "003.adaptive",

@@ -4,6 +4,7 @@ use super::{Draw, Operate, SEED, one_of};
 use sidon::internals::{Ladder, Way};
 use sidon::{
     Infeasible, Refused,
+    count::Update,
     zone::{Adaptive, Any, Code, Filter, Hosts, Shape, Sketch, Subnets, egh, ols, pol, subnets},
 };
 use std::fmt::Debug;
@@ -16,7 +17,10 @@ fn code(draw: &mut Draw<'_>) -> Shape {
     match draw(4) {
         0 => Shape::Egh(egh::Shape { universe, moduli: vec![2, 3, 5, 7] }),
         1 => Shape::Egh(egh::Shape { universe, moduli: vec![4, 5, 7, 9, 11] }),
-        2 => Shape::Ols(ols::Shape { universe, order: 8, groups: 1 + draw(6) as u32 }),
+        2 => {
+            let (order, groups) = one_of(draw, &[(8, 6), (12, 4), (10, 3)]);
+            Shape::Ols(ols::Shape { universe, order, groups: 1 + draw(groups) as u32 })
+        }
         _ => {
             let (digits, groups) = (2 + draw(2) as u32, 2 + draw(4) as u32);
             let infinity = draw(2) == 1;
@@ -50,7 +54,8 @@ impl Operate for Filter<Any> {
 impl Operate for Sketch<Any> {
     fn fresh(draw: &mut Draw<'_>) -> Result<Self, Infeasible> {
         let width = one_of(draw, &[3, 5, 8, 32]);
-        Sketch::new(code(draw).code()?, width)
+        let update = one_of(draw, &[Update::Plain, Update::Conservative]);
+        Sketch::new(code(draw).code()?, width, update)
     }
 
     fn operate(&mut self, other: &Self, draw: &mut Draw<'_>) -> Result<(), Refused> {
@@ -68,7 +73,8 @@ impl Operate for Sketch<Any> {
     }
 
     fn answers(&self) -> impl PartialEq + Debug {
-        let estimates: Vec<_> = (0..ELEMENTS).map(|key| self.estimate(&key)).collect();
+        let estimates: Vec<_> =
+            (0..ELEMENTS).map(|key| (self.estimate(&key), self.estimate_unbiased(&key))).collect();
         let universe = self.code().universe();
         // Listing takes as long as the universe is large.
         let list = if universe <= ELEMENTS { self.list() } else { None };
