@@ -108,6 +108,10 @@ pub enum Said {
     Right,
     /// It is wrong, for this reason.
     Wrong(&'static str),
+    /// It has too few digits, with this effect.
+    Rounded(&'static str),
+    /// It depends on a choice that the paper does not state. The right value is that of ours.
+    Underspecified(&'static str),
     /// The paper prints no number; the right one is ours.
     Nothing(&'static str),
 }
@@ -148,6 +152,20 @@ impl Claim {
     #[must_use]
     pub const fn wrong(mut self, why: &'static str) -> Self {
         self.said = Said::Wrong(why);
+        self
+    }
+
+    /// The same, its printed number being rounded too far.
+    #[must_use]
+    pub const fn rounded(mut self, why: &'static str) -> Self {
+        self.said = Said::Rounded(why);
+        self
+    }
+
+    /// The same, the paper leaving open what its number depends on.
+    #[must_use]
+    pub const fn underspecified(mut self, why: &'static str) -> Self {
+        self.said = Said::Underspecified(why);
         self
     }
 

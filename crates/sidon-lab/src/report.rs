@@ -4,7 +4,7 @@ use crate::{
     claim::{Tolerance, Value, short},
     experiment::Paper,
     interval::Interval,
-    row::Row,
+    row::{Row, VERDICTS},
     trials::Run,
 };
 use serde_json::{Value as Json, json};
@@ -82,17 +82,14 @@ pub fn command(run: &Run<'_>, ids: &[String]) -> String {
     command + &format!(" --seed {}", run.seed)
 }
 
-/// How many claims agree, and how many do not.
+/// How many claims have each verdict. `agrees` and `fails` are always listed.
 pub fn tally(rows: &[Row]) -> String {
-    let count = |verdict: &str| rows.iter().filter(|row| row.verdict() == verdict).count();
-    format!(
-        "{} claims: {} agree, in {} the paper is wrong, for {} it prints no number, {} fail.",
-        rows.len(),
-        count("agrees"),
-        count("paper is wrong"),
-        count("paper prints no number"),
-        count("fails"),
-    )
+    let counts = VERDICTS.iter().filter_map(|(verdict, _)| {
+        let count = rows.iter().filter(|row| row.verdict() == *verdict).count();
+        let always = ["agrees", "fails"].contains(verdict);
+        (count > 0 || always).then(|| format!("{verdict} {count}"))
+    });
+    format!("{} claims: {}.", rows.len(), counts.collect::<Vec<_>>().join(", "))
 }
 
 fn value(value: &Value) -> Json {

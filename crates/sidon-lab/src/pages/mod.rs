@@ -8,7 +8,7 @@ use crate::{
     figure::Figure,
     papers::{self, acsm_2006::compare},
     report,
-    row::Row,
+    row::{Row, VERDICTS},
     trials::Run,
 };
 
@@ -49,12 +49,12 @@ pub fn papers(run: &Run<'_>, ids: &[String], rows: &[Row]) -> String {
 
 /// How many claims are checked, by paper and verdict.
 fn count(page: &mut String, rows: &[Row]) {
-    const VERDICTS: [&str; 4] = ["agrees", "paper is wrong", "paper prints no number", "fails"];
-    page.push_str("| paper | claims | agree | paper is wrong | prints no number | fail |\n");
-    page.push_str("|---|---:|---:|---:|---:|---:|\n");
+    let names: Vec<_> = VERDICTS.iter().map(|(verdict, _)| *verdict).collect();
+    page.push_str(&format!("| paper | claims | {} |\n", names.join(" | ")));
+    page.push_str(&format!("|---|---:|{}\n", "---:|".repeat(names.len())));
     let mut line = |name: &str, rows: &[&Row]| {
         let of = |verdict: &&str| rows.iter().filter(|row| row.verdict() == *verdict).count();
-        let cells: Vec<_> = VERDICTS.iter().map(|verdict| of(verdict).to_string()).collect();
+        let cells: Vec<_> = names.iter().map(|verdict| of(verdict).to_string()).collect();
         page.push_str(&format!("| {name} | {} | {} |\n", rows.len(), cells.join(" | ")));
     };
     for paper in papers::ALL {
@@ -74,6 +74,10 @@ fn count(page: &mut String, rows: &[Row]) {
     for (id, why) in OUT_OF_REACH {
         page.push_str(&format!("- {id}: {why}\n"));
     }
+    for (verdict, meaning) in VERDICTS {
+        page.push_str(&format!("- `{verdict}`: {meaning}.\n"));
+    }
+    page.push('\n');
 }
 
 fn section(page: &mut String, paper: &Paper, rows: &[&Row]) {

@@ -1,4 +1,7 @@
 //! A file or folder a paper: its claims with their facts, and the experiments that check them.
+//!
+//! An experiment binds each of its claims to a name by an array pattern and makes one row of it. A
+//! claim without a row, or a row without a claim, does not compile.
 
 pub mod acsm_2006;
 pub mod dleft_2006;

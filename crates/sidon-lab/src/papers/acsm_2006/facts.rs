@@ -231,7 +231,7 @@ pub static FORMULAS_001: [Claim; 4] = [
         Number(0.618503137802),
         Absolute(5e-4),
     )
-    .wrong("rounded, and so off by a factor of 1.35 at ten cells a flow"),
+    .rounded("rounded, and so off by a factor of 1.35 at ten cells a flow"),
     Claim::new(
         "001.dbf.dk_s2",
         "s3.1",

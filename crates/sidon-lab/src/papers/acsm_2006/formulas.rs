@@ -1,7 +1,7 @@
 //! What 000 and 001 claim and needs no sampling.
 
+use super::facts;
 use crate::{
-    claim::Value,
     experiment::Experiment,
     formulas::{
         dleft::at_least,
@@ -22,30 +22,26 @@ pub const PAIRS: direct::Shape =
 pub const PAIRS_FLOWS: u64 = 1000;
 
 /// Sections 3.3 and 3.4.
-pub fn of_000(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>, Infeasible> {
+pub fn of_000(_: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>, Infeasible> {
     let (subtables, cells, load) = (3.0, 6.0, 4.0);
-    rows(experiment, |id| match id {
-        "000.sbf.member_dk.limit" => MEETING.member_dont_know_limit(0).into(),
-        "000.fcf.overflow" => at_least(&bucket_loads(3, load, false), 7).into(),
-        "000.fcf.steady_overflow" => at_least(&bucket_loads(3, load, true), 7).into(),
-        "000.fcf.utilisation" => (load / cells).into(),
-        "000.fcf.fp_bound" => (subtables * cells / 2f64.powi(12)).into(),
-        _ => Value::Nothing,
-    })
+    let [limit, overflow, steady_overflow, utilisation, false_positives] = &facts::FORMULAS_000;
+    Ok(vec![
+        Row::computed(limit, MEETING.member_dont_know_limit(0)),
+        Row::computed(overflow, at_least(&bucket_loads(3, load, false), 7)),
+        Row::computed(steady_overflow, at_least(&bucket_loads(3, load, true), 7)),
+        Row::computed(utilisation, load / cells),
+        Row::computed(false_positives, subtables * cells / 2f64.powi(12)),
+    ])
 }
 
 /// Section 3.1.
-pub fn of_001(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>, Infeasible> {
+pub fn of_001(_: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>, Infeasible> {
     let pair = pair_rate(PAIRS, PAIRS_FLOWS);
-    rows(experiment, |id| match id {
-        "001.dbf.sign" => pair.into(),
-        "001.dbf.base" => 0.5f64.powf(LN_2).into(),
-        "001.dbf.dk_s2" => pair_dont_know(pair, 2).into(),
-        "001.dbf.dk_s8" => pair_dont_know(pair, 8).into(),
-        _ => Value::Nothing,
-    })
-}
-
-fn rows(experiment: &Experiment, measure: impl Fn(&str) -> Value) -> Result<Vec<Row>, Infeasible> {
-    Ok(experiment.claims.iter().map(|claim| Row::computed(claim, measure(claim.id))).collect())
+    let [sign, base, of_two_states, of_eight_states] = &facts::FORMULAS_001;
+    Ok(vec![
+        Row::computed(sign, pair),
+        Row::computed(base, 0.5f64.powf(LN_2)),
+        Row::computed(of_two_states, pair_dont_know(pair, 2)),
+        Row::computed(of_eight_states, pair_dont_know(pair, 8)),
+    ])
 }

@@ -1,11 +1,11 @@
 //! What 002 claims and needs no sampling.
 
 use super::{
-    churn,
+    churn, facts,
     simulations::{CBF, KEYS, SHAPE},
 };
 use crate::{
-    claim::{Claim, Value},
+    claim::Value,
     experiment::Experiment,
     formulas::{
         bloom::{bits_per_key, counter_raises, rate_limit},
@@ -22,85 +22,84 @@ use sidon_kit::poisson::{ln_factorial, poisson, poisson_at_least};
 use std::{borrow::Cow, f64::consts::LN_2};
 
 /// Sections 1 and 2: the plain filter.
-pub fn bloom(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>, Infeasible> {
-    rows(experiment.claims, |id| match id {
-        "002.bf.bits_for_1pct" => bits_per_key(0.01).into(),
-        "002.bf.base" => bits_to_rate(1.0).into(),
-        "002.bf.n10_k7" => rate_limit(10.0, 7).into(),
-        _ => Value::Nothing,
-    })
+pub fn bloom(_: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>, Infeasible> {
+    let [bits_for_one_percent, base, ten_bits] = &facts::BLOOM;
+    Ok(vec![
+        Row::computed(bits_for_one_percent, bits_per_key(0.01)),
+        Row::computed(base, bits_to_rate(1.0)),
+        Row::computed(ten_bits, rate_limit(10.0, 7)),
+    ])
 }
 
 /// Section 4: both filters at equal size, and at equal rate.
-pub fn compare(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>, Infeasible> {
+pub fn compare(_: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>, Infeasible> {
     // A table of six keys a bucket: m / 24 buckets, a bound of 24 / 2^r, 4(r + 2)/3 bits a key.
     let bound = |r: u32| 24.0 / 2f64.powi(r as i32);
     let bits = |r: u32| f64::from(SHAPE.cells * (r + SHAPE.counter)) / 6.0;
     // The counting filter in the same room, at the best number of hashes.
     let counting = |r: u32| bits_to_rate(bits(r) / 4.0);
-    rows(experiment.claims, |id| match id {
-        "002.cmp.first_r" => {
-            // The last one that fails, plus one: it holds from there on.
-            let fails = (5..=40).rev().find(|&r| counting(r) <= bound(r));
-            fails.map_or(Value::Nothing, |r| u64::from(r + 1).into())
-        }
-        "002.cmp.r14_ratio" => (counting(14) / bound(14)).into(),
-        "002.cmp.cbf9_k6" => rate_limit(9.0, 6).into(),
-        "002.cmp.dl_r11" => bound(11).into(),
-        "002.cmp.bits_r11" => bits(11).into(),
-        "002.cmp.bits_identity" => {
-            let by_rate = (4.0 * -bound(14).log2() + 20.0 + 4.0 * 3f64.log2()) / 3.0;
-            by_rate.into()
-        }
-        _ => Value::Nothing,
-    })
+    // The last remainder that fails, plus one: it holds from there on.
+    let fails = (5..=40).rev().find(|&r| counting(r) <= bound(r));
+    let bits_by_rate = (4.0 * -bound(14).log2() + 20.0 + 4.0 * 3f64.log2()) / 3.0;
+    let [first_remainder, ratio, nine_counters, bound_11, bits_11, bits_14] = &facts::COMPARE;
+    Ok(vec![
+        Row::computed(first_remainder, fails.map_or(Value::Nothing, |r| u64::from(r + 1).into())),
+        Row::computed(ratio, counting(14) / bound(14)),
+        Row::computed(nine_counters, rate_limit(9.0, 6)),
+        Row::computed(bound_11, bound(11)),
+        Row::computed(bits_11, bits(11)),
+        Row::computed(bits_14, bits_by_rate),
+    ])
 }
 
 /// Section 5.1: the example of 49,152 keys.
-pub fn example(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>, Infeasible> {
+pub fn example(_: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>, Infeasible> {
     let fingerprints = SHAPE.fingerprints() as f64;
     let five = (ln_choose(KEYS, 5) - 5.0 * fingerprints.ln()).exp();
     let trials = 1e4;
     let raised = |level| trials * counter_raises(CBF, KEYS, KEYS + churn::STEPS, level);
-    rows(experiment.claims, |id| match id {
-        "002.fpr.exact" => fpr().into(),
-        "002.fpr.bound_r14" => (KEYS as f64 / fingerprints).into(),
-        "002.size.bits" => (8 * SHAPE.bytes()).into(),
-        "002.size.capacity" => SHAPE.all_cells().into(),
-        "002.counter.five_share.printed" => five.into(),
-        "002.counter.five_share.true" => (five * fingerprints).into(),
-        "002.counter.five_share.lifetime" => shared(5).into(),
-        "002.cbf.counter16" => poisson(LN_2, 16).into(),
-        "002.cbf.max12_trials" => raised(12).into(),
-        "002.cbf.max13_trials" => raised(13).into(),
-        "002.cbf.fpr_13_5" => plan::counting::rate(CBF, KEYS).into(),
-        "002.cbf.bits" => (CBF.counters * u64::from(CBF.width)).into(),
-        "002.sim.fpr_range" => {
-            let range = fpr_range(trials, churn::STRANGERS as f64);
-            Value::Numbers(Cow::Owned(range.to_vec()))
-        }
-        _ => Value::Nothing,
-    })
+    let range = fpr_range(trials, churn::STRANGERS as f64);
+    let [exact, bound, bits, capacity, counters @ .., cbf_rate, cbf_bits, rates_seen] =
+        &facts::EXAMPLE;
+    let [five_printed, five_right, five_lifetime, sixteen, twelve, thirteen] = counters;
+    Ok(vec![
+        Row::computed(exact, fpr()),
+        Row::computed(bound, KEYS as f64 / fingerprints),
+        Row::computed(bits, 8 * SHAPE.bytes()),
+        Row::computed(capacity, SHAPE.all_cells()),
+        Row::computed(five_printed, five),
+        Row::computed(five_right, five * fingerprints),
+        Row::computed(five_lifetime, shared(5)),
+        Row::computed(sixteen, poisson(LN_2, 16)),
+        Row::computed(twelve, raised(12)),
+        Row::computed(thirteen, raised(13)),
+        Row::computed(cbf_rate, plan::counting::rate(CBF, KEYS)),
+        Row::computed(cbf_bits, CBF.counters * u64::from(CBF.width)),
+        Row::computed(rates_seen, Value::Numbers(Cow::Owned(range.to_vec()))),
+    ])
 }
 
 /// Table 1 and sections 5.1 and 5.2: the limit of many buckets.
-pub fn fluid(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>, Infeasible> {
+pub fn fluid(_: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>, Infeasible> {
     let steady = |load| bucket_loads(SHAPE.subtables, load, true);
     let six = steady(6.0);
-    rows(experiment.claims, |id| match id {
-        "002.fluid.load6_5.ge9" => at_least(&steady(6.5), 9).into(),
-        "002.fluid.load6_5.elements" => (6.5 * buckets()).into(),
-        "002.fluid.overload_per_table" => (at_least(&six, 9) * buckets()).into(),
-        "002.fluid.load6_5.expected_overflows" => overflows(53_248).into(),
-        "002.fluid.insert_only.d4_load6" => {
-            let filled = bucket_loads(SHAPE.subtables, 6.0, false);
-            Value::Numbers((1..=8).map(|load| at_least(&filled, load)).collect())
-        }
-        id => {
-            let load = id.strip_prefix("002.table1.fluid.ge").and_then(|load| load.parse().ok());
-            load.map_or(Value::Nothing, |load| at_least(&six, load).into())
-        }
-    })
+    let filled = bucket_loads(SHAPE.subtables, 6.0, false);
+    let filled = Value::Numbers((1..=8).map(|load| at_least(&filled, load)).collect());
+    let [table_1 @ .., nine, elements, overfull, refused, insert_only] = &facts::FLUID;
+    let table_1: &[_; 9] = table_1;
+    let mut rows: Vec<_> = table_1
+        .iter()
+        .zip(1..)
+        .map(|(claim, load)| Row::computed(claim, at_least(&six, load)))
+        .collect();
+    rows.extend([
+        Row::computed(nine, at_least(&steady(6.5), 9)),
+        Row::computed(elements, 6.5 * buckets()),
+        Row::computed(overfull, at_least(&six, 9) * buckets()),
+        Row::computed(refused, overflows(53_248)),
+        Row::computed(insert_only, filled),
+    ]);
+    Ok(rows)
 }
 
 /// The buckets of all subtables.
@@ -165,10 +164,6 @@ fn ln_choose(n: u64, k: u64) -> f64 {
     ways - ln_factorial(k)
 }
 
-fn rows(claims: &'static [Claim], value: impl Fn(&str) -> Value) -> Result<Vec<Row>, Infeasible> {
-    Ok(claims.iter().map(|claim| Row::computed(claim, value(claim.id))).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -179,11 +174,5 @@ mod tests {
         for (keys, expected) in [(53_248, 0.0257391906716), (53_428, 0.0637962776619)] {
             sidon_kit::rate::assert_close(overflows(keys), expected, 1e-3);
         }
-    }
-
-    #[test]
-    fn a_claim_without_a_formula_fails() {
-        let rows = rows(&crate::papers::dleft_2006::facts::BLOOM, |_| Value::Nothing).unwrap();
-        assert!(rows.iter().all(|row| !row.holds));
     }
 }

@@ -5,7 +5,7 @@ use super::{
     facts, formulas,
 };
 use crate::{
-    claim::{Claim, Tolerance, Value},
+    claim::{Claim, Tolerance},
     experiment::Experiment,
     formulas::bloom::counter_at_least,
     interval::{self, Interval},
@@ -50,54 +50,51 @@ pub fn load_6(experiment: &Experiment, run: &Run<'_>, trials: u64) -> Result<Vec
     let sum = |of: fn(&Seen) -> u64| seen.iter().map(of).sum::<u64>();
     let with = |has: fn(&Seen) -> bool| seen.iter().filter(|seen| has(seen)).count() as u64;
     let buckets = n as f64 * formulas::buckets();
-    let rows = experiment.claims.iter().map(|claim| match claim.id {
-        "002.table1.sim.ge9" => {
-            // There is no ninth cell: the key would have been refused.
-            Row::sampled(claim, sum(|s| s.full) as f64 / buckets, none(), n)
-        }
-        "002.sim.fpr" => {
-            let asked = n * STRANGERS;
-            let must = interval::hits(formulas::fpr(), asked).over(asked as f64);
-            let rate = |passed: Option<u64>| passed.unwrap_or(0) as f64 / STRANGERS as f64;
-            let least = rate(seen.iter().map(|s| s.passed).min());
-            let most = rate(seen.iter().map(|s| s.passed).max());
-            Row::sampled(claim, sum(|s| s.passed) as f64 / asked as f64, must, n)
-                .note(&format!("around {:.6}, by formula", formulas::fpr()))
-                .note(&format!("from {least} to {most} a trial of {STRANGERS} strangers"))
-        }
-        "002.sim.max_counter" => {
-            let reached = interval::largest(|level| match level {
-                1 => f64::INFINITY,
-                level => n as f64 * formulas::shared(level),
-            });
-            let high = reached.high.min(f64::from(1u32 << SHAPE.counter));
-            let must = Interval { high, ..reached };
-            Row::sampled(claim, largest(|s| s.counter), must, n)
-        }
-        "002.counter.four_share.trials" => {
-            let chance = formulas::at_all(formulas::shared(4));
-            let per = n as f64 / 1e4;
-            let must = interval::hits(chance, n).over(per);
-            Row::sampled(claim, with(|s| s.counter >= 4) as f64 / per, must, n)
-        }
-        "002.sim.last_subtable_max" => {
-            let must = Interval { low: 0.0, high: 7.0 };
-            Row::sampled(claim, largest(|s| s.last_subtable), must, n)
-                .note(&format!("seen at {LOOKS} looks a trial"))
-        }
-        "002.sim.overflow6" => Row::sampled(claim, with(|s| s.full > 0), none(), n),
-        _ => {
-            let Some((load, spread)) = (1..)
-                .zip(facts::TABLE_1_SPREAD)
-                .find(|(load, _)| claim.id == format!("002.table1.sim.ge{load}"))
-            else {
-                return Row::computed(claim, Value::Nothing);
-            };
+    let [table_1 @ .., ninth, rate, max_counter, four_share, last_subtable, overflow] =
+        &facts::LOAD_6;
+    let table_1: &[_; facts::TABLE_1_SPREAD.len()] = table_1;
+    let table_1 = (1..).zip(table_1).zip(facts::TABLE_1_SPREAD);
+    let mut rows: Vec<_> = table_1
+        .map(|((load, claim), spread)| {
             let held: u64 = seen.iter().flat_map(|s| &s.loads[load..]).sum();
             Row::sampled(claim, held as f64 / buckets, near(claim, spread, n), n)
-        }
+        })
+        .collect();
+
+    // There is no ninth cell: the key would have been refused.
+    rows.push(Row::sampled(ninth, sum(|s| s.full) as f64 / buckets, none(), n));
+
+    let asked = n * STRANGERS;
+    let must = interval::hits(formulas::fpr(), asked).over(asked as f64);
+    let of_trial = |passed: Option<u64>| passed.unwrap_or(0) as f64 / STRANGERS as f64;
+    let least = of_trial(seen.iter().map(|s| s.passed).min());
+    let most = of_trial(seen.iter().map(|s| s.passed).max());
+    rows.push(
+        Row::sampled(rate, sum(|s| s.passed) as f64 / asked as f64, must, n)
+            .note(&format!("around {:.6}, by formula", formulas::fpr()))
+            .note(&format!("from {least} to {most} a trial of {STRANGERS} strangers")),
+    );
+
+    let reached = interval::largest(|level| match level {
+        1 => f64::INFINITY,
+        level => n as f64 * formulas::shared(level),
     });
-    Ok(sound(rows.collect(), &seen))
+    let high = reached.high.min(f64::from(1u32 << SHAPE.counter));
+    let must = Interval { high, ..reached };
+    rows.push(Row::sampled(max_counter, largest(|s| s.counter), must, n));
+
+    let chance = formulas::at_all(formulas::shared(4));
+    let per = n as f64 / 1e4;
+    let must = interval::hits(chance, n).over(per);
+    rows.push(Row::sampled(four_share, with(|s| s.counter >= 4) as f64 / per, must, n));
+
+    let must = Interval { low: 0.0, high: 7.0 };
+    rows.push(
+        Row::sampled(last_subtable, largest(|s| s.last_subtable), must, n)
+            .note(&format!("seen at {LOOKS} looks a trial")),
+    );
+    rows.push(Row::sampled(overflow, with(|s| s.full > 0), none(), n));
+    Ok(sound(rows, &seen))
 }
 
 /// Section 5.2: 6.5 keys a bucket.
@@ -106,7 +103,7 @@ pub fn load_6_5(
     run: &Run<'_>,
     trials: u64,
 ) -> Result<Vec<Row>, Infeasible> {
-    overflows(experiment, run, trials, 53_248)
+    overflows(experiment, &facts::LOAD_6_5, run, trials, 53_248)
 }
 
 /// Section 5.2: the number of keys that is printed.
@@ -115,11 +112,12 @@ pub fn load_6_5_printed(
     run: &Run<'_>,
     trials: u64,
 ) -> Result<Vec<Row>, Infeasible> {
-    overflows(experiment, run, trials, 53_428)
+    overflows(experiment, &facts::LOAD_6_5_PRINTED, run, trials, 53_428)
 }
 
 fn overflows(
     experiment: &Experiment,
+    [share]: &'static [Claim; 1],
     run: &Run<'_>,
     trials: u64,
     keys: u64,
@@ -131,11 +129,8 @@ fn overflows(
     let chance = formulas::at_all(formulas::overflows(keys));
     let must = interval::hits(chance, n).over(n as f64);
     let note = format!("{all} refused keys; the fluid limit says {chance:.4} of the trials");
-    let rows = experiment
-        .claims
-        .iter()
-        .map(|claim| Row::sampled(claim, with as f64 / n as f64, must, n).note(&note));
-    Ok(sound(rows.collect(), &seen))
+    let row = Row::sampled(share, with as f64 / n as f64, must, n).note(&note);
+    Ok(sound(vec![row], &seen))
 }
 
 /// Section 5.2: 6.75 keys a bucket, and cells of the first subtable may move.
@@ -149,25 +144,21 @@ pub fn load_6_75(
     let n = seen.len() as u64;
     let pressed = || seen.iter().map(|seen| seen.pressed);
     let (least, most) = (pressed().min().unwrap_or(0), pressed().max().unwrap_or(0));
-    let rows = experiment.claims.iter().map(|claim| match claim.id {
-        "002.sim.move6_75.potential" => {
-            let must = near(claim, facts::POTENTIAL_SPREAD, n);
-            let mean = pressed().sum::<u64>() as f64 / n as f64;
-            // Each trial is held to the tails of a Poisson number of this mean.
-            let right = claim.expected.numbers().first().copied().unwrap_or(f64::NAN);
-            let rare = interval::TAIL / n as f64;
-            let too_few = 1.0 - poisson_at_least(right, least + 1) < rare;
-            let too_many = poisson_at_least(right, most) < rare;
-            Row::sampled(claim, mean, must, n)
-                .note(&format!("from {least} to {most} a trial"))
-                .require(!too_few && !too_many, "a trial lies too far from the others")
-        }
-        "002.sim.move6_75.unresolved" => {
-            Row::sampled(claim, seen.iter().map(|seen| seen.full).sum::<u64>(), none(), n)
-        }
-        _ => Row::computed(claim, Value::Nothing),
-    });
-    Ok(sound(rows.collect(), &seen))
+    let [potential, unresolved] = &facts::LOAD_6_75;
+    let must = near(potential, facts::POTENTIAL_SPREAD, n);
+    let mean = pressed().sum::<u64>() as f64 / n as f64;
+    // Each trial is held to the tails of a Poisson number of this mean.
+    let right = potential.expected.numbers().first().copied().unwrap_or(f64::NAN);
+    let rare = interval::TAIL / n as f64;
+    let too_few = 1.0 - poisson_at_least(right, least + 1) < rare;
+    let too_many = poisson_at_least(right, most) < rare;
+    let rows = vec![
+        Row::sampled(potential, mean, must, n)
+            .note(&format!("from {least} to {most} a trial"))
+            .require(!too_few && !too_many, "a trial lies too far from the others"),
+        Row::sampled(unresolved, seen.iter().map(|seen| seen.full).sum::<u64>(), none(), n),
+    ];
+    Ok(sound(rows, &seen))
 }
 
 /// Section 5.1: the counting Bloom filter of about the same rate.
@@ -180,32 +171,27 @@ pub fn counting(
     let seen = run.each(experiment.name, trials, experiment.cost.millis, trial)?;
     let n = seen.len() as u64;
     let broken = seen.iter().map(|seen| seen.broken).sum::<u64>();
-    let rows = experiment.claims.iter().map(|claim| match claim.id {
-        "002.sim.cbf_fpr" => {
-            let rate = plan::counting::rate(CBF, KEYS);
-            let must = interval::mean(rate, facts::CBF_SPREAD, n, u64::MAX);
-            let passed: u64 = seen.iter().map(|seen| seen.passed).sum();
-            Row::sampled(claim, passed as f64 / (n * STRANGERS) as f64, must, n)
-                .note(&format!("around {rate:.6}, by formula"))
-        }
-        "002.sim.cbf_max" => {
-            // Looks lie further apart than a high counter lasts: each is a table of its own.
-            let looks = n * LOOKS;
-            let reach = |level| CBF.counters as f64 * counter_at_least(CBF, KEYS, level);
-            let must = interval::largest(|level| looks as f64 * reach(level));
-            let ceiling = (1u64 << CBF.width) - 1;
-            let must = Interval { high: must.high.min(ceiling as f64), ..must };
-            let largest = || seen.iter().flat_map(|seen| seen.counters);
-            // One number says little of so many tables: nor may high counters be rare or frequent.
-            let high = largest().filter(|&counter| counter >= HIGH).count();
-            let may = interval::hits(formulas::at_all(reach(HIGH)), looks);
-            Row::sampled(claim, largest().max().unwrap_or(0), must, n)
-                .note(&format!("at {LOOKS} looks a trial; {high} of {looks} show {HIGH} or more"))
-                .require(may.contains(high as f64), &format!("{may} of them would"))
-        }
-        _ => Row::computed(claim, Value::Nothing),
-    });
-    Ok(rows.map(|row| row.require(broken == 0, BROKEN)).collect())
+    let [passing, highest] = &facts::COUNTING;
+    let rate = plan::counting::rate(CBF, KEYS);
+    let must = interval::mean(rate, facts::CBF_SPREAD, n, u64::MAX);
+    let passed: u64 = seen.iter().map(|seen| seen.passed).sum();
+    let passing = Row::sampled(passing, passed as f64 / (n * STRANGERS) as f64, must, n)
+        .note(&format!("around {rate:.6}, by formula"));
+
+    // Looks lie further apart than a high counter lasts: each is a table of its own.
+    let looks = n * LOOKS;
+    let reach = |level| CBF.counters as f64 * counter_at_least(CBF, KEYS, level);
+    let must = interval::largest(|level| looks as f64 * reach(level));
+    let ceiling = (1u64 << CBF.width) - 1;
+    let must = Interval { high: must.high.min(ceiling as f64), ..must };
+    let largest = || seen.iter().flat_map(|seen| seen.counters);
+    // The largest of many tables says little, so the number of high counters is checked, too.
+    let high = largest().filter(|&counter| counter >= HIGH).count();
+    let may = interval::hits(formulas::at_all(reach(HIGH)), looks);
+    let highest = Row::sampled(highest, largest().max().unwrap_or(0), must, n)
+        .note(&format!("at {LOOKS} looks a trial; {high} of {looks} show {HIGH} or more"))
+        .require(may.contains(high as f64), &format!("{may} of them would"));
+    Ok([passing, highest].map(|row| row.require(broken == 0, BROKEN)).into())
 }
 
 /// A counter that one look in forty shows.

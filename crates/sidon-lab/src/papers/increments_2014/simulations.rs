@@ -5,7 +5,6 @@ use super::{
     formulas::{self, D_4, GENERAL, KEYS, SHAPE},
 };
 use crate::{
-    claim::Value,
     experiment::Experiment,
     formulas::{bloom::best_hashes, increments::variable_best_hashes},
     interval::{self, Interval},
@@ -24,7 +23,7 @@ const STRANGERS: usize = 100_000;
 
 /// What one trial saw: by claim, strangers that passed; and members that were missed.
 struct Seen {
-    passed: [u32; 10],
+    passed: [u32; facts::FIGURE_5.len()],
     broken: u32,
 }
 
@@ -36,7 +35,7 @@ pub fn figure_5(
 ) -> Result<Vec<Row>, Infeasible> {
     let seen = run.each(experiment.name, trials, experiment.cost.millis, trial)?;
     let (n, broken) = (seen.len() as u64, seen.iter().map(|seen| seen.broken).sum::<u32>());
-    let rows = experiment.claims.iter().enumerate().map(|(i, claim)| {
+    let rows = facts::FIGURE_5.iter().enumerate().map(|(i, claim)| {
         let (name, bits) = scheme(i);
         let passed: u64 = seen.iter().map(|seen| u64::from(seen.passed[i])).sum();
         let rate = passed as f64 / (n * STRANGERS as u64) as f64;
@@ -60,7 +59,7 @@ fn scheme(i: usize) -> (&'static str, u64) {
 fn trial(mut rng: Rng) -> Result<Seen, Infeasible> {
     let keys: Vec<u64> = (0..KEYS).map(|_| rng.next_u64()).collect();
     let strangers: Vec<u64> = (0..STRANGERS).map(|_| rng.next_u64()).collect();
-    let mut seen = Seen { passed: [0; 10], broken: 0 };
+    let mut seen = Seen { passed: [0; facts::FIGURE_5.len()], broken: 0 };
     for i in 0..seen.passed.len() {
         let (name, bits) = scheme(i);
         let (memory, seed) = (KEYS * bits, Seed(rng.next_u64().into()));
@@ -113,7 +112,8 @@ fn ask<B: Filter>(mut filter: Set<B>, keys: &[u64], strangers: &[u64]) -> (u32, 
 
 /// Section VIII.D: the share of narrow cells that leave their range.
 pub fn pinned(experiment: &Experiment, run: &Run<'_>, trials: u64) -> Result<Vec<Row>, Infeasible> {
-    let shapes = [formulas::cells(4, 6, false), formulas::cells(3, 5, false)];
+    let shapes: [_; facts::PINNED.len()] =
+        [formulas::cells(4, 6, false), formulas::cells(3, 5, false)];
     let trial = |mut rng: Rng| {
         let keys: Vec<u64> = (0..KEYS).map(|_| rng.next_u64()).collect();
         let mut pinned = [0u64; 2];
@@ -126,13 +126,12 @@ pub fn pinned(experiment: &Experiment, run: &Run<'_>, trials: u64) -> Result<Vec
     };
     let seen = run.each(experiment.name, trials, experiment.cost.millis, trial)?;
     let n = seen.len() as u64;
-    let rows = experiment.claims.iter().enumerate().map(|(i, claim)| {
-        let Some(shape) = shapes.get(i) else { return Ok(Row::computed(claim, Value::Nothing)) };
+    let rows = facts::PINNED.iter().zip(shapes).enumerate().map(|(i, (claim, shape))| {
         let share = seen.iter().map(|seen| seen[i]).sum::<u64>() as f64 / (n * shape.cells) as f64;
         let right = claim.expected.numbers().first().copied().unwrap_or(f64::NAN);
         let spread = facts::PINNED_INTERVAL[i] / 1.96 * (facts::FILTERS as f64).sqrt();
         let must: Interval = interval::mean(right, spread, n, facts::FILTERS);
-        let formula = plan::bh::overflow(*shape, KEYS)?;
+        let formula = plan::bh::overflow(shape, KEYS)?;
         Ok(Row::sampled(claim, share, must, n).note(&format!("{formula:.6}, by formula")))
     });
     rows.collect()

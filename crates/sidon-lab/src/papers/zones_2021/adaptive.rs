@@ -1,6 +1,8 @@
 //! Section 8.D: the sources of each /24 subnet, held exactly. A full run goes through all 2^24.
 
+use super::facts;
 use crate::{
+    claim::Claim,
     experiment::Experiment,
     interval::{self, Interval},
     row::Row,
@@ -57,16 +59,9 @@ pub fn adaptive(
         run.each(experiment.name, trials, experiment.cost.millis, |rng| trial(&ladders, rng))?;
     let n = trials * SUBNETS;
     let sum = |of: fn(&Seen) -> u64| seen.iter().map(of).sum::<u64>();
-    let rows = experiment.claims.iter().map(|claim| {
-        let bytes = match claim.id {
-            "003.adaptive.wrong" => {
-                let row = Row::computed(claim, sum(|seen| seen.wrong));
-                return row.note(&format!("{n} subnets"));
-            }
-            "003.adaptive.list" => sum(|seen| seen.list),
-            "003.adaptive.zones" => sum(|seen| seen.zones),
-            _ => sum(|seen| seen.pooled),
-        };
+    let [wrong, mean_bytes @ ..] = &facts::ADAPTIVE;
+    let wrong = Row::computed(wrong, sum(|seen| seen.wrong)).note(&format!("{n} subnets"));
+    let row = |(claim, bytes): (&'static Claim, u64)| {
         let right = claim.expected.numbers().first().copied().unwrap_or(f64::NAN);
         // A set takes 8 to 32 bytes, and is at most so spread about its mean.
         let spread = ((right - 8.0) * (32.0 - right)).sqrt();
@@ -75,8 +70,14 @@ pub fn adaptive(
         let mib = mean * f64::from(1 << 24) / f64::from(1 << 20);
         Row::sampled(claim, mean, Interval { low, high }, trials)
             .note(&format!("of {SUBNETS} subnets; all 2^24: {mib:.1} MiB, as bitmaps 512"))
-    });
-    Ok(rows.collect())
+    };
+    let [list, zones, pooled] = mean_bytes;
+    let bytes = [
+        (list, sum(|seen| seen.list)),
+        (zones, sum(|seen| seen.zones)),
+        (pooled, sum(|seen| seen.pooled)),
+    ];
+    Ok([wrong].into_iter().chain(bytes.map(row)).collect())
 }
 
 fn trial(ladders: &[Ladder; 2], mut rng: Rng) -> Result<Seen, Infeasible> {

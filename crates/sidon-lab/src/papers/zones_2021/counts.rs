@@ -1,7 +1,11 @@
 //! Theorem 5, and the sketches of figures 12 and 13.
 
-use super::zones::{ols, pol};
+use super::{
+    facts,
+    zones::{ols, pol},
+};
 use crate::{
+    claim::Claim,
     experiment::Experiment,
     interval::{self, SIGMAS},
     row::Row,
@@ -75,8 +79,8 @@ pub fn theorem_5(
         }
         Ok::<_, Infeasible>(wrong)
     })?;
-    let claim = &experiment.claims[0];
-    let row = Row::computed(claim, wrong.iter().sum::<u64>());
+    let [never_wrong] = &facts::THEOREM_5;
+    let row = Row::computed(never_wrong, wrong.iter().sum::<u64>());
     Ok(vec![row.note(&format!("{trials} trials of four codes"))])
 }
 
@@ -110,23 +114,18 @@ pub fn figure_12(
         }
         Ok::<_, Infeasible>(sums.map(|sum| sum / DRAWS as f64))
     })?;
-    let rows = experiment.claims.iter().map(|claim| {
-        let column = match claim.id {
-            "003.fig12.fpfz.m20.active" => 0,
-            "003.fig12.fpfz.m20.idle" => 1,
-            "003.fig12.fpfz.m15.idle" => 3,
-            "003.fig12.random.m20.active" => 4,
-            "003.fig12.random.m20.idle" => 5,
-            _ => 7,
-        };
+    let row = |(claim, column): (&'static Claim, usize)| {
         let means: Vec<f64> = all.iter().map(|trial| trial[column]).collect();
         let (mean, spread) = moments(&means);
         let known = if column < 4 { u64::MAX } else { 90_000 / DRAWS };
         let right = claim.expected.numbers().first().copied().unwrap_or(f64::NAN);
         let must = interval::mean(right, spread, trials, known);
         Row::sampled(claim, mean, must, trials).note(&format!("of {DRAWS} draws"))
-    });
-    Ok(rows.collect())
+    };
+    let [zone_active, zone_idle, zone_15, random_active, random_idle, random_15] = &facts::FIG_12;
+    let columns = [(zone_active, 0), (zone_idle, 1), (zone_15, 3)];
+    let random = [(random_active, 4), (random_idle, 5), (random_15, 7)];
+    Ok(columns.into_iter().chain(random).map(row).collect())
 }
 
 /// What a number of active flows of 25 add to the estimates, on average over so many draws: to an
@@ -246,13 +245,7 @@ pub fn figure_13(
         }
         Ok::<_, Infeasible>(sums)
     })?;
-    let rows = experiment.claims.iter().map(|claim| {
-        let column = match claim.id {
-            "003.fig13.active.x5" => 0,
-            "003.fig13.idle.x5" | "003.fig13.active.x6" => 1,
-            "003.fig13.idle.x6" => 2,
-            _ => 3,
-        };
+    let row = |(claim, column): (&'static Claim, usize)| {
         let (zone, random): (Vec<f64>, Vec<f64>) =
             all.iter().map(|trial| (trial[column][0], trial[column][1])).unzip();
         let (mean, base) = (moments(&zone).0, moments(&random).0);
@@ -265,8 +258,11 @@ pub fn figure_13(
         Row::sampled(claim, 100.0 * (1.0 - ratio), must, trials)
             .note(&format!("of {DRAWS} draws: mean error {mean:.5} against {base:.5}"))
             .require(spread.is_finite() && SIGMAS * spread > 0.0, "both must err at times")
-    });
-    Ok(rows.collect())
+    };
+    // Columns are places in `BESIDE`.
+    let [idle_5, idle_6, idle_10, active_5, active_6] = &facts::FIG_13;
+    let columns = [(idle_5, 1), (idle_6, 2), (idle_10, 3), (active_5, 0), (active_6, 1)];
+    Ok(columns.map(row).into())
 }
 
 /// The mean and one standard deviation.

@@ -1,6 +1,9 @@
 //! The worked examples of 003.
 
-use super::zones::{ols, pol};
+use super::{
+    facts,
+    zones::{ols, pol},
+};
 use crate::{claim::Value, experiment::Experiment, row::Row, trials::Run};
 use sidon::internals::Cells;
 use sidon::{
@@ -10,7 +13,7 @@ use sidon::{
 };
 
 /// Figures 3, 4, 6 and 8, and two columns of section 5.
-pub fn figures(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>, Infeasible> {
+pub fn figures(_: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>, Infeasible> {
     let square = ols(25, 5, 4)?;
     let cube = pol(343, 7, 3, 5, false)?;
     let value = |y: u64, group: u32| square.position(square.split(y), group) - square.start(group);
@@ -25,34 +28,38 @@ pub fn figures(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>,
         let all: Vec<u64> = counters(4)?.counters().collect();
         Ok(list(square.positions(flow).map(|cell| all[cell as usize])))
     };
-    let mut rows = Vec::new();
-    for claim in experiment.claims {
-        let last = claim.id.rsplit('.').next().unwrap_or_default();
-        let number: u64 = last.trim_start_matches("stage").parse().unwrap_or_default();
-        let measured = match claim.id {
-            "003.fig3.hamming" => list(hamming()),
-            "003.fig4.superposition" => list((0..25).flat_map(|y| [value(y, 2), value(y, 3)])),
-            "003.fig4.parity_bits" => list((0..25).filter(|&y| value(y, 2) == 0)),
-            "003.fig6.shape" => list([square.cells(), square.universe()]),
-            "003.fig8.query.XI" => query(10)?,
-            "003.fig8.query.I" => query(0)?,
-            "003.fig8.query.XX" => query(19)?,
-            "003.fig8.flow_numbers" => list(FLOWS.map(|(flow, _)| flow + 1)),
-            "003.fig8.flow_XI" => {
-                let mut estimates = Vec::new();
-                for flows in 1..=4 {
-                    estimates.push(counters(flows)?.minimum(10));
-                }
-                list(estimates)
-            }
-            id if id.starts_with("003.fig6.column") => list(square.positions(number)),
-            id if id.starts_with("003.pol.column") => list(cube.positions(number)),
-            id if id.starts_with("003.fig8.stage") => list(counters(number)?.counters()),
-            _ => Value::Nothing,
-        };
-        rows.push(Row::computed(claim, measured));
+    let column = |flow| list(square.positions(flow));
+    let stage = |flows| Ok::<_, Infeasible>(list(counters(flows)?.counters()));
+    let mut estimates = Vec::new();
+    for flows in 1..=4 {
+        estimates.push(counters(flows)?.minimum(10));
     }
-    Ok(rows)
+    let [hamming_code, superposition, parity_bits, shape, codes @ .., xi, i, xx, flows, flow_xi] =
+        &facts::FIGURES;
+    let [column_0, column_7, column_10, column_13, column_19, pol_7, pol_50, stages @ ..] = codes;
+    let [stage_1, stage_2, stage_3, stage_4] = stages;
+    Ok(vec![
+        Row::computed(hamming_code, list(hamming())),
+        Row::computed(superposition, list((0..25).flat_map(|y| [value(y, 2), value(y, 3)]))),
+        Row::computed(parity_bits, list((0..25).filter(|&y| value(y, 2) == 0))),
+        Row::computed(shape, list([square.cells(), square.universe()])),
+        Row::computed(column_0, column(0)),
+        Row::computed(column_7, column(7)),
+        Row::computed(column_10, column(10)),
+        Row::computed(column_13, column(13)),
+        Row::computed(column_19, column(19)),
+        Row::computed(pol_7, list(cube.positions(7))),
+        Row::computed(pol_50, list(cube.positions(50))),
+        Row::computed(stage_1, stage(1)?),
+        Row::computed(stage_2, stage(2)?),
+        Row::computed(stage_3, stage(3)?),
+        Row::computed(stage_4, stage(4)?),
+        Row::computed(xi, query(10)?),
+        Row::computed(i, query(0)?),
+        Row::computed(xx, query(19)?),
+        Row::computed(flows, list(FLOWS.map(|(flow, _)| flow + 1))),
+        Row::computed(flow_xi, list(estimates)),
+    ])
 }
 
 /// Figure 8: flows I, VIII, XIV and XX with their sizes.

@@ -1,7 +1,7 @@
 //! The theorems of 003, by covering every element and without a theorem.
 
-use super::figures::list;
-use crate::{claim::Value, experiment::Experiment, row::Row, trials::Run};
+use super::{facts, figures::list};
+use crate::{experiment::Experiment, row::Row, trials::Run};
 use sidon::{
     Infeasible,
     plan::zone::{Target, first_primes},
@@ -31,53 +31,54 @@ fn most(order: u32) -> u64 {
 }
 
 /// Theorems 1 and 3, residues, Latin squares of other orders.
-pub fn zones(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>, Infeasible> {
-    let mut rows = Vec::new();
-    for claim in experiment.claims {
-        let measured = match claim.id {
-            "003.thm1.zone_s5" => {
-                let codes = (2..=6).map(|groups| ols(25, 5, groups));
-                let codes = codes.collect::<Result<Vec<_>, _>>()?;
-                list(codes.iter().map(zone_of_all))
-            }
-            "003.thm1.zone_s16" => {
-                let codes = [4, 8, 16, 17].map(|groups| ols(256, 16, groups));
-                let codes = codes.into_iter().collect::<Result<Vec<_>, _>>()?;
-                // The code is linear: every element is covered as the first one is.
-                list(codes.iter().map(|code| zone_at(&positions(code), 0)))
-            }
-            "003.ols.mod16_arithmetic" => {
-                let groups = |y: u64| {
-                    let (row, col) = (y / 16, y % 16);
-                    vec![row, col, (row + col) % 16, (2 * row + col) % 16]
-                };
-                let all: Vec<_> = (0..256).map(groups).collect();
-                zone_of(&all).into()
-            }
-            "003.ols.max_groups" => list([4, 5, 7, 8, 9, 11, 13, 16].map(most)),
-            "003.ols.not_prime_power" => list([6, 10, 12, 14, 15, 18, 20, 21, 24].map(most)),
-            "003.thm3.zone_p7_t3" => {
-                let codes = [(3, false), (5, false), (7, false), (8, true)];
-                let codes = codes.map(|(groups, infinity)| pol(343, 7, 3, groups, infinity));
-                let codes = codes.into_iter().collect::<Result<Vec<_>, _>>()?;
-                list(codes.iter().map(zone_of_all))
-            }
-            "003.thm3.exhaustive_n343_d2" => zone_of_all(&pol(343, 7, 3, 5, false)?).into(),
-            "003.egh.exact_zone.d3" => bins(3).into(),
-            "003.egh.exact_zone.d7" => bins(7).into(),
-            "003.egh.exact_zone.d15" => bins(15).into(),
-            "003.egh.bin_packing_rule" => disagreements()?.into(),
-            "003.fig12.d2_thresholds" => {
-                // An active flow is covered by the others, an idle one by all.
-                let zone = zone_of_all(&ols(25, 5, 3)?);
-                list([zone + 2, zone + 1])
-            }
-            _ => Value::Nothing,
-        };
-        rows.push(Row::computed(claim, measured));
-    }
-    Ok(rows)
+pub fn zones(_: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>, Infeasible> {
+    let of_25 = (2..=6).map(|groups| ols(25, 5, groups)).collect::<Result<Vec<_>, _>>()?;
+    let of_256 = [4, 8, 16, 17].map(|groups| ols(256, 16, groups));
+    let of_256 = of_256.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let of_343 = [(3, false), (5, false), (7, false), (8, true)];
+    let of_343 = of_343.map(|(groups, infinity)| pol(343, 7, 3, groups, infinity));
+    let of_343 = of_343.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let zone_2 = zone_of_all(&ols(25, 5, 3)?);
+    let [
+        squares_5,
+        squares_16,
+        modulo_16,
+        most_groups,
+        macneish,
+        cubes,
+        cubes_2,
+        bins_3,
+        more @ ..,
+    ] = &facts::ZONES;
+    let [bins_7, bins_15, rule, thresholds] = more;
+    Ok(vec![
+        Row::computed(squares_5, list(of_25.iter().map(zone_of_all))),
+        // The code is linear: every element is covered as the first one is.
+        Row::computed(squares_16, list(of_256.iter().map(|code| zone_at(&positions(code), 0)))),
+        Row::computed(modulo_16, zone_modulo_16()),
+        Row::computed(most_groups, list([4, 5, 7, 8, 9, 11, 13, 16].map(most))),
+        Row::computed(macneish, list([6, 10, 12, 14, 15, 18, 20, 21, 24].map(most))),
+        Row::computed(cubes, list(of_343.iter().map(zone_of_all))),
+        Row::computed(cubes_2, zone_of_all(&pol(343, 7, 3, 5, false)?)),
+        Row::computed(bins_3, bins(3)),
+        Row::computed(bins_7, bins(7)),
+        Row::computed(bins_15, bins(15)),
+        Row::computed(rule, disagreements()?),
+        // An active flow is covered by the others, an idle one by all.
+        Row::computed(thresholds, list([zone_2 + 2, zone_2 + 1])),
+    ])
 }
+
+/// The zone of four groups of 256 elements in arithmetic modulo 16, which is no field.
+fn zone_modulo_16() -> u64 {
+    let groups = |y: u64| {
+        let (row, col) = (y / 16, y % 16);
+        vec![row, col, (row + col) % 16, (2 * row + col) % 16]
+    };
+    let all: Vec<_> = (0..256).map(groups).collect();
+    zone_of(&all)
+}
+
 
 /// The zone of the primes that the product rule takes, by bins.
 fn bins(members: u64) -> u64 {
