@@ -128,17 +128,14 @@ fn shares(text: &str) -> Result<Shares, String> {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    Files::default().reads("--scenario", &args.scenario).replaces("-w", [&args.write]).check()?;
+    with_output(Files::default().reads("--scenario", &args.scenario), args).check()?;
     if let Some(path) = &args.scenario {
         // A scenario may include files of the same directory.
         let included = sidon_traffic::files::directory_of(path);
         sandbox::confine(&Needs::nothing().reads([&included]).outputs([&args.write]))?;
         let scenario =
             Scenario::read(path).map_err(|why| anyhow!("cannot read the scenario {why}"))?;
-        Files::default()
-            .reads("--scenario", &scenario.files)
-            .replaces("-w", [&args.write])
-            .check()?;
+        with_output(Files::default().reads("--scenario", &scenario.files), args).check()?;
         let packets = scenario.packets(args.unit, args.seed, args.packets_most);
         let packets = packets.map_err(|why| {
             let path = show::path(path);
@@ -173,6 +170,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     };
     let generator = Generator::new(mix, args.seed).map_err(refused)?;
     write(args, generator, Some(args.packets))
+}
+
+/// Adds the file to write; `-` is standard output.
+fn with_output(files: Files, args: &Args) -> Files {
+    match args.write.as_os_str() == "-" {
+        true => files.appends("-w", [&args.write]),
+        false => files.replaces("-w", [&args.write]),
+    }
 }
 
 fn refused(why: Infeasible) -> anyhow::Error {

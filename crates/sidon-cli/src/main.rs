@@ -19,8 +19,9 @@ mod signals;
 mod watch;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use sidon_traffic::excerpt;
 use std::{
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     io::IsTerminal,
     process::{ExitCode, exit},
 };
@@ -94,9 +95,18 @@ fn parse() -> Cli {
     let words: Vec<_> = std::env::args_os().collect();
     read(words.clone()).unwrap_or_else(|why| {
         // The error quotes the words. It is made again from words that a terminal may show.
-        let safe = words.iter().map(|word| show::path(word).into()).collect();
+        let safe = words.iter().map(|word| quoted(word).into()).collect();
         end(if words == safe { why } else { read(safe).err().unwrap_or(why) })
     })
+}
+
+/// The most characters of a word that an error of the command line quotes.
+const QUOTED: usize = 100;
+
+/// A word as an error quotes it: printable, and cut if it is long.
+fn quoted(word: &OsStr) -> String {
+    let word = show::path(word);
+    if word.chars().nth(QUOTED).is_some() { excerpt::word(&word).into_owned() } else { word }
 }
 
 /// Ends with an error of the command line, or with the help.

@@ -2,12 +2,16 @@
 //! the other.
 
 use crate::show;
+use rustix::io::Errno;
 use sidon_traffic::files::{Disk, System, Target, directory_of};
 use std::{
     error, fmt, fs,
     os::unix::fs::{FileTypeExt, MetadataExt},
     path::{Path, PathBuf},
 };
+
+/// The name of standard output in an error.
+const PRINTED: &str = "standard output";
 
 /// What a command does with a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,6 +85,11 @@ impl Files {
         self.add(option, paths, Role::Appended)
     }
 
+    /// Standard output, to which the command prints text.
+    pub(crate) fn prints(self) -> Self {
+        self.add(PRINTED, ["-"], Role::Appended)
+    }
+
     /// An error if two options name the same file and the command writes one of them, or if a file to
     /// replace is not a regular file. Nothing was changed before. Devices and pipes have no identity.
     /// Standard input and output have one if they are regular files.
@@ -89,7 +98,7 @@ impl Files {
             if let Some(kind) = wrong_kind(path, *role) {
                 let path = show::path(path);
                 return Err(Misuse(format!(
-                    "{option} {path} is a {kind}, which no file can replace; type the name of a \
+                    "{option} {path} is {kind}, which no file can replace; type the name of a \
                      regular file"
                 )));
             }
@@ -104,10 +113,9 @@ impl Files {
                     _ => option,
                 };
                 if identities[later].is_some() && identities[later] == identities[earlier] {
-                    let (path, same) = (show::path(path), show::path(same));
+                    let (later, earlier) = (named(option, path), named(other, same));
                     return Err(Misuse(format!(
-                        "{other} {same} and {option} {path} name the same file; type another file \
-                         for {written}"
+                        "{earlier} and {later} name the same file; type another file for {written}"
                     )));
                 }
             }
@@ -121,6 +129,11 @@ impl Files {
         }
         Ok(())
     }
+}
+
+/// An option with its file, in an error.
+fn named(option: &str, path: &Path) -> String {
+    if option == PRINTED { option.to_owned() } else { format!("{option} {}", show::path(path)) }
 }
 
 /// A command line that cannot be right: exit status 2.
@@ -184,6 +197,11 @@ fn wrong_name(path: &Path, role: Role, made: &[&Path]) -> Option<String> {
         return Some("is the name of a directory; type the name of a file".to_owned());
     }
     let parent = directory_of(path);
+    if let Err(why) = System.find(path)
+        && let Some(Errno::LOOP | Errno::NAMETOOLONG) = Errno::from_io_error(&why)
+    {
+        return Some(format!("cannot be a file: {why}; type another name"));
+    }
     match fs::metadata(&parent) {
         Ok(about) if about.is_dir() => None,
         Ok(_) => Some(format!(
@@ -201,13 +219,16 @@ fn wrong_name(path: &Path, role: Role, made: &[&Path]) -> Option<String> {
 /// The kind of an existing file that cannot be replaced. A pipe that is open already, such as
 /// /dev/stdout, is written instead, and so is a device such as /dev/null.
 fn wrong_kind(path: &Path, role: Role) -> Option<&'static str> {
-    if path == Path::new("-") || role == Role::Read {
+    if role == Role::Read {
         return None;
+    }
+    if path == Path::new("-") {
+        return (role != Role::Appended).then_some("standard output");
     }
     let kind = fs::metadata(path).ok()?.file_type();
     if kind.is_dir() {
         // One table of --csv that cannot be written does not keep the others back.
-        return (role != Role::Made).then_some("directory");
+        return (role != Role::Made).then_some("a directory");
     }
     if role == Role::Appended {
         return None;
@@ -215,9 +236,9 @@ fn wrong_kind(path: &Path, role: Role) -> Option<&'static str> {
     // An open pipe has no path.
     fs::canonicalize(path).ok()?;
     if kind.is_fifo() {
-        Some("named pipe")
+        Some("a named pipe")
     } else if kind.is_socket() {
-        Some("socket")
+        Some("a socket")
     } else {
         None
     }

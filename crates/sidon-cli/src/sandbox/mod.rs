@@ -26,6 +26,7 @@ mod linux;
 
 use crate::show;
 use anyhow::bail;
+use sidon_traffic::files::{Disk, System, Target, directory_of};
 use std::path::{Path, PathBuf};
 
 /// How a command uses the network after it is confined.
@@ -72,12 +73,13 @@ impl Needs {
     }
 
     /// Files to write or replace. A file is replaced by a new one, so its whole directory is
-    /// writable. A device or a pipe is written itself, and `-` is standard output.
+    /// writable. A device, a pipe or an open file such as /dev/stdout is written itself, and `-` is
+    /// standard output.
     pub(crate) fn outputs<P: AsRef<Path>>(self, paths: impl IntoIterator<Item = P>) -> Self {
         let paths = paths.into_iter().filter(|path| path.as_ref() != Path::new("-"));
-        let places = paths.map(|path| match path.as_ref().metadata() {
-            Ok(about) if !about.is_file() => path.as_ref().to_owned(),
-            _ => sidon_traffic::files::directory_of(path.as_ref()),
+        let places = paths.map(|path| match System.find(path.as_ref()) {
+            Ok(Target::Stream(path)) => path,
+            _ => directory_of(path.as_ref()),
         });
         self.directories(places)
     }

@@ -9,7 +9,9 @@ use crate::{
     args::{Files, number::memory},
     sandbox::{self, Needs},
     show::{self, whole},
+    signals::Signals,
 };
+use anyhow::ensure;
 use sidon::{Malformed, Refused, bytes::Parts};
 use sidon_traffic::{
     Snapshot,
@@ -17,6 +19,7 @@ use sidon_traffic::{
     snapshot::{KIND, Merged},
 };
 use std::{
+    io::{self, Write},
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -62,19 +65,21 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Files::default().replaces("-o", [&args.output]).check()?;
     let needs = Needs::nothing().reads(&args.files).outputs([&args.output]);
     sandbox::confine(&needs.quiet(args.quiet))?;
+    let signals = Signals::stopping()?;
     let first = file::read(&args.files[0], args.max_size)?;
     match Parts::of(&first) {
-        Ok(parts) if parts.kind == KIND => engines(args, &first),
-        Ok(_) => structures(args, first),
+        Ok(parts) if parts.kind == KIND => engines(args, &signals, &first),
+        Ok(_) => structures(args, &signals, first),
         Err(why) => Ok(broken(&show::path(&args.files[0]), &first, &why)),
     }
 }
 
 /// Merges one file after the other, so that only two are in memory at a time.
-fn engines(args: &Args, first: &[u8]) -> anyhow::Result<ExitCode> {
+fn engines(args: &Args, signals: &Signals, first: &[u8]) -> anyhow::Result<ExitCode> {
     let mut sum: Option<Snapshot> = None;
     let mut sums = Merged::default();
     for (index, path) in args.files.iter().enumerate() {
+        go_on(args, signals)?;
         let name = show::path(path);
         let read;
         let image = if index == 0 {
@@ -107,7 +112,7 @@ fn engines(args: &Args, first: &[u8]) -> anyhow::Result<ExitCode> {
         }
     }
     let Some(sum) = sum else { return Ok(ExitCode::FAILURE) };
-    file::replace(&System, &args.output, |out| sum.write(out))?;
+    write(args, signals, |out| sum.write(out))?;
     if !args.quiet {
         let ledger = sum.report().ledger;
         show::say(&format!("{} files, {} packets", args.files.len(), whole(ledger.seen)));
@@ -128,10 +133,11 @@ fn engines(args: &Args, first: &[u8]) -> anyhow::Result<ExitCode> {
 }
 
 /// Merges one structure after the other, so that only two are in memory at a time.
-fn structures(args: &Args, first: Vec<u8>) -> anyhow::Result<ExitCode> {
+fn structures(args: &Args, signals: &Signals, first: Vec<u8>) -> anyhow::Result<ExitCode> {
     let mut sum: Option<Vec<u8>> = None;
     let mut next = first;
     for (index, path) in args.files.iter().enumerate() {
+        go_on(args, signals)?;
         if index > 0 {
             next = file::read(path, args.max_size)?;
         }
@@ -157,8 +163,26 @@ fn structures(args: &Args, first: Vec<u8>) -> anyhow::Result<ExitCode> {
         }
     }
     let Some(sum) = sum else { return Ok(ExitCode::FAILURE) };
-    file::replace(&System, &args.output, |out| out.write_all(&sum))?;
+    write(args, signals, |out| out.write_all(&sum))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// An error after SIGINT or SIGTERM.
+fn go_on(args: &Args, signals: &Signals) -> anyhow::Result<()> {
+    ensure!(!signals.stop(), "cannot write {}: interrupted", show::path(&args.output));
+    Ok(())
+}
+
+/// Writes the merged file. After a signal the old file stays, and no temporary file is left.
+fn write(
+    args: &Args,
+    signals: &Signals,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> anyhow::Result<()> {
+    file::replace(&System, &args.output, |out| {
+        write(out)?;
+        if signals.stop() { Err(io::Error::other("interrupted")) } else { Ok(()) }
+    })
 }
 
 /// Prints why a file cannot be merged, and which option to change.

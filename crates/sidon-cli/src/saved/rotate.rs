@@ -114,9 +114,9 @@ pub(super) fn name(start_ns: u64) -> String {
 pub(crate) fn period(text: &str) -> Result<u64, String> {
     let wrong = || "expected a time with its unit, such as 30s, 5m, 1h or 1d".to_owned();
     let units = [('s', 1), ('m', 60), ('h', 3_600), ('d', 86_400u64)];
-    let (unit, seconds) =
-        *units.iter().find(|(unit, _)| text.ends_with(*unit)).ok_or_else(wrong)?;
-    let number: u64 = text.trim_end_matches(unit).parse().map_err(|_| wrong())?;
+    let digits = |&(unit, seconds)| Some((text.strip_suffix(unit)?, seconds));
+    let (digits, seconds) = units.iter().find_map(digits).ok_or_else(wrong)?;
+    let number: u64 = digits.parse().map_err(|_| wrong())?;
     let period = number.checked_mul(seconds).and_then(|all| all.checked_mul(1_000_000_000));
     period.filter(|&period| period > 0).ok_or_else(wrong)
 }
@@ -144,7 +144,7 @@ mod tests {
         for text in ["1s", "90s", "5m", "36h", "7d"] {
             assert_eq!(words(period(text).unwrap()), text);
         }
-        for wrong in ["", "5", "m", "0s", "5min", "1.5h", "999999999999d"] {
+        for wrong in ["", "5", "m", "0s", "5ss", "5min", "1.5h", "999999999999d"] {
             assert!(period(wrong).is_err(), "{wrong}");
         }
     }

@@ -91,7 +91,7 @@ where
         };
         let permit = room.wait(limits.grace).await;
         let place = Arc::new(Place::new(start));
-        room.taken.push(Arc::clone(&place));
+        room.enter(&place);
         let (answer, refuse, free) = (answer.clone(), refuse.clone(), Arc::clone(&room.free));
         let lingering = Arc::clone(&lingering);
         tokio::spawn(async move {
@@ -122,6 +122,21 @@ struct Room {
 }
 
 impl Room {
+    /// Adds a connection. Forgets those that have ended whenever the list has doubled, so that its
+    /// length does not grow with the number of clients.
+    fn enter(&mut self, place: &Arc<Place>) {
+        if self.taken.len() == self.taken.capacity() {
+            self.forget();
+        }
+        self.taken.push(Arc::clone(place));
+    }
+
+    /// Removes connections that have ended: they have dropped their share of the place.
+    fn forget(&mut self) {
+        self.taken.retain(|place| Arc::strong_count(place) > 1);
+        self.taken.reserve(self.taken.len().max(BATCH));
+    }
+
     /// Waits for a place.
     async fn wait(&mut self, grace: Duration) -> OwnedSemaphorePermit {
         loop {
@@ -137,8 +152,7 @@ impl Room {
 
     /// Tells some connections to leave, if any may. Returns the time after which to call again.
     fn make(&mut self, grace: Duration) -> Duration {
-        // A connection that has ended has dropped its share of the place.
-        self.taken.retain(|place| Arc::strong_count(place) > 1);
+        self.forget();
         let mut next = grace;
         let mut may_leave: Vec<(u8, Duration, &Place)> = Vec::new();
         for place in self.taken.iter().filter(|place| !place.leaves()) {
@@ -309,6 +323,24 @@ mod tests {
         room.make(Duration::ZERO);
         let left: Vec<_> = (0..40).filter(|&number| held[number].leaves()).collect();
         assert_eq!(left, [0, 1]);
+    }
+
+    #[test]
+    fn connections_that_have_ended_take_no_memory() {
+        let start = Instant::now();
+        let mut room = Room { free: Arc::new(Semaphore::new(4)), taken: Vec::new() };
+        let mut open = Vec::new();
+        for number in 0..100_000 {
+            let place = Arc::new(Place::new(start));
+            room.enter(&place);
+            // A hundred stay, the others end at once.
+            if number % 1_000 == 0 {
+                open.push(place);
+            }
+            assert!(room.taken.len() <= 4 * BATCH + 4 * open.len(), "{}", room.taken.len());
+        }
+        let held = |place| room.taken.iter().any(|taken| Arc::ptr_eq(taken, place));
+        assert!(open.iter().all(held));
     }
 
     #[test]

@@ -122,6 +122,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     let notes = args.save_dir.iter().map(|directory| found::note(directory));
     Files::default()
+        .prints()
         .reads("-r", &args.source.read)
         .reads("--token-file", &args.token_file)
         .reads("--seed-file", &args.engine.seed_file)

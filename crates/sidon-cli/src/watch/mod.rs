@@ -32,7 +32,12 @@ use sidon_traffic::{
     files::System,
     monitor::subnet::Network,
 };
-use std::{fs, path::PathBuf, process::ExitCode, time::Duration};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
 use watcher::Watcher;
 
 /// Report on a capture, an interface or flow records, in memory that a flood cannot change
@@ -326,7 +331,12 @@ fn status(report: &Report, end: &End, alarmed: bool, failed: bool) -> u8 {
 fn files(args: &Args) -> Files {
     let tables = args.csv.iter().flat_map(|csv| csv::NAMES.map(|name| csv.join(name)));
     let notes = args.save_dir.iter().map(|directory| found::note(directory));
-    Files::default()
+    // With `--events -`, events and the report have the same place by request.
+    let printed = match &args.events {
+        Some(path) if path == Path::new("-") => Files::default(),
+        _ => Files::default().prints(),
+    };
+    printed
         .reads("-r", &args.source.read)
         .reads("--machine", &args.machine)
         .reads("--seed-file", &args.engine.seed_file)

@@ -19,8 +19,8 @@ const EXPECTED: &str = include_str!("errors.txt");
 struct Folder(PathBuf);
 
 impl Folder {
-    fn new() -> Self {
-        let path = std::env::temp_dir().join(format!("sidon-errors-{}", std::process::id()));
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("sidon-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path).unwrap();
         Folder(path)
@@ -145,7 +145,7 @@ fn words(line: &str) -> Vec<String> {
 
 #[test]
 fn every_error_of_every_command_has_its_whole_text() {
-    let folder = Folder::new();
+    let folder = Folder::new("errors");
     fill(&folder);
     let bless = std::env::var_os("SIDON_BLESS").is_some();
     let mut found = String::new();
@@ -185,5 +185,29 @@ fn plain(line: &str, text: &str) {
     }
     for rust in ["found in string", "invalid float", "invalid socket", "..=", "e0 ", "NaN is NaN"] {
         assert!(!text.contains(rust), "{line}: {rust:?} in {text}");
+    }
+}
+
+/// Words that the parser of the command line quotes in its errors.
+#[test]
+fn an_error_quotes_a_part_of_a_long_word() {
+    let folder = Folder::new("words");
+    let long = "x".repeat(70_000);
+    for line in [
+        "@",
+        "watch --@",
+        "watch -r a.pcap --memory @",
+        "watch -r a.pcap --seed @",
+        "watch -r a.pcap --subnet @",
+        "watch -r a.pcap --rotate=@",
+        "plan member --keys @",
+        "generate -w - --mix @",
+        "lab @",
+    ] {
+        let words: Vec<String> = line.split(' ').map(|word| word.replace('@', &long)).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let (code, text) = folder.run(&words);
+        assert_eq!(code, 2, "{line}: {}", &text[..text.len().min(1_000)]);
+        assert!(text.len() < 1_000 && text.contains(&long[..50]), "{line}: {} bytes", text.len());
     }
 }

@@ -331,6 +331,15 @@ fn no_output_is_an_input_or_another_output() {
             "--save-dir d/.serve",
             "--save-dir",
         ),
+        ("watch -q -r a.pcap --save k >> k", "standard output", "--save k", "--save"),
+        ("watch -q -r a.pcap --events k >> k", "standard output", "--events k", "--events"),
+        (
+            "watch -q -r a.pcap --save /dev/stdout >> k",
+            "standard output",
+            "--save /dev/stdout",
+            "--save",
+        ),
+        ("watch -q -r a.pcap >> a.pcap", "standard output", "-r a.pcap", "standard output"),
         ("generate --scenario m.toml -w m.toml", "--scenario m.toml", "-w m.toml", "-w"),
         (
             "generate --scenario whole.toml -w part.toml",
@@ -357,6 +366,8 @@ fn no_output_is_an_input_or_another_output() {
         .fails("watch -q -r a.pcap -m 256KiB --save a.sidon --csv out --events out/e > screen", 0);
     folder.fails("generate --scenario whole.toml -w whole.pcap 2> note", 0);
     folder.fails("merge a.sidon a.sidon -o b.sidon", 0);
+    folder.fails("merge a.sidon a.sidon -q -o /dev/stdout > streamed", 0);
+    assert!(fs::read(at("streamed")).unwrap() == fs::read(at("b.sidon")).unwrap());
     // A merge reads all files before it writes.
     folder.fails("merge a.sidon a.sidon -o a.sidon", 0);
     assert!(fs::read(at("a.sidon")).unwrap() == fs::read(at("b.sidon")).unwrap());
@@ -401,11 +412,33 @@ fn a_signal_that_comes_twice_at_once_still_saves() {
     assert!(folder.0.join("t.sidon").exists(), "{output:?}");
 }
 
+/// Signals to a merge cost neither the old file nor leave a temporary one.
+#[test]
+fn a_merge_that_a_signal_ends_leaves_the_old_file() {
+    let folder = Folder::new("ended");
+    assert_eq!(folder.fails("watch -q -r a.pcap -m 256KiB --save a.sidon > screen", 0), "");
+    fs::write(folder.0.join("old"), "old").unwrap();
+    let script = format!(
+        "mkfifo pipe; {} merge a.sidon pipe -o old & p=$!
+         sleep 1; kill -TERM $p; sleep 0.1; cat a.sidon > pipe; wait $p",
+        env!("CARGO_BIN_EXE_sidon")
+    );
+    let output =
+        Command::new("bash").args(["-c", &script]).current_dir(&folder.0).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "sidon: cannot write old: interrupted\n");
+    let names: Vec<_> = contents(&folder).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["a.pcap", "a.sidon", "old", "pipe", "screen"]);
+    assert_eq!(fs::read(folder.0.join("old")).unwrap(), b"old");
+}
+
 #[test]
 fn bad_names_of_outputs_are_refused_before_the_first_packet() {
     let folder = Folder::new("names");
     assert_eq!(folder.fails("watch -q -r a.pcap -m 256KiB --save a.sidon > screen", 0), "");
     fs::create_dir(folder.0.join("d")).unwrap();
+    std::os::unix::fs::symlink("loop", folder.0.join("loop")).unwrap();
+    let long = "x".repeat(300);
     for (line, option) in [
         ("watch -q -r a.pcap --save @", "--save"),
         ("watch -q -r a.pcap --events @", "--events"),
@@ -424,7 +457,17 @@ fn bad_names_of_outputs_are_refused_before_the_first_packet() {
                  type another name",
             ),
             ("a.pcap/f", "needs the directory a.pcap, which is a file; type another name"),
+            (&long, "cannot be a file: File name too long (os error 36); type another name"),
+            (
+                "loop",
+                "cannot be a file: Too many levels of symbolic links (os error 40); type another \
+                 name",
+            ),
+            ("-", "is standard output, which no file can replace; type the name of a regular file"),
         ] {
+            if name == "-" && ["--events", "-w"].contains(&option) {
+                continue;
+            }
             let line = format!("{} > screen", line.replace('@', name));
             let said = folder.fails(&line, 2);
             assert_eq!(said, format!("sidon: {option} {name} {why}\n"), "{line}");

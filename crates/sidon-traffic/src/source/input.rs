@@ -87,7 +87,7 @@ pub(super) fn open(input: Bytes) -> io::Result<(Bytes, Compression, Arc<Taken>)>
         Compression::Zstd => {
             Box::new(Zstd::new(BufReader::with_capacity(CHUNK, whole), Arc::clone(&taken))?)
         }
-        Compression::Lz4 => Box::new(Lz4(Lz4Frame::new(BufReader::with_capacity(CHUNK, whole)))),
+        Compression::Lz4 => Box::new(Lz4::new(BufReader::with_capacity(CHUNK, whole))),
     };
     Ok((bytes, compression, taken))
 }
@@ -124,7 +124,13 @@ pub(super) fn read_full(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<
 }
 
 /// lz4 frames, one after the other.
-struct Lz4<R: Read>(Lz4Frame<R>);
+struct Lz4<R: Read>(Lz4Frame<Noticed<R>>);
+
+impl<R: BufRead> Lz4<R> {
+    fn new(input: R) -> Self {
+        Lz4(Lz4Frame::new(Noticed { input, ended: false }))
+    }
+}
 
 impl<R: BufRead> Read for Lz4<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
@@ -132,10 +138,33 @@ impl<R: BufRead> Read for Lz4<R> {
         // frame.
         loop {
             let got = self.0.read(buffer)?;
-            if got > 0 || buffer.is_empty() || self.0.get_mut().fill_buf()?.is_empty() {
+            if got > 0 || buffer.is_empty() {
                 return Ok(got);
             }
+            let Noticed { input, ended } = self.0.get_mut();
+            // The decoder reads no byte after the mark at a frame's end. Without the mark, it takes the
+            // end of the input for the end of the frame.
+            if *ended {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            if input.fill_buf()?.is_empty() {
+                return Ok(0);
+            }
         }
+    }
+}
+
+/// Records whether its reader has reached the end of the input.
+struct Noticed<R> {
+    input: R,
+    ended: bool,
+}
+
+impl<R: Read> Read for Noticed<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let got = self.input.read(buffer)?;
+        self.ended |= got == 0 && !buffer.is_empty();
+        Ok(got)
     }
 }
 

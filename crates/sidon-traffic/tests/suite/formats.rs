@@ -247,6 +247,11 @@ fn a_compressed_capture_that_is_cut_or_damaged_says_so() {
         assert_eq!(seen[..], expected[..seen.len()]);
         let broken = broken.unwrap_or_else(|| panic!("{compression:?} hides the cut"));
         assert!(matches!(broken.why, Why::Compressed { .. } | Why::Cut { .. }), "{broken}");
+        // The checksum, the length or the mark at the end of the compressed data is missing.
+        for lost in 1..=12 {
+            let (_, broken) = read(&bytes[..bytes.len() - lost]).unwrap();
+            assert!(broken.is_some(), "{compression:?} hides a cut of {lost} bytes");
+        }
 
         let mut damaged = bytes.clone();
         let middle = damaged.len() / 2;
