@@ -13,8 +13,10 @@ use crate::{
     FlowKey, Packet,
     budget::SHARDS,
     monitor::sizes::{self, Host, Port},
+    resume::{self, Resume},
+    snapshot::encode::{In, Out},
 };
-use sidon::{Digest, Key, Seed, count::top::Pick, hash};
+use sidon::{Digest, Key, Malformed, Seed, count::top::Pick, hash};
 use std::net::IpAddr;
 
 /// Packets in a batch.
@@ -235,6 +237,41 @@ impl Batch {
                 lanes[shard(subnets[index])].sources.push(index as u16);
             }
         }
+    }
+}
+
+/// A batch in a checkpoint: the packets that wait in it, their weights, and known addresses. Columns and
+/// lanes follow from the packets.
+impl Resume for Batch {
+    fn save(&self, out: &mut Out) {
+        let Batch { packets, flows: _, columns: _, lanes, weights } = self;
+        out.number(packets.len() as u64);
+        packets.iter().for_each(|packet| resume::save_packet(packet, out));
+        out.number(weights.len() as u64);
+        for Weight { amounts, is_unordered } in weights {
+            out.numbers(amounts);
+            out.flag(*is_unordered);
+        }
+        for Lane { flows: _, hosts: _, ports: _, sources: _, known } in lanes {
+            out.number(known.len() as u64);
+            known.iter().for_each(|&address| out.address(address));
+        }
+    }
+
+    fn resume(&mut self, bytes: &mut In<'_>) -> Result<(), Malformed> {
+        for _ in 0..bytes.length("packets", PACKETS)? {
+            self.packets.push(resume::read_packet(bytes)?);
+        }
+        for _ in 0..bytes.length("weights", self.packets.len())? {
+            let (amounts, is_unordered) = (bytes.numbers()?, bytes.flag("is_unordered")?);
+            self.weights.push(Weight { amounts, is_unordered });
+        }
+        for lane in &mut self.lanes {
+            for _ in 0..bytes.length("known", PACKETS)? {
+                lane.known.push(bytes.address("known")?);
+            }
+        }
+        Ok(())
     }
 }
 

@@ -55,6 +55,7 @@ mod names;
 pub mod packet;
 pub mod query;
 pub mod report;
+mod resume;
 pub mod shard;
 pub mod snapshot;
 pub mod source;

@@ -9,10 +9,12 @@
 //! shard receives its keys in packet order, so the answers are the same for any number of threads.
 //! The tables are allocated before the first packet.
 
+mod checkpoint;
 mod crew;
 mod settings;
 mod staging;
 
+pub use checkpoint::{CHECKPOINT, Unresumed};
 pub use settings::Settings;
 
 use crate::{
@@ -110,15 +112,15 @@ impl Engine {
         })
     }
 
-    /// Sends later events to `sink`, which the feeding thread calls after each batch.
+    /// Sends later events to `sink`, which the feeding thread calls after each batch. Packets of a
+    /// batch that is not full yet count as later.
     ///
     /// # Panics
     /// If a worker panicked.
     pub fn set_sink(&mut self, sink: Sink) {
-        // Packets that have arrived are not later ones.
-        self.flush();
         let at_work = self.crew.is_at_work();
         self.recall();
+        self.tell();
         for shard in &mut self.state.shards {
             shard.record_events();
         }
@@ -173,8 +175,10 @@ impl Engine {
     pub fn start(&mut self) -> Result<(), NoThread> {
         let workers = self.state.settings.workers();
         if workers > 0 && !self.crew.is_at_work() {
-            self.flush();
-            self.crew = Crew::start(&mut self.state.shards, workers)?;
+            let mut crew = Crew::start(&mut self.state.shards, workers)?;
+            // Packets that wait stay in their batch, so that answers do not depend on this call.
+            std::mem::swap(crew.filling(), self.crew.filling());
+            self.crew = crew;
         }
         Ok(())
     }

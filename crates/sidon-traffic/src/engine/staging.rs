@@ -9,7 +9,10 @@ use crate::{
     Decoder, Filter, Frame, Packet, Snapshot, Verdict,
     batch::{self, Batch},
     export::Record,
+    resume::{self, Resume},
+    snapshot::encode::{In, Out},
 };
+use sidon::Malformed;
 
 /// Filters and decodes frames, and collects packets until a batch is full.
 pub(super) struct Staging {
@@ -113,9 +116,32 @@ impl Staging {
         }
     }
 
+    /// Counts the free positions of a batch again. Returns whether it has room for the packets that
+    /// have arrived and for one more.
+    pub(super) fn fits(&mut self, batch: &Batch) -> bool {
+        self.room = batch::PACKETS - batch.packets.len();
+        self.arriving.len() < self.room
+    }
+
     /// Moves the packets that have arrived into the batch. The next packets go to an empty one.
     pub(super) fn complete(&mut self, batch: &mut Batch) {
         self.board(batch);
         self.room = batch::PACKETS;
+    }
+}
+
+impl Resume for Staging {
+    fn save(&self, out: &mut Out) {
+        // `room` follows from the batch.
+        let Staging { filter: _, decoder: _, arriving, room: _ } = self;
+        out.number(arriving.len() as u64);
+        arriving.iter().for_each(|packet| resume::save_packet(packet, out));
+    }
+
+    fn resume(&mut self, bytes: &mut In<'_>) -> Result<(), Malformed> {
+        for _ in 0..bytes.length("packets", batch::PACKETS)? {
+            self.arriving.push(resume::read_packet(bytes)?);
+        }
+        Ok(())
     }
 }

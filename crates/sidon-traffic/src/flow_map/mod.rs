@@ -8,6 +8,7 @@
 //! `done` runs after the write and says whether the map accepted it. A monitor counts there and
 //! nowhere else, so that no count has to be undone.
 
+mod saved;
 mod valve;
 
 pub use valve::Valve;
@@ -264,7 +265,7 @@ impl FlowMap {
     pub fn work(&self, names: [&'static str; 2]) -> [Work; 2] {
         let shape = self.map.shape();
         let group = GROUP as u64 * u64::from(shape.cells);
-        let cells = (ROUNDS + 1) * group * self.packets;
+        let cells = ((ROUNDS + 1) * group).saturating_mul(self.packets);
         // A flow takes a cell once and frees it once.
         let buckets = shape.moves.work_most(2 * self.packets);
         [

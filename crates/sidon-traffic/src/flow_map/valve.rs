@@ -26,7 +26,11 @@
 //! that class, whenever the flow began. Counts stay scaled until the period ends, because a
 //! connection that began at a high level may last for any time.
 
-use sidon::internals::CLASSES;
+use crate::{
+    resume::Resume,
+    snapshot::encode::{In, Out},
+};
+use sidon::{Malformed, internals::CLASSES};
 
 const SECOND: u64 = 1_000_000_000;
 /// Nanoseconds of a window.
@@ -146,6 +150,34 @@ impl Valve {
         self.quiet = 0;
         self.highest = self.highest.max(self.level);
         self.since.get_or_insert(self.now);
+    }
+}
+
+impl Resume for Valve {
+    fn save(&self, out: &mut Out) {
+        // `evidence` follows from `levels`.
+        let Valve { level, accepted, allowed, limit, step, quiet, since, highest, .. } = *self;
+        out.numbers(&[level.into(), highest.into(), quiet.into(), self.window as u64, self.now]);
+        out.numbers(&[accepted, allowed, limit, step]);
+        out.optional(since);
+        out.numbers(&self.levels.map(u64::from));
+    }
+
+    fn resume(&mut self, bytes: &mut In<'_>) -> Result<(), Malformed> {
+        let classes = CLASSES as usize + 1;
+        self.level = bytes.below("level", classes)? as u32;
+        self.highest = bytes.below("highest", classes)? as u32;
+        self.quiet = bytes.below("quiet", QUIET as usize)? as u32;
+        self.window = bytes.below("window", SETTLE)?;
+        self.now = bytes.number()?;
+        [self.accepted, self.allowed, self.limit, self.step] = bytes.counts("accepted")?;
+        self.since = bytes.optional("since")?;
+        for level in &mut self.levels {
+            *level = bytes.below("level", classes)? as u32;
+        }
+        self.evidence = self.levels.iter().copied().fold(0, u32::max);
+        let is_sampled = self.since.is_some() == (self.highest > 0);
+        bytes.check("level", is_sampled && self.level.max(self.evidence) <= self.highest)
     }
 }
 

@@ -31,10 +31,12 @@ use crate::{
     batch::{Batch, PACKETS},
     flow::protocol,
     flow_map::{FlowMap, Monitor, Share, Step, Taken},
+    resume::Resume,
+    snapshot::encode::{In, Out},
     work::Work,
 };
 use sidon::{
-    Digest, Infeasible, Lookup, Seed,
+    Digest, Infeasible, Lookup, Malformed, Seed,
     internals::{Fate, Visited},
     state::{
         Next, State,
@@ -324,5 +326,20 @@ impl Monitor for Datagrams<'_> {
 
     fn visit(&mut self, _: usize, cell: Visited, _: Share) -> Fate {
         if cell.touched { Fate::Untouch } else { Fate::Clear }
+    }
+}
+
+impl Resume for Services {
+    fn save(&self, out: &mut Out) {
+        out.numbers(&self.counts);
+        out.numbers(&self.guessed);
+        out.number(self.refused);
+        self.flows.save(out);
+    }
+
+    fn resume(&mut self, bytes: &mut In<'_>) -> Result<(), Malformed> {
+        (self.counts, self.guessed) = (bytes.numbers()?, bytes.numbers()?);
+        self.refused = bytes.count("refused")?;
+        self.flows.resume(bytes)
     }
 }

@@ -97,6 +97,17 @@ impl Vlans {
         &self.ids[..usize::from(self.tags).min(2)]
     }
 
+    /// The places of both VLANs; 0 where there is no tag.
+    pub(crate) fn both(&self) -> [u16; 2] {
+        self.ids
+    }
+
+    /// The tags with these VLANs; `None` if a VLAN has no tag.
+    pub(crate) fn of(ids: [u16; 2], tags: u8) -> Option<Self> {
+        let has_tags = ids.iter().skip(tags.into()).all(|&id| id == 0);
+        has_tags.then_some(Vlans { ids, tags })
+    }
+
     #[inline]
     pub(crate) fn push(&mut self, id: u16) {
         if let Some(place) = self.ids.get_mut(usize::from(self.tags)) {

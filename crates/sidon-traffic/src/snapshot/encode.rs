@@ -4,54 +4,86 @@
 //! may be from 0 to [`EXPECTED_MOST`]. The lengths of lists have limits that the writer keeps, too.
 
 use crate::{
-    Figure,
+    Figure, FlowKey,
     figure::{CEILING, Kind},
     ledger,
     monitor::sizes,
     names,
 };
 use sidon::Malformed;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// The largest expected number. A larger sum is saved as this.
 const EXPECTED_MOST: f64 = CEILING as f64;
 
+/// The largest count that an engine may go on from. It has room for 2,000 years of a million packets
+/// a second, and sums of a few such counts do not overflow.
+const COUNT_MOST: u64 = 1 << 56;
+
 /// The kinds of figures, by their numbers.
 const KINDS: [Kind; 5] = [Kind::Exact, Kind::AtMost, Kind::AtLeast, Kind::Estimate, Kind::Unknown];
 
+/// Bytes of a flow key.
+const FLOW: usize = 38;
+
 /// Bytes that are being written.
 #[derive(Debug, Default)]
-pub(super) struct Out(pub(super) Vec<u8>);
+pub(crate) struct Out(pub(crate) Vec<u8>);
 
 impl Out {
-    pub(super) fn number(&mut self, number: u64) {
+    pub(crate) fn number(&mut self, number: u64) {
         self.0.extend(number.to_le_bytes());
     }
 
-    pub(super) fn numbers(&mut self, numbers: &[u64]) {
+    pub(crate) fn numbers(&mut self, numbers: &[u64]) {
         numbers.iter().for_each(|&number| self.number(number));
     }
 
     /// Writes a text. Control characters become spaces, because [`In::text`] refuses them.
-    pub(super) fn text(&mut self, text: &str) {
+    pub(crate) fn text(&mut self, text: &str) {
         let text = &text.replace(char::is_control, " ");
         self.number(text.len() as u64);
         self.0.extend(text.as_bytes());
     }
 
-    pub(super) fn address(&mut self, address: IpAddr) {
+    pub(crate) fn address(&mut self, address: IpAddr) {
         self.0.extend(sizes::host(address));
     }
 
+    /// Writes bytes whose number the reader knows.
+    pub(crate) fn raw(&mut self, bytes: &[u8]) {
+        self.0.extend(bytes);
+    }
+
+    /// Writes the number of bytes, then the bytes.
+    pub(crate) fn nested(&mut self, bytes: &[u8]) {
+        self.number(bytes.len() as u64);
+        self.raw(bytes);
+    }
+
+    pub(crate) fn flag(&mut self, flag: bool) {
+        self.number(flag.into());
+    }
+
+    /// Writes whether there is a number, and the number or 0.
+    pub(crate) fn optional(&mut self, number: Option<u64>) {
+        self.flag(number.is_some());
+        self.number(number.unwrap_or(0));
+    }
+
+    pub(crate) fn flow(&mut self, flow: FlowKey) {
+        self.raw(&<[u8; FLOW]>::from(flow));
+    }
+
     /// Writes an expected number, at most [`EXPECTED_MOST`].
-    pub(super) fn expected(&mut self, expected: f64) {
+    pub(crate) fn expected(&mut self, expected: f64) {
         let expected = if expected > 0.0 { expected.min(EXPECTED_MOST) } else { 0.0 };
         self.number(expected.to_bits());
     }
 
     /// Writes the kind, the number, the lower end of the interval, whether there is an upper end,
     /// and the upper end or 0.
-    pub(super) fn figure(&mut self, figure: &Figure) {
+    pub(crate) fn figure(&mut self, figure: &Figure) {
         let kind = KINDS.iter().position(|kind| *kind == figure.kind()).unwrap_or(KINDS.len());
         let most = figure.most();
         self.numbers(&[kind as u64, figure.value(), figure.least()]);
@@ -59,7 +91,7 @@ impl Out {
     }
 
     /// Writes names, each with its count.
-    pub(super) fn list(&mut self, list: &[(&'static str, u64)]) {
+    pub(crate) fn list(&mut self, list: &[(&'static str, u64)]) {
         self.number(list.len() as u64);
         for (name, count) in list {
             self.text(name);
@@ -70,23 +102,23 @@ impl Out {
 
 /// The bytes being read, and the name of their part.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct In<'a> {
-    pub(super) bytes: &'a [u8],
-    pub(super) part: &'static str,
+pub(crate) struct In<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) part: &'static str,
 }
 
 impl<'a> In<'a> {
     /// The error that names the part and this field.
-    pub(super) fn wrong<T>(&self, field: &'static str) -> Result<T, Malformed> {
+    pub(crate) fn wrong<T>(&self, field: &'static str) -> Result<T, Malformed> {
         Err(Malformed::Part { part: self.part, field })
     }
 
     /// Refuses the part, and names this field, unless `holds`.
-    pub(super) fn check(&self, field: &'static str, holds: bool) -> Result<(), Malformed> {
+    pub(crate) fn check(&self, field: &'static str, holds: bool) -> Result<(), Malformed> {
         if holds { Ok(()) } else { self.wrong(field) }
     }
 
-    pub(super) fn take(&mut self, length: u64) -> Result<&'a [u8], Malformed> {
+    pub(crate) fn take(&mut self, length: u64) -> Result<&'a [u8], Malformed> {
         let length = usize::try_from(length).unwrap_or(usize::MAX);
         let Some((taken, rest)) = self.bytes.split_at_checked(length) else {
             return self.wrong("length");
@@ -95,7 +127,7 @@ impl<'a> In<'a> {
         Ok(taken)
     }
 
-    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
         match self.take(N as u64)?.first_chunk() {
             Some(bytes) => Ok(*bytes),
             None => self.wrong("length"),
@@ -103,12 +135,12 @@ impl<'a> In<'a> {
     }
 
     /// Any number.
-    pub(super) fn number(&mut self) -> Result<u64, Malformed> {
+    pub(crate) fn number(&mut self) -> Result<u64, Malformed> {
         self.array().map(u64::from_le_bytes)
     }
 
     /// Any numbers.
-    pub(super) fn numbers<const N: usize>(&mut self) -> Result<[u64; N], Malformed> {
+    pub(crate) fn numbers<const N: usize>(&mut self) -> Result<[u64; N], Malformed> {
         let mut numbers = [0; N];
         for number in &mut numbers {
             *number = self.number()?;
@@ -117,20 +149,20 @@ impl<'a> In<'a> {
     }
 
     /// The length of a list, at most `most`.
-    pub(super) fn length(&mut self, field: &'static str, most: usize) -> Result<u64, Malformed> {
+    pub(crate) fn length(&mut self, field: &'static str, most: usize) -> Result<u64, Malformed> {
         let length = self.number()?;
         self.check(field, length <= most as u64)?;
         Ok(length)
     }
 
     /// An expected number, from 0 to [`EXPECTED_MOST`].
-    pub(super) fn expected(&mut self, field: &'static str) -> Result<f64, Malformed> {
+    pub(crate) fn expected(&mut self, field: &'static str) -> Result<f64, Malformed> {
         let expected = f64::from_bits(self.number()?);
         self.check(field, expected.is_sign_positive() && expected <= EXPECTED_MOST)?;
         Ok(expected)
     }
 
-    pub(super) fn flag(&mut self, field: &'static str) -> Result<bool, Malformed> {
+    pub(crate) fn flag(&mut self, field: &'static str) -> Result<bool, Malformed> {
         match self.number()? {
             0 => Ok(false),
             1 => Ok(true),
@@ -138,7 +170,7 @@ impl<'a> In<'a> {
         }
     }
 
-    pub(super) fn text(&mut self, field: &'static str) -> Result<&'a str, Malformed> {
+    pub(crate) fn text(&mut self, field: &'static str) -> Result<&'a str, Malformed> {
         let length = self.number()?;
         match std::str::from_utf8(self.take(length)?) {
             // Refuses control characters, because the text may be printed to a terminal.
@@ -147,14 +179,14 @@ impl<'a> In<'a> {
         }
     }
 
-    pub(super) fn name(&mut self, field: &'static str) -> Result<&'static str, Malformed> {
+    pub(crate) fn name(&mut self, field: &'static str) -> Result<&'static str, Malformed> {
         match names::lasting(self.text(field)?) {
             Some(name) => Ok(name),
             None => self.wrong(field),
         }
     }
 
-    pub(super) fn address(&mut self, field: &'static str) -> Result<IpAddr, Malformed> {
+    pub(crate) fn address(&mut self, field: &'static str) -> Result<IpAddr, Malformed> {
         let host = self.array()?;
         let address = sizes::address(host);
         self.check(field, sizes::host(address) == host)?;
@@ -162,7 +194,7 @@ impl<'a> In<'a> {
     }
 
     /// A figure whose interval and kind agree.
-    pub(super) fn figure(&mut self, field: &'static str) -> Result<Figure, Malformed> {
+    pub(crate) fn figure(&mut self, field: &'static str) -> Result<Figure, Malformed> {
         let [kind, value, least] = self.numbers()?;
         let (has_most, number) = (self.flag(field)?, self.number()?);
         let most = has_most.then_some(number);
@@ -183,7 +215,7 @@ impl<'a> In<'a> {
     }
 
     /// Different names, each with its count, at most [`ledger::NAMES_MOST`].
-    pub(super) fn list(
+    pub(crate) fn list(
         &mut self,
         field: &'static str,
     ) -> Result<Vec<(&'static str, u64)>, Malformed> {
@@ -200,8 +232,58 @@ impl<'a> In<'a> {
         Ok(list)
     }
 
+    /// The bytes of a part inside this part.
+    pub(crate) fn nested(&mut self) -> Result<In<'a>, Malformed> {
+        let length = self.number()?;
+        Ok(In { bytes: self.take(length)?, part: self.part })
+    }
+
+    /// A number up to [`COUNT_MOST`].
+    pub(crate) fn count(&mut self, field: &'static str) -> Result<u64, Malformed> {
+        let [count] = self.counts(field)?;
+        Ok(count)
+    }
+
+    /// Numbers up to [`COUNT_MOST`].
+    pub(crate) fn counts<const N: usize>(
+        &mut self,
+        field: &'static str,
+    ) -> Result<[u64; N], Malformed> {
+        let counts = self.numbers()?;
+        self.are_counts(field, &counts)?;
+        Ok(counts)
+    }
+
+    /// Refuses numbers above [`COUNT_MOST`].
+    pub(crate) fn are_counts(&self, field: &'static str, counts: &[u64]) -> Result<(), Malformed> {
+        self.check(field, counts.iter().all(|&count| count <= COUNT_MOST))
+    }
+
+    /// A number below `end`, as an index.
+    pub(crate) fn below(&mut self, field: &'static str, end: usize) -> Result<usize, Malformed> {
+        let number = usize::try_from(self.number()?).unwrap_or(usize::MAX);
+        self.check(field, number < end)?;
+        Ok(number)
+    }
+
+    pub(crate) fn optional(&mut self, field: &'static str) -> Result<Option<u64>, Malformed> {
+        let (is_some, number) = (self.flag(field)?, self.number()?);
+        self.check(field, is_some || number == 0)?;
+        Ok(is_some.then_some(number))
+    }
+
+    pub(crate) fn flow(&mut self, field: &'static str) -> Result<FlowKey, Malformed> {
+        let bytes = self.array::<FLOW>()?;
+        let flow = FlowKey::from(bytes);
+        let source = SocketAddr::new(flow.source(), flow.source_port());
+        let destination = SocketAddr::new(flow.destination(), flow.destination_port());
+        let again = FlowKey::between(source, destination, flow.protocol());
+        self.check(field, again == Some(flow) && <[u8; FLOW]>::from(flow) == bytes)?;
+        Ok(flow)
+    }
+
     /// Refuses trailing bytes.
-    pub(super) fn end(&self) -> Result<(), Malformed> {
+    pub(crate) fn end(&self) -> Result<(), Malformed> {
         self.check("length", self.bytes.is_empty())
     }
 }

@@ -44,6 +44,9 @@ pub(super) const NAMES: [&str; 14] = [
     "peers",
     "machines",
 ];
+/// The fields of a seed that is left out.
+const LEFT_OUT: Seed = Seed(0);
+
 const LEDGER: u16 = 1;
 const EXPRESSION: u16 = 2;
 const SUBNETS: u16 = 3;
@@ -63,8 +66,18 @@ const MACHINES: u16 = 14;
 type Act<'a> = &'a mut dyn FnMut(u16, u16, &[u8]) -> io::Result<()>;
 
 impl Snapshot {
-    /// Writes the image, one part at a time.
+    /// Writes the image, one part at a time. It contains the seed.
     pub fn write(&self, out: impl io::Write) -> io::Result<()> {
+        self.write_with(self.settings.seed, out)
+    }
+
+    /// [`write`](Self::write) without the seed, which [`from_bytes_under`](Self::from_bytes_under)
+    /// then needs.
+    pub fn write_without_seed(&self, out: impl io::Write) -> io::Result<()> {
+        self.write_with(LEFT_OUT, out)
+    }
+
+    fn write_with(&self, shown: Seed, out: impl io::Write) -> io::Result<()> {
         let mut payload = 0;
         self.each_part(&mut |_, _, bytes| {
             payload += (PART + bytes.len()) as u64;
@@ -72,8 +85,8 @@ impl Snapshot {
         })?;
         let Settings { seed, memory, top, .. } = self.settings;
         let fields = [
-            seed.0 as u64,
-            (seed.0 >> 64) as u64,
+            shown.0 as u64,
+            (shown.0 >> 64) as u64,
             memory,
             self.allocated,
             top as u64,
@@ -124,8 +137,19 @@ impl Snapshot {
         act(MACHINES, 0, &parts::machines(&self.machines))
     }
 
-    /// Reads a snapshot from bytes. Invalid bytes give [`Malformed`].
+    /// Reads a snapshot from bytes that contain its seed. Invalid bytes give [`Malformed`], and
+    /// [`Malformed::Seed`] if the seed is left out.
     pub fn from_bytes(image: &[u8]) -> Result<Self, Malformed> {
+        Snapshot::read(image, None)
+    }
+
+    /// Reads a snapshot of this seed. The bytes may contain the seed or leave it out.
+    /// [`Malformed::Seed`] if they are of another seed.
+    pub fn from_bytes_under(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
+        Snapshot::read(image, Some(seed))
+    }
+
+    fn read(image: &[u8], known: Option<Seed>) -> Result<Self, Malformed> {
         let frame = bytes::Parts::of(image)?;
         if frame.kind != KIND {
             return Err(Malformed::Kind { expected: KIND, got: frame.kind });
@@ -135,9 +159,12 @@ impl Snapshot {
         };
         let [low, high, memory, allocated, top, shards, fields @ ..] = fields;
         let [packets, first, last_ns, tunnels, partial, engines] = fields;
-        let seed = Seed(u128::from(high) << 64 | u128::from(low));
+        let shown = Seed(u128::from(high) << 64 | u128::from(low));
+        // A seed that is left out reads as 0. Only a snapshot of seed 0 then has its check value.
+        let is_left_out = shown == LEFT_OUT && frame.seed_check != shown.check_value();
+        let seed = known.unwrap_or(shown);
         let holds = |name, holds: bool| if holds { Ok(()) } else { Err(Malformed::Field { name }) };
-        if frame.seed_check != seed.check_value() {
+        if frame.seed_check != seed.check_value() || !is_left_out && shown != seed {
             return Err(Malformed::Seed);
         }
         holds("shards", shards == SHARDS as u64)?;

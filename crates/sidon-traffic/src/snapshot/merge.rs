@@ -84,22 +84,31 @@ impl Snapshot {
 
     /// Refuses a snapshot that cannot be merged with this one, and names the difference.
     pub fn same(&self, other: &Snapshot) -> Result<(), Refused> {
-        let same = |field, same: bool| if same { Ok(()) } else { Err(Refused::Mismatch { field }) };
+        self.same_settings(other)?;
+        let same_machines = self.machines.len() == other.machines.len()
+            && self.machines.iter().zip(&other.machines).all(|(own, other)| are_one(own, other));
+        same("machines", same_machines)?;
+        let mut pairs = self.shards.iter().zip(&other.shards);
+        same("known sources", pairs.all(|(own, other)| own.sources.knows_as(&other.sources)))
+    }
+
+    /// Refuses a snapshot of other settings, machines aside, and names the difference.
+    pub(crate) fn same_settings(&self, other: &Snapshot) -> Result<(), Refused> {
         same("seed", self.settings.seed == other.settings.seed)?;
         same("memory", self.settings.memory == other.settings.memory)?;
         same("watched subnets", self.settings.subnets == other.settings.subnets)?;
         same("filter expression", self.expression == other.expression)?;
         same("treatment of tunnels", self.tunnels == other.tunnels)?;
-        let same_machines = self.machines.len() == other.machines.len()
-            && self.machines.iter().zip(&other.machines).all(|(own, other)| are_one(own, other));
-        same("machines", same_machines)?;
-        let pairs = || self.shards.iter().zip(&other.shards);
-        let shapes = pairs().all(|(own, other)| own.shapes() == other.shapes());
+        let mut pairs = self.shards.iter().zip(&other.shards);
+        let shapes = pairs.all(|(own, other)| own.shapes() == other.shapes());
         let maps = self.connections.map().shape() == other.connections.map().shape();
-        same("tables", shapes && maps && self.allocated == other.allocated)?;
-        same("known sources", pairs().all(|(own, other)| own.sources.knows_as(&other.sources)))?;
-        Ok(())
+        same("tables", shapes && maps && self.allocated == other.allocated)
     }
+}
+
+/// `Ok` if both have the same `field`.
+fn same(field: &'static str, same: bool) -> Result<(), Refused> {
+    if same { Ok(()) } else { Err(Refused::Mismatch { field }) }
 }
 
 /// Keeps the higher score of each host, with its reasons, and the [`SUSPECTS_MOST`] highest scores.

@@ -16,10 +16,10 @@
 //! reading its tables needs the seed. A reader of the file could choose keys that collide.
 
 mod damage;
-mod encode;
+pub(crate) mod encode;
 mod image;
 mod merge;
-mod parts;
+pub(crate) mod parts;
 #[cfg(test)]
 mod tests;
 

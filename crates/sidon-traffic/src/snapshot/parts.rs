@@ -160,7 +160,7 @@ pub(super) fn read_counts(
     Ok((unlearnt, sources))
 }
 
-pub(super) fn states(counts: &Counts) -> Vec<u8> {
+pub(crate) fn states(counts: &Counts) -> Vec<u8> {
     // `half_open` and `open` are not written: they follow from the map of connections.
     let Counts { by_state, half_open: _, open: _, peak_half_open, dont_know, refused, .. } =
         *counts;
@@ -180,7 +180,7 @@ pub(super) fn states(counts: &Counts) -> Vec<u8> {
     out.0
 }
 
-pub(super) fn read_states(mut bytes: In<'_>) -> Result<Counts, Malformed> {
+pub(crate) fn read_states(mut bytes: In<'_>) -> Result<Counts, Malformed> {
     let by_state = bytes.numbers()?;
     let [peak_half_open, dont_know, refused, one_way, came_about, in_both] = bytes.numbers()?;
     let [level, highest] = bytes.numbers()?;
@@ -318,7 +318,7 @@ pub(super) fn read_peers(mut bytes: In<'_>) -> Result<Vec<Suspect>, Malformed> {
     Ok(peers)
 }
 
-pub(super) fn machines(machines: &[machine::Counts]) -> Vec<u8> {
+pub(crate) fn machines(machines: &[machine::Counts]) -> Vec<u8> {
     let mut out = Out::default();
     out.number(machines.len() as u64);
     for counts in machines {
@@ -339,7 +339,7 @@ pub(super) fn machines(machines: &[machine::Counts]) -> Vec<u8> {
     out.0
 }
 
-pub(super) fn read_machines(mut bytes: In<'_>) -> Result<Vec<machine::Counts>, Malformed> {
+pub(crate) fn read_machines(mut bytes: In<'_>) -> Result<Vec<machine::Counts>, Malformed> {
     let mut machines = Vec::new();
     for _ in 0..bytes.length("machines", MACHINES_MOST)? {
         let name = bytes.text("name")?.to_owned();

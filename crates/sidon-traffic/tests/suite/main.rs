@@ -5,6 +5,7 @@
 
 mod alarms;
 mod bombs;
+mod checkpoint;
 mod clock;
 mod connections;
 mod corpus;

@@ -140,6 +140,23 @@ pub(super) struct Step {
 }
 
 impl Table {
+    /// The buckets that searches may follow now.
+    pub(crate) fn tokens(&self) -> u64 {
+        self.budget.at(self.changes)
+    }
+
+    /// Sets the tokens and the counts of searches to those of an earlier table. Returns `false`, and
+    /// changes nothing, if they are more tokens than the policy allows.
+    pub(crate) fn resume_searches(&mut self, tokens: u64, moved: Moved) -> bool {
+        if tokens > self.budget.most {
+            return false;
+        }
+        self.budget.tokens = tokens;
+        self.budget.paid = self.changes;
+        self.moved = moved;
+        true
+    }
+
     /// Whether a search may follow a bucket now.
     #[inline(always)]
     pub(crate) fn may_search(&self) -> bool {

@@ -12,7 +12,12 @@
 //! error is 9%, where the 64 largest ranks alone (HyperLogLog) give 13%. Ertl, "UltraLogLog", VLDB
 //! 2024, describes such registers with two further ranks.
 
-use crate::Figure;
+use crate::{
+    Figure,
+    resume::Resume,
+    snapshot::encode::{In, Out},
+};
+use sidon::Malformed;
 
 const REGISTERS: f64 = 64.0;
 /// The largest rank of 26 bits, that of zero.
@@ -98,6 +103,21 @@ impl Distinct {
         let [least, most] = [(about * (-error).exp()).floor(), (about * error.exp()).ceil()];
         let known = u64::from(all);
         Figure::estimate((about.round() as u64).max(known), (least as u64).max(known), most as u64)
+    }
+}
+
+impl Resume for Distinct {
+    fn save(&self, out: &mut Out) {
+        out.raw(&self.0);
+    }
+
+    fn resume(&mut self, bytes: &mut In<'_>) -> Result<(), Malformed> {
+        self.0 = bytes.array()?;
+        let is_sound = |&register: &u8| match usize::from(register >> 3) {
+            0 => register == 0,
+            rank => rank <= RANKS,
+        };
+        bytes.check("distinct", self.0.iter().all(is_sound))
     }
 }
 

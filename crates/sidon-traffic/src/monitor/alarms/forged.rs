@@ -16,7 +16,12 @@
 //! loopback is valid.
 
 use super::{Alarm, Evidence, HOLDS, List, SECOND, evidence};
-use crate::{Figure, FlowKey};
+use crate::{
+    Figure, FlowKey,
+    resume::Resume,
+    snapshot::encode::{In, Out},
+};
+use sidon::Malformed;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// The time in which SYNs count, and the time without one after which the alarm closes.
@@ -188,6 +193,38 @@ impl Forged {
         let seen = |number: f64| (number as u64).clamp(self.impossible, self.attempts);
         let [least, most] = interval;
         Figure::estimate(seen(value.round()), seen(least.floor()), seen(most.ceil()))
+    }
+}
+
+impl Resume for Forged {
+    fn save(&self, out: &mut Out) {
+        let Forged { start, last, since, alarm, example, attempts, impossible, .. } = *self;
+        out.numbers(&[start, last, attempts, impossible, self.ends[0], self.ends[1]]);
+        out.number(self.confirmed);
+        out.optional(since);
+        out.optional(alarm.map(|number| number as u64));
+        out.flag(example.is_some());
+        if let Some(example) = example {
+            out.flow(example);
+        }
+        out.number(self.used.into());
+        let known = &self.known[..usize::from(self.used)];
+        known.iter().for_each(|ends| out.numbers(&ends.map(u64::from)));
+    }
+
+    fn resume(&mut self, bytes: &mut In<'_>) -> Result<(), Malformed> {
+        [self.start, self.last] = bytes.numbers()?;
+        [self.attempts, self.impossible, self.ends[0], self.ends[1], self.confirmed] =
+            bytes.counts("attempts")?;
+        let is_part = self.ends.iter().all(|&ends| ends <= self.impossible);
+        bytes.check("impossible", is_part && self.impossible <= self.attempts)?;
+        (self.since, self.alarm) = (bytes.optional("since")?, super::read_alarm(bytes)?);
+        self.example = if bytes.flag("example")? { Some(bytes.flow("example")?) } else { None };
+        self.used = bytes.below("used", LEAST + 1)? as u8;
+        for end in self.known[..usize::from(self.used)].as_flattened_mut() {
+            *end = bytes.below("known", 1 << 32)? as u32;
+        }
+        Ok(())
     }
 }
 

@@ -1,6 +1,11 @@
 //! The alarms raised so far, at most [`LISTED_MOST`]: a new one replaces the oldest closed one.
 
 use super::{Alarm, Evidence, KINDS, evidence};
+use crate::{
+    resume::Resume,
+    snapshot::encode::{In, Out},
+};
+use sidon::Malformed;
 
 /// The most alarms that are listed.
 pub(crate) const LISTED_MOST: usize = 256;
@@ -164,6 +169,32 @@ impl List {
     /// Discards events that the caller did not read.
     pub(super) fn forget_news(&mut self) {
         self.news.clear();
+    }
+}
+
+/// A list in a checkpoint: the numbers of its alarms. A snapshot holds the alarms. Events that were not
+/// reported are left out, because the next batch discards them.
+impl Resume for List {
+    fn save(&self, out: &mut Out) {
+        out.number(self.next as u64);
+        out.numbers(&self.raised);
+        self.numbers.iter().for_each(|&number| out.number(number as u64));
+    }
+
+    fn resume(&mut self, bytes: &mut In<'_>) -> Result<(), Malformed> {
+        self.next = bytes.count("next")? as usize;
+        self.raised = bytes.counts("raised")?;
+        for number in &mut self.numbers {
+            *number = bytes.below("number", self.next)?;
+        }
+        bytes.check("number", self.numbers.is_sorted_by(|one, two| one < two))
+    }
+}
+
+impl List {
+    /// Whether an alarm was raised under this number.
+    pub(super) fn has_raised(&self, number: Option<usize>) -> bool {
+        number.is_none_or(|number| number < self.next)
     }
 }
 

@@ -26,6 +26,7 @@ mod distinct;
 mod evidence;
 mod forged;
 mod list;
+mod saved;
 mod table;
 
 pub(crate) use evidence::EVIDENCE_MOST;
@@ -36,6 +37,7 @@ use crate::{Event, Figure, Packet, monitor::sizes, time, work::Work};
 use distinct::Distinct;
 use forged::Forged;
 use list::List;
+use saved::read_alarm;
 use serde_json::{Value, json};
 use sidon::{Infeasible, Key, Seed};
 use std::net::IpAddr;

@@ -4,7 +4,11 @@
 //! condition or alarm. A bitmap of two levels marks them: a bit of the upper level stands for 64
 //! entries. The work therefore depends on the packets and hardly on the size of the table.
 
-use sidon::{Infeasible, Key, Seed};
+use crate::{
+    resume::Resume,
+    snapshot::encode::{In, Out},
+};
+use sidon::{Infeasible, Key, Malformed, Seed};
 use std::ops::Range;
 
 /// A subject: two addresses and a port. Absent parts are zero.
@@ -164,6 +168,45 @@ impl<E: Suspect> Table<E> {
     /// Entries that were judged so far.
     pub(super) fn judged(&self) -> u64 {
         self.judged
+    }
+}
+
+/// A table in a checkpoint: the entries in use, each with its position and its mark.
+impl<E: Suspect + Resume> Resume for Table<E> {
+    fn save(&self, out: &mut Out) {
+        out.numbers(&[self.judged, self.rivals]);
+        out.flag(self.is_complete);
+        let used = || self.sets.iter().enumerate().filter(|(_, entry)| entry.is_some());
+        out.number(used().count() as u64);
+        for (at, entry) in used() {
+            let Some(entry) = entry else { continue };
+            out.number(at as u64);
+            out.flag(self.marks[at / 64] >> (at % 64) & 1 == 1);
+            out.raw(entry.subject());
+            entry.save(out);
+        }
+    }
+
+    fn resume(&mut self, bytes: &mut In<'_>) -> Result<(), Malformed> {
+        [self.judged, self.rivals] = bytes.counts("judged")?;
+        self.is_complete = bytes.flag("is_complete")?;
+        let mut next = 0;
+        for _ in 0..bytes.number()? {
+            let at = bytes.below("position", self.sets.len())?;
+            let (is_marked, subject) = (bytes.flag("mark")?, bytes.array()?);
+            let set = self.set(&subject);
+            let known = self.sets.get(set.start..at).unwrap_or_default();
+            let is_new = known.iter().flatten().all(|other| *other.subject() != subject);
+            bytes.check("position", at >= next && set.contains(&at) && is_new)?;
+            let mut entry = E::new(subject, 0, false);
+            entry.resume(bytes)?;
+            self.sets[at] = Some(entry);
+            if is_marked {
+                self.mark(at);
+            }
+            next = at + 1;
+        }
+        Ok(())
     }
 }
 

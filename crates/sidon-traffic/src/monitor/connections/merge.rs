@@ -131,7 +131,7 @@ impl Connections {
     }
 
     /// Recounts half-open and open connections, scaled by the level of the counts.
-    fn recount(&mut self) {
+    pub(super) fn recount(&mut self) {
         let level = self.rules.counts.sampling.highest;
         let (mut half_open, mut open) = (Held::default(), Held::default());
         for (class, answer) in self.map().cells() {

@@ -22,6 +22,7 @@
 mod figures;
 pub mod life;
 mod merge;
+mod saved;
 mod twin;
 
 pub use figures::Figures;

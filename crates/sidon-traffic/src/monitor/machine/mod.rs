@@ -10,6 +10,7 @@
 //! A packet triggers the first event that it matches, in the order of the definition. A flow
 //! expires after a silence of one to two times the timeout of its state.
 
+mod saved;
 mod when;
 
 pub use when::{Direction, Ports, When};

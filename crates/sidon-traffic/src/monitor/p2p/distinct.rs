@@ -1,6 +1,12 @@
 //! Counters of distinct peers and ports: exact while few, then estimated with an interval.
 
-use crate::{Figure, flow_map::EXACT};
+use crate::{
+    Figure,
+    flow_map::EXACT,
+    resume::Resume,
+    snapshot::encode::{In, Out},
+};
+use sidon::Malformed;
 use std::{collections::HashSet, fmt};
 
 /// A counter of distinct values, exact or approximate.
@@ -61,6 +67,21 @@ impl Few {
             chunk.iter().fold(0u64, |word, byte| word << 8 | u64::from(*byte)).count_ones()
         });
         words.map(u64::from).sum()
+    }
+}
+
+impl Resume for Few {
+    fn save(&self, out: &mut Out) {
+        out.raw(&self.bytes);
+        out.raw(&[self.used]);
+    }
+
+    fn resume(&mut self, bytes: &mut In<'_>) -> Result<(), Malformed> {
+        self.bytes = bytes.array()?;
+        [self.used] = bytes.array()?;
+        let used = usize::from(self.used) * WIDTH;
+        let rest = self.bytes.get(used..).unwrap_or(&[MANY]);
+        bytes.check("distinct", self.used == MANY || rest.iter().all(|&byte| byte == 0))
     }
 }
 

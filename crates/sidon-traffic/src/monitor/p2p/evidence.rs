@@ -9,12 +9,18 @@
 //! score follows from those of its counts, each widened to three standard errors. A host is listed
 //! if the upper end reaches 50 of 100. Only a larger error can hide a host that exact counts list.
 
-use super::{distinct::Distinct, table::Weigh};
+use super::{
+    distinct::{Distinct, Few},
+    table::Weigh,
+};
 use crate::{
     Figure,
     figure::{Kind, grouped},
+    resume::Resume,
+    snapshot::encode::{In, Out},
 };
 use serde_json::{Value, json};
+use sidon::Malformed;
 use std::{cmp::Reverse, fmt, net::IpAddr};
 
 /// Peers at which a reason is worth one half. `BOTH`: peers spoken to over TCP and UDP. `OWN`:
@@ -65,6 +71,34 @@ impl<D: Distinct> Weigh for Host<D> {
 impl<D: Distinct> Weigh for End<D> {
     fn weight(&self) -> u64 {
         self.peers.least()
+    }
+}
+
+impl Resume for Host<Few> {
+    fn save(&self, out: &mut Out) {
+        let Host { both, opened, ports, known } = self;
+        [both, opened, ports, known].into_iter().for_each(|few| few.save(out));
+    }
+
+    fn resume(&mut self, bytes: &mut In<'_>) -> Result<(), Malformed> {
+        let Host { both, opened, ports, known } = self;
+        [both, opened, ports, known].into_iter().try_for_each(|few| few.resume(bytes))
+    }
+}
+
+impl Resume for End<Few> {
+    fn save(&self, out: &mut Out) {
+        let End { peers, ports, first, sizes } = self;
+        [peers, ports].into_iter().for_each(|few| few.save(out));
+        out.numbers(&[u64::from(*first), *sizes]);
+    }
+
+    fn resume(&mut self, bytes: &mut In<'_>) -> Result<(), Malformed> {
+        let End { peers, ports, .. } = self;
+        [peers, ports].into_iter().try_for_each(|few| few.resume(bytes))?;
+        self.first = bytes.below("first", 1 << 16)? as u16;
+        self.sizes = bytes.number()?;
+        Ok(())
     }
 }
 

@@ -39,10 +39,12 @@ use crate::{
     batch::PACKETS,
     flow::protocol,
     flow_map::{EXACT, mistaken_most},
+    resume::Resume,
+    snapshot::encode::{In, Out},
     work::Work,
 };
 use pairs::{Pairs, Step};
-use sidon::{Infeasible, Key, Seed};
+use sidon::{Infeasible, Key, Malformed, Seed};
 use std::{collections::HashMap, net::IpAddr};
 use table::{Subject, Table};
 
@@ -350,6 +352,20 @@ fn subject(address: IpAddr, port: u16) -> Subject {
 fn parts(subject: &Subject) -> (IpAddr, u16) {
     let host = std::array::from_fn(|i| subject[i]);
     (sizes::address(host), u16::from_be_bytes([subject[17], subject[18]]))
+}
+
+impl Resume for P2p<Few> {
+    fn save(&self, out: &mut Out) {
+        self.pairs.save(out);
+        self.hosts.save(out);
+        self.ends.save(out);
+    }
+
+    fn resume(&mut self, bytes: &mut In<'_>) -> Result<(), Malformed> {
+        self.pairs.resume(bytes)?;
+        self.hosts.resume(bytes)?;
+        self.ends.resume(bytes)
+    }
 }
 
 #[cfg(test)]

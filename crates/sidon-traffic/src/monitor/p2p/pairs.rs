@@ -15,10 +15,12 @@ use crate::batch::PACKETS;
 use crate::{
     FlowKey,
     flow_map::{FlowMap, Monitor, Share, Step as Taking, Taken},
+    resume::Resume,
+    snapshot::encode::{In, Out},
     work::Work,
 };
 use sidon::{
-    Digest, Infeasible, Key, Lookup, Seed,
+    Digest, Infeasible, Key, Lookup, Malformed, Seed,
     internals::{Fate, Visited},
     state::{
         Cells, Direct, Machine, Next, Rule, State, Stateful, direct,
@@ -443,6 +445,23 @@ impl<C: FnMut(usize, Step)> Monitor for Batch<'_, C> {
                 Fate::Clear
             }
         }
+    }
+}
+
+/// Pairs in a checkpoint. Only the map of an engine is saved: the others exist for comparison.
+impl Resume for Pairs {
+    fn save(&self, out: &mut Out) {
+        let Map::Fingerprint(map, partners) = &self.map else { return };
+        out.numbers(&[self.refused, self.dont_know, self.evicted]);
+        partners.save(out);
+        map.save(out);
+    }
+
+    fn resume(&mut self, bytes: &mut In<'_>) -> Result<(), Malformed> {
+        let Map::Fingerprint(map, partners) = &mut self.map else { return bytes.wrong("pairs") };
+        [self.refused, self.dont_know, self.evicted] = bytes.counts("refused")?;
+        partners.resume(bytes)?;
+        map.resume(bytes)
     }
 }
 

@@ -6,8 +6,12 @@
 //! counters, each shared with one host in 512 ([`count::Min`](sidon::count::Min) in its simplest
 //! form).
 
-use crate::FlowKey;
-use sidon::{Key, Seed};
+use crate::{
+    FlowKey,
+    resume::Resume,
+    snapshot::encode::{In, Out},
+};
+use sidon::{Key, Malformed, Seed};
 
 /// Most new pairs of a host per minute.
 const MOST: u16 = 512;
@@ -53,6 +57,21 @@ impl Partners {
             }
         }
         true
+    }
+}
+
+impl Resume for Partners {
+    fn save(&self, out: &mut Out) {
+        out.number(self.minute);
+        self.rows.as_flattened().iter().for_each(|count| out.raw(&count.to_le_bytes()));
+    }
+
+    fn resume(&mut self, bytes: &mut In<'_>) -> Result<(), Malformed> {
+        self.minute = bytes.number()?;
+        for count in self.rows.as_flattened_mut() {
+            *count = u16::from_le_bytes(bytes.array()?);
+        }
+        Ok(())
     }
 }
 

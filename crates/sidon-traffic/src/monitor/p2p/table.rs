@@ -1,7 +1,11 @@
 //! A table of hosts or ports with the evidence about each, in memory that does not grow. A new
 //! entry replaces the one with the smallest weight.
 
-use sidon::{Infeasible, Key, Seed};
+use crate::{
+    resume::Resume,
+    snapshot::encode::{In, Out},
+};
+use sidon::{Infeasible, Key, Malformed, Seed};
 use std::collections::HashMap;
 
 /// A host and a port; the port is zero for the host itself.
@@ -82,6 +86,44 @@ impl<E: Weigh> Table<E> {
             Room::Fixed(sets) => Box::new(sets.iter().flatten().map(|(subject, e)| (subject, e))),
             Room::Grows(map) => Box::new(map.iter()),
         }
+    }
+}
+
+/// A table in a checkpoint: the entries in use, each with its position. A table that grows has none,
+/// because only exact references have such tables.
+impl<E: Weigh + Resume> Resume for Table<E> {
+    fn save(&self, out: &mut Out) {
+        let sets = match &self.room {
+            Room::Fixed(sets) => &sets[..],
+            Room::Grows(_) => &[],
+        };
+        let used = || sets.iter().enumerate().filter_map(|(at, entry)| Some((at, entry.as_ref()?)));
+        out.numbers(&[self.displaced, used().count() as u64]);
+        for (at, (subject, evidence)) in used() {
+            out.number(at as u64);
+            out.raw(subject);
+            evidence.save(out);
+        }
+    }
+
+    fn resume(&mut self, bytes: &mut In<'_>) -> Result<(), Malformed> {
+        let [displaced, used] = bytes.counts("displaced")?;
+        self.displaced = displaced;
+        let Room::Fixed(sets) = &mut self.room else { return bytes.wrong("hosts") };
+        let number = (sets.len() / WAYS) as u64;
+        let mut next = 0;
+        for _ in 0..used {
+            let (at, subject) = (bytes.below("position", sets.len())?, bytes.array()?);
+            let set = subject.digest(self.seed).position(0, number) as usize * WAYS;
+            let known = sets.get(set..at).unwrap_or_default();
+            let is_new = known.iter().flatten().all(|(other, _)| *other != subject);
+            bytes.check("position", at >= next && (set..set + WAYS).contains(&at) && is_new)?;
+            let mut evidence = E::default();
+            evidence.resume(bytes)?;
+            sets[at] = Some((subject, evidence));
+            next = at + 1;
+        }
+        Ok(())
     }
 }
 

@@ -649,6 +649,18 @@ impl Fingerprint {
         cells.map(|(fingerprint, low)| (self.body.class_at(fingerprint), self.body.tally.read(low)))
     }
 
+    /// The buckets that searches for room may follow now. With the counts of searches, it is the
+    /// state of a map that its image leaves out.
+    pub fn search_tokens(&self) -> u64 {
+        self.body.table.tokens()
+    }
+
+    /// Sets [`search_tokens`](Self::search_tokens) and the counts of searches to those of an earlier
+    /// map. Returns `false`, and changes nothing, if the policy allows fewer tokens.
+    pub fn resume_searches(&mut self, tokens: u64, moved: Moved) -> bool {
+        self.body.table.resume_searches(tokens, moved)
+    }
+
     /// A transition of each flow, in order. `follow` chooses the next states and is called after
     /// each write with its result.
     pub fn follow_batch<K: Key>(&mut self, keys: &[K], follow: &mut impl Follow) {
