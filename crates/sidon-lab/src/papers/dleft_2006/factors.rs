@@ -68,7 +68,7 @@ fn fixed(rng: &mut Rng) -> Result<[u64; 2], Infeasible> {
     Ok([full, refused])
 }
 
-/// The same by the paper's rule. A fingerprint that is stored already takes no cell.
+/// Full buckets and keys without room, with factors by the paper's rule. A fingerprint that is stored already takes no cell.
 fn random(rng: &mut Rng) -> [u64; 2] {
     let mask = (SHAPE.buckets << SHAPE.remainder) - 1;
     let factors: Vec<u64> = (0..SHAPE.subtables).map(|_| rng.next_u64() & mask | 1).collect();

@@ -1,8 +1,8 @@
 //! 002: the d-left counting Bloom filter, its table 1 and the experiments of sections 4 and 5.
 //!
 //! [`facts`] has what is printed and what is right; [`formulas`] what needs no sampling;
-//! [`churn`] one trial, in which keys leave and come; [`simulations`] the experiments made of it;
-//! [`factors`] random factors beside fixed ones.
+//! [`churn`] one trial, in which keys leave and come; [`simulations`] the experiments made of it.
+//! [`factors`] compares random factors with fixed ones.
 
 pub mod charts;
 pub mod churn;
