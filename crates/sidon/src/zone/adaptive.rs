@@ -288,7 +288,9 @@ impl Adaptive {
         match &self.step().held {
             &Held::List(width) => (1..=self.members).any(|i| entry(&self.words, width, i) == key),
             Held::Code(code) => match code.column(key) {
-                Some(column) => self.words[0] & column == column,
+                Some(column) => {
+                    self.words.iter().zip(column).all(|(word, column)| word & column == *column)
+                }
                 None => code.positions(key).all(|cell| self.bit(cell)),
             },
             Held::Bitmap => self.bit(key),

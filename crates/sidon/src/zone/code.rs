@@ -80,24 +80,27 @@ pub trait Cells: Clone + fmt::Debug + PartialEq + Sized {
     /// The columns as words, if the code is small enough to keep them.
     fn columns(&self) -> &Columns;
 
-    /// The cells of an element as the bits of a word. `None` for more than 64 cells or a universe
+    /// The cells of an element as the bits of words. `None` for more than 512 cells or a universe
     /// above 2^12.
     #[inline]
-    fn column(&self, element: u64) -> Option<u64>
+    fn column(&self, element: u64) -> Option<&[u64]>
     where
         Self: Code,
     {
-        if self.cells() > 64 || self.universe() > COLUMNS_MOST {
+        let words = self.cells().div_ceil(64) as usize;
+        if words > WORDS_MOST || self.universe() > COLUMNS_MOST {
             return None;
         }
         let columns = self.columns().0.get_or_init(|| {
-            let column = |element| {
-                let split = self.split(element);
-                (0..self.groups()).fold(0, |word, group| word | 1 << self.position(split, group))
-            };
-            (0..self.universe()).map(column).collect()
+            let mut columns = vec![0; self.universe() as usize * words];
+            for (element, column) in (0..).zip(columns.chunks_exact_mut(words)) {
+                for cell in self.positions(element) {
+                    column[cell as usize / 64] |= 1 << (cell % 64);
+                }
+            }
+            columns.into()
         });
-        columns.get(element as usize).copied()
+        columns.get(element as usize * words..)?.get(..words)
     }
 
     /// The cells of an element below the universe, one per group.
@@ -107,8 +110,10 @@ pub trait Cells: Clone + fmt::Debug + PartialEq + Sized {
     }
 }
 
-/// The largest universe whose columns are kept as words of eight bytes.
+/// The largest universe whose columns are kept as words.
 pub(crate) const COLUMNS_MOST: u64 = 1 << 12;
+/// The most words of a column: one cache line. All columns fit in 256 KiB.
+const WORDS_MOST: usize = 8;
 
 /// The columns of a small code, computed at first use and shared by its clones.
 #[derive(Debug, Clone, Default)]

@@ -440,7 +440,7 @@ mod tests {
             }
             products += 1;
         }
-        assert_eq!(products, 22);
+        assert_eq!(products, 23);
         // Known least factors, and prime powers, which have as many points as elements.
         for (order, least) in [(6, 2), (12, 3), (20, 4), (35, 5), (72, 8), (16, 16), (17, 17)] {
             assert_eq!(points(order), least);

@@ -12,8 +12,9 @@
 //! filter counts its elements as the insertions that set one. After a merge it lists the elements
 //! whose bits are all set. If they are at most `zone`, they are exactly the members.
 //!
-//! A filter of up to 64 bits compares one word with the element's column. Universes up to 4096 keep
-//! these columns, eight bytes per element. Larger filters read one bit per group. Listing takes
+//! A filter of up to 512 bits compares its words with the element's column: an AND and a population
+//! count for each word. Universes up to 4096 keep these columns, eight bytes per word and element.
+//! Larger filters read one bit per group. Listing takes
 //! time proportional to the product of the numbers of values found in the few groups that determine
 //! an element.
 
@@ -128,13 +129,6 @@ impl<C: Code> Filter<C> {
         Ok(Filter { code: self.code.clone(), bits: self.bits.try_clone()?, columns: self.columns })
     }
 
-    /// The first 64 bits of the table: all of them if it has at most 64.
-    #[inline(always)]
-    fn word(&self) -> u64 {
-        let first = self.bits.bytes().first_chunk();
-        u64::from_le_bytes(*first.expect("a table has whole lines"))
-    }
-
     #[inline(always)]
     fn is_set(&self, cell: u64) -> bool {
         cells::read(self.bits.bytes(), 1, cell) == 1
@@ -233,9 +227,12 @@ impl<C: Code> Filter<C> {
         within(key, self.code.universe())?;
         let mut fresh = false;
         if let Some(column) = self.code.column(key) {
-            let word = self.word();
-            fresh = word & column != column;
-            self.bits.bytes_mut()[..8].copy_from_slice(&(word | column).to_le_bytes());
+            let words = self.bits.bytes_mut().as_chunks_mut().0;
+            for (bytes, column) in words.iter_mut().zip(column) {
+                let word = u64::from_le_bytes(*bytes);
+                fresh |= word & column != *column;
+                *bytes = (word | column).to_le_bytes();
+            }
         } else {
             let (split, groups) = (self.code.split(key), self.code.groups());
             for group in 0..groups {
@@ -255,7 +252,9 @@ impl<C: Code> Filter<C> {
             return false;
         }
         if let Some(column) = self.code.column(key) {
-            return (self.word() & column).count_ones() == self.code.groups();
+            let words = self.bits.bytes().as_chunks().0.iter();
+            let both = words.zip(column).map(|(word, column)| u64::from_le_bytes(*word) & column);
+            return both.map(u64::count_ones).sum::<u32>() == self.code.groups();
         }
         let split = self.code.split(key);
         for group in 0..self.code.groups() {

@@ -322,11 +322,48 @@ fn figure_6_the_columns() {
 }
 
 #[test]
+fn columns_of_several_words_have_the_cells_of_their_elements() {
+    let mut lengths = Vec::new();
+    for members in [2, 3, 5, 7, 9] {
+        for shape in planned::shapes(Target { universe: 256, members }).unwrap() {
+            let code = shape.code().unwrap();
+            let words = code.cells().div_ceil(64) as usize;
+            assert_eq!(code.column(0).is_some(), words <= 8, "{shape:?}");
+            if words > 8 {
+                continue;
+            }
+            lengths.push(words);
+            // A filter with columns, compared with its bits group by group.
+            let mut filter = Filter::new(code.clone()).unwrap();
+            let mut set = HashSet::new();
+            for key in (0..256).map(|key| key * 77 % 256).take(3 * members as usize) {
+                filter.insert(&key).unwrap();
+                set.extend(code.positions(key));
+                for other in 0..256 {
+                    let covered = code.positions(other).all(|cell| set.contains(&cell));
+                    assert_eq!(filter.contains(&other), covered, "{shape:?} {other}");
+                }
+            }
+            for key in 0..256 {
+                let column = code.column(key).unwrap();
+                let bits = (0..64 * words as u64)
+                    .filter(|&b| column[b as usize / 64] >> (b % 64) & 1 == 1);
+                let mut cells: Vec<u64> = code.positions(key).collect();
+                cells.sort_unstable();
+                assert_eq!((column.len(), bits.collect::<Vec<_>>()), (words, cells));
+            }
+        }
+    }
+    lengths.sort_unstable();
+    assert!(lengths.len() > 10 && lengths[0] == 1 && lengths[lengths.len() - 1] > 4, "{lengths:?}");
+}
+
+#[test]
 fn the_columns_of_section_5() {
     let code = pol(343, 7, 3, 5, false);
     assert_eq!((code.cells(), code.zone()), (35, 2));
     let column = |y| {
-        let word = code.column(y).unwrap();
+        let word = code.column(y).unwrap()[0];
         let group =
             |g: u64| (0..7).map(|v| if word >> (7 * g + v) & 1 == 1 { '1' } else { '0' }).collect();
         (0..5).map(group).collect::<Vec<String>>().join(" ")

@@ -2,9 +2,11 @@
 //!
 //! [`facts`] has what is printed and what is right; [`formulas`] what needs no sampling;
 //! [`churn`] one trial, in which keys leave and come; [`simulations`] the experiments made of it.
+//! [`factors`] compares random factors with fixed ones.
 
 pub mod charts;
 pub mod churn;
+pub mod factors;
 pub mod facts;
 pub mod formulas;
 pub mod simulations;
@@ -71,6 +73,12 @@ pub static PAPER: Paper = Paper {
             claims: &facts::COUNTING,
             cost: Cost { full: 1500, quick: 3, millis: 200 },
             run: simulations::counting,
+        },
+        Experiment {
+            name: "002.factors",
+            claims: &factors::FACTORS,
+            cost: Cost { full: 1000, quick: 40, millis: 25 },
+            run: factors::factors,
         },
     ],
     figures: &charts::FIGURES,

@@ -40,7 +40,7 @@ pub static LAYERS: [Claim; 3 * MEASURED] = [
     Claim::new("004.layers.general.refused", "s5", "share of such filters that refuse a key", Nothing, Number(0.215593), Chance).unprinted("overflow of the last layer is not discussed"),
 ];
 
-/// Keys never inserted that each filter is asked for.
+/// Keys never inserted that each trial looks up.
 const STRANGERS: usize = 100_000;
 
 /// The paper's layers. Buckets of sixteen cells for the counters that spill.

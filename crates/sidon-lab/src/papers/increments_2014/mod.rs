@@ -2,7 +2,8 @@
 //!
 //! [`facts`] has what is printed and what is right; [`sequences`] what is enumerated; [`formulas`]
 //! rates, sizes and overflow without sampling; [`simulations`] filters that are filled and asked;
-//! [`layers`] table I's filters of several layers; [`charts`] the figures.
+//! [`charts`] the figures.
+//! [`layers`] measures table I's filters of several layers.
 
 pub mod charts;
 pub mod facts;

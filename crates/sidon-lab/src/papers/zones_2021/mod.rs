@@ -2,8 +2,9 @@
 //!
 //! [`facts`] has what is printed and what is right; [`figures`] the worked examples; [`zones`] the
 //! theorems, by covering every element; [`lengths`] the tables, figure 9 and equations 3 and 4;
-//! [`counts`] the sketches of figures 12 and 13; [`estimates`] the better ones of section II; [`adaptive`] the sets of section 8.D; [`charts`]
+//! [`counts`] the sketches of figures 12 and 13; [`adaptive`] the sets of section 8.D; [`charts`]
 //! the figures.
+//! [`estimates`] compares the better estimates of section II.
 
 pub mod adaptive;
 pub mod charts;
