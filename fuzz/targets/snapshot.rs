@@ -167,7 +167,7 @@ impl Base {
             payload.extend(bytes);
         }
         let kind = sidon_traffic::snapshot::KIND;
-        Parts { kind, seed_check, fields, payload: &payload }.to_bytes()
+        Parts { kind, seed_check, fields, room: 0, payload: &payload }.to_bytes()
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::{borrow::Cow, fmt};
 
-/// What is printed, right or measured.
+/// A printed, right or measured value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     /// One number.
@@ -65,8 +65,8 @@ impl fmt::Display for Value {
     }
 }
 
-/// A number as one reads it: whole if it is whole, else six digits, as a power of ten where it is
-/// small; more digits where six would make it whole.
+/// A number as text: whole, or six digits, with a power of ten if it is small. More digits if six would
+/// make it whole.
 pub fn short(number: f64) -> String {
     if number == 0.0 || (number.fract() == 0.0 && number.abs() < 1e15) {
         return format!("{number:.0}");
@@ -101,7 +101,7 @@ pub enum Tolerance {
     Chance,
 }
 
-/// How the printed number stands to the right one.
+/// The relation of the printed number to the right one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Said {
     /// It is right.
@@ -123,15 +123,15 @@ pub struct Claim {
     pub id: &'static str,
     /// Where in the paper: section or table.
     pub place: &'static str,
-    /// What is claimed, in our words.
+    /// The claim in our words.
     pub about: &'static str,
-    /// What is printed.
+    /// The printed value.
     pub paper: Value,
-    /// What is right.
+    /// The right value.
     pub expected: Value,
     /// How close is close enough.
     pub tolerance: Tolerance,
-    /// How the two stand to each other.
+    /// The relation of the two.
     pub said: Said,
 }
 
@@ -148,28 +148,28 @@ impl Claim {
         Claim { id, place, about, paper, expected, tolerance, said: Said::Right }
     }
 
-    /// The same, its printed number being wrong.
+    /// The claim with its printed number marked as wrong.
     #[must_use]
     pub const fn wrong(mut self, why: &'static str) -> Self {
         self.said = Said::Wrong(why);
         self
     }
 
-    /// The same, its printed number being rounded too far.
+    /// The claim with its printed number marked as rounded too far.
     #[must_use]
     pub const fn rounded(mut self, why: &'static str) -> Self {
         self.said = Said::Rounded(why);
         self
     }
 
-    /// The same, the paper leaving open what its number depends on.
+    /// The claim with its printed number marked as dependent on a choice that the paper does not state.
     #[must_use]
     pub const fn underspecified(mut self, why: &'static str) -> Self {
         self.said = Said::Underspecified(why);
         self
     }
 
-    /// The same, no number being printed.
+    /// The claim marked as one without a printed number.
     #[must_use]
     pub const fn unprinted(mut self, why: &'static str) -> Self {
         self.said = Said::Nothing(why);

@@ -15,9 +15,9 @@ pub struct Paper {
     pub title: &'static str,
     /// Who wrote it, where and when it came out.
     pub source: &'static str,
-    /// What is run for it.
+    /// The experiments of its claims.
     pub experiments: &'static [Experiment],
-    /// What is drawn for it.
+    /// The charts of its claims.
     pub figures: &'static [Figure],
 }
 
@@ -30,7 +30,7 @@ pub struct Experiment {
     pub claims: &'static [Claim],
     /// What it costs.
     pub cost: Cost,
-    /// Runs so many trials and gives a row for each claim.
+    /// Runs a number of trials and returns a row for each claim.
     pub run: fn(&Experiment, &Run<'_>, u64) -> Result<Vec<Row>, Infeasible>,
 }
 
@@ -102,7 +102,7 @@ impl Chosen {
         self.prefixes.is_empty() || self.prefixes.iter().any(|prefix| claim.id.starts_with(prefix))
     }
 
-    /// What has to be run for them.
+    /// The experiments that check them.
     pub fn experiments(&self) -> &[&'static Experiment] {
         &self.experiments
     }

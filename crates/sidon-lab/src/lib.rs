@@ -1,4 +1,4 @@
-//! The papers' tables and experiments, re-run: what was printed, what is right, what we measure.
+//! The papers' tables and experiments, re-run: the printed, the right and the measured values.
 //!
 //! In the order one meets them:
 //!
@@ -11,7 +11,7 @@
 //! 4. [`interval`]: where a measurement must fall, sized from the number of trials.
 //! 5. [`row`]: a claim beside its measurement, and the verdict. A row can fail.
 //! 6. [`report`]: rows as JSON and as a Markdown table; [`pages`]: all papers on one page, with
-//!    what is wrong in them.
+//!    errata.
 //! 7. [`chart`]: axes and curves as SVG; [`figure`]: the papers' figures, drawn with it.
 //!
 //! ```

@@ -30,7 +30,7 @@ pub const HEAD: [&str; 6] = ["id", "paper", "right", "ours", "must be", "verdict
 pub fn line(row: &Row) -> [String; 6] {
     let Interval { low, high } = row.interval;
     let must = match (&row.measured, row.claim.tolerance) {
-        (Value::Numbers(_), Tolerance::Relative(share)) => format!("each within {share:e} of it"),
+        (Value::Numbers(_), Tolerance::Relative(share)) => format!("relative error {share:e}"),
         (Value::Numbers(_), Tolerance::Absolute(far)) => format!("each within {far:e}"),
         _ if low == high => short(low),
         // The two ends would look the same.
@@ -48,8 +48,8 @@ pub fn markdown(paper: &Paper, run: &Run<'_>, ids: &[String], rows: &[Row]) -> S
     let command = command(run, ids);
     let mut page = format!(
         "# {}: {}\n\n{}.\n\nMade by `{command}`. \
-         What ours must be is six standard deviations around the\nright value for the trials made, \
-         or the tails of the same chance, or the record's own tolerance.\n\n",
+         Our value must lie within six standard deviations of the\nright value for the number of \
+         trials, within tails of the same probability, or within the tolerance of the record.\n\n",
         paper.id, paper.title, paper.source,
     );
     let mut add = |cells: &[String]| page.push_str(&format!("| {} |\n", cells.join(" | ")));
@@ -68,7 +68,7 @@ pub fn markdown(paper: &Paper, run: &Run<'_>, ids: &[String], rows: &[Row]) -> S
     page
 }
 
-/// What was typed for such a run, without what changes no number. `ids` is what was chosen; nothing
+/// The command of a run, without options that change no number. `ids` are the claims chosen; an empty list
 /// means all.
 pub fn command(run: &Run<'_>, ids: &[String]) -> String {
     let mut command = "sidon lab run ".to_owned();
@@ -101,7 +101,7 @@ fn value(value: &Value) -> Json {
     }
 }
 
-/// A whole number if it is one; what is no number becomes null.
+/// The number with ten digits, or whole. NaN and infinity become null.
 fn number(number: f64) -> Json {
     if number.fract() == 0.0 && number.abs() < 2f64.powi(53) {
         return json!(number as i64);

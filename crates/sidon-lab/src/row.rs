@@ -8,7 +8,7 @@ use crate::{
 /// How much a row says about its claim if it holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Proof {
-    /// As much as the claim's own tolerance asks for.
+    /// The interval is no wider than the tolerance of the claim.
     Full,
     /// Less: the interval is wider than the tolerance.
     Wide,
@@ -20,7 +20,7 @@ pub enum Proof {
 /// One line of a result table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// What is claimed.
+    /// The claim that the row checks.
     pub claim: &'static Claim,
     /// What we found.
     pub measured: Value,
@@ -28,7 +28,7 @@ pub struct Row {
     pub interval: Interval,
     /// Whether it did.
     pub holds: bool,
-    /// How much that says.
+    /// The strength of the evidence if it holds.
     pub proof: Proof,
     /// What a reader should know: number of trials, reasons.
     pub note: String,
@@ -73,7 +73,7 @@ impl Row {
         }
     }
 
-    /// The same, with more to say.
+    /// The row with a further note.
     #[must_use]
     pub fn note(mut self, text: &str) -> Self {
         if !self.note.is_empty() {
@@ -83,7 +83,7 @@ impl Row {
         self
     }
 
-    /// The same, which also fails unless `met`; then it says what was required.
+    /// The row, which fails unless `met`. The note then names the requirement.
     #[must_use]
     pub fn require(mut self, met: bool, what: &str) -> Self {
         if met {

@@ -1,8 +1,8 @@
 //! Repeats of an experiment, side by side.
 //!
-//! Each trial draws from a generator of its own, whose seed follows from the run's seed, the
-//! experiment and the trial's number: the results are the same on any number of threads, and a
-//! trial the same however many follow it.
+//! Each trial has a generator. Its seed follows from the run's seed, the experiment and the trial's
+//! number. Results therefore do not depend on the number of threads, and a trial does not depend on
+//! the trials after it.
 
 use sidon::{Key, Seed};
 use sidon_kit::Rng;
@@ -22,13 +22,13 @@ pub struct Run<'a> {
     pub seed: u64,
     /// Few trials, with wide intervals, in place of many.
     pub quick: bool,
-    /// This many trials of each experiment, in place of its own number.
+    /// The number of trials of each experiment, if not the recorded one.
     pub trials: Option<u64>,
-    /// How many trials at a time; zero is taken for one.
+    /// The number of trials that run at the same time; 0 means 1.
     pub threads: usize,
     /// This many concurrent flows where state maps are compared, in place of a number that suits.
     pub flows: Option<u64>,
-    /// Called after each trial with what it costs, in milliseconds of one core, as foreseen.
+    /// Called after each trial with its planned cost in milliseconds of one core.
     pub progress: &'a (dyn Fn(u64) + Sync),
 }
 

@@ -1,9 +1,12 @@
 //! The byte format of structures: versioned, little-endian, with a checksum. See `docs/FORMAT.md`.
 //!
 //! ```text
-//! | SIDN | version 2 | kind 2 | hash 2 | fields 2 | zero 4 | seed check 8 | payload length 8 |
+//! | SIDN | version 2 | kind 2 | hash 2 | fields 2 | room 4 | seed check 8 | payload length 8 |
 //! | field 8 | field 8 | ... | payload | crc32 4 |
 //! ```
+//! `room` is 0, or the number of exceptions that a set or a map has room for. Its exceptions are then the
+//! end of the payload.
+//!
 //! Any input gives a structure or [`Malformed`], never a panic, and takes no more memory than the
 //! input is long. A structure read back has the same answers and statistics.
 
@@ -86,7 +89,7 @@ struct Header {
     kind: u16,
     hash: u16,
     fields: u16,
-    zero: u32,
+    room: u32,
     seed_check: u64,
     payload: u64,
 }
@@ -107,7 +110,7 @@ fn header(image: &[u8]) -> Result<Header, Malformed> {
         kind: u16::from_le_bytes(take(image, 6)),
         hash: u16::from_le_bytes(take(image, 8)),
         fields: u16::from_le_bytes(take(image, 10)),
-        zero: u32::from_le_bytes(take(image, 12)),
+        room: u32::from_le_bytes(take(image, 12)),
         seed_check: u64::from_le_bytes(take(image, 16)),
         payload: u64::from_le_bytes(take(image, 24)),
     })
@@ -120,25 +123,57 @@ fn take<const N: usize>(image: &[u8], at: usize) -> [u8; N] {
 
 /// The image of a structure with these fields and this payload.
 pub(crate) fn write(kind: u16, seed: Seed, fields: &[u64], payload: &[u8]) -> Vec<u8> {
-    sealed(kind, seed.check_value(), fields, payload)
+    sealed(kind, 0, seed.check_value(), fields, payload)
 }
 
-fn sealed(kind: u16, seed_check: u64, fields: &[u64], payload: &[u8]) -> Vec<u8> {
+fn sealed(kind: u16, room: u32, seed_check: u64, fields: &[u64], payload: &[u8]) -> Vec<u8> {
     let mut image = Vec::with_capacity(HEADER + fields.len() * 8 + payload.len() + CHECKSUM);
-    start(&mut image, kind, seed_check, fields, payload.len() as u64);
+    start(&mut image, kind, room, seed_check, fields, payload.len() as u64);
     image.extend(payload);
     image.extend(crc32fast::hash(&image).to_le_bytes());
     image
 }
 
+/// The room for exceptions that an image has, if it has any.
+pub(crate) fn room(image: &[u8]) -> Result<Option<u32>, Malformed> {
+    let room = header(image)?.room;
+    Ok((room > 0).then_some(room))
+}
+
+/// An image of this library with `part` at the end of its payload, and with room for exceptions.
+pub(crate) fn append(image: &[u8], room: u32, part: &[u8]) -> Vec<u8> {
+    let payload = u64::from_le_bytes(take(image, 24)) + part.len() as u64;
+    seal(&[&image[..image.len() - CHECKSUM], part].concat(), room, payload)
+}
+
+/// Takes the last `len` bytes of the payload out of an image, and its room for exceptions.
+pub(crate) fn detach(image: &[u8], len: usize) -> Result<(Vec<u8>, &[u8]), Malformed> {
+    let payload = checked(image, &header(image)?)?;
+    let Some(rest) = payload.len().checked_sub(len) else {
+        return Err(Malformed::Length { expected: len as u64, got: payload.len() as u64 });
+    };
+    let front = image.len() - CHECKSUM - len;
+    Ok((seal(&image[..front], 0, rest as u64), &payload[rest..]))
+}
+
+/// The image of this header, these fields and this payload, with another room and payload length.
+fn seal(body: &[u8], room: u32, payload: u64) -> Vec<u8> {
+    let mut image = Vec::with_capacity(body.len() + CHECKSUM);
+    image.extend(body);
+    image[12..16].copy_from_slice(&room.to_le_bytes());
+    image[24..32].copy_from_slice(&payload.to_le_bytes());
+    image.extend(crc32fast::hash(&image).to_le_bytes());
+    image
+}
+
 /// Writes everything before the payload.
-fn start(image: &mut Vec<u8>, kind: u16, seed_check: u64, fields: &[u64], payload: u64) {
+fn start(image: &mut Vec<u8>, kind: u16, room: u32, seed_check: u64, fields: &[u64], payload: u64) {
     image.extend(MAGIC);
     image.extend(VERSION.to_le_bytes());
     image.extend(kind.to_le_bytes());
     image.extend(hash::KEYED_AES.to_le_bytes());
     image.extend((fields.len() as u16).to_le_bytes());
-    image.extend([0; 4]);
+    image.extend(room.to_le_bytes());
     image.extend(seed_check.to_le_bytes());
     image.extend(payload.to_le_bytes());
     for field in fields {
@@ -168,7 +203,9 @@ pub struct Parts<'a> {
     pub seed_check: u64,
     /// The shape of the structure, then its statistics.
     pub fields: Vec<u64>,
-    /// The table of the structure.
+    /// The number of exceptions that a set or a map has room for.
+    pub room: u32,
+    /// The table of the structure, then its exceptions.
     pub payload: &'a [u8],
 }
 
@@ -180,12 +217,13 @@ impl<'a> Parts<'a> {
         let fields = (0..usize::from(header.fields))
             .map(|i| u64::from_le_bytes(take(image, HEADER + i * 8)))
             .collect();
-        Ok(Parts { kind: header.kind, seed_check: header.seed_check, fields, payload })
+        let Header { kind, room, seed_check, .. } = header;
+        Ok(Parts { kind, seed_check, fields, room, payload })
     }
 
     /// The image with these parts.
     pub fn to_bytes(&self) -> Vec<u8> {
-        sealed(self.kind, self.seed_check, &self.fields, self.payload)
+        sealed(self.kind, self.room, self.seed_check, &self.fields, self.payload)
     }
 }
 
@@ -218,7 +256,7 @@ impl<W: io::Write> Writer<W> {
         payload: u64,
     ) -> io::Result<Self> {
         let mut front = Vec::new();
-        start(&mut front, kind, seed.check_value(), fields, payload);
+        start(&mut front, kind, 0, seed.check_value(), fields, payload);
         out.write_all(&front)?;
         let mut checksum = crc32fast::Hasher::new();
         checksum.update(&front);
@@ -243,13 +281,10 @@ impl<W: io::Write> Writer<W> {
     }
 }
 
-/// The payload of an image whose hash, zeros, length and checksum are right.
+/// The payload of an image whose hash, length and checksum are right.
 fn checked<'a>(image: &'a [u8], header: &Header) -> Result<&'a [u8], Malformed> {
     if header.hash != hash::KEYED_AES {
         return Err(Malformed::Hash { got: header.hash });
-    }
-    if header.zero != 0 {
-        return Err(Malformed::Field { name: "zero" });
     }
     let front = HEADER + usize::from(header.fields) * 8;
     let around = (front + CHECKSUM) as u64;
@@ -278,6 +313,9 @@ pub(crate) fn read<const FIELDS: usize>(
         return Err(Malformed::Field { name: "fields" });
     }
     let payload = checked(image, &header)?;
+    if header.room != 0 {
+        return Err(Malformed::Field { name: "room" });
+    }
     if header.seed_check != seed.check_value() {
         return Err(Malformed::Seed);
     }

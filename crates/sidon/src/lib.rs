@@ -33,6 +33,7 @@ pub mod bytes;
 pub(crate) mod cells;
 pub mod count;
 pub mod error;
+pub(crate) mod except;
 pub mod hash;
 pub(crate) mod left;
 pub mod member;

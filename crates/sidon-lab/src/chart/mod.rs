@@ -30,7 +30,7 @@ pub struct Chart {
     pub x: Axis,
     /// The axis from bottom to top.
     pub y: Axis,
-    /// What is drawn, the first one lowest.
+    /// The curves; later ones cover earlier ones.
     pub curves: Vec<Curve>,
 }
 
@@ -83,21 +83,21 @@ impl Curve {
         Curve { name: name.into(), ..Curve::default() }
     }
 
-    /// The same with these points joined by a line.
+    /// The curve with these points joined by a line.
     #[must_use]
     pub fn line(mut self, points: impl IntoIterator<Item = Point>) -> Self {
         self.line = points.into_iter().collect();
         self
     }
 
-    /// The same with these as crosses.
+    /// The curve with these points as crosses.
     #[must_use]
     pub fn measured(mut self, points: impl IntoIterator<Item = Point>) -> Self {
         self.measured = points.into_iter().collect();
         self
     }
 
-    /// The same with these as circles.
+    /// The curve with these points as circles.
     #[must_use]
     pub fn printed(mut self, points: impl IntoIterator<Item = Point>) -> Self {
         self.printed = points.into_iter().collect();

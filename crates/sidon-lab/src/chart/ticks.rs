@@ -17,7 +17,7 @@ pub(super) struct Scale {
 const MOST: f64 = 8.0;
 
 impl Scale {
-    /// A scale that shows all these places, and zero if it is near.
+    /// A scale that shows all these values, and zero unless it would take more room than they.
     pub(super) fn of(axis: &Axis, places: impl Iterator<Item = f64>) -> Self {
         let ends = (f64::INFINITY, f64::NEG_INFINITY);
         let (low, high) = places.fold(ends, |(low, high), at| (low.min(at), high.max(at)));

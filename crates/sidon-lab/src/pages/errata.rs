@@ -1,6 +1,6 @@
 //! Where the papers are wrong, or loose, with the derivation or a counterexample.
 //!
-//! Claims that err for one reason stand together. Every claim whose printed number is wrong is
+//! One entry lists all claims that err for one reason. Every claim whose printed number is wrong is
 //! here, and no other.
 
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
     row::Row,
 };
 
-/// One mistake: the claims it touches, its name, and why it is one.
+/// A mistake of a paper: its claims, its name and the reason.
 #[derive(Debug)]
 pub struct Erratum {
     /// The claims that are wrong by it.
@@ -50,9 +50,9 @@ pub const WRONG: [Erratum; 17] = [
     Erratum {
         ids: &["002.sim.fpr_range"],
         title: "section 5.1: the range of rates seen",
-        why: "A rate from 10,000 strangers is a multiple of 0.0001 that spreads by 0.00038; over \
+        why: "A rate from 10,000 lookups is a multiple of 0.0001 that spreads by 0.00038; over \
               10,000 trials its extremes lie near 0.0003 and 0.0031. The printed range is that of \
-              100,000 strangers a trial.",
+              100,000 lookups a trial.",
     },
     Erratum {
         ids: &["002.fluid.load6_5.elements", "002.sim.overflow6_5.m53428"],
@@ -118,7 +118,7 @@ pub const WRONG: [Erratum; 17] = [
     Erratum {
         ids: &["003.fig11.pol.c4", "003.fig11.pol.c5", "003.fig11.pol.c6", "003.fig11.pol.c8"],
         title: "equation 4: groups taken for independent",
-        why: "Just beyond the zone a stranger passes only if its groups are shared out among the \
+        why: "Just beyond the zone a non-member passes only if its groups are shared out among the \
               members, two at the most to each; inclusion and exclusion count that exactly. Taken \
               for independent, the groups give 3.6 times the true rate with four members, and 1.2 \
               times with eight.",

@@ -1,6 +1,8 @@
-//! All papers on one page: how many claims hold, each with its verdict and chart, and the errata.
+//! All papers on one page: how many claims hold, each with its verdict and chart, the errata, and the
+//! code for each section.
 
 pub mod errata;
+pub mod sections;
 
 use crate::{
     claim::Value,
@@ -22,7 +24,7 @@ pub const OURS: [&str; 5] = [
 ];
 
 /// Claims on record that no experiment reaches, with the reason. A claim of the tables is checked
-/// by an experiment or stands here.
+/// by an experiment or listed here.
 pub const OUT_OF_REACH: [(&str, &str); 0] = [];
 
 /// The page. `ids` is what was chosen; nothing means all.
@@ -44,6 +46,8 @@ pub fn papers(run: &Run<'_>, ids: &[String], rows: &[Row]) -> String {
     }
     limits(&mut page, run, rows);
     page.push_str(&errata::section(rows));
+    page.push('\n');
+    page.push_str(sections::PAGE);
     page
 }
 
@@ -114,11 +118,11 @@ fn limits(page: &mut String, run: &Run<'_>, rows: &[Row]) {
     let table = if compared { " ([table](papers/state_errors.md))" } else { "" };
     page.push_str(&format!(
         "## What these runs are not\n\n\
-         - The papers' traces are not to be had. Keys and flows here are drawn at random; with a \
-         sound hash that makes no\n  difference to a rate, and where a printed number came from a \
-         trace its claim says how far it lies from the formula.\n\
+         - The papers' traces are not published. Keys and flows here are drawn at random. With a good \
+         hash, the rates\n  are the same. Where a printed number came from a trace, the claim states \
+         its distance from the formula.\n\
          - The comparison of state maps has {} concurrent flows{table}. No phase of the clock ends in its \
-         stream: what it shows of\n  endless flows is how they pile up, not how they are forgotten.\n\
+         stream, so flows\n  without an end accumulate there and do not expire.\n\
          - Rates of simulations are held to six standard deviations for the trials made, not to \
          the digits printed.\n\n",
         compare::flows(run)

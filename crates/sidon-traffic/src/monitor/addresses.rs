@@ -134,11 +134,12 @@ impl Image for Addresses {
     fn to_bytes(&self) -> Vec<u8> {
         let payload = &self.table[..self.slots as usize * ADDRESS];
         let fields = vec![self.slots, self.stored];
-        Parts { kind: Self::KIND, seed_check: self.seed.check_value(), fields, payload }.to_bytes()
+        let (kind, seed_check) = (Self::KIND, self.seed.check_value());
+        Parts { kind, seed_check, fields, room: 0, payload }.to_bytes()
     }
 
     fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
-        let Parts { kind, seed_check, fields, payload } = Parts::of(image)?;
+        let Parts { kind, seed_check, fields, room, payload } = Parts::of(image)?;
         if kind != Self::KIND {
             return Err(Malformed::Kind { expected: Self::KIND, got: kind });
         }
@@ -146,6 +147,9 @@ impl Image for Addresses {
             return Err(Malformed::Seed);
         }
         let field = |name| Err(Malformed::Field { name });
+        if room != 0 {
+            return field("room");
+        }
         let [slots, stored] = fields[..] else { return field("fields") };
         let expected = slots.saturating_mul(ADDRESS as u64);
         if slots < 8 || payload.len() as u64 != expected {

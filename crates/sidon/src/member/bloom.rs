@@ -218,6 +218,7 @@ impl<K: Key> Extend<K> for Bloom {
             let digest = key.digest(self.body.seed);
             let (positions, hashes) = self.body.bits.positions(digest);
             self.body.insert_at(&positions[..hashes]);
+            self.exceptions.take_out(digest);
         }
     }
 }

@@ -7,6 +7,7 @@
 use super::Moved;
 use crate::{
     Certainty, Digest, Infeasible, Key, Malformed, Refused, Seed, bytes::Image, error::Unbuilt,
+    except::Exceptions,
 };
 use std::fmt;
 
@@ -30,6 +31,7 @@ use std::fmt;
 /// ```
 pub struct Set<B> {
     pub(super) body: B,
+    pub(super) exceptions: Exceptions,
 }
 
 /// Counts about the table of a set, for diagnosis. A count is zero in a set that has no such thing.
@@ -147,7 +149,19 @@ pub trait Removes: Filter {
 impl<B: Filter> Set<B> {
     /// An empty set.
     pub fn new(shape: B::Shape, seed: Seed) -> Result<Self, Infeasible> {
-        Ok(Set { body: B::new(shape, seed)? })
+        Ok(Set { body: B::new(shape, seed)?, exceptions: Exceptions::default() })
+    }
+
+    /// The set with room for `room` exceptions: see [`except`](Self::except). They take `16 * room` bytes,
+    /// and `room` is at most 2^24. Exceptions that the set has are kept.
+    ///
+    /// Each distinct key that is not stored and passes takes one. Of `n` distinct keys that are looked up
+    /// and not stored, about `n` times the rate of [`certainty`](Self::certainty) do.
+    ///
+    /// `Infeasible` if there is no memory, or less room than exceptions.
+    pub fn with_exceptions(mut self, room: u32) -> Result<Self, Infeasible> {
+        self.exceptions = self.exceptions.with_room(room)?;
+        Ok(self)
     }
 
     /// A set of these keys.
@@ -193,9 +207,9 @@ impl<B: Filter> Set<B> {
         self.len() == 0
     }
 
-    /// The bytes of the tables.
+    /// The bytes of the tables, and of the room for exceptions.
     pub fn memory_bytes(&self) -> u64 {
-        self.body.memory_bytes()
+        self.body.memory_bytes() + self.exceptions.memory_bytes()
     }
 
     /// The share of cells that are in use. Reads the whole table, except in [`Bloom`](super::Bloom),
@@ -217,32 +231,45 @@ impl<B: Filter> Set<B> {
         Certainty::from_rate(self.body.rate())
     }
 
-    /// Removes every key. A table that has grown keeps its size.
+    /// Removes every key and every exception. A table that has grown keeps its size.
     pub fn clear(&mut self) {
         self.body.clear();
+        self.exceptions.clear();
     }
 
     /// An independent copy.
     pub fn try_clone(&self) -> Result<Self, Infeasible> {
-        Ok(Set { body: self.body.try_clone()? })
+        Ok(Set { body: self.body.try_clone()?, exceptions: self.exceptions.try_clone()? })
     }
 
     /// Stores one more copy of the key. On `Err`, nothing has changed.
     #[inline]
     pub fn insert<K: Key + ?Sized>(&mut self, key: &K) -> Result<(), Refused> {
-        self.body.insert(key.digest(self.body.seed()))
+        let digest = key.digest(self.body.seed());
+        self.body.insert(digest)?;
+        self.exceptions.take_out(digest);
+        Ok(())
     }
 
     /// Inserts the keys in order. Calls `refused` with the index of each key that was refused, and with
     /// the reason; the other keys are stored.
     pub fn insert_batch<K: Key>(&mut self, keys: &[K], refused: &mut dyn FnMut(usize, Refused)) {
-        self.body.insert_batch(keys, refused);
+        let mut first = 0;
+        while let Some(at) = self.exceptions.first_of(self.body.seed(), &keys[first..]) {
+            let at = first + at;
+            self.body.insert_batch(&keys[first..at], &mut |i, why| refused(first + i, why));
+            if let Err(why) = self.insert(&keys[at]) {
+                refused(at, why);
+            }
+            first = at + 1;
+        }
+        self.body.insert_batch(&keys[first..], &mut |i, why| refused(first + i, why));
     }
 
     /// Whether the key may be stored. `false` is certain.
     #[inline]
     pub fn contains<K: Key + ?Sized>(&self, key: &K) -> bool {
-        self.body.contains(key.digest(self.body.seed()))
+        self.passes(key.digest(self.body.seed()))
     }
 
     /// Writes the answer for each key to the same index of `found`.
@@ -252,6 +279,48 @@ impl<B: Filter> Set<B> {
     pub fn contains_batch<K: Key>(&self, keys: &[K], found: &mut [bool]) {
         assert_eq!(keys.len(), found.len(), "one answer a key");
         self.body.contains_batch(keys, found);
+        self.exceptions.reject(self.body.seed(), keys, found, false);
+    }
+
+    /// Excepts a key that is not stored: `contains` then answers `false`, so that a known false positive does
+    /// not repeat. On `Err`, nothing has changed.
+    ///
+    /// [`Refused::Full`] if there is no room: see [`with_exceptions`](Self::with_exceptions). Inserting the
+    /// key ends the exception, and so does [`clear`](Self::clear). After a [`merge`](Self::merge), a key is
+    /// excepted if one set excepted it and the other one rejected it.
+    ///
+    /// Except only keys that are not stored: an excepted key is rejected even if it is stored. A stored key
+    /// with the digest of an excepted key is rejected, too. With `n` keys stored and `e` excepted, the
+    /// probability of this is at most `n * e / 2^64`.
+    ///
+    /// ```
+    /// use sidon::{Refused, Seed, member::{Bloom, bloom}};
+    ///
+    /// let shape = bloom::Shape { bits: 500, hashes: 2 };
+    /// let mut blocked = Bloom::from_keys(shape, Seed(1), 0..100u32)?.with_exceptions(1)?;
+    /// let mut passing = (100..1_000u32).filter(|key| blocked.contains(key));
+    /// let (one, two) = (passing.next().unwrap(), passing.next().unwrap());
+    /// // The caller looked it up elsewhere: this key was never inserted.
+    /// blocked.except(&one)?;
+    /// assert!(!blocked.contains(&one));
+    /// assert_eq!(blocked.except(&two), Err(Refused::Full { stored: 1, cells: 1 }));
+    /// blocked.insert(&one)?;
+    /// assert!(blocked.contains(&one));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn except<K: Key + ?Sized>(&mut self, key: &K) -> Result<(), Refused> {
+        self.exceptions.add(key.digest(self.body.seed()))
+    }
+
+    /// The number of exceptions.
+    pub fn exceptions(&self) -> u64 {
+        self.exceptions.len()
+    }
+
+    /// Whether the set passes a digest.
+    #[inline(always)]
+    fn passes(&self, digest: Digest) -> bool {
+        self.body.contains(digest) && !self.exceptions.has(digest)
     }
 
     /// Adds the keys of another set of the same shape and seed. On `Err`, nothing has changed.
@@ -260,18 +329,30 @@ impl<B: Filter> Set<B> {
     /// a ceiling refuses the whole merge, under [`Overflow::Pin`](super::Overflow::Pin) the counter is
     /// pinned. Two [`DLeft`](super::DLeft) may have grown differently, and two
     /// [`Backyard`](super::Backyard) may differ in `sharing`.
+    ///
+    /// An exception of one set is kept if the other set rejects the key, too. Refused if there is no room
+    /// in this set for those that are kept.
     pub fn merge(&mut self, other: &Self) -> Result<(), Refused> {
-        self.body.merge(&other.body)
+        let passes = |set: &Self, digest| set.passes(digest);
+        let kept = self.exceptions.after_merge(
+            &other.exceptions,
+            |digest| passes(self, digest),
+            |digest| passes(other, digest),
+        )?;
+        self.body.merge(&other.body)?;
+        self.exceptions.replace(kept);
+        Ok(())
     }
 
     /// The byte image. It contains a check value of the seed, not the seed: store the seed apart.
     pub fn to_bytes(&self) -> Vec<u8> {
-        self.body.to_bytes()
+        self.exceptions.join(self.body.to_bytes())
     }
 
     /// The set of a byte image that was written under this seed.
     pub fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
-        Ok(Set { body: B::from_bytes(image, seed)? })
+        let (image, exceptions) = Exceptions::split(image)?;
+        Ok(Set { body: B::from_bytes(&image, seed)?, exceptions })
     }
 }
 
@@ -279,16 +360,28 @@ impl<B: Removes> Set<B> {
     /// Removes one copy of the key. On `Err`, nothing has changed.
     ///
     /// Remove only keys that are stored. A key that is not is refused if the cells show it. Otherwise the
-    /// removal takes the cells of stored keys, and `contains` can then miss those keys.
+    /// removal takes the cells of stored keys, and `contains` can then miss those keys. An excepted key is
+    /// refused.
     #[inline]
     pub fn remove<K: Key + ?Sized>(&mut self, key: &K) -> Result<(), Refused> {
-        self.body.remove(key.digest(self.body.seed()))
+        let digest = key.digest(self.body.seed());
+        if self.exceptions.has(digest) {
+            return Err(Refused::NotStored);
+        }
+        self.body.remove(digest)
     }
 
     /// Removes the keys in order. Calls `refused` with the index of each key that was not removed, and
     /// with the reason.
     pub fn remove_batch<K: Key>(&mut self, keys: &[K], refused: &mut dyn FnMut(usize, Refused)) {
-        self.body.remove_batch(keys, refused);
+        let mut first = 0;
+        while let Some(at) = self.exceptions.first_of(self.body.seed(), &keys[first..]) {
+            let at = first + at;
+            self.body.remove_batch(&keys[first..at], &mut |i, why| refused(first + i, why));
+            refused(at, Refused::NotStored);
+            first = at + 1;
+        }
+        self.body.remove_batch(&keys[first..], &mut |i, why| refused(first + i, why));
     }
 }
 

@@ -329,7 +329,8 @@ impl Direct {
     /// Whether the key may be in this state: one check. `false` is certain for a stored key.
     #[doc(hidden)]
     pub fn is_in<K: Key + ?Sized>(&self, key: &K, state: State) -> bool {
-        self.body.all_in_use(&self.body.spots(key.digest(self.body.seed), state))
+        let digest = key.digest(self.body.seed);
+        self.body.all_in_use(&self.body.spots(digest, state)) && !self.exceptions.has(digest)
     }
 
     /// Changes the state of a key whose present state the caller knows. No other state is looked up. On
@@ -341,13 +342,13 @@ impl Direct {
         from: State,
         to: State,
     ) -> Result<(), Refused> {
-        self.body.modify_from(key.digest(self.body.seed), from, to)
+        self.body.modify_from(self.stored(key)?, from, to)
     }
 
     /// Removes a key that is in this state. On `Err`, nothing has changed.
     #[doc(hidden)]
     pub fn forget_from<K: Key + ?Sized>(&mut self, key: &K, state: State) -> Result<(), Refused> {
-        self.body.forget_from(key.digest(self.body.seed), state)
+        self.body.forget_from(self.stored(key)?, state)
     }
 }
 

@@ -9,6 +9,7 @@ use crate::{
     Certainty, Digest, Infeasible, Key, Malformed, Refused, Seed,
     answer::Lookup,
     bytes::Image,
+    except::Exceptions,
     member::{Moved, batch},
 };
 use std::fmt;
@@ -34,6 +35,7 @@ use std::fmt;
 /// ```
 pub struct Map<B> {
     pub(super) body: B,
+    pub(super) exceptions: Exceptions,
 }
 
 /// Counts about the table of a [`Map`]. A count that the map does not have is 0.
@@ -204,7 +206,16 @@ pub trait Cells: Sized + Sweep {
 impl<B: Cells> Map<B> {
     /// An empty map.
     pub fn new(shape: B::Shape, seed: Seed) -> Result<Self, Infeasible> {
-        Ok(Map { body: B::new(shape, seed)? })
+        Ok(Map { body: B::new(shape, seed)?, exceptions: Exceptions::default() })
+    }
+
+    /// The map with room for `room` exceptions: see [`except`](Self::except). They take `16 * room` bytes,
+    /// and `room` is at most 2^24. Exceptions that the map has are kept.
+    ///
+    /// `Infeasible` if there is no memory, or less room than exceptions.
+    pub fn with_exceptions(mut self, room: u32) -> Result<Self, Infeasible> {
+        self.exceptions = self.exceptions.with_room(room)?;
+        Ok(self)
     }
 
     /// The integers that fix the memory, as they are now: growing changes them.
@@ -217,9 +228,9 @@ impl<B: Cells> Map<B> {
         self.body.seed()
     }
 
-    /// The bytes of the table.
+    /// The bytes of the table, and of the room for exceptions.
     pub fn memory_bytes(&self) -> u64 {
-        self.body.memory_bytes()
+        self.body.memory_bytes() + self.exceptions.memory_bytes()
     }
 
     /// The share of cells that are in use.
@@ -238,20 +249,21 @@ impl<B: Cells> Map<B> {
         Certainty::from_rate(self.body.rate())
     }
 
-    /// Removes every key. A table that has grown keeps its size.
+    /// Removes every key and every exception. A table that has grown keeps its size.
     pub fn clear(&mut self) {
         self.body.clear();
+        self.exceptions.clear();
     }
 
     /// An independent copy.
     pub fn try_clone(&self) -> Result<Self, Infeasible> {
-        Ok(Map { body: self.body.try_clone()? })
+        Ok(Map { body: self.body.try_clone()?, exceptions: self.exceptions.try_clone()? })
     }
 
     /// The state of the key.
     #[inline]
     pub fn lookup<K: Key + ?Sized>(&self, key: &K) -> Lookup<State> {
-        self.body.lookup(key.digest(self.body.seed()))
+        self.answer(key.digest(self.body.seed()))
     }
 
     /// Writes the answer for each key to the same index of `answers`.
@@ -261,11 +273,50 @@ impl<B: Cells> Map<B> {
     pub fn lookup_batch<K: Key>(&self, keys: &[K], answers: &mut [Lookup<State>]) {
         assert_eq!(keys.len(), answers.len(), "one answer a key");
         self.body.lookup_batch(keys, answers);
+        self.exceptions.reject(self.body.seed(), keys, answers, Lookup::Absent);
+    }
+
+    /// Excepts a key that is not stored: `lookup` then answers [`Lookup::Absent`], so that a known false
+    /// positive does not repeat. On `Err`, nothing has changed.
+    ///
+    /// [`Refused::Full`] if there is no room: see [`with_exceptions`](Self::with_exceptions). Inserting the
+    /// key ends the exception, and so does [`clear`](Self::clear). After a [`merge`](Self::merge), a key is
+    /// excepted if one map excepted it and the other one answered `Absent`.
+    ///
+    /// Except only keys that are not stored: an excepted key is answered `Absent` even if it is stored. So
+    /// is a stored key with the digest of an excepted key. With `n` keys stored and `e` excepted, the
+    /// probability of this is at most `n * e / 2^64`.
+    ///
+    /// ```
+    /// use sidon::{Lookup, Seed, state::{Stateful, stateful::{Keeping, Shape}}};
+    ///
+    /// let shape = Shape { cells: 300, hashes: 2, states: 4, keeping: Keeping::Counted(4) };
+    /// let mut flows = Stateful::new(shape, Seed(1))?.with_exceptions(10)?;
+    /// (0..100u32).try_for_each(|flow| flows.insert(&flow, 1))?;
+    /// let new = (100..1_000u32).find(|flow| flows.lookup(flow) != Lookup::Absent).unwrap();
+    /// // The packet was a SYN: this flow was never inserted.
+    /// flows.except(&new)?;
+    /// assert_eq!(flows.lookup(&new), Lookup::Absent);
+    /// flows.insert(&new, 1)?;
+    /// assert_eq!(flows.lookup(&new), Lookup::State(1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn except<K: Key + ?Sized>(&mut self, key: &K) -> Result<(), Refused> {
+        self.exceptions.add(key.digest(self.body.seed()))
+    }
+
+    /// The number of exceptions.
+    pub fn exceptions(&self) -> u64 {
+        self.exceptions.len()
     }
 
     /// The state of the key, which counts as touched if it is stored: see [`Clock`](super::Clock).
     pub fn touch<K: Key + ?Sized>(&mut self, key: &K) -> Lookup<State> {
-        self.body.touch(key.digest(self.body.seed()))
+        let digest = key.digest(self.body.seed());
+        if self.exceptions.has(digest) {
+            return Lookup::Absent;
+        }
+        self.body.touch(digest)
     }
 
     /// Stores a key that is not stored. On `Err`, nothing has changed.
@@ -273,12 +324,12 @@ impl<B: Cells> Map<B> {
     /// If its cells are those of another key, they or the answer become [`Lookup::DontKnow`] for as long as
     /// the two cannot be told apart.
     pub fn insert<K: Key + ?Sized>(&mut self, key: &K, state: State) -> Result<(), Refused> {
-        self.body.insert(key.digest(self.body.seed()), state)
+        self.insert_digest(key.digest(self.body.seed()), state)
     }
 
     /// Changes the state of a key that is stored. On `Err`, nothing has changed.
     pub fn modify<K: Key + ?Sized>(&mut self, key: &K, state: State) -> Result<(), Refused> {
-        self.body.modify(key.digest(self.body.seed()), state)
+        self.body.modify(self.stored(key)?, state)
     }
 
     /// Inserts a key that looks absent, and modifies any other. On `Err`, nothing has changed.
@@ -292,7 +343,7 @@ impl<B: Cells> Map<B> {
 
     /// Removes a key that is stored. On `Err`, nothing has changed.
     pub fn forget<K: Key + ?Sized>(&mut self, key: &K) -> Result<(), Refused> {
-        self.body.forget(key.digest(self.body.seed()))
+        self.body.forget(self.stored(key)?)
     }
 
     /// Looks the key up, applies what `change` returns for the answer, and returns the answer. On `Err`,
@@ -302,8 +353,18 @@ impl<B: Cells> Map<B> {
         key: &K,
         change: impl FnOnce(Lookup<State>) -> Next<State>,
     ) -> Result<Lookup<State>, Refused> {
+        let digest = key.digest(self.body.seed());
+        if self.exceptions.has(digest) {
+            let now = Lookup::Absent;
+            match change(now) {
+                Next::Stay => {}
+                Next::Insert(state) | Next::Set(state) => self.insert_digest(digest, state)?,
+                Next::Modify(_) | Next::Forget => return Err(Refused::NotStored),
+            }
+            return Ok(now);
+        }
         let mut change = Some(change);
-        self.body.transition(key.digest(self.body.seed()), &mut |now| match change.take() {
+        self.body.transition(digest, &mut |now| match change.take() {
             Some(change) => change(now),
             None => Next::Stay,
         })
@@ -315,10 +376,52 @@ impl<B: Cells> Map<B> {
     pub fn transition_batch<K: Key>(
         &mut self,
         keys: &[K],
-        change: impl FnMut(usize, Lookup<State>) -> Next<State>,
+        mut change: impl FnMut(usize, Lookup<State>) -> Next<State>,
         refused: &mut dyn FnMut(usize, Refused),
     ) {
-        self.body.transition_batch(keys, change, refused);
+        let mut first = 0;
+        while let Some(at) = self.exceptions.first_of(self.body.seed(), &keys[first..]) {
+            let at = first + at;
+            self.body.transition_batch(
+                &keys[first..at],
+                |i, now| change(first + i, now),
+                &mut |i, why| refused(first + i, why),
+            );
+            if let Err(why) = self.transition(&keys[at], |now| change(at, now)) {
+                refused(at, why);
+            }
+            first = at + 1;
+        }
+        self.body.transition_batch(
+            &keys[first..],
+            |i, now| change(first + i, now),
+            &mut |i, why| refused(first + i, why),
+        );
+    }
+
+    /// The answer for a digest.
+    #[inline(always)]
+    fn answer(&self, digest: Digest) -> Lookup<State> {
+        match self.body.lookup(digest) {
+            Lookup::Absent => Lookup::Absent,
+            _ if self.exceptions.has(digest) => Lookup::Absent,
+            answer => answer,
+        }
+    }
+
+    /// Inserts a digest and ends its exception.
+    #[inline(always)]
+    fn insert_digest(&mut self, digest: Digest, state: State) -> Result<(), Refused> {
+        self.body.insert(digest, state)?;
+        self.exceptions.take_out(digest);
+        Ok(())
+    }
+
+    /// The digest of a key, unless the key is excepted and so not stored.
+    #[inline(always)]
+    pub(super) fn stored<K: Key + ?Sized>(&self, key: &K) -> Result<Digest, Refused> {
+        let digest = key.digest(self.body.seed());
+        if self.exceptions.has(digest) { Err(Refused::NotStored) } else { Ok(digest) }
     }
 
     /// Adds the keys of another map of the same shape and seed, whose keys must not be stored in this one.
@@ -326,18 +429,30 @@ impl<B: Cells> Map<B> {
     ///
     /// Two [`Fingerprint`](super::Fingerprint) may differ in growth, and must have permuted placing; a
     /// fingerprint that both store becomes a shared cell.
+    ///
+    /// An exception of one map is kept if the other map answers `Absent` for the key, too. Refused if there
+    /// is no room in this map for those that are kept.
     pub fn merge(&mut self, other: &Self) -> Result<(), Refused> {
-        self.body.merge(&other.body)
+        let passes = |map: &Self, digest| map.answer(digest) != Lookup::Absent;
+        let kept = self.exceptions.after_merge(
+            &other.exceptions,
+            |digest| passes(self, digest),
+            |digest| passes(other, digest),
+        )?;
+        self.body.merge(&other.body)?;
+        self.exceptions.replace(kept);
+        Ok(())
     }
 
     /// The byte image. It contains a check value of the seed, not the seed: store the seed apart.
     pub fn to_bytes(&self) -> Vec<u8> {
-        self.body.to_bytes()
+        self.exceptions.join(self.body.to_bytes())
     }
 
     /// The map of a byte image that was written under this seed.
     pub fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
-        Ok(Map { body: B::from_bytes(image, seed)? })
+        let (image, exceptions) = Exceptions::split(image)?;
+        Ok(Map { body: B::from_bytes(&image, seed)?, exceptions })
     }
 }
 

@@ -116,6 +116,17 @@ fn state_goldens() -> [Vec<u8>; 3] {
     ]
 }
 
+/// Images of a set and of a map with room for exceptions.
+fn except_goldens() -> [Vec<u8>; 2] {
+    let mut set = filled(Bloom::new(bloom::Shape { bits: 333, hashes: 5 }, SEED).unwrap());
+    set = set.with_exceptions(3).unwrap();
+    ["10.0.0.3", "10.0.0.4"].iter().for_each(|key| set.except(key).unwrap());
+    let pairs = direct::Shape { cells: 401, hashes: 4, states: 5, counter: 3, timed: true };
+    let mut map = with_states(Direct::new(pairs, SEED).unwrap()).with_exceptions(1).unwrap();
+    map.except("10.0.0.3").unwrap();
+    [golden("bloom-except.sidon", set), golden("state-direct-except.sidon", map)]
+}
+
 fn goldens() -> [Vec<u8>; 13] {
     let overflow = Overflow::Refuse;
     let counting4 =
@@ -296,6 +307,10 @@ fn golden_states_are_read_back() {
         assert_eq!(map.lookup("a stranger"), sidon::Lookup::Absent);
         assert_eq!(read(image, Seed(1)).err(), Some(Malformed::Seed));
     }
+    let [set, map] = except_goldens();
+    check(Direct::from_bytes, &map);
+    let set = Bloom::from_bytes(&set, SEED).unwrap();
+    assert_eq!((set.len(), set.exceptions()), (5, 2));
     let [pairs, cells, left] = state_goldens();
     check(Direct::from_bytes, &pairs);
     check(Stateful::from_bytes, &cells);
@@ -304,7 +319,8 @@ fn golden_states_are_read_back() {
 
 #[test]
 fn every_single_byte_corruption_is_noticed() {
-    for image in goldens().into_iter().chain(zone_goldens()).chain(state_goldens()) {
+    let others = zone_goldens().into_iter().chain(state_goldens()).chain(except_goldens());
+    for image in goldens().into_iter().chain(others) {
         assert_eq!(read_as_all(&image), None);
         for at in 0..image.len() {
             for flip in 1..=255 {
@@ -332,7 +348,8 @@ fn seal(image: &mut [u8]) {
 /// so that the reader's later checks are tested.
 #[test]
 fn byte_strings_give_a_structure_or_malformed() {
-    let goldens = [goldens().to_vec(), zone_goldens(), state_goldens().to_vec()].concat();
+    let states = [state_goldens().to_vec(), except_goldens().to_vec()].concat();
+    let goldens = [goldens().to_vec(), zone_goldens(), states].concat();
     let mut rng = Rng::seeded(20);
     let mut accepted = 0;
     let mut image = Vec::new();

@@ -19,6 +19,7 @@ mod count_bytes;
 mod count_papers;
 mod counts;
 mod dleft_plan;
+mod except;
 mod laws;
 mod operate;
 mod papers;

@@ -32,9 +32,8 @@ pub static OF_000: [Figure; 5] = [
     },
     Figure {
         name: "000-errors",
-        about: "ours: all errors of the three structures against memory, one stream, well-behaved \
-                and with half of the steps for flows that are not there; where no error was seen \
-                there is no point",
+        about: "ours: errors of the three structures against memory, on a well-behaved stream and \
+                with half of the steps for absent flows; without errors there is no point",
         claims: &["000.fcf.most_settings"],
         draw: |run, _| errors(run, "well-behaved and half spurious", [0, 3]),
     },

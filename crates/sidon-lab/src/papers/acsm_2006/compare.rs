@@ -1,12 +1,12 @@
 //! The three structures on one stream, in the same memory: who errs least?
 //!
-//! Flows begin in state 0, take steps "if in i, go to j" among eight states, and end. Of an
-//! ill-behaved stream some steps are for flows that are not there, and some flows never end. Each
-//! structure has as many bits a flow as the others, ageing where the stream needs it, and goes by
-//! what it believes of a flow; an exact twin goes by the truth. A phase of the clock is five times
-//! the stream, so none ends in it: flows that never end pile up, and fill the fingerprint table
-//! where there are many of them. A step on a "don't know" is not taken, so that a member can fall
-//! behind the truth and be answered a state that it has left.
+//! Flows begin in state 0, take steps "if in i, go to j" among eight states, and end. In an
+//! ill-behaved stream some steps are for absent flows, and some flows never end. All structures have
+//! the same number of bits a flow, and age if the stream needs it. Each step depends on the
+//! structure's answer; an exact reference follows the truth. A phase of the clock is five times the
+//! stream, so no phase ends in it. Flows without an end therefore accumulate and can fill the
+//! fingerprint table. A step on a "don't know" is skipped, so a member can be answered a state that it
+//! has left.
 
 use super::facts;
 use crate::{
@@ -36,7 +36,7 @@ pub const CLAIM: &str = "000.fcf.most_settings";
 /// How a stream behaves.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Behaviour {
-    /// The share of steps that are for flows that are not there.
+    /// The share of steps for flows that are not stored.
     pub spurious: f64,
     /// The share of flows that never end.
     pub endless: f64,
@@ -75,7 +75,7 @@ impl Outcome {
 
     /// The head of [`line`](Self::line).
     pub const HEAD: &'static str = "| bits a flow | spurious | endless | structure | false positive \
-        | stranger don't-know | false negative | false state | member don't-know | refused |\n\
+        | non-member don't-know | false negative | false state | member don't-know | refused |\n\
         |---|---|---|---|---|---|---|---|---|---|";
 
     /// A line of a Markdown table.
@@ -120,8 +120,8 @@ fn step(from: State, to: State) -> Event {
     2 + from * STATES as State + to
 }
 
-/// Runs one stream of `flows` concurrent flows on a map, with as many steps and ends as there are
-/// flows, twice over, then asks for members and strangers.
+/// Runs one stream of `flows` concurrent flows on a map, with twice as many steps and ends as flows. Then
+/// looks up members and non-members.
 fn run<B: Cells>(
     map: Map<B>,
     machine: &Machine,
@@ -157,7 +157,7 @@ fn run<B: Cells>(
         if rng.below(4) == 0 {
             let at = rng.below(flows) as usize;
             let key = members.swap_remove(at);
-            // Of a flow that never ends nothing is heard again: for the twin it is over.
+            // A flow without an end sends nothing more, so the reference removes it.
             if rng.chance(behaviour.endless) {
                 audit.truth.remove(&key);
             } else {
@@ -166,7 +166,7 @@ fn run<B: Cells>(
             begin(audit, &mut members, &mut next);
         }
     }
-    // Only what is asked now is counted: a fresh tally of the same map.
+    // The tally counts the lookups from here on.
     let mut audit = clock.into_map();
     audit.tally = Tally::default();
     for key in &members {
@@ -178,7 +178,7 @@ fn run<B: Cells>(
     audit.tally
 }
 
-/// What is compared: every structure, with so many bits a flow, on such a stream.
+/// Every structure with its bits a flow and the behaviour of its stream.
 fn settings() -> Vec<(&'static str, u64, Behaviour)> {
     let mut settings = Vec::new();
     for behaviour in BEHAVIOURS {
@@ -187,7 +187,7 @@ fn settings() -> Vec<(&'static str, u64, Behaviour)> {
                 settings.push((structure, bits, behaviour));
             }
         }
-        // What kept sums are worth, where counters do.
+        // Sums instead of counters, for comparison.
         if behaviour == BEHAVIOURS[0] {
             settings.extend(MEMORY.map(|bits| ("stateful, summed", bits, behaviour)));
         }
@@ -198,7 +198,7 @@ fn settings() -> Vec<(&'static str, u64, Behaviour)> {
 /// The structures of the paper.
 pub const STRUCTURES: [&str; 3] = ["direct", "stateful", "fingerprint"];
 
-/// All structures in all settings, for so many concurrent flows.
+/// All structures in all settings, for `flows` concurrent flows.
 pub fn table(flows: u64, run: &Run<'_>) -> Result<Vec<Outcome>, Infeasible> {
     let Ok(machine) = machine() else { return Ok(Vec::new()) };
     let settings = settings();
@@ -297,19 +297,17 @@ pub fn page(run: &Run<'_>) -> Result<String, Infeasible> {
     let mut page = format!(
         "# State maps on one stream, in the same memory\n\n\
          {} concurrent flows, {STATES} states, seed {}; eight steps a flow, a flow in four of them \
-         replaced by a new one. At\nthe end every member is asked for, and four strangers a flow. \
-         A rate is a share of those asked; refused are the\nquestions, not the writes. No phase of \
+         replaced by a new one. At\nthe end every member is looked up, and four non-members for each flow. \
+         A rate is a share of these lookups; refused are the\nlookups, not the writes. No phase of \
          the clock ends in the stream.\n\n\
-         A map goes by what it believes: a step or an end that it does not know how to take is not \
-         taken, while the flow goes\non. That is where wrong states of members come from, on a \
-         well-behaved stream too; the paper's guarantee is for\ncallers who tell the map the state \
-         they come from.\n\n\
+         A step or an end that the map cannot take is skipped, and the flow continues. This causes wrong \
+         states of\nmembers, also on a well-behaved stream. The paper's guarantee is for callers who \
+         pass the previous state.\n\n\
          The fingerprint table has the least sum of the five rates in {best} of {settings} \
-         settings, so the paper's finding that it is\nbest in most {}. Where it is not, \
-         another one is:\n\n",
+         settings, so the paper's finding that it is\nbest in most {}. The exceptions:\n\n",
         flows(run),
         run.seed,
-        if 2 * best > settings { "holds here" } else { "does not hold here" },
+        if 2 * best > settings { "is confirmed" } else { "is not confirmed" },
     );
     for behaviour in BEHAVIOURS {
         for bits in MEMORY {

@@ -1,7 +1,7 @@
 //! The four figures, worked on the structures themselves.
 //!
 //! Flows are found whose cells are those of the figure: among twelve cells, some thousands of keys
-//! are enough. A flow all of whose cells coincide has that one cell for itself.
+//! are enough. If all cells of a flow coincide, the flow has one cell alone.
 
 use super::facts;
 use crate::{
@@ -147,7 +147,7 @@ fn figure_3() -> Result<Vec<f64>, Infeasible> {
     Ok(if done.is_ok() { (0..12).map(cell).collect() } else { Vec::new() })
 }
 
-/// Cell `i` of a key among twelve, as every structure of the library has it.
+/// Cell `i` of a key among twelve, as in every structure of the library.
 fn position(key: u64, i: u32) -> u64 {
     use sidon::Key;
     key.digest(SEED).position(i, 12)

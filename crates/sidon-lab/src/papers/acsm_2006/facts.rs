@@ -11,9 +11,9 @@ use crate::claim::{
 
 /// Tables that the right values of the simulations of 000 are averages of.
 pub const STATEFUL_KNOWN: u64 = 2250;
-/// The same for the fingerprint tables.
+/// The fingerprint tables of the record, likewise.
 pub const FINGERPRINT_KNOWN: u64 = 18;
-/// The same for the pair filters of 001.
+/// The pair filters of 001 in the record, likewise.
 pub const DIRECT_KNOWN: u64 = 60;
 
 /// Figures 3 and 4: a state change.
@@ -75,7 +75,7 @@ pub static FORMULAS_000: [Claim; 5] = [
     Claim::new(
         "000.fcf.fp_bound",
         "s3.4",
-        "bound on a stranger's match, twelve bits of fingerprint",
+        "bound on false positives, twelve bits of fingerprint",
         Text("d h 2^-f"),
         Number(0.00439453125),
         Relative(1e-9),
@@ -95,7 +95,7 @@ pub static STATEFUL: [Claim; 8] = [
     Claim::new(
         "000.sbf.fp_value.v0",
         "s3.3",
-        "a stranger is answered state 0",
+        "a non-member is answered state 0",
         Number(0.0329968630944),
         Number(0.0330273386393),
         Relative(3e-2),
@@ -111,7 +111,7 @@ pub static STATEFUL: [Claim; 8] = [
     Claim::new(
         "000.sbf.fp_value.v1",
         "s3.3",
-        "a stranger is answered state 1",
+        "a non-member is answered state 1",
         Number(0.0108682901112),
         Number(0.0108869064093),
         Relative(3e-2),
@@ -127,7 +127,7 @@ pub static STATEFUL: [Claim; 8] = [
     Claim::new(
         "000.sbf.fp_value.v2",
         "s3.3",
-        "a stranger is answered state 2",
+        "a non-member is answered state 2",
         Number(0.00527032102049),
         Number(0.00526579880956),
         Relative(3e-2),
@@ -135,7 +135,7 @@ pub static STATEFUL: [Claim; 8] = [
     Claim::new(
         "000.sbf.fp_dk",
         "s3.3",
-        "a stranger is answered don't-know",
+        "a non-member is answered don't-know",
         Number(0.00143102767714),
         Number(0.00143568594616),
         Relative(3e-2),
@@ -166,7 +166,7 @@ pub static FINGERPRINT: [Claim; 2] = [
     Claim::new(
         "000.fcf.fp_sim",
         "s3.4",
-        "a stranger's fingerprint is there",
+        "the fingerprint of a non-member matches",
         Text("at most d h 2^-f"),
         Number(0.00294472222222),
         Relative(5e-2),

@@ -25,7 +25,7 @@ fn seed(rng: &mut Rng) -> Seed {
     Seed((u128::from(rng.next_u64()) << 64) | u128::from(rng.next_u64()))
 }
 
-/// Strangers asked for in a trial.
+/// Non-members that are looked up in a trial.
 const STRANGERS: u64 = 10_000;
 
 /// A row for each claim: the mean of the trials, held to six standard deviations, as the trials
@@ -149,7 +149,7 @@ pub fn never_wrong(
     Ok(vec![row])
 }
 
-/// Section 3.4: buckets of their own for every subtable, as the paper has it.
+/// Section 3.4: independent buckets in every subtable, as in the paper.
 pub fn fingerprint(
     experiment: &Experiment,
     run: &Run<'_>,

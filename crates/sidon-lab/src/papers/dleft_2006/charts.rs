@@ -51,7 +51,7 @@ fn rates(_: &Run<'_>, _: &[Row]) -> Result<Chart, Infeasible> {
     Ok(Chart {
         title: "Counting filters in the same room (section 4)".to_owned(),
         x: Axis::linear("bits a key"),
-        y: Axis::log("strangers that pass"),
+        y: Axis::log("false positives"),
         curves: vec![
             Curve::new("d-left, three quarters full")
                 .line((5..=20).map(|r| (x(r), 24.0 / 2f64.powi(r as i32))))

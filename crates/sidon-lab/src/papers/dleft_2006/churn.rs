@@ -1,8 +1,8 @@
 //! One trial: a set is filled, and then keys leave and come at a constant size.
 //!
 //! In each step a key of the set, drawn at random, leaves, and one never seen before comes. A key
-//! that is refused is counted and replaced by another, so the size does not change. All through
-//! the trial the filter is asked only what its users can ask it.
+//! that is refused is counted and replaced by another, so the size does not change. The trial
+//! uses only the public methods of the filter.
 
 use sidon::{
     Infeasible, Refused, Seed,
@@ -12,11 +12,11 @@ use sidon_kit::Rng;
 
 /// Steps of a trial: keys that leave and come after the first fill.
 pub const STEPS: u64 = 1 << 20;
-/// Strangers asked for at the end of a trial.
+/// Non-members that are looked up at the end of a trial.
 pub const STRANGERS: u64 = 100_000;
 /// How often a trial stops to look at the whole table, the last time at its end.
 pub const LOOKS: u64 = 16;
-/// A key that so many others were refused in place of is given up; it will be missed.
+/// The most keys that are tried in place of a refused one.
 const PATIENCE: u32 = 64;
 
 /// What a d-left trial saw.
@@ -43,7 +43,7 @@ pub struct Seen {
 pub enum Watch {
     /// Count refusals only.
     Refusals,
-    /// Look at the loads on the way, and ask for strangers at the end.
+    /// Read the loads on the way, and look up non-members at the end.
     All,
 }
 
@@ -151,8 +151,8 @@ impl<B: Removes> Churn<B> {
         }
     }
 
-    /// Inserts a new key, another if it is refused, and says which. `stored` is told the load
-    /// before it.
+    /// Inserts a new key, another if it is refused, and says which. `stored` gets the
+    /// load before the insertion.
     #[inline(always)]
     fn come(
         &mut self,

@@ -177,7 +177,7 @@ pub static EXAMPLE: [Claim; 13] = [
     Claim::new(
         "002.cbf.fpr_13_5",
         "s5.1",
-        "counting filter's rate at 13.5 counters a key, nine hashes",
+        "rate of a counting filter, nine hashes, 27 counters for two keys",
         Text("just under 0.001529"),
         Number(0.00152902117843),
         Relative(1e-6),
@@ -192,8 +192,7 @@ pub static EXAMPLE: [Claim; 13] = [
         Absolute(1e-4),
     )
     .wrong(
-        "the 10,000 strangers it asks for would range over 0.0003 .. 0.0031; the printed range is \
-         that of 100,000",
+        "10,000 lookups would range over 0.0003 .. 0.0031; the printed range is that of 100,000",
     ),
 ];
 
@@ -338,7 +337,7 @@ pub static LOAD_6: [Claim; 14] = [
     Claim::new(
         "002.sim.fpr",
         "s5.1",
-        "strangers that pass",
+        "false positives",
         Number(0.001463),
         Number(0.00145922916667),
         Absolute(3.2e-5),
@@ -403,7 +402,7 @@ pub static LOAD_6_5: [Claim; 1] = [Claim::new(
     Chance,
 )];
 
-/// The same with the number of keys that is printed. From 1200 trials, 66 of which met one.
+/// Section 5.2, with the printed number of keys. From 1200 trials, 66 of which met one.
 pub static LOAD_6_5_PRINTED: [Claim; 1] = [Claim::new(
     "002.sim.overflow6_5.m53428",
     "s5.2",
@@ -442,7 +441,7 @@ pub static COUNTING: [Claim; 2] = [
     Claim::new(
         "002.sim.cbf_fpr",
         "s5.1",
-        "strangers that pass the counting filter",
+        "false positives of the counting filter",
         Number(0.001529),
         Number(0.00152984375),
         Absolute(5.4e-5),

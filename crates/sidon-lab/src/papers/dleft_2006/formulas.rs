@@ -38,7 +38,7 @@ pub fn compare(_: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>, Infeasib
     let bits = |r: u32| f64::from(SHAPE.cells * (r + SHAPE.counter)) / 6.0;
     // The counting filter in the same room, at the best number of hashes.
     let counting = |r: u32| bits_to_rate(bits(r) / 4.0);
-    // The last remainder that fails, plus one: it holds from there on.
+    // One above the largest remainder that fails.
     let fails = (5..=40).rev().find(|&r| counting(r) <= bound(r));
     let bits_by_rate = (4.0 * -bound(14).log2() + 20.0 + 4.0 * 3f64.log2()) / 3.0;
     let [first_remainder, ratio, nine_counters, bound_11, bits_11, bits_14] = &facts::COMPARE;
@@ -140,8 +140,7 @@ pub fn shared(level: u64) -> f64 {
     later + (ln_choose(KEYS, level) - alike).exp()
 }
 
-/// The least and the greatest share of `strangers` that pass, of so many trials: the medians of
-/// both.
+/// The medians of the least and of the greatest share of `strangers` that pass in a trial.
 fn fpr_range(trials: f64, strangers: f64) -> [f64; 2] {
     let mean = strangers * fpr();
     // The chance of one trial that makes the extreme of all as likely as not.

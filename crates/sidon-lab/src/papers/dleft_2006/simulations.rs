@@ -72,7 +72,7 @@ pub fn load_6(experiment: &Experiment, run: &Run<'_>, trials: u64) -> Result<Vec
     rows.push(
         Row::sampled(rate, sum(|s| s.passed) as f64 / asked as f64, must, n)
             .note(&format!("around {:.6}, by formula", formulas::fpr()))
-            .note(&format!("from {least} to {most} a trial of {STRANGERS} strangers")),
+            .note(&format!("from {least} to {most} in a trial of {STRANGERS} lookups")),
     );
 
     let reached = interval::largest(|level| match level {
@@ -178,7 +178,7 @@ pub fn counting(
     let passing = Row::sampled(passing, passed as f64 / (n * STRANGERS) as f64, must, n)
         .note(&format!("around {rate:.6}, by formula"));
 
-    // Looks lie further apart than a high counter lasts: each is a table of its own.
+    // A high counter does not last from one look to the next, so looks are independent.
     let looks = n * LOOKS;
     let reach = |level| CBF.counters as f64 * counter_at_least(CBF, KEYS, level);
     let must = interval::largest(|level| looks as f64 * reach(level));

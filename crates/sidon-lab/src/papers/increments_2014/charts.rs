@@ -18,7 +18,7 @@ use sidon::{
 pub static FIGURES: [Figure; 4] = [
     Figure {
         name: "004-fig4",
-        about: "figure 4: how often a cell of so many keys excludes a stranger",
+        about: "figure 4: how often a cell excludes a key, by the number of keys in it",
         claims: &["004.fD"],
         draw: detection,
     },
@@ -55,9 +55,9 @@ fn detection(_: &Run<'_>, _: &[Row]) -> Result<Chart, Infeasible> {
         _ => None,
     };
     Ok(Chart {
-        title: "Strangers that a cell excludes, increments 1, 4, 8, 13 (figure 4)".to_owned(),
+        title: "Non-members that a cell excludes, increments 1, 4, 8, 13 (figure 4)".to_owned(),
         x: Axis::linear("keys in the cell"),
-        y: Axis::linear("share that is told apart"),
+        y: Axis::linear("share of keys excluded"),
         curves: vec![
             Curve::new("all sums examined").line((0..16).filter_map(share)).printed(said),
             Curve::new("sums of up to three").line(basic),
@@ -85,7 +85,7 @@ fn schemes(_: &Run<'_>, _: &[Row]) -> Result<Chart, Infeasible> {
     Ok(Chart {
         title: "Filters that keys can leave, 1024 keys (figure 5)".to_owned(),
         x: Axis::linear("bits a key"),
-        y: Axis::log("strangers that pass"),
+        y: Axis::log("false positives"),
         curves,
     })
 }
@@ -105,7 +105,7 @@ fn ranges(_: &Run<'_>, _: &[Row]) -> Result<Chart, Infeasible> {
     Ok(Chart {
         title: "Increments from L to 2 L - 1, best hashes, 1024 keys (figure 6)".to_owned(),
         x: Axis::linear("bits a key"),
-        y: Axis::log("strangers that pass"),
+        y: Axis::log("false positives"),
         curves: [(2, 6), (4, 7), (8, 8), (16, 9)].map(curve).to_vec(),
     })
 }
@@ -131,7 +131,7 @@ fn members() -> Result<Chart, Infeasible> {
     Ok(Chart {
         title: "What every set is planned at, a million keys".to_owned(),
         x: Axis::linear("bits a key"),
-        y: Axis::log("strangers that pass"),
+        y: Axis::log("false positives"),
         curves: curves.chain([floor]).collect(),
     })
 }

@@ -147,7 +147,7 @@ pub static EXAMPLES: [Claim; 5] = [
     Claim::new(
         "004.fig1.query",
         "fig 1(c)",
-        "which of three counters admit the increment asked for",
+        "which of three counters admit the increment of the query",
         Value::list(&[0.0, 0.0, 1.0]),
         Value::list(&[0.0, 0.0, 1.0]),
         Exact,
@@ -322,7 +322,7 @@ pub static RATES: [Claim; 20] = [
         Value::list(&[0.015272219011, 5.0]),
         Relative(1e-6),
     )
-    .wrong("equation 1 gives 0.01527; what is printed is the simulation of figure 5"),
+    .wrong("equation 1 gives 0.01527; the printed value is the simulation of figure 5"),
     Claim::new(
         "004.table2.h12_l3",
         "table II",
@@ -335,7 +335,7 @@ pub static RATES: [Claim; 20] = [
     Claim::new(
         "004.thm3.p0",
         "theorem 3",
-        "chance that a counter excludes a stranger, bounded from below",
+        "lower bound of the probability that a counter excludes a non-member",
         Text("> 0.5"),
         Number(0.505743231636),
         Relative(1e-9),
@@ -382,7 +382,7 @@ Claim::new("004.table1.bh.main", "table I", "KB of the least B_h table, basic", 
 Claim::new("004.table1.bh_improved.main", "table I", "KB of the least B_h table, up to six keys examined", Number(11.31), Number(10.7549), Absolute(0.005)).underspecified("hashes are not given; nine need least, 10.75 KB"),
 Claim::new("004.table1.cbf.main", "table I", "KB of the least counting filter", Number(14.1), Number(14.041), Absolute(0.1)),
 Claim::new("004.table1.ml_D4.layers", "s8.B", "counters that spill into layers 2, 3 and 4", Value::list(&[802.0, 100.0, 6.0]), Value::list(&[425.3, 53.19, 4.91]), Relative(1e-3)).underspecified("layer sizes are printed and no rule for them; these many spill at five hashes, and 962 into the second layer at seven"),
-Claim::new("004.table1.ml_D4.capacity", "s5, s8.B", "the largest value that layers of 4, 3, 3, 3 bits hold", Nothing, Number(36.0), Exact).unprinted("what layers hold is not said: it is little, and about 30 % of such filters overflow"),
+Claim::new("004.table1.ml_D4.capacity", "s5, s8.B", "the largest value that layers of 4, 3, 3, 3 bits hold", Nothing, Number(36.0), Exact).unprinted("the paper does not state what layers hold; about 30 % of such filters overflow"),
 ];
 
 /// Equation 8, theorem 3 and section VIII.D: how often counters leave their range.
@@ -566,7 +566,7 @@ pub static PINNED: [Claim; 2] = [
 ];
 
 /// The rates of [`FIGURE_5`], simulated: mean, half of its 95 % interval, and one standard deviation
-/// from filter to filter, each asked for 100,000 strangers.
+/// from filter to filter, with 100,000 lookups each.
 pub const SIMULATED: [[f64; 3]; 10] = [
     [0.0273309470523, 8.60725970049e-05, 0.0011],
     [0.0152668142365, 3.56690408019e-05, 0.00055],

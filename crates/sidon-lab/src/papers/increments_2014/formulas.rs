@@ -37,7 +37,7 @@ pub const SHAPE: bh::Shape = bh::Shape {
     spread: Spread::Anywhere,
 };
 
-/// The counting filter of so many counters.
+/// A counting filter with a number of counters.
 pub fn counting(counters: u64, hashes: u32) -> counting::Shape {
     let (width, overflow, spread) = (4, Overflow::Refuse, Spread::Anywhere);
     counting::Shape { counters, hashes, width, overflow, spread }
@@ -244,7 +244,7 @@ pub fn cells(keys_bits: u32, sum_bits: u32, centred: bool) -> bh::Shape {
     bh::Shape { cells, keys_bits, sum_bits, centred, overflow: Overflow::Pin, ..SHAPE }
 }
 
-/// The five schemes of figure 5 by name, at so many bits a key: their rates by formula.
+/// The rate of a scheme of figure 5 by formula, at a number of bits a key.
 pub fn figure_5(name: &str, bits: u64) -> Result<f64, Infeasible> {
     let memory = KEYS * bits;
     let pairs = |decode| bh::Shape {

@@ -110,7 +110,7 @@ pub fn all_b3() -> Vec<Increments> {
     sequences::search(4, 1..=15, |set| sequences::is_bh(set, 3))
 }
 
-/// Whether so many keys can add up to the sum, one of them adding `own`.
+/// Whether `keys` keys can add up to the sum, one of them adding `own`.
 fn may(keys: u32, sum: usize, own: usize) -> bool {
     let rest = sum
         .checked_sub(own)
@@ -118,7 +118,7 @@ fn may(keys: u32, sum: usize, own: usize) -> bool {
     rest.unwrap_or(false)
 }
 
-/// All multisets of so many increments, in the order of their places.
+/// All multisets of `addends` increments, in the order of their places.
 fn multisets(set: Increments, addends: usize) -> Vec<Vec<u8>> {
     let mut all = vec![Vec::new()];
     for _ in 0..addends {

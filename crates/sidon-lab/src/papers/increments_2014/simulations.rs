@@ -18,7 +18,7 @@ use sidon::{
 };
 use sidon_kit::Rng;
 
-/// Strangers that each filter is asked for.
+/// Non-members that are looked up in each filter.
 const STRANGERS: usize = 100_000;
 
 /// What one trial saw: by claim, strangers that passed; and members that were missed.

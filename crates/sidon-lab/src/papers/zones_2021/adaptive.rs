@@ -18,11 +18,11 @@ use sidon_kit::Rng;
 /// The most hosts of a subnet without a bitmap.
 const LISTED_MOST: u32 = 7;
 
-/// Subnets in a trial: 1024 trials are all there are.
+/// Subnets in a trial. 1024 trials cover all /24 subnets.
 const SUBNET_BITS: u32 = 14;
 const SUBNETS: u64 = 1 << SUBNET_BITS;
 
-/// Table 5, CHI16: so many sources at the most, for this share of the subnets.
+/// Table 5, CHI16: least and most sources, and the share of subnets.
 const CLASSES: [(u64, u64, f64); 4] =
     [(1, 4, 0.9434), (5, 8, 0.0436), (9, 16, 0.0090), (17, 256, 0.0040)];
 
@@ -48,7 +48,7 @@ struct Seen {
     pooled: u64,
 }
 
-/// Sets of sources in three structures, every host of every subnet asked of each.
+/// Sets of sources in three structures, and lookups of every host in each.
 pub fn adaptive(
     experiment: &Experiment,
     run: &Run<'_>,
@@ -81,7 +81,7 @@ pub fn adaptive(
 }
 
 fn trial(ladders: &[Ladder; 2], mut rng: Rng) -> Result<Seen, Infeasible> {
-    // A bitmap for every subnet: what is counted is how many are used.
+    // A bitmap for every subnet. The trial counts the bitmaps in use.
     let shape = Shape { subnet_bits: SUBNET_BITS, slots: SUBNETS, bitmaps: SUBNETS };
     let mut pooled = Subnets::new(shape, Seed(rng.next_u64().into()))?;
     let (mut seen, mut twins) = (Seen::default(), Vec::with_capacity(SUBNETS as usize));

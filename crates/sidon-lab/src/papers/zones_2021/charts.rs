@@ -70,7 +70,7 @@ pub static FIGURES: [Figure; 12] = [
     },
     Figure {
         name: "003-fig11",
-        about: "figure 11: strangers that pass beyond the zone, exact and by the equations",
+        about: "figure 11: false positives beyond the zone, exact and by the equations",
         claims: &["003.fig11"],
         draw: beyond,
     },
@@ -134,7 +134,7 @@ fn universes() -> impl Iterator<Item = u64> {
     (0..=37).map(|step| (16.0 * 1.2522f64.powi(step)).round() as u64).chain([256])
 }
 
-/// The ways of the paper: bits for so many of a universe, by name.
+/// Bits of each way of the paper for a target, by name.
 const WAYS: [(&str, &str); 4] = [
     ("residues by the first primes (EGH)", "egh"),
     ("Latin squares (OLS)", "ols"),
@@ -203,9 +203,9 @@ fn beyond(_: &Run<'_>, rows: &[Row]) -> Result<Chart, Infeasible> {
     };
     let ours = |id: &str| measured(rows, id);
     Ok(Chart {
-        title: "Strangers that pass beyond the zone of 3 (figure 11)".to_owned(),
+        title: "False positives beyond the zone of 3 (figure 11)".to_owned(),
         x: Axis::linear("members"),
-        y: Axis::log("strangers that pass"),
+        y: Axis::log("false positives"),
         curves: vec![
             Curve::new("Latin squares, 64 bits for 256")
                 .line(exact(16, 2, 4))

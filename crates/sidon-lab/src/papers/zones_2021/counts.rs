@@ -128,8 +128,7 @@ pub fn figure_12(
     Ok(columns.into_iter().chain(random).map(row).collect())
 }
 
-/// What a number of active flows of 25 add to the estimates, on average over so many draws: to an
-/// active flow and to an idle one, by Latin squares and by a random mapping.
+/// The mean error of an active and of an idle flow of 25, by Latin squares and by a random mapping.
 pub fn excess_12(
     run: &Run<'_>,
     groups: u32,
@@ -155,8 +154,7 @@ pub fn excess_12(
     Ok([0, 1, 2, 3].map(|i| all.iter().map(|sums| sums[i]).sum::<f64>() / trials as f64))
 }
 
-/// What a number of active flows of 1331 add to the estimate of an idle one, on average over so
-/// many draws: by polynomials and by a random mapping.
+/// The mean error of an idle flow of 1331, by polynomials and by a random mapping.
 pub fn excess_13(run: &Run<'_>, active: usize, trials: u64) -> Result<[f64; 2], Infeasible> {
     let code = pol(1331, 11, 3, 7, false)?;
     let all = run.each(&format!("003.fig13.curve/{active}"), trials, 0, |mut rng| {

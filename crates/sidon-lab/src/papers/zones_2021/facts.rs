@@ -204,7 +204,7 @@ pub static FIGURES: [Claim; 20] = [
     ),
 ];
 
-/// Theorems 1 and 3, and what residues and Latin squares can do.
+/// Theorems 1 and 3, residues and Latin squares.
 pub static ZONES: [Claim; 12] = [
     Claim::new("003.thm1.zone_s5", "theorem 1", "zones of 2 to 6 groups, order 5: by covering every element", Value::list(&[1.0, 2.0, 3.0, 4.0, 5.0]), Value::list(&[1.0, 2.0, 3.0, 4.0, 5.0]), Exact),
     Claim::new("003.thm1.zone_s16", "theorem 1", "zones of 4, 8, 16 and 17 groups, order 16", Value::list(&[3.0, 7.0, 15.0]), Value::list(&[3.0, 7.0, 15.0, 16.0]), Exact),
@@ -230,7 +230,7 @@ pub static ZONES: [Claim; 12] = [
 
 /// Tables 6 to 8, figure 9 and the lengths of section 5.
 pub static LENGTHS: [Claim; 44] = [
-    Claim::new("003.cm.params", "s1", "rows and columns of a Count-Min sketch for a hundredth of the total, but for a hundredth of flows", Text("ceil(ln(1/delta)), ceil(e/epsilon)"), Value::list(&[5.0, 272.0]), Exact),
+    Claim::new("003.cm.params", "s1", "rows and columns of a Count-Min sketch for an error of a hundredth of the total in all but a hundredth of flows", Text("ceil(ln(1/delta)), ceil(e/epsilon)"), Value::list(&[5.0, 272.0]), Exact),
     Claim::new("003.pol.length_n343_d2", "s5.C", "bits of polynomials for 2 of 343", Number(35.0), Number(35.0), Exact),
     Claim::new("003.pol.ols_length_n343", "s5.C", "bits of Latin squares for 2 of 343", Text("19(d+1)"), Number(57.0), Exact),
     Claim::new("003.pol.shorter_any_d", "s5.C", "largest zone that 14 d + 7 bits have for 343 elements", Text("14d+7 for any d >= 1"), Number(3.0), Exact)
@@ -296,12 +296,12 @@ pub static LENGTHS: [Claim; 44] = [
     Claim::new("003.fig12.reduction_m15", "s8.C", "percentage by which the printed 5.77 is below the printed 10.29", Number(43.9), Number(43.9261418853), Absolute(0.05)),
 ];
 
-/// Equations 3 and 4 and figure 11; what is right is exact, by inclusion and exclusion.
+/// Equations 3 and 4 and figure 11. The right values are exact, by inclusion and exclusion.
 pub static RATES: [Claim; 13] = [
     Claim::new(
         "003.fig11.ols.c4",
         "eq 3, fig 11",
-        "strangers that pass Latin squares for 3 of 256 with 4 in",
+        "false positives of Latin squares for 3 of 256 with 4 members",
         Number(0.000303112538859),
         Number(0.000294226183829),
         Relative(1e-9),
@@ -309,7 +309,7 @@ pub static RATES: [Claim; 13] = [
     Claim::new(
         "003.fig11.ols.c5",
         "eq 3, fig 11",
-        "strangers that pass Latin squares for 3 of 256 with 5 in",
+        "false positives of Latin squares for 3 of 256 with 5 members",
         Number(0.00133759230576),
         Number(0.00130702069709),
         Relative(1e-9),
@@ -317,7 +317,7 @@ pub static RATES: [Claim; 13] = [
     Claim::new(
         "003.fig11.ols.c6",
         "eq 3, fig 11",
-        "strangers that pass Latin squares for 3 of 256 with 6 in",
+        "false positives of Latin squares for 3 of 256 with 6 members",
         Number(0.00354646875979),
         Number(0.00348715466415),
         Relative(1e-9),
@@ -325,7 +325,7 @@ pub static RATES: [Claim; 13] = [
     Claim::new(
         "003.fig11.ols.c8",
         "eq 3, fig 11",
-        "strangers that pass Latin squares for 3 of 256 with 8 in",
+        "false positives of Latin squares for 3 of 256 with 8 members",
         Number(0.0129808976612),
         Number(0.0129103467447),
         Relative(1e-9),
@@ -333,7 +333,7 @@ pub static RATES: [Claim; 13] = [
     Claim::new(
         "003.fig11.ols.c10",
         "eq 3, fig 11",
-        "strangers that pass Latin squares for 3 of 256 with 10 in",
+        "false positives of Latin squares for 3 of 256 with 10 members",
         Number(0.0307126789213),
         Number(0.0308538637286),
         Relative(1e-9),
@@ -341,7 +341,7 @@ pub static RATES: [Claim; 13] = [
     Claim::new(
         "003.fig11.ols.c15",
         "eq 3, fig 11",
-        "strangers that pass Latin squares for 3 of 256 with 15 in",
+        "false positives of Latin squares for 3 of 256 with 15 members",
         Number(0.112930229908),
         Number(0.115700627596),
         Relative(1e-9),
@@ -349,7 +349,7 @@ pub static RATES: [Claim; 13] = [
     Claim::new(
         "003.fig11.ols.c20",
         "eq 3, fig 11",
-        "strangers that pass Latin squares for 3 of 256 with 20 in",
+        "false positives of Latin squares for 3 of 256 with 20 members",
         Number(0.234452821134),
         Number(0.243342287668),
         Relative(1e-9),
@@ -357,7 +357,7 @@ pub static RATES: [Claim; 13] = [
     Claim::new(
         "003.fig11.pol.c4",
         "eq 4, fig 11",
-        "strangers that pass polynomials for 3 of 343 with 4 in",
+        "false positives of polynomials for 3 of 343 with 4 members",
         Number(0.00437311427089),
         Number(0.00121483262427),
         Relative(1e-9),
@@ -366,7 +366,7 @@ pub static RATES: [Claim; 13] = [
     Claim::new(
         "003.fig11.pol.c5",
         "eq 4, fig 11",
-        "strangers that pass polynomials for 3 of 343 with 5 in",
+        "false positives of polynomials for 3 of 343 with 5 members",
         Number(0.0129336020887),
         Number(0.00654140643835),
         Relative(1e-9),
@@ -375,7 +375,7 @@ pub static RATES: [Claim; 13] = [
     Claim::new(
         "003.fig11.pol.c6",
         "eq 4, fig 11",
-        "strangers that pass polynomials for 3 of 343 with 6 in",
+        "false positives of polynomials for 3 of 343 with 6 members",
         Number(0.0291333899092),
         Number(0.0192365065485),
         Relative(1e-9),
@@ -384,7 +384,7 @@ pub static RATES: [Claim; 13] = [
     Claim::new(
         "003.fig11.pol.c8",
         "eq 4, fig 11",
-        "strangers that pass polynomials for 3 of 343 with 8 in",
+        "false positives of polynomials for 3 of 343 with 8 members",
         Number(0.0897411972792),
         Number(0.0747435797104),
         Relative(1e-9),
@@ -393,7 +393,7 @@ pub static RATES: [Claim; 13] = [
     Claim::new(
         "003.fig11.pol.c10",
         "eq 4, fig 11",
-        "strangers that pass polynomials for 3 of 343 with 10 in",
+        "false positives of polynomials for 3 of 343 with 10 members",
         Number(0.185238929704),
         Number(0.169626819076),
         Relative(1e-9),
@@ -401,7 +401,7 @@ pub static RATES: [Claim; 13] = [
     Claim::new(
         "003.fig11.pol.c15",
         "eq 4, fig 11",
-        "strangers that pass polynomials for 3 of 343 with 15 in",
+        "false positives of polynomials for 3 of 343 with 15 members",
         Number(0.481890284069),
         Number(0.477523534837),
         Relative(1e-9),
@@ -522,7 +522,7 @@ pub static ADAPTIVE: [Claim; 4] = [
     Claim::new(
         "003.adaptive.wrong",
         "s8.D",
-        "wrong answers, all hosts of all subnets asked of three structures",
+        "wrong answers about all hosts of all subnets, in three structures",
         Nothing,
         Number(0.0),
         Exact,

@@ -130,7 +130,7 @@ fn polynomials_or_residues(universe: u64, members: u64) -> Value {
     }
 }
 
-/// Orders and bits for so many digits: primes, all fields, with infinity whole and cut; the points.
+/// Orders and bits for `digits` digits: primes, all fields, with infinity whole and cut; the points.
 fn least(few: Target, digits: u32) -> Value {
     let pol = |fields, points| polynomials(few, digits, fields, points);
     let shapes = [

@@ -1,10 +1,9 @@
 //! 003: Bloom filters and Count-Min sketches with a false-positive-free zone.
 //!
-//! [`facts`] has what is printed and what is right; [`figures`] the worked examples; [`zones`] the
-//! theorems, by covering every element; [`lengths`] the tables, figure 9 and equations 3 and 4;
-//! [`counts`] the sketches of figures 12 and 13; [`adaptive`] the sets of section 8.D; [`charts`]
-//! the figures.
-//! [`estimates`] compares the better estimates of section II.
+//! [`facts`] has the printed and the right values, [`figures`] the worked examples. [`zones`] checks the
+//! theorems by covering every element. [`lengths`] has the tables, figure 9 and equations 3 and 4,
+//! [`counts`] the sketches of figures 12 and 13, [`estimates`] the better estimates of section II. [`adaptive`] has the sets of section 8.D, [`charts`] the
+//! figures.
 
 pub mod adaptive;
 pub mod charts;

@@ -120,8 +120,8 @@ fn zone_of(cells: &[Vec<u64>]) -> u64 {
     (0..cells.len()).map(|element| zone_at(cells, element)).min().unwrap_or(0)
 }
 
-/// The fewest others that cover this element, less one; all there are if they do not. What so many
-/// others can cover is a set of groups; those sets grow by one other at a time.
+/// The fewest other elements that cover this one, less one. The number of elements if they do not cover it.
+/// Each round adds one element to the sets of groups that can be covered.
 fn zone_at(cells: &[Vec<u64>], element: usize) -> u64 {
     let shared = |other: &Vec<u64>| {
         let pairs = other.iter().zip(&cells[element]).enumerate();

@@ -217,9 +217,13 @@ impl Removes for Body {
 }
 
 impl Backyard {
-    /// The number of copies of the key, and of other keys with its fingerprint.
+    /// The number of copies of the key, and of other keys with its fingerprint. 0 for an excepted key.
     pub fn count<K: Key + ?Sized>(&self, key: &K) -> u64 {
-        let place = self.body.place_of(key.digest(self.body.seed));
+        let digest = key.digest(self.body.seed);
+        if self.exceptions.has(digest) {
+            return 0;
+        }
+        let place = self.body.place_of(digest);
         Line(&self.body.lines()[place.line as usize]).count(BASE, place, &self.body.back)
     }
 
@@ -230,6 +234,7 @@ impl Backyard {
     pub fn count_batch<K: Key>(&self, keys: &[K], counts: &mut [u64]) {
         assert_eq!(keys.len(), counts.len(), "one answer a key");
         self.body.count_keys(keys, counts);
+        self.exceptions.reject(self.body.seed, keys, counts, 0);
     }
 
     /// The fingerprint of a key. Keys of one fingerprint are the same key to the filter.

@@ -200,9 +200,10 @@ impl Removes for Body {
 }
 
 impl DLeft {
-    /// The number of copies of the key, and of other keys with its fingerprint.
+    /// The number of copies of the key, and of other keys with its fingerprint. 0 for an excepted key.
     pub fn count<K: Key + ?Sized>(&self, key: &K) -> u64 {
-        self.body.count_digest(key.digest(self.body.seed))
+        let digest = key.digest(self.body.seed);
+        if self.exceptions.has(digest) { 0 } else { self.body.count_digest(digest) }
     }
 
     /// Writes the number of copies of each key to the same index of `counts`.
@@ -212,6 +213,7 @@ impl DLeft {
     pub fn count_batch<K: Key>(&self, keys: &[K], counts: &mut [u64]) {
         assert_eq!(keys.len(), counts.len(), "one answer a key");
         self.body.count_keys(&Unhashed { seed: self.body.seed, keys }, counts);
+        self.exceptions.reject(self.body.seed, keys, counts, 0);
     }
 
     /// The fingerprint of a key. Keys of one fingerprint are the same key to the filter.

@@ -664,6 +664,10 @@ impl Fingerprint {
     /// A transition of each flow, in order. `follow` chooses the next states and is called after
     /// each write with its result.
     pub fn follow_batch<K: Key>(&mut self, keys: &[K], follow: &mut impl Follow) {
+        // `follow` may insert any of these keys, so their exceptions end.
+        if !self.exceptions.is_empty() {
+            keys.iter().for_each(|key| self.exceptions.take_out(key.digest(self.body.seed)));
+        }
         self.body.follow_keys(&Unhashed { seed: self.body.seed, keys }, follow);
     }
 
@@ -700,7 +704,9 @@ impl Fingerprint {
     ///
     /// `Err`, with nothing changed, if the maps differ as for [`merge`](Self::merge).
     pub fn take_over(&mut self, other: &Self, met: &mut dyn FnMut(Met)) -> Result<(), Refused> {
-        self.body.take_over(&other.body, met)
+        self.body.take_over(&other.body, met)?;
+        self.exceptions.retain(|digest| other.body.lookup(digest) != Lookup::Absent);
+        Ok(())
     }
 }
 
