@@ -51,7 +51,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    signals::survive_file_size_limit();
+    signals::prepare();
     let success = |()| ExitCode::SUCCESS;
     let done = match parse().command {
         Command::Completions(args) => manual::completions(&args, Cli::command()).map(success),

@@ -26,6 +26,7 @@ use crate::{
         rotate::{self, Rotation},
     },
     show,
+    signals::hangup_ends,
 };
 use anyhow::{Context, bail};
 use clients::{Limits, first};
@@ -226,7 +227,14 @@ async fn serve(listener: TcpListener, app: web::App, limits: Limits) -> anyhow::
     let terminated = async {
         terminate.recv().await;
     };
-    first(serving, first(interrupted, terminated)).await;
+    let mut hangup = hangup_ends().then(|| signal(SignalKind::hangup())).transpose()?;
+    let hung_up = async {
+        match &mut hangup {
+            Some(hangup) => drop(hangup.recv().await),
+            None => std::future::pending().await,
+        }
+    };
+    first(serving, first(interrupted, first(terminated, hung_up))).await;
     Ok(())
 }
 
