@@ -1,25 +1,51 @@
 //! The operations that use SIMD instructions, and the library's only unsafe code.
 //!
 //! [`Isa`] lists them. [`Portable`] defines them in plain Rust and is the specification. `Sse2` and
-//! `Avx2` implement them for x86-64; tests compare them with `Portable`. A hot loop is a
-//! [`Kernel`], generic over the instruction set. [`dispatch`] runs it with the best set that this
-//! processor has. The choice is made once per batch and costs nothing inside the loop.
+//! `Avx2` implement them for x86-64, `Neon` and `NeonAes` for AArch64; tests compare them with
+//! `Portable`. A hot loop is a [`Kernel`], generic over the instruction set. [`dispatch`] runs it
+//! with the best set that this processor has. The choice is made once per batch and costs nothing
+//! inside the loop.
 //!
 //! ```text
-//! dispatch(kernel) --+-- AVX2 found --> kernel.run(Avx2)      compiled with AVX2 and AES throughout
-//!                    +-- x86-64 ------> kernel.run(Sse2)      SSE2 is part of x86-64
-//!                    +-- otherwise ---> kernel.run(Portable)
+//! dispatch(kernel) --+-- x86-64 ---+-- AVX2 found --> kernel.run(Avx2)     compiled with AVX2 and AES
+//!                    |             +-- otherwise ---> kernel.run(Sse2)     SSE2 is part of x86-64
+//!                    +-- AArch64 --+-- AES found ---> kernel.run(NeonAes)  compiled with AES
+//!                    |             +-- otherwise ---> kernel.run(Neon)     NEON is part of AArch64
+//!                    +-- otherwise -----------------> kernel.run(Portable)
 //! ```
 
 mod aes;
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+#[allow(unsafe_code)]
+mod neon;
 mod portable;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 mod x86;
 
-pub(crate) use portable::Portable;
+/// For this processor: the dispatcher, the prefetch and [`BASE`].
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+use neon as native;
 #[cfg(target_arch = "x86_64")]
-pub(crate) use x86::{Avx2, Sse2};
+use x86 as native;
+#[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
+mod native {
+    use super::{Kernel, Portable};
+
+    pub(crate) const BASE: Portable = Portable;
+
+    #[inline(always)]
+    pub(super) fn run<K: Kernel>(kernel: K) -> K::Output {
+        kernel.run(Portable)
+    }
+
+    #[inline(always)]
+    pub(super) fn prefetch(_: &[u8], _: usize) {}
+}
+
+/// The best instruction set that needs no detection: for single operations.
+pub(crate) use native::BASE;
+pub(crate) use portable::Portable;
 
 /// Bytes per cache line, the unit of transfers from memory.
 pub const LINE: usize = 64;
@@ -267,32 +293,13 @@ pub(crate) trait Kernel {
 /// Runs the kernel with the best instruction set of this processor.
 #[inline]
 pub(crate) fn dispatch<K: Kernel>(kernel: K) -> K::Output {
-    #[cfg(target_arch = "x86_64")]
-    {
-        match Avx2::detect() {
-            Some(isa) => x86::run_avx2(isa, kernel),
-            // Not inlined, so that its stack frame does not enlarge that of the other arm.
-            None => Sse2::ALWAYS.apart(kernel),
-        }
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    kernel.run(Portable)
+    native::run(kernel)
 }
-
-/// The best instruction set that needs no detection: for single operations.
-#[cfg(target_arch = "x86_64")]
-pub(crate) const BASE: Sse2 = Sse2::ALWAYS;
-/// The best instruction set that needs no detection: for single operations.
-#[cfg(not(target_arch = "x86_64"))]
-pub(crate) const BASE: Portable = Portable;
 
 /// Prefetches the cache line that holds `bytes[index]`. Any index is allowed.
 #[inline(always)]
 pub fn prefetch(bytes: &[u8], index: usize) {
-    #[cfg(target_arch = "x86_64")]
-    x86::prefetch(bytes, index);
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (bytes, index);
+    native::prefetch(bytes, index);
 }
 
 #[cfg(test)]

@@ -12,10 +12,18 @@ macro_rules! twins_agree {
         };
         #[cfg(target_arch = "x86_64")]
         {
-            let $isa = Sse2::ALWAYS;
+            let $isa = x86::Sse2::ALWAYS;
             assert_eq!(expected, $body, "SSE2");
-            if let Some($isa) = Avx2::detect() {
+            if let Some($isa) = x86::Avx2::detect() {
                 assert_eq!(expected, $body, "AVX2");
+            }
+        }
+        #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+        {
+            let $isa = neon::Neon::ALWAYS;
+            assert_eq!(expected, $body, "NEON");
+            if let Some($isa) = neon::NeonAes::detect() {
+                assert_eq!(expected, $body, "NEON and AES");
             }
         }
         expected

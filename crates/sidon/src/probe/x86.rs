@@ -65,9 +65,22 @@ impl Avx2 {
     }
 }
 
+/// The instruction set for single operations.
+pub(crate) const BASE: Sse2 = Sse2::ALWAYS;
+
+/// Runs the kernel with AVX2, if this processor has it.
+#[inline]
+pub(super) fn run<K: Kernel>(kernel: K) -> K::Output {
+    match Avx2::detect() {
+        Some(isa) => run_avx2(isa, kernel),
+        // Not inlined, so that its stack frame does not enlarge that of the other arm.
+        None => Sse2::ALWAYS.apart(kernel),
+    }
+}
+
 /// Runs the kernel in a function that is compiled with AVX2.
 #[inline]
-pub(super) fn run_avx2<K: Kernel>(isa: Avx2, kernel: K) -> K::Output {
+fn run_avx2<K: Kernel>(isa: Avx2, kernel: K) -> K::Output {
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,aes")]
     fn inner<K: Kernel>(isa: Avx2, kernel: K) -> K::Output {
         kernel.run(isa)
