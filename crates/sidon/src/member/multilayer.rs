@@ -78,7 +78,7 @@ pub struct Shape {
 
 impl Shape {
     /// The bytes of both layers, or `u64::MAX` if there are more or no such table exists.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         let first = Packed::bytes_of(self.counters, self.first);
         let second = Spill::bytes(self.counters, self.buckets, self.rest);
         first.saturating_add(second.unwrap_or(u64::MAX))
@@ -223,7 +223,11 @@ impl Body {
 
 impl Filter for Body {
     type Shape = Shape;
-    const KIND: u16 = 7;
+    const KIND: u16 = crate::bytes::kinds::MULTILAYER.number;
+
+    fn planned_bytes(shape: Self::Shape) -> u64 {
+        shape.bytes()
+    }
 
     fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
         let code = shape.code()?;

@@ -19,6 +19,7 @@ mod count_bytes;
 mod count_papers;
 mod counts;
 mod dleft_plan;
+mod inherent;
 mod laws;
 mod operate;
 mod papers;

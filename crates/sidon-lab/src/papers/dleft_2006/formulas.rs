@@ -16,6 +16,7 @@ use crate::{
 };
 use sidon::{
     Infeasible,
+    member::DLeft,
     plan::{self, dleft::bucket_loads},
 };
 use sidon_kit::poisson::{ln_factorial, poisson, poisson_at_least};
@@ -65,7 +66,7 @@ pub fn example(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>,
     rows(experiment.claims, |id| match id {
         "002.fpr.exact" => fpr().into(),
         "002.fpr.bound_r14" => (KEYS as f64 / fingerprints).into(),
-        "002.size.bits" => (8 * SHAPE.bytes()).into(),
+        "002.size.bits" => (8 * DLeft::planned_bytes(SHAPE)).into(),
         "002.size.capacity" => SHAPE.all_cells().into(),
         "002.counter.five_share.printed" => five.into(),
         "002.counter.five_share.true" => (five * fingerprints).into(),

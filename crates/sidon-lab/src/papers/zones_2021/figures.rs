@@ -3,10 +3,7 @@
 use super::zones::{ols, pol};
 use crate::{claim::Value, experiment::Experiment, row::Row, trials::Run};
 use sidon::internals::Cells;
-use sidon::{
-    Infeasible,
-    zone::{Code, Sketch},
-};
+use sidon::{Infeasible, zone::Sketch};
 
 /// Figures 3, 4, 6 and 8, and two columns of section 5.
 pub fn figures(experiment: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>, Infeasible> {
