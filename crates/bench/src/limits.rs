@@ -20,6 +20,7 @@ use crate::{
 use anyhow::Result;
 use sidon::{
     internals::{LINE, Memory, prefetch},
+    member::{Backyard, DLeft},
     plan::{self, Target},
 };
 use sidon_kit::Rng;
@@ -126,12 +127,12 @@ impl Reads {
     pub(crate) const ALL: [Reads; 2] = [
         Reads {
             name: "read_one_line",
-            bytes: |target| Ok(plan::backyard::shape(target)?.bytes()),
+            bytes: |target| Ok(Backyard::planned_bytes(plan::backyard::shape(target)?)),
             timed: |table, rng| prefetched::<CHUNK>(table, rng),
         },
         Reads {
             name: "read_two_lines",
-            bytes: |target| Ok(ours::fast(target).bytes()),
+            bytes: |target| Ok(DLeft::planned_bytes(ours::fast(target))),
             timed: |table, rng| 2.0 * prefetched::<{ 2 * CHUNK }>(table, rng),
         },
     ];

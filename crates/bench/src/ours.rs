@@ -120,7 +120,7 @@ impl<B: member::Filter> Filter for Ours<B> {
 
 fn bloom(target: Target, single: bool) -> Result<Box<dyn Filter>> {
     let shape = plan::bloom::shape(target)?;
-    let bytes = shape.bytes();
+    let bytes = Bloom::planned_bytes(shape);
     Ok(Ours::set(Bloom::new(shape, SEED)?, bytes, single))
 }
 
@@ -135,17 +135,17 @@ fn as_sbbf(target: Target, single: bool) -> Result<Box<dyn Filter>> {
 }
 
 fn line_filter(shape: blocked::Shape, single: bool) -> Result<Box<dyn Filter>> {
-    let bytes = shape.bytes();
+    let bytes = Blocked::planned_bytes(shape);
     Ok(Ours::set(Blocked::new(shape, SEED)?, bytes, single))
 }
 
 fn counting(shape: counting::Shape, single: bool) -> Result<Box<dyn Filter>> {
-    let bytes = shape.bytes();
+    let bytes = Counting::planned_bytes(shape);
     Ok(Ours::multiset(Counting::new(shape, SEED)?, bytes, single))
 }
 
 fn variable(shape: variable::Shape, single: bool) -> Result<Box<dyn Filter>> {
-    let bytes = shape.bytes();
+    let bytes = Variable::planned_bytes(shape);
     Ok(Ours::multiset(Variable::new(shape, SEED)?, bytes, single))
 }
 
@@ -183,13 +183,13 @@ fn as_counting(target: Target) -> Result<variable::Shape> {
 
 fn bh(target: Target, single: bool) -> Result<Box<dyn Filter>> {
     let shape = plan::bh::shape(target)?;
-    let bytes = shape.bytes();
+    let bytes = Bh::planned_bytes(shape);
     Ok(Ours::multiset(Bh::new(shape, SEED)?, bytes, single))
 }
 
 fn multilayer(target: Target, single: bool) -> Result<Box<dyn Filter>> {
     let shape = plan::multilayer::shape(target)?;
-    Ok(Ours::multiset(Multilayer::new(shape, SEED)?, shape.bytes(), single))
+    Ok(Ours::multiset(Multilayer::new(shape, SEED)?, Multilayer::planned_bytes(shape), single))
 }
 
 /// Two subtables of 32-byte buckets, 12 of 16 cells in use: a false-positive rate of 0.15 %.
@@ -218,10 +218,10 @@ fn speed(target: Target) -> Target {
 }
 
 fn dleft(shape: dleft::Shape, single: bool) -> Result<Box<dyn Filter>> {
-    Ok(Ours::multiset(DLeft::new(shape, SEED)?, shape.bytes(), single))
+    Ok(Ours::multiset(DLeft::new(shape, SEED)?, DLeft::planned_bytes(shape), single))
 }
 
 fn backyard(target: Target, single: bool) -> Result<Box<dyn Filter>> {
     let shape = plan::backyard::shape(target)?;
-    Ok(Ours::multiset(Backyard::new(shape, SEED)?, shape.bytes(), single))
+    Ok(Ours::multiset(Backyard::new(shape, SEED)?, Backyard::planned_bytes(shape), single))
 }

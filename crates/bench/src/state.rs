@@ -93,7 +93,7 @@ impl Sweep for Ours {
 
 impl Map for Ours {
     fn bytes(&self) -> u64 {
-        self.map.shape().bytes()
+        Fingerprint::planned_bytes(self.map.shape())
     }
 
     fn insert(&mut self, keys: &[Tuple], first: usize) {

@@ -9,7 +9,7 @@ use crate::{
     stats::Summary,
 };
 use anyhow::Result;
-use sidon::internals::Ladder;
+use sidon::internals::{Cells, Ladder};
 use sidon::zone::{Adaptive, Filter, Ols, Pol, ols, pol};
 use sidon_kit::Rng;
 use std::{collections::BTreeMap, hint::black_box};
@@ -43,8 +43,8 @@ macro_rules! small {
         }
     };
 }
-small!(Filter<Ols>, Filter::bits);
-small!(Filter<Pol>, Filter::bits);
+small!(Filter<Ols>, |set: &Filter<Ols>| set.code().cells());
+small!(Filter<Pol>, |set: &Filter<Pol>| set.code().cells());
 small!(Adaptive, |set: &Adaptive| 8 * set.memory_bytes());
 
 /// Three members of eight bits and their number, then a Bloom filter of the 38 bits that are left,

@@ -13,10 +13,10 @@ use crate::{
 };
 use sidon::{
     Infeasible,
-    count::{Stored, top},
+    count::{Stored, Top, top},
     plan,
-    state::fingerprint,
-    zone::subnets,
+    state::{Fingerprint, fingerprint},
+    zone::{Subnets, subnets},
 };
 
 /// The number of parts of every table.
@@ -100,13 +100,13 @@ impl Budget {
 
     /// The bytes of all shards of all tables.
     pub fn bytes(&self) -> u64 {
-        let one = self.flows.bytes::<FlowKey, 2>()
-            + self.hosts.bytes::<Host, 2>()
-            + self.ports.bytes::<Port, 2>()
-            + self.sources_v4.bytes()
+        let one = Top::<FlowKey, 2>::planned_bytes(self.flows)
+            + Top::<Host, 2>::planned_bytes(self.hosts)
+            + Top::<Port, 2>::planned_bytes(self.ports)
+            + Subnets::planned_bytes(self.sources_v4)
             + self.sources_v6 * 16;
-        let whole = self.connections.bytes()
-            + self.services.bytes()
+        let whole = Fingerprint::planned_bytes(self.connections)
+            + Fingerprint::planned_bytes(self.services)
             + alarms::bytes(self.alarms)
             + self.p2p.bytes();
         one * SHARDS as u64 + whole + self.machines.0 * self.machines.1

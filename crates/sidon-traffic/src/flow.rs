@@ -420,21 +420,20 @@ impl Key for FlowKey {
     }
 }
 
-/// The encoding padded with zeros to [`V6`] bytes, then the encoding's length.
-impl From<FlowKey> for [u8; V6 + 1] {
+impl Stored for FlowKey {
+    /// The encoding padded with zeros to [`V6`] bytes, then the encoding's length.
+    type Parts = [u8; V6 + 1];
+
     #[inline(always)]
-    fn from(key: FlowKey) -> Self {
+    fn parts(self) -> [u8; V6 + 1] {
         let mut bytes = [0; V6 + 1];
-        bytes[..V6].copy_from_slice(&key.bytes);
-        bytes[V6] = key.len;
+        bytes[..V6].copy_from_slice(&self.bytes);
+        bytes[V6] = self.len;
         bytes
     }
-}
 
-/// The key that gave these bytes. Other bytes give an arbitrary key.
-impl From<[u8; V6 + 1]> for FlowKey {
     #[inline(always)]
-    fn from(bytes: [u8; V6 + 1]) -> Self {
+    fn from_parts(bytes: [u8; V6 + 1]) -> Self {
         let mut key = FlowKey { bytes: [0; V6], len: V6 as u8 };
         key.bytes.copy_from_slice(&bytes[..V6]);
         if bytes[V6] == V4 as u8 {
@@ -442,16 +441,12 @@ impl From<[u8; V6 + 1]> for FlowKey {
         }
         key
     }
-}
-
-impl Stored for FlowKey {
-    type Parts = [u8; V6 + 1];
 
     /// Compares five words of eight bytes, two of which overlap, without a call to `memcmp`.
     #[inline(always)]
     fn is(&self, bytes: &[u8]) -> bool {
         let Some(stored) = bytes.first_chunk::<{ V6 + 1 }>() else { return false };
-        let own: [u8; V6 + 1] = (*self).into();
+        let own = self.parts();
         let word =
             |of: &[u8; V6 + 1], at: usize| u64::from_le_bytes(std::array::from_fn(|i| of[at + i]));
         let mut differ = 0;

@@ -8,7 +8,7 @@
 use sidon::{
     Seed,
     plan::{Prefer, States, fingerprint},
-    state::{Clock, Fingerprint, Recent},
+    state::{Clock, Fingerprint},
 };
 use std::{error::Error, net::IpAddr};
 
@@ -19,8 +19,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     // Up to 100,000 addresses. One in a million others may be denied by mistake.
     let target = States { flows: 100_000, states: 1, error: 1e-6 };
     let shape = fingerprint::shape(target, Prefer::Speed)?;
-    let list = Recent::new(Fingerprint::new(shape, Seed::random()?)?);
-    let mut denied = Clock::new(list, PERIOD);
+    let mut denied = Clock::new(Fingerprint::new(shape, Seed::random()?)?, PERIOD);
 
     // The time of each event in seconds, the address, and whether it attacks.
     let events = [
@@ -46,7 +45,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             println!("{now:5} s: {address} is {verdict}");
         }
     }
-    println!("memory: {} KiB", denied.map().map.memory_bytes() / 1024);
-    println!("\"allowed\" is certain; \"denied\" is {}", denied.map().map.certainty());
+    println!("memory: {} KiB", denied.map().memory_bytes() / 1024);
+    println!("\"allowed\" is certain; \"denied\" is {}", denied.map().certainty());
     Ok(())
 }

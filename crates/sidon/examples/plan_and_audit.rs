@@ -2,51 +2,58 @@
 //!
 //!     cargo run -p sidon --example plan_and_audit
 //!
-//! The plan computes memory and error rates without sampling. `Audit` applies every operation to
-//! the map and to a hash table, and counts the answers that differ.
+//! The plan computes memory and error rates without sampling. A hash table next to the map holds the
+//! true state of every flow, and the program counts the answers that differ.
 
 use sidon::{
-    Seed,
-    plan::{self, Prefer, StateShape, States},
-    state::{Audit, Fingerprint, Next},
+    Lookup, Seed,
+    plan::{self, Prefer, States},
+    state::{Direct, Fingerprint, Stateful},
 };
-use std::error::Error;
+use std::{collections::HashMap, error::Error};
 
 const FLOWS: u64 = 20_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let target = States { flows: FLOWS, states: 8, error: 0.001 };
-    for row in plan::states(target)? {
-        let name = match row.shape {
-            StateShape::Direct(_) => "direct",
-            StateShape::Stateful(_) => "stateful",
-            StateShape::Fingerprint(_) => "fingerprint",
-            _ => "another",
-        };
-        let kib = row.bytes / 1024;
+    let direct = plan::direct::shape(target)?;
+    let stateful = plan::stateful::shape(target)?;
+    let shape = plan::fingerprint::shape(target, Prefer::Memory)?;
+    for (name, bytes, [error, dont_know]) in [
+        ("fingerprint", Fingerprint::planned_bytes(shape), plan::fingerprint::rates(shape, FLOWS)),
+        ("stateful", Stateful::planned_bytes(stateful), plan::stateful::rates(stateful, FLOWS)),
+        ("direct", Direct::planned_bytes(direct), plan::direct::rates(direct, FLOWS)),
+    ] {
         println!(
-            "{name:<12}{kib:>6} KiB    error {:.6}    don't know {:.6}",
-            row.error, row.dont_know
+            "{name:<12}{:>6} KiB    error {error:.6}    don't know {dont_know:.6}",
+            bytes / 1024
         );
     }
 
-    let shape = plan::fingerprint::shape(target, Prefer::Memory)?;
-    let map = Fingerprint::new(shape, Seed(42))?;
-    let mut audit = Audit::new(map);
+    let mut map = Fingerprint::new(shape, Seed(42))?;
+    let mut truth = HashMap::new();
     for flow in 0..FLOWS {
-        audit.apply(&flow, Next::Insert((flow % 8) as u16))?;
+        let state = (flow % 8) as u16;
+        map.insert(&flow, state)?;
+        truth.insert(flow, state);
     }
+    let (mut wrong, mut unknown, mut passed) = (0, 0, 0);
     for flow in 0..1_000_000 {
-        let _answer = audit.ask(&flow);
+        match (map.lookup(&flow), truth.get(&flow)) {
+            (Lookup::State(state), Some(&right)) => wrong += u64::from(state != right),
+            (Lookup::Absent, Some(_)) => wrong += 1,
+            (Lookup::DontKnow, Some(_)) => unknown += 1,
+            (Lookup::Absent, None) => {}
+            (_, None) => passed += 1,
+        }
     }
 
-    println!("\nthe smaller fingerprint map, measured with {FLOWS} flows stored:");
-    for (name, share) in audit.tally.rates() {
-        let [least, most] = share.interval();
-        println!("{name:<20}{:>7} of {:>7}    95 %: {least:.6} to {most:.6}", share.hits, share.of);
-    }
+    let others = 1_000_000 - FLOWS;
+    println!("\nthe fingerprint map, measured with {FLOWS} flows stored:");
+    println!("wrong answers about stored flows: {wrong}, \"don't know\": {unknown}");
+    println!("of {others} other flows, {passed} are not answered \"absent\"");
     let [error, _dont_know] = plan::fingerprint::rates(shape, FLOWS);
-    println!("planned error: {error:.6}");
-    println!("a state of a flow never inserted is {}", audit.map.certainty());
+    println!("planned share: {error:.6}, measured: {:.6}", passed as f64 / others as f64);
+    println!("a state of a flow never inserted is {}", map.certainty());
     Ok(())
 }

@@ -10,6 +10,7 @@
 //! Any input gives a structure or [`Malformed`], never a panic, and takes no more memory than the
 //! input is long. A structure read back has the same answers and statistics.
 
+pub(crate) mod kinds;
 #[cfg(feature = "serde")]
 mod saved;
 

@@ -346,7 +346,8 @@ mod tests {
         let mut list = Exceptions::default();
         assert_eq!(list.add(Digest(7)), Err(Refused::Full { stored: 0, cells: 0 }));
         list = list.with_room(2).unwrap();
-        [7, 0].map(|digest| list.add(Digest(digest)).unwrap());
+        list.add(Digest(7)).unwrap();
+        list.add(Digest(0)).unwrap();
         assert_eq!(list.add(Digest(9)), Err(Refused::Full { stored: 2, cells: 2 }));
         list = list.with_room(3).unwrap();
         list.add(Digest(9)).unwrap();

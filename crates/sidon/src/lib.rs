@@ -42,16 +42,18 @@ pub(crate) mod probe;
 pub mod state;
 pub mod zone;
 
-/// Items for this project's own benchmarks, tests, lab and monitor: memory and prefetches, the clock hand
-/// that [`state::Clock`] moves, timers and sampling classes of state maps, and the cells of codes. Not part
-/// of the API: any release may change it.
+/// Items for this project's own benchmarks, tests, lab and monitor: kinds of saved bytes, memory and
+/// prefetches, the clock hand that [`state::Clock`] moves, an exact reference of state maps, timers and
+/// sampling classes of state maps, and the cells of codes. Not part of the API: any release may change it.
 #[doc(hidden)]
 pub mod internals {
     pub use crate::{
+        bytes::kinds::{ADDRESSES, Kind, SNAPSHOT},
         cells::Memory,
         probe::{LINE, SIEVED_MAX, prefetch},
         state::{
             Sweep,
+            audit::{Audit, Share, Tally},
             fingerprint::{CLASSES, Fate, Follow, GROUP, Met, Swept, Visited},
         },
         zone::{

@@ -12,7 +12,7 @@ use anyhow::anyhow;
 use serde_json::{Value, json};
 use sidon::{
     Infeasible,
-    count::{Layout, min::Shape},
+    count::{Layout, Min, min::Shape},
     plan::count,
 };
 use sidon_kit::poisson::ln_factorial;
@@ -67,7 +67,7 @@ fn rows(args: &Args) -> anyhow::Result<Vec<Row>> {
         let Some(shape) = shape(args, layout)? else { continue };
         rows.push(Row {
             structure: "min",
-            bytes: shape.bytes(),
+            bytes: Min::planned_bytes(shape),
             epsilon: count::epsilon(shape),
             delta: (-f64::from(shape.rows)).exp(),
             mean: args.keys.map(|keys| count::excess(shape, keys, args.total.unwrap_or(keys))),
@@ -194,7 +194,7 @@ fn shape(args: &Args, layout: Layout) -> anyhow::Result<Option<Shape>> {
             if layout == Layout::Rows {
                 return Ok(Some(shape));
             }
-            shape.bytes().next_multiple_of(64)
+            Min::planned_bytes(shape).next_multiple_of(64)
         }
         (None, Some(bytes)) => bytes,
         (None, None) => anyhow::bail!("type --epsilon E or --memory BYTES"),

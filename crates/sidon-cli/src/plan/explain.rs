@@ -1,9 +1,9 @@
 //! `sidon plan explain`: the formula of each row, with its numbers.
 
-use super::{count, member, state, zone};
+use super::{count, member, state, state_maps::StateShape, zone};
 use crate::show;
 use clap::Subcommand;
-use sidon::plan::{SetShape, StateShape};
+use sidon::plan::SetShape;
 
 /// Print the formula of each row of a plan, with its numbers
 #[derive(Debug, clap::Args)]

@@ -4,6 +4,7 @@ pub(crate) mod count;
 mod explain;
 mod member;
 mod state;
+mod state_maps;
 mod worth;
 mod zone;
 

@@ -3,6 +3,7 @@
 use super::{
     explain::state_rates,
     member::moves,
+    state_maps::{self, StateRow, StateShape},
     worth::{Worth, excess, state_floor},
 };
 use crate::{
@@ -14,9 +15,9 @@ use crate::{
 };
 use serde_json::{Value, json};
 use sidon::{
-    plan::{self, Prefer, StateRow, StateShape, States, fingerprint as planned},
+    plan::{Prefer, States, fingerprint as planned},
     state::{
-        direct,
+        Direct, Fingerprint, Stateful, direct,
         fingerprint::{self, Placing},
         stateful::{self, Keeping},
     },
@@ -130,7 +131,7 @@ fn rows(args: &Args) -> anyhow::Result<Vec<Row>> {
         "error" | "false_positives" => Some("--error"),
         _ => None,
     };
-    let rows = plan::states(target).map_err(|why| refusal(why, flag))?;
+    let rows = state_maps::states(target).map_err(|why| refusal(why, flag))?;
     let mut rows: Vec<Row> = rows.into_iter().map(Row::from).collect();
     rows.push(Row::hash_map(target.flows, target.states));
     if let Some(odds) = args.overflow {
@@ -172,7 +173,7 @@ fn roomy(shape: fingerprint::Shape, flows: u64, odds: f64) -> anyhow::Result<Row
     }
     let shape = with(high);
     let [error, dont_know] = planned::rates(shape, flows);
-    let bytes = shape.bytes();
+    let bytes = Fingerprint::planned_bytes(shape);
     Ok(Row { bytes, error, dont_know, shape: Some(StateShape::Fingerprint(shape)) })
 }
 
@@ -181,7 +182,11 @@ fn timed(row: Row, flows: u64) -> Row {
     match row.shape {
         Some(StateShape::Direct(shape)) => {
             let shape = direct::Shape { counter: 1, timed: true, ..shape };
-            Row { bytes: shape.bytes(), shape: Some(StateShape::Direct(shape)), ..row }
+            Row {
+                bytes: Direct::planned_bytes(shape),
+                shape: Some(StateShape::Direct(shape)),
+                ..row
+            }
         }
         Some(StateShape::Stateful(shape)) => {
             // Any second flow makes a cell unknown, so this form needs more cells.
@@ -197,9 +202,9 @@ fn timed(row: Row, flows: u64) -> Row {
                 if unknown(middle) <= row.dont_know { high = middle } else { low = middle + 1 }
             }
             let shape = of(high);
-            let [error, _] = plan::stateful::rates(shape, flows);
+            let [error, _] = sidon::plan::stateful::rates(shape, flows);
             let dont_know = unknown(high);
-            let bytes = shape.bytes();
+            let bytes = Stateful::planned_bytes(shape);
             Row { bytes, error, dont_know, shape: Some(StateShape::Stateful(shape)) }
         }
         _ => row,
@@ -333,6 +338,5 @@ fn shape_json(row: &Row, states: u32) -> Value {
             "moves": moves(shape.moves),
             "stash": shape.stash,
         }),
-        _ => Value::Null,
     }
 }

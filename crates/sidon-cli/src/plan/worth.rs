@@ -4,9 +4,12 @@
 //! `log2(1/p)` bits per key, and a state map `log2(states)` more. A set of at most `members` numbers
 //! below `universe`, without false positives, needs the logarithm of the number of such sets.
 
-use super::member::Row;
+use super::{member::Row, state_maps::StateShape};
 use serde_json::{Value, json};
-use sidon::plan::{SetShape, StateShape, zone::Target};
+use sidon::{
+    plan::{SetShape, zone::Target},
+    state::Fingerprint,
+};
 
 /// The columns that the tables of sets and of state maps share.
 pub(super) struct Worth {
@@ -44,7 +47,7 @@ impl Worth {
             }
             Some(StateShape::Fingerprint(shape)) => {
                 let buckets = u64::from(shape.subtables) * shape.buckets;
-                let lines = lines_of(shape.bytes() / buckets.max(1));
+                let lines = lines_of(Fingerprint::planned_bytes(shape) / buckets.max(1));
                 (u64::from(shape.subtables) * lines, true)
             }
             _ => (2, false),

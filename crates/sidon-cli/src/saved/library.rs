@@ -10,114 +10,12 @@ use serde_json::{Value, json};
 use sidon::{
     Malformed, Refused, Seed,
     bytes::{Image, Parts},
-    count::{Layout, Min},
-    member::{Backyard, Bh, Blocked, Bloom, Counting, DLeft, Multilayer, Variable},
+    count::{Layout, Min, Top},
+    internals::Kind,
+    member::{self, Backyard, Bh, Blocked, Bloom, Counting, DLeft, Multilayer, Set, Variable},
     state::{Direct, Fingerprint, Stateful},
-    zone::{Adaptive, Any, Filter, Hosts, Sketch},
+    zone::{Adaptive, Any, Filter, Hosts, Sketch, Subnets},
 };
-
-const MOVES: [&str; 2] = ["moves", "search limit"];
-
-/// The name of a kind, and the names of its fields.
-fn kind(kind: u16) -> Option<(&'static str, Vec<&'static str>)> {
-    let code = ["family", "universe", "order", "digits", "groups", "infinity"];
-    let left = ["subtables", "buckets", "cells", "width", "remainder"];
-    Some(match kind {
-        1 => ("member::Bloom", vec!["bits", "hashes", "inserted"]),
-        2 => ("member::Blocked", vec!["lines", "hashes", "inserted"]),
-        3 => {
-            ("member::Counting", vec!["counters", "hashes", "width", "overflow", "lines", "stored"])
-        }
-        4 => ("member::DLeft", [&left[..], &["counter"], &MOVES, &["growths", "grows"]].concat()),
-        5 => (
-            "member::Variable",
-            vec![
-                "counters",
-                "hashes",
-                "width",
-                "increments low",
-                "increments high",
-                "overflow",
-                "lines",
-                "stored",
-            ],
-        ),
-        6 => (
-            "member::Bh",
-            vec![
-                "cells",
-                "hashes",
-                "keys bits",
-                "sum bits",
-                "increments low",
-                "increments high",
-                "decode",
-                "centred",
-                "overflow",
-                "lines",
-                "stored",
-            ],
-        ),
-        7 => (
-            "member::Multilayer",
-            vec![
-                "counters",
-                "hashes",
-                "first",
-                "rest",
-                "buckets",
-                "increments low",
-                "increments high",
-                "overflow",
-                "lines",
-                "stored",
-            ],
-        ),
-        8 => ("zone::Filter", [&code[..], &["columns"]].concat()),
-        9 => ("zone::Sketch", [&code[..], &["width", "known", "number"]].concat()),
-        10 => ("zone::Adaptive", vec!["universe", "way", "members"]),
-        11 => (
-            "count::Min",
-            vec!["rows", "columns", "width", "update", "layout", "total", "floor", "rounding"],
-        ),
-        12 => (
-            "count::Top",
-            vec![
-                "key bytes",
-                "amounts",
-                "buckets",
-                "rows",
-                "columns",
-                "total 1",
-                "total 2",
-                "total 3",
-                "total 4",
-            ],
-        ),
-        13 => {
-            ("state::Direct", vec!["cells", "hashes", "states", "counter", "timed", "clock hand"])
-        }
-        14 => (
-            "state::Stateful",
-            vec!["cells", "hashes", "states", "keeping", "counter", "clock hand"],
-        ),
-        15 => (
-            "state::Fingerprint",
-            [
-                &left[..],
-                &["states", "shared", "independent"],
-                &MOVES,
-                &["reinsert", "stash", "growths", "grows", "clock hand"],
-            ]
-            .concat(),
-        ),
-        16 => ("zone::Subnets", vec!["subnet bits", "slots", "bitmaps", "subnets", "promoted"]),
-        17 => ("addresses", vec!["slots", "stored"]),
-        19 => ("member::Backyard", vec!["lines", "sharing"]),
-        20 => ("zone::Hosts", vec!["universe", "table", "active"]),
-        _ => return None,
-    })
-}
 
 /// A figure or text about a structure.
 enum Fact {
@@ -140,136 +38,157 @@ fn without_seed(parts: &Parts<'_>) -> Vec<u8> {
     Parts { seed_check: Seed(0).check_value(), ..parts.clone() }.to_bytes()
 }
 
+/// The structure, read with seed 0.
+fn read<S: Image>(parts: &Parts<'_>) -> Result<S, Malformed> {
+    S::from_bytes(&without_seed(parts), Seed(0))
+}
+
 /// The summary of parsed bytes.
 pub(super) fn summary(parts: &Parts<'_>, bytes: usize) -> Result<Summary, Malformed> {
-    let (name, names) = match kind(parts.kind) {
-        Some((name, names)) => (name.to_owned(), names),
-        None => (format!("a structure of unknown kind {}", parts.kind), Vec::new()),
-    };
-    if !names.is_empty() && names.len() != parts.fields.len() {
+    let kind = Kind::of(parts.kind);
+    if kind.is_some_and(|kind| kind.fields.len() != parts.fields.len()) {
         return Err(Malformed::Field { name: "fields" });
     }
-    let field = |(i, &value): (usize, &u64)| {
-        let name = names.get(i).map_or_else(|| format!("field {i}"), |name| (*name).to_owned());
-        (name, value)
+    let unknown = || format!("a structure of unknown kind {}", parts.kind);
+    let name = kind.map_or_else(unknown, |kind| kind.name.to_owned());
+    let field = |(i, &value): (usize, &u64)| match kind {
+        Some(kind) => (kind.fields[i].to_owned(), value),
+        None => (format!("field {i}"), value),
     };
     let fields = parts.fields.iter().enumerate().map(field).collect();
-    let facts = facts(parts)?;
+    let facts = match Saved::of(parts.kind) {
+        Some(saved) => (saved.facts)(parts)?,
+        None => Vec::new(),
+    };
     Ok(Summary { name, seed_check: parts.seed_check, bytes, fields, facts })
 }
 
-fn facts(parts: &Parts<'_>) -> Result<Vec<(&'static str, Fact)>, Malformed> {
-    fn read<S: Image>(parts: &Parts<'_>) -> Result<S, Malformed> {
-        S::from_bytes(&without_seed(parts), Seed(0))
+type Facts = Vec<(&'static str, Fact)>;
+
+/// What the commands do with a saved structure of one kind.
+struct Saved {
+    facts: Box<dyn Fn(&Parts<'_>) -> Result<Facts, Malformed>>,
+    /// `None` for kinds that can be merged only with their seed and type of keys.
+    merge: Option<Box<dyn Fn(&[Parts<'_>]) -> Result<Vec<u8>, Apart>>>,
+}
+
+impl Saved {
+    /// The operations of a kind. `None` for kinds without a structure of the library.
+    fn of(kind: u16) -> Option<Self> {
+        Some(match kind {
+            Bloom::KIND => Self::new(set, Bloom::merge),
+            Blocked::KIND => Self::new(set, Blocked::merge),
+            Counting::KIND => Self::new(set, Counting::merge),
+            DLeft::KIND => Self::new(set, DLeft::merge),
+            Backyard::KIND => Self::new(set, Backyard::merge),
+            Variable::KIND => Self::new(set, Variable::merge),
+            Bh::KIND => Self::new(set, Bh::merge),
+            Multilayer::KIND => Self::new(set, Multilayer::merge),
+            Filter::<Any>::KIND => Self::new(filter, Filter::<Any>::merge),
+            Sketch::<Any>::KIND => Self::new(sketch, Sketch::<Any>::merge),
+            Adaptive::KIND => Self::new(|one| exact("members", one.len()), Adaptive::merge),
+            Hosts::KIND => Self::new(|one| exact("keys", one.len()), Hosts::merge),
+            Min::KIND => Self::new(min, Min::merge),
+            Direct::KIND => Self::new(direct, Direct::merge),
+            Stateful::KIND => Self::new(stateful, Stateful::merge),
+            Fingerprint::KIND => Self::new(fingerprint, Fingerprint::merge),
+            Top::<u8>::KIND => Saved { facts: Box::new(top), merge: None },
+            Subnets::KIND => Saved { facts: Box::new(|_| Ok(Vec::new())), merge: None },
+            _ => return None,
+        })
     }
-    fn set(keys: u64, fill: f64, error: f64) -> Vec<(&'static str, Fact)> {
-        let error = ("false-positive rate", Fact::Share(error));
-        vec![("keys", Fact::Number(keys)), ("cells in use", Fact::Share(fill)), error]
+
+    fn new<S: Image + 'static>(
+        facts: fn(&S) -> Facts,
+        merge: fn(&mut S, &S) -> Result<(), Refused>,
+    ) -> Self {
+        Saved {
+            facts: Box::new(move |parts| Ok(facts(&read(parts)?))),
+            merge: Some(Box::new(move |all| {
+                let mut sum: Option<S> = None;
+                for parts in all {
+                    let next = read(parts).map_err(Apart::Malformed)?;
+                    match &mut sum {
+                        None => sum = Some(next),
+                        Some(sum) => merge(sum, &next).map_err(Apart::Refused)?,
+                    }
+                }
+                Ok(sum.map_or_else(Vec::new, |sum| sum.to_bytes()))
+            })),
+        }
     }
-    Ok(match parts.kind {
-        Bloom::KIND => {
-            let one = read::<Bloom>(parts)?;
-            set(one.len(), one.load(), one.certainty().error())
-        }
-        Blocked::KIND => {
-            let one = read::<Blocked>(parts)?;
-            set(one.len(), one.load(), one.certainty().error())
-        }
-        Counting::KIND => {
-            let one = read::<Counting>(parts)?;
-            set(one.len(), one.load(), one.certainty().error())
-        }
-        DLeft::KIND => {
-            let one = read::<DLeft>(parts)?;
-            set(one.len(), one.load(), one.certainty().error())
-        }
-        Backyard::KIND => {
-            let one = read::<Backyard>(parts)?;
-            set(one.len(), one.load(), one.certainty().error())
-        }
-        Variable::KIND => {
-            let one = read::<Variable>(parts)?;
-            set(one.len(), one.load(), one.certainty().error())
-        }
-        Bh::KIND => {
-            let one = read::<Bh>(parts)?;
-            set(one.len(), one.load(), one.certainty().error())
-        }
-        Multilayer::KIND => {
-            let one = read::<Multilayer>(parts)?;
-            set(one.len(), one.load(), one.certainty().error())
-        }
-        Filter::<Any>::KIND => {
-            let one = read::<Filter<Any>>(parts)?;
-            let members = one
-                .len()
-                .map_or_else(|| Fact::Text("more than the zone allows".to_owned()), Fact::Number);
-            let error = ("false-positive rate", one.false_positive_rate());
-            vec![("members", members), (error.0, Fact::Share(error.1))]
-        }
-        Sketch::<Any>::KIND => {
-            let one = read::<Sketch<Any>>(parts)?;
-            let counts = if one.len().is_some() { "exact" } else { "upper bounds" };
-            let mut facts = vec![("counts", Fact::Text(counts.to_owned()))];
-            facts.extend(one.len().map(|keys| ("keys", Fact::Number(keys))));
-            facts
-        }
-        Adaptive::KIND => {
-            let one = read::<Adaptive>(parts)?;
-            vec![("members", Fact::Number(one.len())), ("answers", Fact::Text("exact".to_owned()))]
-        }
-        Hosts::KIND => {
-            let one = read::<Hosts>(parts)?;
-            vec![("keys", Fact::Number(one.len())), ("answers", Fact::Text("exact".to_owned()))]
-        }
-        Min::KIND => {
-            let one = read::<Min>(parts)?;
-            let shape = one.shape();
-            let mut facts = vec![
-                ("total", Fact::Number(one.total())),
-                ("cells in use", Fact::Share(one.load())),
-                ("at their ceiling", Fact::Number(one.at_ceiling())),
-            ];
-            // Markov's bound, raised to the number of rows: Cormode and Muthukrishnan, 2005.
-            let excess = std::f64::consts::E / shape.columns.max(1) as f64;
-            let excess = (excess * one.total() as f64).ceil() as u64;
-            let beyond = (-f64::from(shape.rows)).exp();
-            if one.at_ceiling() == 0 && shape.layout == Layout::Rows {
-                facts.push(("a count is too high by at most", Fact::Number(excess)));
-                facts.push(("except for a share of keys of", Fact::Share(beyond)));
-            }
-            facts
-        }
-        12 => top(parts)?,
-        Direct::KIND => {
-            let one = read::<Direct>(parts)?;
-            vec![
-                ("cells in use", Fact::Share(one.load())),
-                ("false-positive rate of a pair of flow and state", Fact::Share(one.pair_rate())),
-            ]
-        }
-        Stateful::KIND => {
-            let one = read::<Stateful>(parts)?;
-            vec![
-                ("cells in use", Fact::Share(one.load())),
-                ("cells with an unknown state", Fact::Number(one.stats().unknown)),
-            ]
-        }
-        Fingerprint::KIND => {
-            let one = read::<Fingerprint>(parts)?;
-            vec![
-                ("flows", Fact::Number(one.len())),
-                ("cells in use", Fact::Share(one.load())),
-                ("cells with an unknown state", Fact::Number(one.stats().unknown)),
-                ("false-positive rate", Fact::Share(one.certainty().error())),
-            ]
-        }
-        _ => Vec::new(),
-    })
+}
+
+fn set<B: member::Filter>(one: &Set<B>) -> Facts {
+    vec![
+        ("keys", Fact::Number(one.len())),
+        ("cells in use", Fact::Share(one.load())),
+        ("false-positive rate", Fact::Share(one.certainty().error())),
+    ]
+}
+
+fn exact(what: &'static str, number: u64) -> Facts {
+    vec![(what, Fact::Number(number)), ("answers", Fact::Text("exact".to_owned()))]
+}
+
+fn filter(one: &Filter<Any>) -> Facts {
+    let outside = || Fact::Text("more than the zone allows".to_owned());
+    vec![
+        ("members", one.len().map_or_else(outside, Fact::Number)),
+        ("false-positive rate", Fact::Share(one.certainty().error())),
+    ]
+}
+
+fn sketch(one: &Sketch<Any>) -> Facts {
+    let counts = if one.len().is_some() { "exact" } else { "upper bounds" };
+    let mut facts = vec![("counts", Fact::Text(counts.to_owned()))];
+    facts.extend(one.len().map(|keys| ("keys", Fact::Number(keys))));
+    facts
+}
+
+fn min(one: &Min) -> Facts {
+    let shape = one.shape();
+    let mut facts = vec![
+        ("total", Fact::Number(one.total())),
+        ("cells in use", Fact::Share(one.load())),
+        ("at their ceiling", Fact::Number(one.at_ceiling())),
+    ];
+    // Markov's bound, raised to the number of rows: Cormode and Muthukrishnan, 2005.
+    let excess = std::f64::consts::E / shape.columns.max(1) as f64;
+    let excess = (excess * one.total() as f64).ceil() as u64;
+    let beyond = (-f64::from(shape.rows)).exp();
+    if one.at_ceiling() == 0 && shape.layout == Layout::Rows {
+        facts.push(("a count is too high by at most", Fact::Number(excess)));
+        facts.push(("except for a share of keys of", Fact::Share(beyond)));
+    }
+    facts
+}
+
+fn direct(one: &Direct) -> Facts {
+    vec![
+        ("cells in use", Fact::Share(one.load())),
+        ("false-positive rate of a pair of flow and state", Fact::Share(one.pair_rate())),
+    ]
+}
+
+fn stateful(one: &Stateful) -> Facts {
+    vec![
+        ("cells in use", Fact::Share(one.load())),
+        ("cells with an unknown state", Fact::Number(one.stats().unknown)),
+    ]
+}
+
+fn fingerprint(one: &Fingerprint) -> Facts {
+    vec![
+        ("flows", Fact::Number(one.len())),
+        ("cells in use", Fact::Share(one.load())),
+        ("cells with an unknown state", Fact::Number(one.stats().unknown)),
+        ("false-positive rate", Fact::Share(one.certainty().error())),
+    ]
 }
 
 /// The number of entries of a `Top`, which does not depend on the type of its keys.
-fn top(parts: &Parts<'_>) -> Result<Vec<(&'static str, Fact)>, Malformed> {
+fn top(parts: &Parts<'_>) -> Result<Facts, Malformed> {
     const TAGS: u64 = 16;
     let [_, amounts, buckets, rows, columns, ..] = parts.fields[..] else { return Ok(Vec::new()) };
     let wrong = || Malformed::Field { name: "buckets" };
@@ -344,20 +263,6 @@ pub(super) enum Apart {
 
 /// Merges structures of one kind and seed, and returns the saved bytes.
 pub(super) fn merge(all: &[Parts<'_>]) -> Result<Vec<u8>, Apart> {
-    fn one<S: Image>(
-        all: &[Parts<'_>],
-        merge: fn(&mut S, &S) -> Result<(), Refused>,
-    ) -> Result<Vec<u8>, Apart> {
-        let mut sum: Option<S> = None;
-        for parts in all {
-            let next = S::from_bytes(&without_seed(parts), Seed(0)).map_err(Apart::Malformed)?;
-            match &mut sum {
-                None => sum = Some(next),
-                Some(sum) => merge(sum, &next).map_err(Apart::Refused)?,
-            }
-        }
-        Ok(sum.map_or_else(Vec::new, |sum| sum.to_bytes()))
-    }
     let Some(first) = all.first() else { return Ok(Vec::new()) };
     for other in all {
         let field = match () {
@@ -367,30 +272,26 @@ pub(super) fn merge(all: &[Parts<'_>]) -> Result<Vec<u8>, Apart> {
         };
         return Err(Apart::Refused(Refused::Mismatch { field }));
     }
-    let image = match first.kind {
-        Bloom::KIND => one(all, Bloom::merge),
-        Blocked::KIND => one(all, Blocked::merge),
-        Counting::KIND => one(all, Counting::merge),
-        DLeft::KIND => one(all, DLeft::merge),
-        Backyard::KIND => one(all, Backyard::merge),
-        Variable::KIND => one(all, Variable::merge),
-        Bh::KIND => one(all, Bh::merge),
-        Multilayer::KIND => one(all, Multilayer::merge),
-        Filter::<Any>::KIND => one(all, Filter::<Any>::merge),
-        Sketch::<Any>::KIND => one(all, Sketch::<Any>::merge),
-        Adaptive::KIND => one(all, Adaptive::merge),
-        Hosts::KIND => one(all, Hosts::merge),
-        Min::KIND => one(all, Min::merge),
-        Direct::KIND => one(all, Direct::merge),
-        Stateful::KIND => one(all, Stateful::merge),
-        Fingerprint::KIND => one(all, Fingerprint::merge),
-        other => {
-            Err(Apart::Kind(kind(other).map_or("structure of an unknown kind", |(name, _)| name)))
-        }
-    }?;
+    let Some(merge) = Saved::of(first.kind).and_then(|saved| saved.merge) else {
+        let name = Kind::of(first.kind).map(|kind| kind.name);
+        return Err(Apart::Kind(name.unwrap_or("structure of an unknown kind")));
+    };
+    let image = merge(all)?;
     // The bytes have the check value of seed 0: restore the check value of the files.
     match Parts::of(&image) {
         Ok(parts) => Ok(Parts { seed_check: first.seed_check, ..parts }.to_bytes()),
         Err(why) => Err(Apart::Malformed(why)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_structure_of_the_library_has_operations() {
+        for kind in Kind::ALL {
+            assert_eq!(Saved::of(kind.number).is_some(), kind.name.contains("::"), "{}", kind.name);
+        }
     }
 }

@@ -7,6 +7,7 @@ mod documents;
 mod endless;
 mod errors;
 mod escapes;
+mod format;
 mod generate;
 mod http;
 mod lab;

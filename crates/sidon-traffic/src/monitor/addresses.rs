@@ -129,7 +129,7 @@ impl Addresses {
 }
 
 impl Image for Addresses {
-    const KIND: u16 = 17;
+    const KIND: u16 = sidon::internals::ADDRESSES.number;
 
     fn to_bytes(&self) -> Vec<u8> {
         let payload = &self.table[..self.slots as usize * ADDRESS];

@@ -3,8 +3,11 @@
 //! A wrong checksum of the file shows only that some byte is wrong. Each table has a separate
 //! checksum, so tables whose checksum is right can be ruled out.
 
-use super::image::{KIND, NAMES, PART};
-use sidon::{Malformed, bytes};
+use super::{
+    image::{KIND, PART},
+    parts::Part,
+};
+use sidon::{Malformed, bytes, internals::SNAPSHOT};
 use std::{fmt, ops::Range};
 
 /// A part of a snapshot that is damaged.
@@ -25,8 +28,8 @@ impl fmt::Display for Damage {
     }
 }
 
-/// Bytes before the first part: the header and 12 fields.
-const FRONT: usize = 32 + 12 * 8;
+/// Bytes before the first part: the header and the fields.
+const FRONT: usize = 32 + SNAPSHOT.fields.len() * 8;
 
 /// The damaged tables of a file that is, or was, a snapshot. Empty if the damage is elsewhere.
 pub fn damage(image: &[u8]) -> Vec<Damage> {
@@ -39,26 +42,25 @@ pub fn damage(image: &[u8]) -> Vec<Damage> {
         let name = u16::from_le_bytes([head[0], head[1]]);
         let shard = u16::from_le_bytes([head[2], head[3]]);
         let length = head[8..].iter().rev().fold(0, |sum: u64, &byte| sum << 8 | u64::from(byte));
-        let Some(name) = NAMES.get(usize::from(name).wrapping_sub(1)) else { break };
+        let Some(kind) = Part::of(name) else { break };
         let from = at + PART;
         let Some(to) = usize::try_from(length).ok().and_then(|length| from.checked_add(length))
         else {
             break;
         };
-        let part = match *name {
-            "flows" | "hosts" | "ports" | "sources_v4" | "sources_v6" => {
-                format!("{name} of shard {shard}")
-            }
+        let part = match kind.name {
+            name if kind.is_sharded => format!("{name} of shard {shard}"),
             name => name.to_owned(),
         };
-        let is_table = part.contains("shard") || *name == "connections";
         let bytes = from as u64..to as u64;
         let Some(inside) = image.get(from..to) else {
             let why = Malformed::Length { expected: length, got: (image.len() - from) as u64 };
             found.push(Damage { part, bytes, why });
             break;
         };
-        if is_table && let Err(why) = sidon::bytes::Parts::of(inside) {
+        if kind.is_image
+            && let Err(why) = sidon::bytes::Parts::of(inside)
+        {
             found.push(Damage { part, bytes, why });
         }
         at = to;

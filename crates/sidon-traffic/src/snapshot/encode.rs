@@ -10,7 +10,7 @@ use crate::{
     monitor::sizes,
     names,
 };
-use sidon::Malformed;
+use sidon::{Malformed, count::Stored};
 use std::net::{IpAddr, SocketAddr};
 
 /// The largest expected number. A larger sum is saved as this.
@@ -72,7 +72,7 @@ impl Out {
     }
 
     pub(crate) fn flow(&mut self, flow: FlowKey) {
-        self.raw(&<[u8; FLOW]>::from(flow));
+        self.raw(&flow.parts());
     }
 
     /// Writes an expected number, at most [`EXPECTED_MOST`].
@@ -274,11 +274,11 @@ impl<'a> In<'a> {
 
     pub(crate) fn flow(&mut self, field: &'static str) -> Result<FlowKey, Malformed> {
         let bytes = self.array::<FLOW>()?;
-        let flow = FlowKey::from(bytes);
+        let flow = FlowKey::from_parts(bytes);
         let source = SocketAddr::new(flow.source(), flow.source_port());
         let destination = SocketAddr::new(flow.destination(), flow.destination_port());
         let again = FlowKey::between(source, destination, flow.protocol());
-        self.check(field, again == Some(flow) && <[u8; FLOW]>::from(flow) == bytes)?;
+        self.check(field, again == Some(flow) && flow.parts() == bytes)?;
         Ok(flow)
     }
 

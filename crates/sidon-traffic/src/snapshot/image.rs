@@ -2,12 +2,19 @@
 //!
 //! ```text
 //! | header, 12 fields | ledger | expression | subnets | shard 0: counts, flows, .. | .. | crc32 |
-//! part: | name 2 | shard 2 | zero 4 | length 8 | bytes |
+//! part: | name 2 | shard 2 | version 2 | zero 2 | length 8 | bytes |
 //! ```
 //! Each table is a separate image with its own checksum, so that the damaged part of a file can be
 //! named. The order of the parts is fixed. An accepted file is written back byte for byte.
 
-use super::{Snapshot, encode::In, parts};
+use super::{
+    Snapshot,
+    encode::In,
+    parts::{
+        self, ALARMS, COUNTS, EXPRESSION, FLOWS, HOSTS, LEDGER, MACHINES, MAP, PEERS, PORTS, Part,
+        SOURCES_V4, SOURCES_V6, STATES, SUBNETS,
+    },
+};
 use crate::{
     Tunnels,
     budget::SHARDS,
@@ -23,47 +30,15 @@ use sidon::{
 use std::io;
 
 /// The number of a snapshot in the format.
-pub const KIND: u16 = 18;
+pub const KIND: u16 = sidon::internals::SNAPSHOT.number;
 /// Bytes before a part.
 pub(super) const PART: usize = 16;
 
-/// The names of the parts, by their numbers, which start at 1.
-pub(super) const NAMES: [&str; 14] = [
-    "ledger",
-    "expression",
-    "subnets",
-    "counts",
-    "flows",
-    "hosts",
-    "ports",
-    "sources_v4",
-    "sources_v6",
-    "connections",
-    "connection_counts",
-    "alarms",
-    "peers",
-    "machines",
-];
 /// The fields of a seed that is left out.
 const LEFT_OUT: Seed = Seed(0);
 
-const LEDGER: u16 = 1;
-const EXPRESSION: u16 = 2;
-const SUBNETS: u16 = 3;
-const COUNTS: u16 = 4;
-const FLOWS: u16 = 5;
-const HOSTS: u16 = 6;
-const PORTS: u16 = 7;
-const SOURCES_V4: u16 = 8;
-const SOURCES_V6: u16 = 9;
-const MAP: u16 = 10;
-const STATES: u16 = 11;
-const ALARMS: u16 = 12;
-const PEERS: u16 = 13;
-const MACHINES: u16 = 14;
-
-/// A callback for parts: receives the number, the shard and the bytes.
-type Act<'a> = &'a mut dyn FnMut(u16, u16, &[u8]) -> io::Result<()>;
+/// A callback for parts: receives the part, the shard and the bytes.
+type Act<'a> = &'a mut dyn FnMut(Part, u16, &[u8]) -> io::Result<()>;
 
 impl Snapshot {
     /// Writes the image, one part at a time. It contains the seed.
@@ -99,10 +74,11 @@ impl Snapshot {
             self.engines,
         ];
         let mut image = bytes::Writer::new(out, KIND, seed, &fields, payload)?;
-        self.each_part(&mut |name, shard, bytes| {
+        self.each_part(&mut |part, shard, bytes| {
             let mut head = [0; PART];
-            head[..2].copy_from_slice(&name.to_le_bytes());
+            head[..2].copy_from_slice(&part.number.to_le_bytes());
             head[2..4].copy_from_slice(&shard.to_le_bytes());
+            head[4..6].copy_from_slice(&part.version.to_le_bytes());
             head[8..].copy_from_slice(&(bytes.len() as u64).to_le_bytes());
             image.piece(&head)?;
             image.piece(bytes)
@@ -182,7 +158,7 @@ impl Snapshot {
         let mut read = Vec::with_capacity(SHARDS);
         for number in 0..SHARDS as u16 {
             let counts = part(rest, COUNTS, number)?;
-            let mut next = |name| part(rest, name, number).map(|part| part.bytes);
+            let mut next = |one| part(rest, one, number).map(|part| part.bytes);
             let flows = Image::from_bytes(next(FLOWS)?, seed)?;
             let hosts = Image::from_bytes(next(HOSTS)?, seed)?;
             let ports = Image::from_bytes(next(PORTS)?, seed)?;
@@ -229,15 +205,17 @@ impl Snapshot {
     }
 }
 
-/// Reads the next part, which must have this number and shard.
-fn part<'a>(payload: &mut In<'a>, number: u16, shard: u16) -> Result<In<'a>, Malformed> {
-    let name = NAMES[usize::from(number) - 1];
-    payload.part = name;
-    let [n0, n1, s0, s1, zero @ ..] = payload.array::<8>()?;
+/// Reads the next part, which must be this one of this shard. Its version must be known.
+fn part<'a>(payload: &mut In<'a>, part: Part, shard: u16) -> Result<In<'a>, Malformed> {
+    payload.part = part.name;
+    let [n0, n1, s0, s1, v0, v1, zero @ ..] = payload.array::<8>()?;
     let length = payload.number()?;
     let found = (u16::from_le_bytes([n0, n1]), u16::from_le_bytes([s0, s1]));
-    if found != (number, shard) || zero != [0; 4] {
+    if found != (part.number, shard) || zero != [0; 2] {
         return payload.wrong("name");
     }
-    Ok(In { bytes: payload.take(length)?, part: name })
+    if u16::from_le_bytes([v0, v1]) != part.version {
+        return payload.wrong("version");
+    }
+    Ok(In { bytes: payload.take(length)?, part: part.name })
 }

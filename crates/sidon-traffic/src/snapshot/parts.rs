@@ -1,4 +1,8 @@
-//! The parts of a snapshot that are not tables, as bytes and back.
+//! The list of the parts of a snapshot, and those that are not tables as bytes and back.
+//!
+//! The list has the number, the name and the version of each part. A part whose bytes change gets a new
+//! version, and its reader keeps reading the old one. The other parts stay as they are. Numbers are
+//! never used again.
 //!
 //! Each reader accepts what its writer writes, and nothing else. It names the part and the field
 //! that it refuses. Lists have limits, so that reading takes time in proportion to the bytes.
@@ -19,6 +23,55 @@ use crate::{
 };
 use sidon::{Malformed, Seed, internals::CLASSES, zone::Subnets};
 use std::{collections::HashSet, net::IpAddr};
+
+/// A kind of part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) number: u16,
+    pub(super) name: &'static str,
+    /// The version that is written.
+    pub(super) version: u16,
+    /// Whether every shard has one.
+    pub(super) is_sharded: bool,
+    /// Whether its bytes are an image of the library's format, which has a checksum.
+    pub(super) is_image: bool,
+}
+
+impl Part {
+    /// Every part, by its number, which starts at 1.
+    pub(super) const ALL: [Part; 14] = [
+        LEDGER, EXPRESSION, SUBNETS, COUNTS, FLOWS, HOSTS, PORTS, SOURCES_V4, SOURCES_V6, MAP,
+        STATES, ALARMS, PEERS, MACHINES,
+    ];
+
+    /// The part of this number.
+    pub(super) fn of(number: u16) -> Option<Part> {
+        Self::ALL.into_iter().find(|part| part.number == number)
+    }
+
+    const fn list(number: u16, name: &'static str) -> Self {
+        Part { number, name, version: 0, is_sharded: false, is_image: false }
+    }
+
+    const fn table(number: u16, name: &'static str) -> Self {
+        Part { is_sharded: true, is_image: true, ..Self::list(number, name) }
+    }
+}
+
+pub(super) const LEDGER: Part = Part::list(1, "ledger");
+pub(super) const EXPRESSION: Part = Part::list(2, "expression");
+pub(super) const SUBNETS: Part = Part::list(3, "subnets");
+pub(super) const COUNTS: Part = Part { is_sharded: true, ..Part::list(4, "counts") };
+pub(super) const FLOWS: Part = Part::table(5, "flows");
+pub(super) const HOSTS: Part = Part::table(6, "hosts");
+pub(super) const PORTS: Part = Part::table(7, "ports");
+pub(super) const SOURCES_V4: Part = Part::table(8, "sources_v4");
+pub(super) const SOURCES_V6: Part = Part::table(9, "sources_v6");
+pub(super) const MAP: Part = Part { is_sharded: false, ..Part::table(10, "connections") };
+pub(super) const STATES: Part = Part::list(11, "connection_counts");
+pub(super) const ALARMS: Part = Part::list(12, "alarms");
+pub(super) const PEERS: Part = Part::list(13, "peers");
+pub(super) const MACHINES: Part = Part::list(14, "machines");
 
 pub(super) fn ledger(ledger: &Ledger) -> Vec<u8> {
     let Ledger { seen, filtered, behind_tag, decoded, wire_bytes, .. } = *ledger;
@@ -138,7 +191,7 @@ pub(super) fn read_counts(
 ) -> Result<(u64, Sources), Malformed> {
     let [unlearnt, new, refused_v4, refused_v6, known_check, known] = bytes.numbers()?;
     // Every subnet with known hosts is in a table.
-    bytes.check("known", known <= v4.stored() + v6.stored())?;
+    bytes.check("known", known <= v4.len() + v6.stored())?;
     let mut sources = Sources::of(v4, v6);
     (sources.new, sources.refused) = (new, [refused_v4, refused_v6]);
     sources.known_check = known_check;

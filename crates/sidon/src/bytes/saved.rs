@@ -105,7 +105,6 @@ structures! {
     [] count::Min;
     [K, const A: usize] count::Top<K, A>;
     [B] state::Map<B>;
-    [M] state::Recent<M>;
     [C] zone::Filter<C>;
     [C] zone::Sketch<C>;
     [] zone::Adaptive;

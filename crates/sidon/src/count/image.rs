@@ -62,7 +62,7 @@ impl Min {
 }
 
 impl Image for Min {
-    const KIND: u16 = 11;
+    const KIND: u16 = crate::bytes::kinds::MIN.number;
 
     fn to_bytes(&self) -> Vec<u8> {
         Min::to_bytes(self)

@@ -28,11 +28,11 @@ use std::f64::consts::E;
 /// The integers that fix a sketch.
 ///
 /// ```
-/// use sidon::count::{Layout, Update, min::Shape};
+/// use sidon::count::{Layout, Min, Update, min::Shape};
 ///
 /// let (update, layout) = (Update::Plain, Layout::Rows);
 /// let shape = Shape { rows: 4, columns: 1_000, width: 32, update, layout };
-/// assert_eq!((shape.bytes(), shape.ceiling()), (16_000, u32::MAX.into()));
+/// assert_eq!((Min::planned_bytes(shape), shape.ceiling()), (16_000, u32::MAX.into()));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -103,7 +103,7 @@ pub enum Layout {
 
 impl Shape {
     /// The bytes of the table, or `u64::MAX` if there are more or no such table exists.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         Mapping::new(*self).map_or(u64::MAX, |(_, bytes)| bytes)
     }
 
@@ -221,6 +221,12 @@ impl Min {
         let (floor, slack) = (shape.ceiling(), Slack::new(shape, mapping));
         let used = bytes as usize;
         Ok(Min { shape, seed, memory, mapping, used, total: 0, floor, rounding: 0, slack })
+    }
+
+    /// The bytes that the counters of a sketch of this shape take, or `u64::MAX` if there are more or no
+    /// such sketch exists.
+    pub fn planned_bytes(shape: Shape) -> u64 {
+        shape.bytes()
     }
 
     /// The seed that digests the keys.

@@ -79,6 +79,10 @@ impl Filter for Body {
     /// Stands for any set. Images have the kind of the structure inside.
     const KIND: u16 = 0;
 
+    fn planned_bytes(shape: SetShape) -> u64 {
+        shape.bytes()
+    }
+
     fn new(shape: SetShape, seed: Seed) -> Result<Self, Infeasible> {
         Ok(match shape {
             SetShape::Bloom(shape) => Body::Bloom(Filter::new(shape, seed)?),

@@ -38,7 +38,7 @@ use crate::{Digest, Infeasible, Key, Malformed, Refused, Seed, bytes, cells::Pac
 /// The largest number of keys at which a lookup examines the sum of a cell.
 ///
 /// ```
-/// use sidon::member::{Decode, Increments, Overflow, Spread, bh::Shape};
+/// use sidon::member::{Bh, Decode, Increments, Overflow, Spread, bh::Shape};
 ///
 /// // All sums of three of these increments differ, and some sums of four do not.
 /// let increments = Increments::of([1, 2, 5, 14]);
@@ -78,7 +78,7 @@ pub enum Decode {
 ///     overflow: Overflow::Pin,
 ///     spread: Spread::Anywhere,
 /// };
-/// assert_eq!(shape.bytes(), 1_000);
+/// assert_eq!(Bh::planned_bytes(shape), 1_000);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -113,7 +113,7 @@ impl Shape {
     }
 
     /// The bytes of the table, or `u64::MAX` if there are more.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         Packed::bytes_of(self.cells, self.width())
     }
 
@@ -180,7 +180,11 @@ impl Body {
 
 impl Filter for Body {
     type Shape = Shape;
-    const KIND: u16 = 6;
+    const KIND: u16 = crate::bytes::kinds::BH.number;
+
+    fn planned_bytes(shape: Self::Shape) -> u64 {
+        shape.bytes()
+    }
 
     fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
         let code = shape.code()?;

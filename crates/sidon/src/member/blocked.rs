@@ -27,9 +27,9 @@ use crate::{
 /// The integers that fix a blocked Bloom filter.
 ///
 /// ```
-/// use sidon::member::blocked::Shape;
+/// use sidon::member::{Blocked, blocked::Shape};
 ///
-/// assert_eq!(Shape { lines: 100, hashes: 8 }.bytes(), 6_400);
+/// assert_eq!(Blocked::planned_bytes(Shape { lines: 100, hashes: 8 }), 6_400);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -43,7 +43,7 @@ pub struct Shape {
 
 impl Shape {
     /// The bytes of the table, or `u64::MAX` if there are more.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.lines.saturating_mul(LINE as u64)
     }
 }
@@ -169,7 +169,11 @@ impl<I: Isa> Steps for Ask<'_, I> {
 
 impl Filter for Body {
     type Shape = Shape;
-    const KIND: u16 = 2;
+    const KIND: u16 = crate::bytes::kinds::BLOCKED.number;
+
+    fn planned_bytes(shape: Self::Shape) -> u64 {
+        shape.bytes()
+    }
 
     fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
         Infeasible::unless_within("hashes", shape.hashes.into(), 1, LINE_HASHES_MAX.into())?;

@@ -24,9 +24,9 @@ use crate::{
 /// The integers that fix a Bloom filter.
 ///
 /// ```
-/// use sidon::member::bloom::Shape;
+/// use sidon::member::{Bloom, bloom::Shape};
 ///
-/// assert_eq!(Shape { bits: 9_600, hashes: 7 }.bytes(), 1_200);
+/// assert_eq!(Bloom::planned_bytes(Shape { bits: 9_600, hashes: 7 }), 1_200);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -40,7 +40,7 @@ pub struct Shape {
 
 impl Shape {
     /// The bytes of the table, or `u64::MAX` if there are more.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         cells::Packed::bytes_of(self.bits, 1)
     }
 }
@@ -123,7 +123,11 @@ impl Body {
 
 impl Filter for Body {
     type Shape = Shape;
-    const KIND: u16 = 1;
+    const KIND: u16 = crate::bytes::kinds::BLOOM.number;
+
+    fn planned_bytes(shape: Self::Shape) -> u64 {
+        shape.bytes()
+    }
 
     fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
         let bits = Table::zeroed(("bits", shape.bits), 1, shape.hashes, Spread::Anywhere)?;

@@ -64,10 +64,11 @@ pub enum Overflow {
 /// The integers that fix a counting Bloom filter.
 ///
 /// ```
-/// use sidon::member::{Overflow, Spread, counting::Shape};
+/// use sidon::member::{Counting, Overflow, Spread, counting::Shape};
 ///
 /// let (overflow, spread) = (Overflow::Refuse, Spread::Anywhere);
-/// assert_eq!(Shape { counters: 2_000, hashes: 7, width: 4, overflow, spread }.bytes(), 1_000);
+/// let shape = Shape { counters: 2_000, hashes: 7, width: 4, overflow, spread };
+/// assert_eq!(Counting::planned_bytes(shape), 1_000);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -87,7 +88,7 @@ pub struct Shape {
 
 impl Shape {
     /// The bytes of the table, or `u64::MAX` if there are more.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         Packed::bytes_of(self.counters, self.width)
     }
 
@@ -407,7 +408,11 @@ impl OnTable for Body {
 
 impl Filter for Body {
     type Shape = Shape;
-    const KIND: u16 = 3;
+    const KIND: u16 = crate::bytes::kinds::COUNTING.number;
+
+    fn planned_bytes(shape: Self::Shape) -> u64 {
+        shape.bytes()
+    }
 
     fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
         shape.check()?;

@@ -81,7 +81,7 @@ pub struct Shape {
 
 impl Shape {
     /// The bytes of all layers, or `u64::MAX` if there are more or no such table exists.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         let first = Packed::bytes_of(self.counters, self.first);
         let further = self
             .further()
@@ -265,7 +265,11 @@ impl Body {
 
 impl Filter for Body {
     type Shape = Shape;
-    const KIND: u16 = 7;
+    const KIND: u16 = crate::bytes::kinds::MULTILAYER.number;
+
+    fn planned_bytes(shape: Self::Shape) -> u64 {
+        shape.bytes()
+    }
 
     fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
         let code = shape.code()?;

@@ -34,7 +34,8 @@ pub struct Set<B> {
     pub(super) exceptions: Exceptions,
 }
 
-/// Counts about the table of a set, for diagnosis. A count is zero in a set that has no such thing.
+/// Counts about the table of a set or a state map, for diagnosis. A count is zero in a structure that has
+/// no such thing.
 ///
 /// ```
 /// use sidon::{Seed, member::{Counting, Overflow, Spread, counting::Shape}};
@@ -58,7 +59,12 @@ pub struct Stats {
     /// The counters that continue in the second layer of a [`Multilayer`](super::Multilayer), or the keys
     /// in the overflow table of a [`Backyard`](super::Backyard).
     pub overflowed: u64,
-    /// The searches for room in a [`DLeft`](super::DLeft).
+    /// The cells of a [`Stateful`](crate::state::Stateful) or a [`Fingerprint`](crate::state::Fingerprint)
+    /// whose state is unknown because flows share them.
+    pub unknown: u64,
+    /// The flows in the stash of a [`Fingerprint`](crate::state::Fingerprint).
+    pub stashed: u64,
+    /// The searches for room in a [`DLeft`](super::DLeft) or a [`Fingerprint`](crate::state::Fingerprint).
     pub moved: Moved,
 }
 
@@ -84,6 +90,8 @@ pub trait Filter: Sized {
     #[doc(hidden)]
     const KIND: u16;
 
+    #[doc(hidden)]
+    fn planned_bytes(shape: Self::Shape) -> u64;
     #[doc(hidden)]
     fn new(shape: Self::Shape, seed: Seed) -> Result<Self, Infeasible>;
     #[doc(hidden)]
@@ -162,6 +170,20 @@ impl<B: Filter> Set<B> {
     pub fn with_exceptions(mut self, room: u32) -> Result<Self, Infeasible> {
         self.exceptions = self.exceptions.with_room(room)?;
         Ok(self)
+    }
+
+    /// The bytes that the tables of a set of this shape take, or `u64::MAX` if there are more.
+    ///
+    /// ```
+    /// use sidon::{Seed, member::{Bloom, bloom::Shape}};
+    ///
+    /// let shape = Shape { bits: 9_600, hashes: 7 };
+    /// assert_eq!(Bloom::planned_bytes(shape), 1_200);
+    /// assert_eq!(Bloom::new(shape, Seed(1))?.memory_bytes(), 1_200);
+    /// # Ok::<(), sidon::Infeasible>(())
+    /// ```
+    pub fn planned_bytes(shape: B::Shape) -> u64 {
+        B::planned_bytes(shape)
     }
 
     /// A set of these keys.

@@ -40,7 +40,7 @@ pub(crate) const WIDTH_MOST: u32 = code::WIDTH_MOST;
 /// The integers that fix a filter of variable increments.
 ///
 /// ```
-/// use sidon::member::{Increments, Overflow, Spread, variable::Shape};
+/// use sidon::member::{Increments, Overflow, Spread, Variable, variable::Shape};
 ///
 /// let shape = Shape {
 ///     counters: 1_000,
@@ -50,7 +50,7 @@ pub(crate) const WIDTH_MOST: u32 = code::WIDTH_MOST;
 ///     overflow: Overflow::Refuse,
 ///     spread: Spread::Anywhere,
 /// };
-/// assert_eq!((shape.bytes(), shape.increments.values()), (750, &[4, 5, 6, 7][..]));
+/// assert_eq!((Variable::planned_bytes(shape), shape.increments.values()), (750, &[4, 5, 6, 7][..]));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,7 +104,7 @@ impl Body {
 
 impl Shape {
     /// The bytes of the table, or `u64::MAX` if there are more.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         Packed::bytes_of(self.counters, self.width)
     }
 
@@ -130,7 +130,11 @@ impl Body {
 
 impl Filter for Body {
     type Shape = Shape;
-    const KIND: u16 = 5;
+    const KIND: u16 = crate::bytes::kinds::VARIABLE.number;
+
+    fn planned_bytes(shape: Self::Shape) -> u64 {
+        shape.bytes()
+    }
 
     fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
         let code = shape.code()?;

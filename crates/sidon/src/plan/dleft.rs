@@ -45,9 +45,9 @@ use crate::{
 /// takes a cell, and at most sixteen copies find one.
 ///
 /// ```
-/// use sidon::{member::dleft::Shape, plan::{Prefer, Target, dleft}};
+/// use sidon::{member::DLeft, plan::{Prefer, Target, dleft}};
 ///
-/// let bits = |shape: Shape| shape.bytes() * 8 / 1_000_000;
+/// let bits = |shape| DLeft::planned_bytes(shape) * 8 / 1_000_000;
 /// let target = Target::new(1_000_000, 0.001);
 /// // A remainder of 14 bits: 16 cells per pair of buckets, 95.5 % in use, share 2^14 remainders.
 /// let small = dleft::shape(target, 0)?;

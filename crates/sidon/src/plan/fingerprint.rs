@@ -25,10 +25,10 @@ use crate::{
 /// that fewer than one insertion in fifty needs a move.
 ///
 /// ```
-/// use sidon::plan::{Prefer, States, fingerprint};
+/// use sidon::{plan::{Prefer, States, fingerprint}, state::Fingerprint};
 ///
 /// let target = States { flows: 10_000_000, states: 16, error: 1e-6 };
-/// let bytes_per_flow = |prefer| Ok(fingerprint::shape(target, prefer)?.bytes() as f64 / 1e7);
+/// let bytes_per_flow = |prefer| Ok(Fingerprint::planned_bytes(fingerprint::shape(target, prefer)?) as f64 / 1e7);
 /// // log2(1e6) bits for the error, four for a pair of buckets of eight cells, six for the state and
 /// // its flags: 30 bits at a load of 95.5 %.
 /// let small: Result<f64, sidon::Infeasible> = bytes_per_flow(Prefer::Memory);

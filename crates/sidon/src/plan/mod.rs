@@ -1,7 +1,7 @@
 //! From a target to a shape: the integers that fix the memory, computed without sampling.
 //!
 //! [`set`] answers the common question: this many keys, this false-positive rate, which structure of
-//! what size? [`sets`] lists every structure that meets the target, and [`states`] every state map.
+//! what size? [`sets`] lists every structure that meets the target.
 //!
 //! Each family has a module. Its `shape` is the smallest shape for a target, or [`Infeasible`] with
 //! the reason. Its `rate` is the false-positive rate of a shape with `keys` keys stored, and its
@@ -44,7 +44,7 @@ mod zone_rate;
 mod zone_search;
 
 pub use set::{SetRow, SetShape, set, sets};
-pub use state::{StateRow, StateShape, States, states};
+pub use state::States;
 pub(crate) use zone_rate::{groups_rate, pol_rate};
 pub(crate) use zone_search::primes_of;
 

@@ -28,14 +28,14 @@ const FURTHER: usize = 3;
 /// [`variable`](super::variable) increments.
 ///
 /// ```
-/// use sidon::plan::{Target, multilayer, variable};
+/// use sidon::{member::Multilayer, plan::{Target, multilayer, variable}};
 ///
 /// let target = Target::new(20_000, 0.001);
 /// let shape = multilayer::shape(target)?;
 /// let single = variable::shape(target)?;
 /// assert!(multilayer::rate(shape, 20_000)? <= 0.001);
 /// // Layers take less than 90 % of the memory of a single one.
-/// assert!(shape.bytes() * 80 < single.counters * u64::from(single.width) * 9);
+/// assert!(Multilayer::planned_bytes(shape) * 80 < single.counters * u64::from(single.width) * 9);
 /// # Ok::<(), sidon::Infeasible>(())
 /// ```
 pub fn shape(target: Target) -> Result<Shape, Infeasible> {

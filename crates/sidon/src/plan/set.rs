@@ -62,7 +62,7 @@ impl SetShape {
     }
 
     /// The bytes of the table.
-    fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         match self {
             SetShape::Bloom(shape) => shape.bytes(),
             SetShape::Blocked(shape) => shape.bytes(),

@@ -12,11 +12,11 @@ const FILTER_ROWS: u32 = 2;
 /// amounts each.
 ///
 /// ```
-/// use sidon::plan::top;
+/// use sidon::{count::Top, plan::top};
 ///
 /// // 16 MiB for five-tuples of 13 bytes with packets and bytes.
 /// let shape = top::shape(16 << 20, 13, 2)?;
-/// let bytes = shape.bytes::<[u8; 13], 2>();
+/// let bytes = Top::<[u8; 13], 2>::planned_bytes(shape);
 /// assert!(bytes <= 16 << 20 && bytes + 64 > 16 << 20);
 /// # Ok::<(), sidon::Infeasible>(())
 /// ```

@@ -12,7 +12,7 @@ use std::{collections::HashMap, hash::Hash};
 /// A number of occurrences and the number of opportunities.
 ///
 /// ```
-/// use sidon::state::Share;
+/// use sidon::internals::Share;
 ///
 /// let share = Share { hits: 5, of: 1_000 };
 /// assert_eq!(share.rate(), 0.005);
@@ -55,7 +55,7 @@ impl Share {
 /// The errors of a map, by kind.
 ///
 /// ```
-/// use sidon::state::{Share, Tally};
+/// use sidon::internals::{Share, Tally};
 ///
 /// let tally = Tally { false_negatives: Share { hits: 2, of: 50 }, ..Tally::default() };
 /// let (name, share) = tally.rates()[2];
@@ -79,7 +79,6 @@ pub struct Tally {
 
 impl Tally {
     /// The five rates of the paper and the refusals, by name.
-    #[doc(hidden)]
     pub fn rates(&self) -> [(&'static str, Share); 6] {
         [
             ("false_positives", self.false_positives),
@@ -111,7 +110,7 @@ impl Tally {
 /// reference does not age, so expired flows count as false negatives.
 ///
 /// ```
-/// use sidon::{Seed, state::{Audit, Direct, Next, Share, direct::Shape}};
+/// use sidon::{Seed, internals::{Audit, Share}, state::{Direct, Next, direct::Shape}};
 ///
 /// let shape = Shape { cells: 1_000, hashes: 4, states: 3, counter: 4, timed: false };
 /// let mut audit = Audit::new(Direct::new(shape, Seed(1))?);

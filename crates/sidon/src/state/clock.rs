@@ -86,14 +86,13 @@ pub struct Clock<M> {
     wait: u64,
     /// The latest time given to [`at`](Self::at).
     now: Option<u64>,
-    cleared: u64,
 }
 
 impl<M: Sweep> Clock<M> {
     /// A clock that ages `map`, starting at the map's clock hand. A period of 0 means 1.
     pub fn new(map: M, period: u64) -> Self {
-        let (units, hand, passed, wait, now, cleared) = (0, 0, 0, 0, None, 0);
-        Clock { map, period: period.max(1), units, hand, passed, wait, now, cleared }
+        let (units, hand, passed, wait, now) = (0, 0, 0, 0, None);
+        Clock { map, period: period.max(1), units, hand, passed, wait, now }
     }
 
     /// The map at time `now`, with the clock hand moved there. The first call starts the clock. A
@@ -138,11 +137,6 @@ impl<M: Sweep> Clock<M> {
         self.map
     }
 
-    /// The number of cells cleared so far.
-    pub fn cleared(&self) -> u64 {
-        self.cleared
-    }
-
     /// Sets the time of the round by the clock hand, after the map has changed.
     #[cold]
     fn follow(&mut self) {
@@ -163,7 +157,7 @@ impl<M: Sweep> Clock<M> {
     fn visit(&mut self, mut units: u64) {
         while units > 0 {
             let to = self.units.min(self.hand.saturating_add(units));
-            self.cleared += self.map.sweep(to);
+            self.map.sweep(to);
             units -= to - self.hand;
             self.hand = if to == self.units { 0 } else { to };
         }

@@ -28,10 +28,10 @@ pub(crate) const COUNTER_MOST: u32 = 16;
 /// The integers that fix the table.
 ///
 /// ```
-/// use sidon::state::direct::Shape;
+/// use sidon::state::{Direct, direct::Shape};
 ///
 /// let shape = Shape { cells: 1_000, hashes: 4, states: 3, counter: 4, timed: true };
-/// assert_eq!((shape.width(), shape.bytes()), (5, 625));
+/// assert_eq!((shape.width(), Direct::planned_bytes(shape)), (5, 625));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -58,7 +58,7 @@ impl Shape {
     }
 
     /// The bytes of the table, or `u64::MAX` if there are more.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         Packed::bytes_of(self.cells, self.width())
     }
 }
@@ -182,7 +182,11 @@ impl Sweep for Body {
 
 impl Cells for Body {
     type Shape = Shape;
-    const KIND: u16 = 13;
+    const KIND: u16 = crate::bytes::kinds::DIRECT.number;
+
+    fn planned_bytes(shape: Self::Shape) -> u64 {
+        shape.bytes()
+    }
 
     fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
         check_states(shape.states)?;

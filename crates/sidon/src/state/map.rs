@@ -10,7 +10,7 @@ use crate::{
     answer::Lookup,
     bytes::Image,
     except::Exceptions,
-    member::{Moved, batch},
+    member::{Stats, batch},
 };
 use std::fmt;
 
@@ -36,32 +36,6 @@ use std::fmt;
 pub struct Map<B> {
     pub(super) body: B,
     pub(super) exceptions: Exceptions,
-}
-
-/// Counts about the table of a [`Map`]. A count that the map does not have is 0.
-///
-/// ```
-/// use sidon::{Seed, state::{Stateful, stateful::{Keeping, Shape}}};
-///
-/// let shape = Shape { cells: 4, hashes: 4, states: 2, keeping: Keeping::Counted(4) };
-/// let mut flows = Stateful::new(shape, Seed(1))?;
-/// flows.insert("a flow", 0)?;
-/// assert_eq!(flows.stats().unknown, 0);
-/// // The cells of the two flows differ in state.
-/// flows.insert("another", 1)?;
-/// assert!(flows.stats().unknown > 0);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct Stats {
-    /// The cells of a [`Stateful`](super::Stateful) or a [`Fingerprint`](super::Fingerprint) whose state
-    /// is unknown because flows share them.
-    pub unknown: u64,
-    /// The flows in the stash of a [`Fingerprint`](super::Fingerprint).
-    pub stashed: u64,
-    /// The searches for room in a [`Fingerprint`](super::Fingerprint).
-    pub moved: Moved,
 }
 
 /// What a transition does with a key.
@@ -121,6 +95,8 @@ pub trait Cells: Sized + Sweep {
     const KIND: u16;
 
     #[doc(hidden)]
+    fn planned_bytes(shape: Self::Shape) -> u64;
+    #[doc(hidden)]
     fn new(shape: Self::Shape, seed: Seed) -> Result<Self, Infeasible>;
     #[doc(hidden)]
     fn shape(&self) -> Self::Shape;
@@ -128,6 +104,10 @@ pub trait Cells: Sized + Sweep {
     fn seed(&self) -> Seed;
     #[doc(hidden)]
     fn memory_bytes(&self) -> u64;
+    #[doc(hidden)]
+    fn is_empty(&self) -> bool {
+        self.load() == 0.0
+    }
     #[doc(hidden)]
     fn load(&self) -> f64;
     #[doc(hidden)]
@@ -218,6 +198,19 @@ impl<B: Cells> Map<B> {
         Ok(self)
     }
 
+    /// The bytes that the table of a map of this shape takes, or `u64::MAX` if there are more.
+    ///
+    /// ```
+    /// use sidon::{Seed, state::{Direct, direct::Shape}};
+    ///
+    /// let shape = Shape { cells: 1_000, hashes: 4, states: 3, counter: 4, timed: false };
+    /// assert_eq!(Direct::planned_bytes(shape), Direct::new(shape, Seed(1))?.memory_bytes());
+    /// # Ok::<(), sidon::Infeasible>(())
+    /// ```
+    pub fn planned_bytes(shape: B::Shape) -> u64 {
+        B::planned_bytes(shape)
+    }
+
     /// The integers that fix the memory, as they are now: growing changes them.
     pub fn shape(&self) -> B::Shape {
         self.body.shape()
@@ -231,6 +224,12 @@ impl<B: Cells> Map<B> {
     /// The bytes of the table, and of the room for exceptions.
     pub fn memory_bytes(&self) -> u64 {
         self.body.memory_bytes() + self.exceptions.memory_bytes()
+    }
+
+    /// Whether no key is stored. Reads the whole table of a [`Stateful`](super::Stateful) or of a
+    /// [`Direct`](super::Direct).
+    pub fn is_empty(&self) -> bool {
+        self.body.is_empty()
     }
 
     /// The share of cells that are in use.
@@ -308,6 +307,37 @@ impl<B: Cells> Map<B> {
     /// The number of exceptions.
     pub fn exceptions(&self) -> u64 {
         self.exceptions.len()
+    }
+
+    /// Whether the key may be stored, in any state. `false` is certain.
+    #[inline]
+    pub fn contains<K: Key + ?Sized>(&self, key: &K) -> bool {
+        self.lookup(key) != Lookup::Absent
+    }
+
+    /// Touches the key if it is stored, and inserts it in state 0 if not. Returns whether it was stored.
+    /// On `Err`, nothing has changed.
+    ///
+    /// With one state, a map is a set. Under a [`Clock`](super::Clock) it is the set of the keys that were
+    /// seen recently:
+    ///
+    /// ```
+    /// use sidon::{Seed, state::{Clock, Direct, direct::Shape}};
+    ///
+    /// let shape = Shape { cells: 1_000, hashes: 4, states: 1, counter: 1, timed: true };
+    /// let mut seen = Clock::new(Direct::new(shape, Seed(1))?, 60);
+    /// assert!(!seen.at(0).see("10.0.0.1")?);
+    /// assert!(seen.at(50).see("10.0.0.1")?);
+    /// assert!(seen.at(110).contains("10.0.0.1"));
+    /// assert!(!seen.at(170).contains("10.0.0.1"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn see<K: Key + ?Sized>(&mut self, key: &K) -> Result<bool, Refused> {
+        let known = self.touch(key) != Lookup::Absent;
+        if !known {
+            self.insert(key, 0)?;
+        }
+        Ok(known)
     }
 
     /// The state of the key, which counts as touched if it is stored: see [`Clock`](super::Clock).

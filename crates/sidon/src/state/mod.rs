@@ -13,33 +13,32 @@
 //!
 //! Network traffic is not well-behaved: flows end silently, and packets arrive for flows that never
 //! started. [`Clock`] clears flows that nothing touched for two periods. [`Machine`] defines the
-//! action of every event in every state, and for flows that are absent or unknown. With one state,
-//! the maps are sets that age: [`Recent`].
+//! action of every event in every state, and for flows that are absent or unknown.
+//!
+//! With one state, a map under a [`Clock`] is a set whose keys expire: see [`Map::see`] and
+//! [`Map::contains`].
 //!
 //! The structures are those of Bonomi, Mitzenmacher, Panigrahy, Singh and Varghese, "Beyond Bloom
 //! filters: from approximate membership checks to approximate state machines", SIGCOMM 2006. The
 //! word maplet is from Bender, Conway, Farach-Colton, Johnson and Pandey, "Time to replace your
 //! filter: how maplets simplify system design", 2025.
 
-pub mod audit;
+pub(crate) mod audit;
 pub mod clock;
 pub mod direct;
 pub mod fingerprint;
 pub mod machine;
 mod map;
-pub mod recent;
 mod spots;
 pub mod stateful;
 
-pub use audit::{Audit, Share, Tally};
 pub use clock::Clock;
 #[doc(hidden)]
 pub use clock::Sweep;
 pub use direct::Direct;
 pub use fingerprint::Fingerprint;
 pub use machine::{Event, Faulty, Machine, Rule};
-pub use map::{Cells, Map, Next, Stats};
-pub use recent::Recent;
+pub use map::{Cells, Map, Next};
 pub use stateful::Stateful;
 
 /// The number of a state: `0..states`.
@@ -48,7 +47,7 @@ pub type State = u16;
 /// The most states of a structure.
 pub(crate) const STATES_MOST: u32 = 1 << 15;
 
-use crate::{Infeasible, Refused};
+use crate::{Infeasible, Refused, member::Stats};
 
 /// Checks that the number of states is 1 to [`STATES_MOST`].
 fn check_states(states: u32) -> Result<(), Infeasible> {

@@ -41,7 +41,7 @@ pub(crate) const SUMMED_MOST: u32 = 64;
 /// The content of a cell.
 ///
 /// ```
-/// use sidon::state::stateful::{Keeping, Shape};
+/// use sidon::state::{Stateful, stateful::{Keeping, Shape}};
 ///
 /// let shape = |keeping| Shape { cells: 1_000, hashes: 4, states: 6, keeping };
 /// // Six states and "unknown" take three bits. A timed cell may also be empty, and has a flag.
@@ -66,7 +66,7 @@ pub enum Keeping {
 /// use sidon::state::stateful::{Keeping, Shape};
 ///
 /// let shape = Shape { cells: 1_000, hashes: 4, states: 6, keeping: Keeping::Counted(4) };
-/// assert_eq!(shape.bytes(), 875);
+/// assert_eq!(Stateful::planned_bytes(shape), 875);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -93,7 +93,7 @@ impl Shape {
     }
 
     /// The bytes of the table, or `u64::MAX` if there are more.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         Packed::bytes_of(self.cells, self.width())
     }
 
@@ -365,7 +365,11 @@ impl Sweep for Body {
 
 impl Cells for Body {
     type Shape = Shape;
-    const KIND: u16 = 14;
+    const KIND: u16 = crate::bytes::kinds::STATEFUL.number;
+
+    fn planned_bytes(shape: Self::Shape) -> u64 {
+        shape.bytes()
+    }
 
     fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
         shape.check()?;

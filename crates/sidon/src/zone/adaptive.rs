@@ -350,7 +350,7 @@ impl Adaptive {
 }
 
 impl Image for Adaptive {
-    const KIND: u16 = 10;
+    const KIND: u16 = crate::bytes::kinds::ADAPTIVE.number;
 
     fn to_bytes(&self) -> Vec<u8> {
         Adaptive::to_bytes(self)
@@ -358,5 +358,12 @@ impl Image for Adaptive {
 
     fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
         Adaptive::from_bytes(image, seed)
+    }
+}
+
+/// Two sets are equal if their universes and members are.
+impl PartialEq for Adaptive {
+    fn eq(&self, other: &Self) -> bool {
+        self.ladder.universe == other.ladder.universe && self.list() == other.list()
     }
 }

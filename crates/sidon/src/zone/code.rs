@@ -21,30 +21,22 @@ use std::{
 /// A mapping of the numbers `0..universe` to cells. Only the codes of this module implement it.
 ///
 /// ```
-/// use sidon::zone::{Code, Ols, ols};
+/// use sidon::{Infeasible, zone::{Code, Filter, Ols, ols}};
 ///
-/// /// The cells per element of the universe.
-/// fn share<C: Code>(code: &C) -> f64 {
-///     code.cells() as f64 / code.universe() as f64
+/// /// The bytes of a filter, for each element of its zone.
+/// fn price<C: Code>(code: &C) -> Result<u64, Infeasible> {
+///     Ok(Filter::new(code.clone())?.memory_bytes() / code.zone())
 /// }
-/// let code = Ols::new(ols::Shape { universe: 256, order: 16, groups: 4 })?;
-/// assert_eq!((share(&code), code.zone()), (0.25, 3));
+/// let code = Ols::new(ols::Shape { universe: 1_024, order: 32, groups: 4 })?;
+/// assert_eq!((code.zone(), price(&code)?), (3, 5));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Code: Cells {
     /// The integers that fix the code.
     fn shape(&self) -> Shape;
 
-    /// The number of elements.
-    fn universe(&self) -> u64;
-
     /// The proven number of other elements that never cover an element.
     fn zone(&self) -> u64;
-
-    /// The number of cells.
-    fn cells(&self) -> u64 {
-        self.start(self.groups())
-    }
 }
 
 /// The part of a code that the structures work with. Its module is private, which seals [`Code`].
@@ -54,6 +46,14 @@ pub trait Cells: Clone + fmt::Debug + PartialEq + Sized {
 
     /// The code of this shape, or `None` for a shape of another family.
     fn of(shape: &Shape) -> Option<Result<Self, Infeasible>>;
+
+    /// The number of elements.
+    fn universe(&self) -> u64;
+
+    /// The number of cells.
+    fn cells(&self) -> u64 {
+        self.start(self.groups())
+    }
 
     /// The number of groups, which is the number of cells per element.
     fn groups(&self) -> u32;
@@ -324,9 +324,6 @@ impl Code for Any {
     fn shape(&self) -> Shape {
         each!(self, code => Code::shape(code))
     }
-    fn universe(&self) -> u64 {
-        each!(self, code => code.universe())
-    }
     fn zone(&self) -> u64 {
         each!(self, code => code.zone())
     }
@@ -341,6 +338,10 @@ impl Cells for Any {
             Shape::Pol(_) => Pol::of(shape).map(|code| code.map(Any::Pol)),
         }
     }
+    fn universe(&self) -> u64 {
+        each!(self, code => code.universe())
+    }
+
     fn groups(&self) -> u32 {
         each!(self, code => code.groups())
     }

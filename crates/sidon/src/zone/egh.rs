@@ -201,9 +201,6 @@ impl Code for Egh {
     fn shape(&self) -> code::Shape {
         code::Shape::Egh(Shape { universe: self.universe, moduli: self.moduli.to_vec() })
     }
-    fn universe(&self) -> u64 {
-        self.universe
-    }
     fn zone(&self) -> u64 {
         self.zone
     }
@@ -214,6 +211,10 @@ impl Cells for Egh {
     fn of(shape: &code::Shape) -> Option<Result<Self, Infeasible>> {
         if let code::Shape::Egh(shape) = shape { Some(Egh::new(shape.clone())) } else { None }
     }
+    fn universe(&self) -> u64 {
+        self.universe
+    }
+
     fn groups(&self) -> u32 {
         self.moduli.len() as u32
     }

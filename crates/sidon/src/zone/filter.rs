@@ -72,15 +72,13 @@ impl<C: Code> Filter<C> {
     }
 
     /// The mapping of elements to bits.
-    #[doc(hidden)]
     pub fn code(&self) -> &C {
         &self.code
     }
 
-    /// The number of bits of the table.
-    #[doc(hidden)]
-    pub fn bits(&self) -> u64 {
-        self.bits.cells()
+    /// The bytes of the table.
+    pub fn memory_bytes(&self) -> u64 {
+        Packed::bytes_of(self.bits.cells(), 1)
     }
 
     /// Whether at most `zone` elements are stored, which is proven.
@@ -111,17 +109,11 @@ impl<C: Code> Filter<C> {
         code::list(&self.code, |cell| self.is_set(cell), budget)
     }
 
-    /// The false-positive rate for random members. Zero inside the zone.
-    #[doc(hidden)]
-    pub fn false_positive_rate(&self) -> f64 {
-        if self.is_inside() { 0.0 } else { self.code.rate(self.columns) }
-    }
-
     /// `Certain` inside the zone. Outside, the false-positive rate for randomly drawn members and a
     /// random non-member. There is no seed, so an attacker with the code can choose four members
     /// that cover a fifth element.
     pub fn certainty(&self) -> Certainty {
-        Certainty::from_rate(self.false_positive_rate())
+        Certainty::from_rate(if self.is_inside() { 0.0 } else { self.code.rate(self.columns) })
     }
 
     /// An independent copy.
@@ -143,7 +135,7 @@ impl<C: Code> Filter<C> {
             return Some(Proven::Outside);
         }
         let members = code::list_found(&self.code, &found, |cell| self.is_set(cell), budget)?;
-        let (mut covered, mut rest) = (vec![false; self.bits() as usize], found.total());
+        let (mut covered, mut rest) = (vec![false; self.bits.cells() as usize], found.total());
         for cell in members.iter().flat_map(|&member| self.code.positions(member)) {
             rest -= u64::from(!std::mem::replace(&mut covered[cell as usize], true));
         }
@@ -325,7 +317,7 @@ impl<C: Code> Filter<C> {
 
 /// `Filter<Any>` reads an image of any code.
 impl<C: Code> Image for Filter<C> {
-    const KIND: u16 = 8;
+    const KIND: u16 = crate::bytes::kinds::FILTER.number;
 
     fn to_bytes(&self) -> Vec<u8> {
         Filter::to_bytes(self)
@@ -333,5 +325,12 @@ impl<C: Code> Image for Filter<C> {
 
     fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
         Filter::from_bytes(image, seed)
+    }
+}
+
+/// Two filters are equal if their codes, bits and numbers of elements are.
+impl<C: Code> PartialEq for Filter<C> {
+    fn eq(&self, other: &Self) -> bool {
+        self.code == other.code && self.to_bytes() == other.to_bytes()
     }
 }

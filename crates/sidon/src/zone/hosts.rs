@@ -242,7 +242,7 @@ impl Hosts {
 }
 
 impl Image for Hosts {
-    const KIND: u16 = 20;
+    const KIND: u16 = crate::bytes::kinds::HOSTS.number;
 
     fn to_bytes(&self) -> Vec<u8> {
         Hosts::to_bytes(self)

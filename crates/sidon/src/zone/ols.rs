@@ -99,9 +99,6 @@ impl Code for Ols {
     fn shape(&self) -> code::Shape {
         code::Shape::Ols(self.shape)
     }
-    fn universe(&self) -> u64 {
-        self.curve.universe()
-    }
     fn zone(&self) -> u64 {
         self.curve.zone()
     }
@@ -112,6 +109,10 @@ impl Cells for Ols {
     fn of(shape: &code::Shape) -> Option<Result<Self, Infeasible>> {
         if let code::Shape::Ols(shape) = shape { Some(Ols::new(*shape)) } else { None }
     }
+    fn universe(&self) -> u64 {
+        self.curve.universe()
+    }
+
     fn groups(&self) -> u32 {
         self.curve.groups()
     }

@@ -325,9 +325,6 @@ impl Code for Pol {
     fn shape(&self) -> code::Shape {
         code::Shape::Pol(self.shape)
     }
-    fn universe(&self) -> u64 {
-        self.curve.universe
-    }
     fn zone(&self) -> u64 {
         self.curve.zone
     }
@@ -338,6 +335,10 @@ impl Cells for Pol {
     fn of(shape: &code::Shape) -> Option<Result<Self, Infeasible>> {
         if let code::Shape::Pol(shape) = shape { Some(Pol::new(*shape)) } else { None }
     }
+    fn universe(&self) -> u64 {
+        self.curve.universe
+    }
+
     fn groups(&self) -> u32 {
         self.curve.groups
     }

@@ -97,9 +97,18 @@ impl<C: Code> Sketch<C> {
     }
 
     /// The mapping of keys to counters.
-    #[doc(hidden)]
     pub fn code(&self) -> &C {
         &self.code
+    }
+
+    /// The bytes of the counters.
+    pub fn memory_bytes(&self) -> u64 {
+        Packed::bytes_of(self.counters.cells(), self.width())
+    }
+
+    /// Always `Certain`: an estimate is exact, or an upper bound that holds.
+    pub fn certainty(&self) -> Certainty {
+        Certainty::Certain
     }
 
     /// The bits of a counter.
@@ -182,7 +191,7 @@ impl<C: Code> Sketch<C> {
 
     /// Subtracts all counts of another sketch of the same code, for example an earlier state of
     /// this one. On `Err`, nothing has changed.
-    pub fn subtract_all(&mut self, other: &Self) -> Result<(), Refused> {
+    pub fn unmerge(&mut self, other: &Self) -> Result<(), Refused> {
         self.same(other)?;
         self.sums()?;
         if self.counters.iter().zip(other.counters.iter()).any(|(own, other)| own < other) {
@@ -422,5 +431,12 @@ impl<C: Code> Sketch<C> {
             self.combine(other, |own, other| own + other);
         }
         Ok(())
+    }
+}
+
+/// Two sketches are equal if their codes, counters and numbers of keys are.
+impl<C: Code> PartialEq for Sketch<C> {
+    fn eq(&self, other: &Self) -> bool {
+        self.code == other.code && self.to_bytes() == other.to_bytes()
     }
 }

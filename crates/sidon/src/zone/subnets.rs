@@ -43,11 +43,11 @@ const NEAR: u64 = 8;
 /// The integers that fix the memory.
 ///
 /// ```
-/// use sidon::zone::subnets::Shape;
+/// use sidon::zone::{Subnets, subnets::Shape};
 ///
 /// // A mebibyte for the /24s of IPv4.
 /// let shape = Shape::within(1 << 20, 24)?;
-/// assert!(shape.bytes() <= 1 << 20);
+/// assert!(Subnets::planned_bytes(shape) <= 1 << 20);
 /// assert!(shape.slots < 1 << 24 && shape.subnets() > 70_000);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -103,7 +103,7 @@ impl Shape {
     }
 
     /// The bytes of its tables.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         let keys = if self.is_direct() { 0 } else { self.slots * u64::from(self.subnet_bits) / 8 };
         self.slots
             .saturating_mul(8)
@@ -151,6 +151,11 @@ impl Subnets {
             stored: 0,
             promoted: 0,
         })
+    }
+
+    /// The bytes that the tables of this shape take, or `u64::MAX` if there are more.
+    pub fn planned_bytes(shape: Shape) -> u64 {
+        shape.bytes()
     }
 
     /// Adds a host and returns whether it is new. On `Err`, nothing has changed.
@@ -270,9 +275,31 @@ impl Subnets {
         self.shape
     }
 
+    /// The seed that digests the subnets.
+    pub fn seed(&self) -> Seed {
+        self.seed
+    }
+
     /// The number of subnets with a host that has been seen.
-    pub fn stored(&self) -> u64 {
+    pub fn len(&self) -> u64 {
         self.stored
+    }
+
+    /// Whether no host has been seen.
+    pub fn is_empty(&self) -> bool {
+        self.stored == 0
+    }
+
+    /// The bytes of the tables.
+    pub fn memory_bytes(&self) -> u64 {
+        self.shape.bytes()
+    }
+
+    /// An independent copy.
+    pub fn try_clone(&self) -> Result<Self, Infeasible> {
+        let keys = self.keys.as_ref().map(Packed::try_clone).transpose()?;
+        let (words, bitmaps) = (self.words.try_clone()?, self.bitmaps.try_clone()?);
+        Ok(Subnets { words, keys, bitmaps, ..*self })
     }
 
     /// Always `Certain`: both answers of [`contains`](Self::contains) are facts.
@@ -394,4 +421,11 @@ fn holds(word: u64, count: u64, host: u8) -> bool {
 fn bitmap_bit(word: u64, host: u8) -> (usize, u32) {
     let bitmap = (word & u64::from(u32::MAX)) as usize;
     (bitmap * BITMAP + usize::from(host / 8), u32::from(host % 8))
+}
+
+/// Two tables are equal if their images are: shape, seed, words and bitmaps.
+impl PartialEq for Subnets {
+    fn eq(&self, other: &Self) -> bool {
+        self.seed == other.seed && self.to_bytes() == other.to_bytes()
+    }
 }

@@ -3,8 +3,9 @@
 use sidon::{
     Lookup, Refused, Seed,
     internals::Sweep,
+    plan::{self, Prefer, States},
     state::{
-        Clock, Direct, Fingerprint, Recent, Stateful, direct,
+        Cells, Clock, Direct, Fingerprint, Map, Stateful, direct,
         fingerprint::{self, Moves, Placing},
         stateful::{self, Keeping},
     },
@@ -40,24 +41,6 @@ macro_rules! ages {
             }
             fn reloaded(&self) -> Self {
                 Self::from_bytes(&self.to_bytes(), SEED).unwrap()
-            }
-        }
-
-        impl Ages for Recent<$name> {
-            fn joined(&mut self, other: &Self) -> Result<(), Refused> {
-                self.map.merge(&other.map)
-            }
-            fn enter(&mut self, key: u64) -> Result<(), Refused> {
-                self.insert(&key)
-            }
-            fn touched(&mut self, key: u64) -> bool {
-                self.touch(&key)
-            }
-            fn holds(&self, key: u64) -> bool {
-                self.map.holds(key)
-            }
-            fn reloaded(&self) -> Self {
-                Recent::new(self.map.reloaded())
             }
         }
     };
@@ -188,9 +171,6 @@ fn a_flow_lives_for_a_period_and_is_gone_after_two_in_every_structure() {
     keeps_the_law("direct", &|| direct(1));
     keeps_the_law("direct, counting", &|| direct(4));
     keeps_the_law("stateful", &stateful);
-    keeps_the_law("recent fingerprint", &|| Recent::new(fingerprint(SHAPE)));
-    keeps_the_law("recent direct", &|| Recent::new(direct(1)));
-    keeps_the_law("recent stateful", &|| Recent::new(stateful()));
 }
 
 #[test]
@@ -304,7 +284,6 @@ fn calls_may_come_at_any_time() {
         at_random_times(fingerprint(SHAPE), seed);
         at_random_times(direct(1), seed);
         at_random_times(stateful(), seed);
-        at_random_times(Recent::new(fingerprint(SHAPE)), seed);
     }
 }
 
@@ -348,7 +327,7 @@ fn a_silent_flow_expires_however_rare_or_frequent_calls_are() {
         with_calls_a_period(fingerprint(SHAPE), calls, wide);
         with_calls_a_period(direct(1), calls, wide);
         with_calls_a_period(stateful(), calls, wide);
-        with_calls_a_period(Recent::new(direct(4)), calls, wide);
+        with_calls_a_period(direct(4), calls, wide);
     }
     with_calls_a_period(fingerprint(SHAPE), 1_000_000, 1);
     // A hundred calls in a minute.
@@ -401,5 +380,44 @@ fn a_call_visits_the_elapsed_part_of_the_map_and_no_more_than_twice_all_of_it() 
                 "{visited} for {elapsed} of {period}"
             );
         }
+    }
+}
+
+/// Keys that are seen in every period stay, and all others expire within two.
+fn forgets<B: Cells>(map: Map<B>) {
+    let mut clock = Clock::new(map, 1_000);
+    for key in 0..2_000u64 {
+        clock.tick(0).insert(&key, 0).unwrap();
+    }
+    let mut left = vec![];
+    for _ in 0..4 {
+        for busy in 0..500u64 {
+            assert_eq!(clock.tick(2).see(&busy), Ok(true));
+        }
+        left.push((500..2_000u64).filter(|key| clock.map().contains(key)).count());
+    }
+    let mut map = clock.into_map();
+    // The first visit clears flags, the second clears cells, except those shared with busy keys.
+    assert_eq!(left[0], 1_500);
+    assert!(left[1] < 20 && left[3] < 20, "{left:?}");
+    assert!((0..500u64).all(|busy| map.contains(&busy)));
+    let passing = map.certainty().error();
+    assert!(passing > 0.0 && passing < 0.01, "{passing}");
+    // An expired key counts as new, and can be inserted and removed again.
+    let gone = (500..2_000u64).find(|key| !map.contains(key)).unwrap();
+    assert_eq!(map.see(&gone), Ok(false));
+    assert_eq!(map.see(&gone), Ok(true));
+    map.forget(&gone).unwrap();
+}
+
+#[test]
+fn a_map_of_one_state_is_a_set_of_the_keys_seen_recently() {
+    let target = States { flows: 2_000, states: 1, error: 1e-3 };
+    let shape = plan::fingerprint::shape(target, Prefer::Speed).unwrap();
+    forgets(Fingerprint::new(shape, SEED).unwrap());
+    for counter in [1, 4] {
+        let (cells, hashes) = (32_000, 8);
+        let shape = direct::Shape { cells, hashes, states: 1, counter, timed: true };
+        forgets(Direct::new(shape, SEED).unwrap());
     }
 }

@@ -39,7 +39,7 @@ fn the_example_of_002() {
     assert_close(plan::dleft::rate(PAPER, ELEMENTS), 0.001_463_771_411_87, 1e-9);
     assert_eq!(ELEMENTS as f64 / PAPER.fingerprints() as f64, 0.001_464_843_75);
     // 002.size.bits and 002.size.capacity.
-    assert_eq!((PAPER.bytes() * 8, PAPER.all_cells()), (1_048_576, 65_536));
+    assert_eq!((DLeft::planned_bytes(PAPER) * 8, PAPER.all_cells()), (1_048_576, 65_536));
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn the_comparison_of_002() {
         ..PAPER
     };
     let bound = |r| elements as f64 / shape(r).fingerprints() as f64;
-    let bits = |r| shape(r).bytes() as f64 * 8.0 / elements as f64;
+    let bits = |r| DLeft::planned_bytes(shape(r)) as f64 * 8.0 / elements as f64;
     // A counting Bloom filter of the same size has (r + 2) / 3 counters of four bits an element.
     let cbf = |r| (-(bits(r) / 4.0) * LN_2 * LN_2).exp();
     // 002.cmp.first_r: the d-left filter is better if remainders have at least seven bits.

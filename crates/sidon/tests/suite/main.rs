@@ -20,6 +20,7 @@ mod count_papers;
 mod counts;
 mod dleft_plan;
 mod except;
+mod inherent;
 mod laws;
 mod operate;
 mod papers;

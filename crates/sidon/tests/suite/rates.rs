@@ -227,7 +227,7 @@ fn layers_keep_their_rate_as_planned() {
     // Both layers are smaller than one of the same increments, and not refused for it.
     let one = plan::variable::shape(target).unwrap();
     let bits = one.counters * u64::from(one.width);
-    assert!(shape.bytes() * 8 < bits * 9 / 10, "{shape:?} {one:?}");
+    assert!(Multilayer::planned_bytes(shape) * 8 < bits * 9 / 10, "{shape:?} {one:?}");
 }
 
 #[test]

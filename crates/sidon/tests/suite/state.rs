@@ -5,10 +5,10 @@
 
 use sidon::{
     Lookup, Refused, Seed,
+    internals::{Audit, Tally},
     plan::{Prefer, States, fingerprint as planned},
     state::{
-        Audit, Cells, Clock, Direct, Fingerprint, Machine, Map, Next, Rule, State, Stateful, Tally,
-        direct,
+        Cells, Clock, Direct, Fingerprint, Machine, Map, Next, Rule, State, Stateful, direct,
         fingerprint::{self, Moves, Placing},
         stateful::{self, Keeping},
     },

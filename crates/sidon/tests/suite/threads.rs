@@ -1,6 +1,6 @@
 //! Every public structure can be sent to another thread and shared between threads.
 
-use sidon::internals::Ladder;
+use sidon::internals::{Audit, Ladder};
 use sidon::{
     Certainty, Digest, Estimate, Infeasible, Lookup, Malformed, Refused, Seed,
     bytes::{Parts, Writer},
@@ -9,7 +9,7 @@ use sidon::{
     member::{
         AnySet, Backyard, Bh, Blocked, Bloom, Counting, DLeft, Increments, Multilayer, Variable,
     },
-    state::{Audit, Clock, Direct, Faulty, Fingerprint, Machine, Recent, Stateful},
+    state::{Clock, Direct, Faulty, Fingerprint, Machine, Stateful},
     zone::{Adaptive, Any, Egh, Filter, Hosts, Ols, Pol, Sketch, Subnets},
 };
 
@@ -27,8 +27,7 @@ shared! {
     AnySet, Bloom, Blocked, Counting, Variable, Bh, Multilayer, DLeft, Backyard, Increments,
     Min, Top<u64>, Ranking<u64, 1>, Entry<u64, 1>, Bounds, Solution,
     Direct, Stateful, Fingerprint, Machine,
-    Clock<Fingerprint>, Recent<Fingerprint>, Recent<Direct>, Clock<Recent<Fingerprint>>,
-    Audit<Fingerprint, u64>,
+    Clock<Fingerprint>, Audit<Fingerprint, u64>,
     Egh, Ols, Pol, Any, Filter<Any>, Sketch<Any>, Adaptive, Ladder, Hosts, Subnets,
     Parts<'static>, Writer<Vec<u8>>,
 }

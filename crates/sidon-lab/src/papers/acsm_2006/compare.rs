@@ -14,10 +14,12 @@ use crate::{
     row::Row, trials::Run,
 };
 use sidon::{
-    Infeasible, Seed, plan,
+    Infeasible, Seed,
+    internals::{Audit, Tally},
+    plan,
     state::{
-        Audit, Cells, Clock, Direct, Event, Faulty, Fingerprint, Machine, Map, Rule, State,
-        Stateful, Tally, direct,
+        Cells, Clock, Direct, Event, Faulty, Fingerprint, Machine, Map, Rule, State, Stateful,
+        direct,
         fingerprint::{self, Moves, Placing},
         stateful::{self, Keeping},
     },

@@ -44,7 +44,7 @@ fn row(claim: &'static Claim, cells: Vec<f64>) -> Row {
 /// The cells of a pair filter, from its bytes.
 fn cells(map: &Direct) -> Vec<u64> {
     let (shape, image) = (map.shape(), map.to_bytes());
-    let payload = &image[image.len() - 4 - shape.bytes() as usize..];
+    let payload = &image[image.len() - 4 - Direct::planned_bytes(shape) as usize..];
     let bit = |at: u64| u64::from(payload[at as usize / 8] >> (at % 8) & 1);
     let width = u64::from(shape.width());
     let cell = |i: u64| (0..width).map(|j| bit(i * width + j) << j).sum();

@@ -13,8 +13,9 @@ use crate::{
 };
 use sidon::{
     Infeasible, Lookup, Seed,
+    internals::{Audit, Tally},
     state::{
-        Audit, Direct, Fingerprint, Next, State, Stateful,
+        Direct, Fingerprint, Next, State, Stateful,
         fingerprint::{self, Moves, Placing},
         stateful::{self, Keeping},
     },
@@ -136,7 +137,7 @@ pub fn never_wrong(
         Ok::<_, Infeasible>(audit.tally)
     };
     let tallies = run.each(experiment.name, trials, experiment.cost.millis, trial)?;
-    let sum = |of: fn(&sidon::state::Tally) -> u64| tallies.iter().map(of).sum::<u64>();
+    let sum = |of: fn(&Tally) -> u64| tallies.iter().map(of).sum::<u64>();
     let asked = sum(|tally| tally.false_states.of);
     let unknown = sum(|tally| tally.member_dont_knows.hits);
     let lost = sum(|tally| tally.false_negatives.hits);

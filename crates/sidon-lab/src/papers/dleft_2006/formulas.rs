@@ -16,6 +16,7 @@ use crate::{
 };
 use sidon::{
     Infeasible,
+    member::DLeft,
     plan::{self, dleft::bucket_loads},
 };
 use sidon_kit::poisson::{ln_factorial, poisson, poisson_at_least};
@@ -65,7 +66,7 @@ pub fn example(_: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>, Infeasib
     Ok(vec![
         Row::computed(exact, fpr()),
         Row::computed(bound, KEYS as f64 / fingerprints),
-        Row::computed(bits, 8 * SHAPE.bytes()),
+        Row::computed(bits, 8 * DLeft::planned_bytes(SHAPE)),
         Row::computed(capacity, SHAPE.all_cells()),
         Row::computed(five_printed, five),
         Row::computed(five_right, five * fingerprints),

@@ -94,7 +94,10 @@ pub fn layers(experiment: &Experiment, run: &Run<'_>, trials: u64) -> Result<Vec
     let rows = experiment.claims.iter().enumerate().map(|(i, claim)| {
         let (which, what) = (i / MEASURED, i % MEASURED);
         let Some(what) = what.checked_sub(1) else {
-            return Row::computed(claim, formulas::kilobytes(8 * shapes[which].bytes()));
+            return Row::computed(
+                claim,
+                formulas::kilobytes(8 * Multilayer::planned_bytes(shapes[which])),
+            );
         };
         let all = || seen.iter().map(|trial| trial[which].0[what]);
         let mean = all().sum::<f64>() / n;

@@ -117,6 +117,6 @@ fn trial(ladders: &[Ladder; 2], mut rng: Rng) -> Result<Seen, Infeasible> {
         let many = pooled.hosts(subnet as u64) > LISTED_MOST;
         seen.pooled += 8 + 32 * u64::from(many);
     }
-    seen.wrong += u64::from(pooled.stored() != SUBNETS);
+    seen.wrong += u64::from(pooled.len() != SUBNETS);
     Ok(seen)
 }

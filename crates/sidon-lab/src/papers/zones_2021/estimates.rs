@@ -62,7 +62,7 @@ pub fn estimates(
     let seen = run.each(experiment.name, trials, experiment.cost.millis, |mut rng| {
         let mut seen = Seen { wrong: 0, code: [0.0; 4], hashing: [0.0; 4] };
         for code in &codes {
-            let flows = draw(&mut rng, code.zone() as usize, code.universe());
+            let flows = draw(&mut rng, code.zone() as usize, code.shape().universe());
             let [mut plain, mut conservative] = both(code)?;
             for &flow in &flows {
                 plain.add(&flow, flow + 1).expect("a count fits");
@@ -72,7 +72,7 @@ pub fn estimates(
             for (flow, count) in flows.iter().zip(solved.counts) {
                 seen.wrong += u64::from(count != (flow + 1) as f64);
             }
-            for flow in 0..code.universe() {
+            for flow in 0..code.shape().universe() {
                 let truth = if flows.contains(&flow) { flow + 1 } else { 0 };
                 let exact = sidon::Estimate::exact(truth);
                 seen.wrong += u64::from(plain.estimate(&flow) != exact);

@@ -79,7 +79,6 @@ fn zone_modulo_16() -> u64 {
     zone_of(&all)
 }
 
-
 /// The zone of the primes that the product rule takes, by bins.
 fn bins(members: u64) -> u64 {
     let primes = first_primes(Target { universe: 256, members });

@@ -23,7 +23,7 @@ use sidon::{
     Digest, Infeasible, Key, Lookup, Malformed, Seed,
     internals::{Fate, Visited},
     state::{
-        Cells, Direct, Machine, Next, Rule, State, Stateful, direct,
+        Cells, Direct, Fingerprint, Machine, Next, Rule, State, Stateful, direct,
         fingerprint::{self, Moves, Placing},
         stateful,
     },
@@ -172,9 +172,9 @@ impl Keeping {
     pub fn bytes(&self) -> u64 {
         match self {
             Keeping::Exact => 0,
-            Keeping::Direct(shape) => shape.bytes(),
-            Keeping::Stateful(shape) => shape.bytes(),
-            Keeping::Fingerprint(shape) => shape.bytes(),
+            Keeping::Direct(shape) => Direct::planned_bytes(*shape),
+            Keeping::Stateful(shape) => Stateful::planned_bytes(*shape),
+            Keeping::Fingerprint(shape) => Fingerprint::planned_bytes(*shape),
         }
     }
 }

@@ -51,7 +51,7 @@ impl<K: Stored, const A: usize> Top<K, A> {
 }
 
 impl<K: Stored, const A: usize> Image for Top<K, A> {
-    const KIND: u16 = 12;
+    const KIND: u16 = crate::bytes::kinds::TOP.number;
 
     fn to_bytes(&self) -> Vec<u8> {
         Top::to_bytes(self)

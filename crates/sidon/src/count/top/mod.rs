@@ -52,12 +52,11 @@ pub(crate) const ROWS_MOST: usize = 4;
 /// The integers that fix a table of the heaviest keys.
 ///
 /// ```
-/// use sidon::count::top::Shape;
-/// use std::net::Ipv4Addr;
+/// use sidon::count::{Top, top::Shape};
 ///
+/// // 80 entries of a key of four bytes and its count, and two rows of 100 counters of four bytes.
 /// let shape = Shape { buckets: 10, rows: 2, columns: 100 };
-/// // Two rows of 100 counters of four bytes, and 80 entries.
-/// assert!(shape.bytes::<Ipv4Addr, 1>() > 800 + 80 * (4 + 8));
+/// assert!(Top::<u32>::planned_bytes(shape) > 80 * (4 + 8) + 2 * 100 * 4);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -72,12 +71,6 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// The bytes of buckets and filter for keys `K` with `A` amounts, or `u64::MAX` if there are more or
-    /// no such table exists.
-    pub fn bytes<K: Stored, const A: usize>(&self) -> u64 {
-        self.parts(K::BYTES, A).map_or(u64::MAX, |(buckets, filter)| buckets + filter)
-    }
-
     /// The bytes of the buckets and those of the filter.
     pub(crate) fn parts(&self, key_bytes: usize, amounts: usize) -> Result<(u64, u64), Infeasible> {
         Infeasible::unless_within("buckets", self.buckets, 1, 1 << 40)?;
@@ -146,6 +139,12 @@ impl<K: Stored, const A: usize> Top<K, A> {
         let (buckets, filter) = shape.parts(K::BYTES, A)?;
         let (buckets, filter) = (Memory::zeroed(buckets)?, Memory::zeroed(filter)?);
         Ok(Top { shape, seed, buckets, filter, total: [0; A], key: PhantomData })
+    }
+
+    /// The bytes that buckets and filter of a table of this shape take, or `u64::MAX` if there are more or
+    /// no such table exists.
+    pub fn planned_bytes(shape: Shape) -> u64 {
+        shape.parts(K::BYTES, A).map_or(u64::MAX, |(buckets, filter)| buckets + filter)
     }
 
     /// Adds the amounts to those of the key. A sum stops at `u64::MAX`, and then means this or more.
@@ -231,7 +230,7 @@ impl<K: Stored, const A: usize> Top<K, A> {
 
     /// The bytes of buckets and filter.
     pub fn memory_bytes(&self) -> u64 {
-        self.shape.bytes::<K, A>()
+        Self::planned_bytes(self.shape)
     }
 
     /// Always `Certain`: the bounds of every key hold.

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 /// this order in a [`Ranking`](super::Ranking).
 ///
 /// Kept keys are byte arrays, integers, addresses, digests, and tuples of two to six kept keys. A
-/// type of your own names such a key as its parts, and converts to and from it:
+/// type of your own names such a key as its parts, and is made from them again:
 ///
 /// ```
 /// use sidon::{Digest, Key, Seed, count::{Stored, Top, top::Shape}, hash::Hasher};
@@ -20,18 +20,16 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 ///         self.0.digest_with(hasher)
 ///     }
 /// }
-/// impl From<u16> for Vlan {
-///     fn from(number: u16) -> Self {
-///         Vlan(number)
-///     }
-/// }
-/// impl From<Vlan> for u16 {
-///     fn from(vlan: Vlan) -> Self {
-///         vlan.0
-///     }
-/// }
 /// impl Stored for Vlan {
 ///     type Parts = u16;
+///
+///     fn parts(self) -> u16 {
+///         self.0
+///     }
+///
+///     fn from_parts(number: u16) -> Self {
+///         Vlan(number)
+///     }
 /// }
 /// let mut top: Top<Vlan> = Top::new(Shape { buckets: 10, rows: 2, columns: 100 }, Seed(1))?;
 /// top.add(&Vlan(100), [5]);
@@ -57,9 +55,15 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 /// assert_eq!(names.heaviest(1).entries[0].key, name("example.com"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub trait Stored: Key + Copy + Ord + From<Self::Parts> + Into<Self::Parts> {
-    /// A kept key that has the same information. Equal keys have equal parts.
+pub trait Stored: Key + Copy + Ord {
+    /// A kept key that has the same information.
     type Parts: Stored;
+
+    /// The parts of this key. Equal keys have equal parts.
+    fn parts(self) -> Self::Parts;
+
+    /// The key of these parts. Parts that no key has may give any key.
+    fn from_parts(parts: Self::Parts) -> Self;
 
     /// The number of bytes, at least one.
     #[doc(hidden)]
@@ -69,15 +73,14 @@ pub trait Stored: Key + Copy + Ord + From<Self::Parts> + Into<Self::Parts> {
     #[doc(hidden)]
     #[inline(always)]
     fn write(&self, bytes: &mut [u8]) {
-        let parts: Self::Parts = (*self).into();
-        parts.write(bytes);
+        self.parts().write(bytes);
     }
 
     /// The key of exactly [`Self::BYTES`] bytes. Bytes that no key writes give an arbitrary key.
     #[doc(hidden)]
     #[inline(always)]
     fn read(bytes: &[u8]) -> Self {
-        Self::from(Self::Parts::read(bytes))
+        Self::from_parts(Self::Parts::read(bytes))
     }
 
     /// Whether these bytes are those of the key.
@@ -90,6 +93,17 @@ pub trait Stored: Key + Copy + Ord + From<Self::Parts> + Into<Self::Parts> {
 
 impl<const N: usize> Stored for [u8; N] {
     type Parts = Self;
+
+    #[inline(always)]
+    fn parts(self) -> Self {
+        self
+    }
+
+    #[inline(always)]
+    fn from_parts(parts: Self) -> Self {
+        parts
+    }
+
     const BYTES: usize = N;
 
     #[inline(always)]
@@ -109,6 +123,17 @@ macro_rules! stored {
     ($($key:ty: $array:ty, $to:expr, $from:expr;)*) => {$(
         impl Stored for $key {
             type Parts = Self;
+
+            #[inline(always)]
+            fn parts(self) -> Self {
+                self
+            }
+
+            #[inline(always)]
+            fn from_parts(parts: Self) -> Self {
+                parts
+            }
+
             const BYTES: usize = size_of::<$array>();
 
             #[inline(always)]
@@ -142,6 +167,17 @@ stored! {
 /// The version, 4 or 6, and the octets, with zeros up to 16.
 impl Stored for IpAddr {
     type Parts = Self;
+
+    #[inline(always)]
+    fn parts(self) -> Self {
+        self
+    }
+
+    #[inline(always)]
+    fn from_parts(parts: Self) -> Self {
+        parts
+    }
+
     const BYTES: usize = 17;
 
     #[inline(always)]
@@ -171,6 +207,17 @@ impl Stored for IpAddr {
 /// The address as an [`IpAddr`], then the port. Flow label and scope of IPv6 are not part of a key.
 impl Stored for SocketAddr {
     type Parts = Self;
+
+    #[inline(always)]
+    fn parts(self) -> Self {
+        self
+    }
+
+    #[inline(always)]
+    fn from_parts(parts: Self) -> Self {
+        parts
+    }
+
     const BYTES: usize = 19;
 
     #[inline(always)]
@@ -198,6 +245,17 @@ macro_rules! tuples {
     ($($($part:ident $at:tt),+;)*) => {$(
         impl<$($part: Stored),+> Stored for ($($part,)+) {
             type Parts = Self;
+
+            #[inline(always)]
+            fn parts(self) -> Self {
+                self
+            }
+
+            #[inline(always)]
+            fn from_parts(parts: Self) -> Self {
+                parts
+            }
+
             const BYTES: usize = 0 $(+ $part::BYTES)+;
 
             #[inline(always)]
@@ -284,20 +342,16 @@ mod tests {
         }
     }
 
-    impl From<(u32, [u8; 3])> for Login {
-        fn from((user, device): (u32, [u8; 3])) -> Self {
-            Login { user, device }
-        }
-    }
-
-    impl From<Login> for (u32, [u8; 3]) {
-        fn from(login: Login) -> Self {
-            (login.user, login.device)
-        }
-    }
-
     impl Stored for Login {
         type Parts = (u32, [u8; 3]);
+
+        fn parts(self) -> (u32, [u8; 3]) {
+            (self.user, self.device)
+        }
+
+        fn from_parts((user, device): (u32, [u8; 3])) -> Self {
+            Login { user, device }
+        }
     }
 
     #[test]
@@ -311,7 +365,7 @@ mod tests {
         let mut parts = Top::<(u32, [u8; 3])>::new(shape, Seed(1)).unwrap();
         for login in logins {
             own.add(&login, [5]);
-            parts.add(&login.into(), [5]);
+            parts.add(&login.parts(), [5]);
         }
         assert_eq!(own.to_bytes(), parts.to_bytes());
     }

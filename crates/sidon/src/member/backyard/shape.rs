@@ -18,11 +18,11 @@ const VALUE_BITS: u32 = 16;
 /// The integers that fix a filter with an overflow table.
 ///
 /// ```
-/// use sidon::member::backyard::Shape;
+/// use sidon::member::{Backyard, backyard::Shape};
 ///
 /// let shape = Shape { lines: 100, sharing: 2 };
 /// // 64 bytes per line, and two subtables of 25 buckets.
-/// assert_eq!(shape.bytes(), 100 * 64 + 2 * 25 * 64);
+/// assert_eq!(Backyard::planned_bytes(shape), 100 * 64 + 2 * 25 * 64);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -50,7 +50,7 @@ impl Shape {
     }
 
     /// The bytes of both tables, or `u64::MAX` if there are more.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.lines.saturating_mul(LINE as u64).saturating_add(self.back().bytes())
     }
 

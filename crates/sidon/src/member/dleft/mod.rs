@@ -110,7 +110,11 @@ impl Body {
 
 impl Filter for Body {
     type Shape = Shape;
-    const KIND: u16 = 4;
+    const KIND: u16 = crate::bytes::kinds::DLEFT.number;
+
+    fn planned_bytes(shape: Self::Shape) -> u64 {
+        shape.bytes()
+    }
 
     fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
         shape.check()?;

@@ -13,7 +13,7 @@ pub(crate) const COUNTER_MOST: u32 = 4;
 /// The integers that fix a d-left filter.
 ///
 /// ```
-/// use sidon::member::{Moves, dleft::Shape};
+/// use sidon::member::{DLeft, Moves, dleft::Shape};
 ///
 /// let shape = Shape {
 ///     subtables: 2,
@@ -26,7 +26,7 @@ pub(crate) const COUNTER_MOST: u32 = 4;
 ///     growths: 0,
 ///     grows: false,
 /// };
-/// assert_eq!((shape.all_cells(), shape.bytes()), (6_400, 12_800));
+/// assert_eq!((shape.all_cells(), DLeft::planned_bytes(shape)), (6_400, 12_800));
 /// assert_eq!(shape.fingerprints(), 100 << 14);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,7 +63,7 @@ impl Shape {
     }
 
     /// The bytes of the whole table, or `u64::MAX` if there are more.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.form().bytes()
     }
 

@@ -142,7 +142,7 @@ impl Shape {
     }
 
     /// The bytes of the whole table, with the stash, or `u64::MAX` if there are more.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.form().bytes().saturating_add(STASH_BYTES * u64::from(self.stash))
     }
 
@@ -438,7 +438,11 @@ impl<F: FnMut(usize, Lookup<State>) -> Next<State>> Follow for Refusing<'_, F> {
 
 impl Cells for Body {
     type Shape = Shape;
-    const KIND: u16 = 15;
+    const KIND: u16 = crate::bytes::kinds::FINGERPRINT.number;
+
+    fn planned_bytes(shape: Self::Shape) -> u64 {
+        shape.bytes()
+    }
 
     fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
         shape.check()?;
@@ -466,13 +470,18 @@ impl Cells for Body {
         self.shape.bytes()
     }
 
+    fn is_empty(&self) -> bool {
+        self.tally.flows == 0
+    }
+
     fn load(&self) -> f64 {
         self.table.load()
     }
 
     fn stats(&self) -> Stats {
         let stashed = self.stash.len() as u64;
-        Stats { unknown: self.tally.shared, stashed, moved: self.table.moved }
+        let (unknown, moved) = (self.tally.shared, self.table.moved);
+        Stats { unknown, stashed, moved, ..Stats::default() }
     }
 
     /// The share of fingerprints that are in use. With independent buckets, the chance that a cell matches.
@@ -573,15 +582,11 @@ impl Cells for Body {
     }
 }
 
+#[expect(clippy::len_without_is_empty, reason = "`Map::is_empty` is the public method")]
 impl Fingerprint {
     /// The number of flows stored, including every flow of a shared cell.
     pub fn len(&self) -> u64 {
         self.body.tally.flows
-    }
-
-    /// Whether no flow is stored.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// The number of cells in each state, and at the end the number of shared cells. Reads all of

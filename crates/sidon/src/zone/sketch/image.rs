@@ -86,7 +86,7 @@ impl<C: Code> Sketch<C> {
 
 /// `Sketch<Any>` reads an image of any code.
 impl<C: Code> Image for Sketch<C> {
-    const KIND: u16 = 9;
+    const KIND: u16 = crate::bytes::kinds::SKETCH.number;
 
     fn to_bytes(&self) -> Vec<u8> {
         Sketch::to_bytes(self)

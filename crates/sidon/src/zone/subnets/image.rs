@@ -87,7 +87,7 @@ impl Subnets {
 }
 
 impl Image for Subnets {
-    const KIND: u16 = 16;
+    const KIND: u16 = crate::bytes::kinds::SUBNETS.number;
 
     fn to_bytes(&self) -> Vec<u8> {
         Subnets::to_bytes(self)
@@ -124,7 +124,7 @@ mod tests {
                 let image = set.to_bytes();
                 let mut read = Subnets::from_bytes(&image, Seed(9)).unwrap();
                 assert_eq!(read.to_bytes(), image);
-                assert_eq!((read.stored(), read.promoted()), (set.stored(), set.promoted()));
+                assert_eq!((read.len(), read.promoted()), (set.len(), set.promoted()));
                 for subnet in 0..1 << shape.subnet_bits {
                     assert_eq!(read.list(subnet), set.list(subnet));
                     assert_eq!(read.observe(subnet, 200), set.observe(subnet, 200));

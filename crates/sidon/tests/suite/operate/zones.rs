@@ -1,11 +1,11 @@
 //! Sets and counts of small universes, inside the zone where they are exact and outside it.
 
 use super::{Draw, Operate, SEED, one_of};
-use sidon::internals::{Ladder, Way};
+use sidon::internals::{Cells, Ladder, Way};
 use sidon::{
     Infeasible, Refused,
     count::Update,
-    zone::{Adaptive, Any, Code, Filter, Hosts, Shape, Sketch, Subnets, egh, ols, pol, subnets},
+    zone::{Adaptive, Any, Filter, Hosts, Shape, Sketch, Subnets, egh, ols, pol, subnets},
 };
 use std::fmt::Debug;
 
@@ -47,7 +47,7 @@ impl Operate for Filter<Any> {
 
     fn answers(&self) -> impl PartialEq + Debug {
         let found: Vec<bool> = (0..ELEMENTS).map(|key| self.contains(&key)).collect();
-        (found, self.list_within(1 << 12), self.len(), self.false_positive_rate())
+        (found, self.list_within(1 << 12), self.len(), self.certainty().error())
     }
 }
 
@@ -63,7 +63,7 @@ impl Operate for Sketch<Any> {
             0..14 => self.add(&draw(ELEMENTS), draw(4)),
             14..25 => self.subtract(draw(ELEMENTS), draw(4)),
             25..28 => self.merge(other),
-            28..30 => self.subtract_all(other),
+            28..30 => self.unmerge(other),
             _ => Ok(()),
         }
     }
@@ -148,6 +148,6 @@ impl Operate for Subnets {
     fn answers(&self) -> impl PartialEq + Debug {
         let subnets = 0..1 << self.shape().subnet_bits.min(6);
         let hosts: Vec<_> = subnets.map(|subnet| self.list(subnet)).collect();
-        (hosts, self.stored(), self.promoted())
+        (hosts, self.len(), self.promoted())
     }
 }

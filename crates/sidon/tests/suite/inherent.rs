@@ -1,0 +1,226 @@
+//! Every structure has the same inherent methods. Each row of the table calls all of them.
+
+use sidon::{
+    Certainty, Seed,
+    count::{Layout, Min, Top, Update, min, top},
+    member::{
+        AnySet, Backyard, Bh, Blocked, Bloom, Counting, DLeft, Decode, Increments, Moves,
+        Multilayer, Overflow, Spread, Variable, backyard, bh, blocked, bloom, counting, dleft,
+        multilayer, variable,
+    },
+    plan::{self, Prefer, States, Target},
+    state::{Direct, Fingerprint, Stateful, direct, stateful},
+    zone::{Adaptive, Filter, Hosts, Ols, Sketch, Subnets, ols, subnets},
+};
+
+const SEED: Seed = Seed(7);
+
+/// A structure of this shape, and how something is added to it and then looked up.
+macro_rules! has_the_core {
+    ($structure:ty, $shape:expr, $add:expr, $ask:expr) => {{
+        let (shape, add, ask) = ($shape, $add, $ask);
+        let mut one = <$structure>::new(shape, SEED).unwrap();
+        assert!((one.shape(), one.seed()) == (shape, SEED) && one.is_empty());
+        let bytes: u64 = one.memory_bytes();
+        assert_eq!(bytes, <$structure>::planned_bytes(shape));
+        let empty = one.try_clone().unwrap();
+        is_the_same(&mut one, &empty, add, ask, |one| one.try_clone().unwrap());
+        is_saved!($structure, one, SEED);
+    }};
+}
+
+/// A structure without a seed.
+macro_rules! has_the_core_without_a_seed {
+    ($structure:ty, $new:expr, $copy:expr, $add:expr, $ask:expr) => {{
+        let mut one: $structure = $new;
+        assert!(one.is_empty());
+        let _: u64 = one.memory_bytes();
+        let empty = $copy(&one);
+        is_the_same(&mut one, &empty, $add, $ask, $copy);
+        is_saved!($structure, one, Seed(0));
+    }};
+}
+
+macro_rules! is_saved {
+    ($structure:ty, $one:expr, $seed:expr) => {
+        let certainty: Certainty = $one.certainty();
+        let one = &mut $one;
+        assert!(certainty.error() < 0.1 && !certainty.to_string().is_empty());
+        assert!(!one.is_empty() && !format!("{one:?}").is_empty());
+        let read = <$structure>::from_bytes(&one.to_bytes(), $seed).unwrap();
+        assert!(read == *one && read.certainty() == certainty);
+        one.clear();
+        assert!(one.is_empty() && read != *one);
+    };
+}
+
+/// Adds to a structure, and compares it with its copies.
+fn is_the_same<S: PartialEq>(
+    one: &mut S,
+    empty: &S,
+    add: impl Fn(&mut S),
+    ask: impl Fn(&S) -> bool,
+    copy: impl Fn(&S) -> S,
+) {
+    assert!(!ask(one) && one == empty);
+    add(one);
+    assert!(ask(one) && !ask(empty) && one != empty);
+    assert!(copy(one) == *one);
+}
+
+/// A set: every key is stored once.
+macro_rules! set {
+    ($structure:ty, $shape:expr) => {
+        has_the_core!(
+            $structure,
+            $shape,
+            |one: &mut $structure| one.insert("key").unwrap(),
+            |one: &$structure| one.contains("key") && one.len() == 1
+        );
+        let mut sum = <$structure>::from_keys($shape, SEED, ["a"]).unwrap();
+        sum.merge(&<$structure>::from_keys($shape, SEED, ["b"]).unwrap()).unwrap();
+        assert!(sum.contains("a") && sum.contains("b") && sum.len() == 2);
+    };
+}
+
+#[test]
+fn sets() {
+    let (spread, overflow) = (Spread::Anywhere, Overflow::Refuse);
+    let increments = Increments::range(4).unwrap();
+    set!(Bloom, bloom::Shape { bits: 1_000, hashes: 3 });
+    set!(Blocked, blocked::Shape { lines: 10, hashes: 8 });
+    set!(Counting, counting::Shape { counters: 1_000, hashes: 3, width: 4, overflow, spread });
+    set!(
+        Variable,
+        variable::Shape { counters: 1_000, hashes: 3, width: 6, increments, overflow, spread }
+    );
+    let (first, rest, buckets) = (3, [4, 0, 0, 0, 0, 0, 0], [20, 0, 0, 0, 0, 0, 0]);
+    set!(
+        Multilayer,
+        multilayer::Shape {
+            counters: 1_000,
+            hashes: 3,
+            first,
+            rest,
+            buckets,
+            increments,
+            overflow,
+            spread
+        }
+    );
+    let increments = Increments::set(&[1, 2, 5, 7]).unwrap();
+    let (decode, centred) = (Decode::Basic, false);
+    set!(
+        Bh,
+        bh::Shape {
+            cells: 1_000,
+            hashes: 3,
+            keys_bits: 3,
+            sum_bits: 5,
+            increments,
+            decode,
+            centred,
+            overflow,
+            spread
+        }
+    );
+    let (moves, growths, grows) = (Moves::Never, 0, true);
+    set!(
+        DLeft,
+        dleft::Shape {
+            subtables: 2,
+            buckets: 64,
+            cells: 8,
+            width: 16,
+            remainder: 14,
+            counter: 2,
+            moves,
+            growths,
+            grows
+        }
+    );
+    set!(Backyard, backyard::Shape { lines: 10, sharing: 2 });
+    set!(AnySet, plan::set(Target { deletes: true, ..Target::new(1_000, 0.01) }).unwrap().shape);
+}
+
+#[test]
+fn counts() {
+    let (update, layout) = (Update::Plain, Layout::Rows);
+    let shape = min::Shape { rows: 3, columns: 100, width: 32, update, layout };
+    has_the_core!(Min, shape, |one: &mut Min| one.add("key", 5).unwrap(), |one: &Min| one
+        .estimate("key")
+        .value
+        == 5
+        && one.total() == 5);
+    has_the_core!(
+        Top<u32>,
+        top::Shape { buckets: 10, rows: 2, columns: 100 },
+        |one: &mut Top<u32>| one.add(&7, [5]),
+        |one: &Top<u32>| one.bounds(&7)[0].is_exact() && one.len() == 1 && one.total() == [5]
+    );
+}
+
+#[test]
+fn state_maps() {
+    let target = States { flows: 1_000, states: 4, error: 0.01 };
+    has_the_core!(
+        Fingerprint,
+        plan::fingerprint::shape(target, Prefer::Speed).unwrap(),
+        |one: &mut Fingerprint| one.insert("key", 2).unwrap(),
+        |one: &Fingerprint| one.contains("key") && one.len() == 1
+    );
+    let keeping = stateful::Keeping::Counted(4);
+    has_the_core!(
+        Stateful,
+        stateful::Shape { cells: 1_000, hashes: 4, states: 4, keeping },
+        |one: &mut Stateful| one.insert("key", 2).unwrap(),
+        |one: &Stateful| one.contains("key")
+    );
+    has_the_core!(
+        Direct,
+        direct::Shape { cells: 1_000, hashes: 4, states: 4, counter: 4, timed: false },
+        |one: &mut Direct| one.insert("key", 2).unwrap(),
+        |one: &Direct| one.contains("key")
+    );
+}
+
+#[test]
+fn zones() {
+    let code = || Ols::new(ols::Shape { universe: 256, order: 16, groups: 4 }).unwrap();
+    has_the_core_without_a_seed!(
+        Filter<Ols>,
+        Filter::new(code()).unwrap(),
+        |one: &Filter<Ols>| one.try_clone().unwrap(),
+        |one: &mut Filter<Ols>| one.insert(&7).unwrap(),
+        |one: &Filter<Ols>| one.contains(&7) && one.len() == Some(1)
+    );
+    has_the_core_without_a_seed!(
+        Sketch<Ols>,
+        Sketch::new(code(), 32, Update::Plain).unwrap(),
+        |one: &Sketch<Ols>| one.try_clone().unwrap(),
+        |one: &mut Sketch<Ols>| one.add(&7, 5).unwrap(),
+        |one: &Sketch<Ols>| one.estimate(&7).value == 5 && one.len() == Some(1)
+    );
+    has_the_core_without_a_seed!(
+        Adaptive,
+        Adaptive::new(256).unwrap(),
+        Adaptive::clone,
+        |one: &mut Adaptive| one.insert(&7).unwrap(),
+        |one: &Adaptive| one.contains(&7) && one.len() == 1
+    );
+    has_the_core_without_a_seed!(
+        Hosts,
+        Hosts::new(256).unwrap(),
+        Hosts::clone,
+        |one: &mut Hosts| one.add(&7, 5).unwrap(),
+        |one: &Hosts| one.estimate(&7).value == 5 && one.len() == 1
+    );
+    for bytes in [1 << 12, 1 << 20] {
+        has_the_core!(
+            Subnets,
+            subnets::Shape::within(bytes, 16).unwrap(),
+            |one: &mut Subnets| assert_eq!(one.observe(9, 7), Ok(true)),
+            |one: &Subnets| one.contains(9, 7) && one.len() == 1
+        );
+    }
+}
