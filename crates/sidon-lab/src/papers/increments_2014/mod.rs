@@ -66,7 +66,7 @@ pub static PAPER: Paper = Paper {
         Experiment {
             name: "004.layers",
             claims: &layers::LAYERS,
-            cost: Cost { full: 400, quick: 20, millis: 40 },
+            cost: Cost { full: 400, quick: 60, millis: 40 },
             run: layers::layers,
         },
     ],

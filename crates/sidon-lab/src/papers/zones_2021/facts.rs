@@ -213,7 +213,7 @@ pub static ZONES: [Claim; 12] = [
     Claim::new("003.ols.max_groups", "s4", "most groups for orders 4, 5, 7, 8, 9, 11, 13, 16", Nothing, Value::list(&[5.0, 6.0, 8.0, 9.0, 10.0, 12.0, 14.0, 17.0]), Exact)
     .unprinted("the paper gives no limit: at most s + 1 groups"),
     Claim::new("003.ols.not_prime_power", "s4", "groups by the product construction for orders 6 to 24 that are no prime powers", Nothing, Value::list(&[3.0, 3.0, 4.0, 3.0, 4.0, 3.0, 5.0, 4.0, 4.0]), Exact)
-    .unprinted("the paper is silent on these; here the next prime power is taken"),
+    .unprinted("the paper is silent on these; their squares are products of squares of prime powers"),
     Claim::new("003.thm3.zone_p7_t3", "theorem 3", "zones of 3, 5 and 7 points of GF(7), t = 3, and of all with infinity", Value::list(&[1.0, 2.0]), Value::list(&[1.0, 2.0, 3.0, 3.0]), Exact)
     .wrong("the strict inequality shuts out sound codes, among them the paper's own with all seven points"),
     Claim::new("003.thm3.exhaustive_n343_d2", "theorem 3", "zone of five points, by covering each of 343 elements", Text(">= 2"), Number(2.0), Exact),
