@@ -13,7 +13,7 @@ pub enum Refused {
     Full {
         /// How many cells are in use.
         stored: u64,
-        /// How many there are.
+        /// The number of bytes given.
         cells: u64,
     },
     /// A counter that the write would raise is at its ceiling.
@@ -296,7 +296,7 @@ impl fmt::Display for Number {
 pub enum Malformed {
     /// The bytes end before the structure does, or go on after it.
     Length {
-        /// How many bytes the header asks for.
+        /// The number of bytes that the header announces.
         expected: u64,
         /// How many there are.
         got: u64,
@@ -310,7 +310,7 @@ pub enum Malformed {
     },
     /// The bytes hold another kind of structure.
     Kind {
-        /// The kind that the caller asked for; 0 for any set.
+        /// The kind that the caller expects; 0 for any set.
         expected: u16,
         /// The kind found.
         got: u16,

@@ -42,9 +42,11 @@ pub(crate) mod probe;
 pub mod state;
 pub mod zone;
 
-/// Items for this project's own benchmarks, tests, lab and monitor: kinds of saved bytes, memory and
-/// prefetches, the clock hand that [`state::Clock`] moves, an exact reference of state maps, timers and
-/// sampling classes of state maps, and the cells of codes. Not part of the API: any release may change it.
+/// Items for this project's own benchmarks, tests, lab and monitor. Not part of the API: any release may
+/// change it.
+///
+/// It has the list of saved kinds, memory and prefetches, and the clock hand that [`state::Clock`] moves. For
+/// state maps it has an exact reference, timers and sampling classes. For zones it has the cells of codes.
 #[doc(hidden)]
 pub mod internals {
     pub use crate::{

@@ -60,6 +60,16 @@ struct Row {
     shape: Option<Shape>,
 }
 
+/// The error that all keys except a share `e^-rows` stay below, as a share of the sum of all amounts. For
+/// counters in a line this is the worst case: an answer also reads the total of its line.
+fn epsilon(shape: Shape) -> f64 {
+    let columns = shape.columns as f64;
+    match shape.layout {
+        Layout::Rows => std::f64::consts::E / columns,
+        Layout::Line => f64::from(shape.rows).exp() / columns,
+    }
+}
+
 /// Sketches and a plain hash table, the smallest first, or an error that names the option to change.
 fn rows(args: &Args) -> anyhow::Result<Vec<Row>> {
     let mut rows = Vec::new();
@@ -68,7 +78,7 @@ fn rows(args: &Args) -> anyhow::Result<Vec<Row>> {
         rows.push(Row {
             structure: "min",
             bytes: Min::planned_bytes(shape),
-            epsilon: count::epsilon(shape),
+            epsilon: epsilon(shape),
             delta: (-f64::from(shape.rows)).exp(),
             mean: args.keys.map(|keys| count::excess(shape, keys, args.total.unwrap_or(keys))),
             shape: Some(shape),

@@ -122,7 +122,7 @@ impl Saved {
 fn set<B: member::Filter>(one: &Set<B>) -> Facts {
     vec![
         ("keys", Fact::Number(one.len())),
-        ("cells in use", Fact::Share(one.load())),
+        ("cells in use", Fact::Share(one.stats().load)),
         ("false-positive rate", Fact::Share(one.certainty().error())),
     ]
 }
@@ -150,14 +150,14 @@ fn min(one: &Min) -> Facts {
     let shape = one.shape();
     let mut facts = vec![
         ("total", Fact::Number(one.total())),
-        ("cells in use", Fact::Share(one.load())),
-        ("at their ceiling", Fact::Number(one.at_ceiling())),
+        ("cells in use", Fact::Share(one.stats().load)),
+        ("at their ceiling", Fact::Number(one.stats().at_ceiling)),
     ];
     // Markov's bound, raised to the number of rows: Cormode and Muthukrishnan, 2005.
     let excess = std::f64::consts::E / shape.columns.max(1) as f64;
     let excess = (excess * one.total() as f64).ceil() as u64;
     let beyond = (-f64::from(shape.rows)).exp();
-    if one.at_ceiling() == 0 && shape.layout == Layout::Rows {
+    if one.stats().at_ceiling == 0 && shape.layout == Layout::Rows {
         facts.push(("a count is too high by at most", Fact::Number(excess)));
         facts.push(("except for a share of keys of", Fact::Share(beyond)));
     }
@@ -166,14 +166,14 @@ fn min(one: &Min) -> Facts {
 
 fn direct(one: &Direct) -> Facts {
     vec![
-        ("cells in use", Fact::Share(one.load())),
+        ("cells in use", Fact::Share(one.stats().load)),
         ("false-positive rate of a pair of flow and state", Fact::Share(one.pair_rate())),
     ]
 }
 
 fn stateful(one: &Stateful) -> Facts {
     vec![
-        ("cells in use", Fact::Share(one.load())),
+        ("cells in use", Fact::Share(one.stats().load)),
         ("cells with an unknown state", Fact::Number(one.stats().unknown)),
     ]
 }
@@ -181,7 +181,7 @@ fn stateful(one: &Stateful) -> Facts {
 fn fingerprint(one: &Fingerprint) -> Facts {
     vec![
         ("flows", Fact::Number(one.len())),
-        ("cells in use", Fact::Share(one.load())),
+        ("cells in use", Fact::Share(one.stats().load)),
         ("cells with an unknown state", Fact::Number(one.stats().unknown)),
         ("false-positive rate", Fact::Share(one.certainty().error())),
     ]

@@ -1,8 +1,8 @@
 //! The list of the parts of a snapshot, and those that are not tables as bytes and back.
 //!
 //! The list has the number, the name and the version of each part. A part whose bytes change gets a new
-//! version, and its reader keeps reading the old one. The other parts stay as they are. Numbers are
-//! never used again.
+//! version, and its reader keeps reading the old one. Parts of other kinds keep their versions. Numbers
+//! are never used again.
 //!
 //! Each reader accepts what its writer writes, and nothing else. It names the part and the field
 //! that it refuses. Lists have limits, so that reading takes time in proportion to the bytes.
@@ -24,7 +24,7 @@ use crate::{
 use sidon::{Malformed, Seed, internals::CLASSES, zone::Subnets};
 use std::{collections::HashSet, net::IpAddr};
 
-/// A kind of part.
+/// A kind of part of a snapshot: its number, its name and its version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Part {
     pub(super) number: u16,

@@ -57,7 +57,7 @@ fn run(scenario: &Scenario, memory: u64, times: f64) {
     }
     engine.flush();
     let ns = begun.elapsed().as_nanos() as f64 / seen as f64;
-    let (lost, load) = (lost(scenario, unit, &engine), engine.connections().map().load());
+    let (lost, load) = (lost(scenario, unit, &engine), engine.connections().map().stats().load);
     let report = engine.finish().0;
     let peak = process("VmHWM");
     let level = report.connections.sampling.highest;

@@ -95,7 +95,7 @@ fn a_full_map_follows_a_share_and_estimates_the_whole() {
     assert!(counts.refused < 10, "{counts:?}");
     let sampling = &counts.sampling;
     assert!(sampling.is_sampled() && sampling.since.is_some(), "{sampling:?}");
-    assert!(monitor.map().load() < 0.97, "{}", monitor.map().load());
+    assert!(monitor.map().stats().load < 0.97, "{}", monitor.map().stats().load);
     // The flood's attempts and its answers are known: 50,000 sources, every tenth answered.
     let s0 = OUTCOMES.iter().position(|outcome| *outcome == "S0").unwrap();
     let (estimate, error) = (counts.by_state[s0] as f64, (sampling.by_state[s0] as f64).sqrt());

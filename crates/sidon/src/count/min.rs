@@ -21,7 +21,9 @@
 
 use super::cell::{self, Cell, Job, MOST, Mapping};
 use crate::{
-    Bound, Certainty, Digest, Estimate, Infeasible, Key, Refused, Seed, cells::Memory, member::same,
+    Bound, Certainty, Digest, Estimate, Infeasible, Key, Refused, Seed,
+    cells::Memory,
+    member::{Stats, same},
 };
 use std::f64::consts::E;
 
@@ -476,15 +478,12 @@ impl Min {
         self.total
     }
 
-    /// The number of counters at their ceiling. Reads the whole table.
-    pub fn at_ceiling(&self) -> u64 {
-        self.count(|value, ceiling| value == ceiling)
-    }
-
-    /// The share of counters that are not zero. Reads the whole table.
-    pub fn load(&self) -> f64 {
+    /// The load and the counters at their ceiling. Reads the whole table.
+    pub fn stats(&self) -> Stats {
         let cells = self.shape.columns as f64 * f64::from(self.shape.rows);
-        self.count(|value, _| value != 0) as f64 / cells
+        let load = self.count(|value, _| value != 0) as f64 / cells;
+        let at_ceiling = self.count(|value, ceiling| value == ceiling);
+        Stats { load, at_ceiling, ..Stats::default() }
     }
 
     /// An independent copy.

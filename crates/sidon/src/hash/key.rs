@@ -1,4 +1,4 @@
-//! What can be hashed, and which bytes it is hashed as.
+//! Keys, and the bytes that are hashed for them.
 
 use super::{Digest, Seed, cipher::Cipher};
 use crate::probe::{self, Isa, Kernel};
@@ -15,9 +15,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV
 /// | `[u8]`, `[u8; N]`, `Vec<u8>` | themselves |
 /// | `str`, `String` | UTF-8 |
 /// | `u8` .. `u128`, `i8` .. `i128` | little-endian, as wide as the type |
-/// | `Ipv4Addr`, `Ipv6Addr` | 4 or 16 octets in network order |
+/// | `Ipv4Addr`, `Ipv6Addr` | 4 or 16 bytes in network order |
 /// | `IpAddr` | as the address it holds |
-/// | `SocketAddrV4`, `SocketAddrV6` | the address's octets, then the port in network order |
+/// | `SocketAddrV4`, `SocketAddrV6` | the address's bytes, then the port in network order |
 /// | `SocketAddr` | as the address it holds |
 /// | a tuple of two to six keys | for each part its length, then its bytes |
 /// | `&K`, `Box<K>` | as `K` |
@@ -166,7 +166,7 @@ keys! {
     [] SocketAddrV6: |key| socket::<16, 18>(key.ip().octets(), key.port());
 }
 
-/// The octets of an address, then the port in network order.
+/// The bytes of an address, then the port in network order.
 #[inline(always)]
 pub(crate) fn socket<const A: usize, const N: usize>(address: [u8; A], port: u16) -> [u8; N] {
     let mut bytes = [0; N];

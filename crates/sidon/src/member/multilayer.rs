@@ -15,7 +15,7 @@
 //! ML-VI-HCBF: Rottenstreich et al., INFOCOM 2012, section V, after Ficara et al., 2010. The papers
 //! find the position in the next layer by perfect hashing, which a changing table cannot keep, and
 //! do not count its memory. Here a cell of a further layer identifies its counter in full, by its
-//! bucket and a tag of a few bits. [`Shape::bytes`] includes all of it.
+//! bucket and a tag of a few bits. [`Set::planned_bytes`](super::Set::planned_bytes) includes all of it.
 //!
 //! When a key is removed that was never inserted, all layers together keep the same facts as
 //! [`Variable`](super::Variable). A layer has an entry for each counter at the ceiling of the layer

@@ -34,8 +34,8 @@ pub struct Set<B> {
     pub(super) exceptions: Exceptions,
 }
 
-/// Counts about the table of a set or a state map, for diagnosis. A count is zero in a structure that has
-/// no such thing.
+/// Counts about the table of a set, a state map or a [`Min`](crate::count::Min), for diagnosis. A count is
+/// zero in a structure that has no such thing.
 ///
 /// ```
 /// use sidon::{Seed, member::{Counting, Overflow, Spread, counting::Shape}};
@@ -47,14 +47,17 @@ pub struct Set<B> {
 /// assert_eq!((seen.stats().largest, seen.stats().at_ceiling), (3, 3));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Stats {
+    /// The share of cells that are in use.
+    pub load: f64,
     /// The largest counter of a [`Counting`](super::Counting) or a [`Variable`](super::Variable).
     pub largest: u64,
     /// The counters that stay at their ceiling for good under [`Overflow::Pin`](super::Overflow::Pin). In a
     /// [`Counting`](super::Counting), also those that are full under
-    /// [`Overflow::Refuse`](super::Overflow::Refuse).
+    /// [`Overflow::Refuse`](super::Overflow::Refuse). The counters of a [`Min`](crate::count::Min) that are
+    /// at their ceiling.
     pub at_ceiling: u64,
     /// The counters that continue in the second layer of a [`Multilayer`](super::Multilayer), or the keys
     /// in the overflow table of a [`Backyard`](super::Backyard).
@@ -234,21 +237,15 @@ impl<B: Filter> Set<B> {
         self.body.memory_bytes() + self.exceptions.memory_bytes()
     }
 
-    /// The share of cells that are in use. Reads the whole table, except in [`Bloom`](super::Bloom),
-    /// [`DLeft`](super::DLeft), [`Backyard`](super::Backyard) and a [`Counting`](super::Counting) without
-    /// lines.
-    pub fn load(&self) -> f64 {
-        self.body.load()
-    }
-
     /// Counts about the table. Reads the whole table, except in [`Bloom`](super::Bloom),
-    /// [`Blocked`](super::Blocked), [`DLeft`](super::DLeft) and [`Backyard`](super::Backyard).
+    /// [`DLeft`](super::DLeft) and [`Backyard`](super::Backyard).
     pub fn stats(&self) -> Stats {
-        self.body.stats()
+        Stats { load: self.body.load(), ..self.body.stats() }
     }
 
     /// The probability that `contains` answers `true` for a key that was never inserted, from the present
-    /// cells. Reads the whole table where [`load`](Self::load) does.
+    /// cells. Reads the whole table where [`stats`](Self::stats) does, except in a
+    /// [`Counting`](super::Counting) without lines.
     pub fn certainty(&self) -> Certainty {
         Certainty::from_rate(self.body.rate())
     }

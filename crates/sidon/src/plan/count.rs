@@ -79,26 +79,6 @@ pub fn shape_in(bytes: u64, delta: f64, width: u32, layout: Layout) -> Result<Sh
     Ok(shape)
 }
 
-/// The error that all keys except a share `e^-rows` stay below, as a share of the sum of all amounts.
-///
-/// For counters in a line this is the worst case. An answer also reads the total of its line, and is
-/// mostly much better.
-///
-/// ```
-/// use sidon::plan::count::{self, Target};
-///
-/// let shape = count::shape(Target { epsilon: 0.01, delta: 0.01 })?;
-/// assert_eq!(count::epsilon(shape), std::f64::consts::E / 272.0);
-/// # Ok::<(), sidon::Infeasible>(())
-/// ```
-pub fn epsilon(shape: Shape) -> f64 {
-    let columns = shape.columns as f64;
-    match shape.layout {
-        Layout::Rows => E / columns,
-        Layout::Line => f64::from(shape.rows).exp() / columns,
-    }
-}
-
 /// The mean error of a count, if `keys` keys of equal size make up the total, under plain update. It is
 /// smaller for keys of unequal size and under conservative update.
 ///
@@ -184,7 +164,7 @@ mod tests {
         // 003.cm.params: ceil(ln 100) = 5 and ceil(e / 0.01) = 272.
         let planned = shape(Target { epsilon: 0.01, delta: 0.01 }).unwrap();
         assert_eq!((planned.rows, planned.columns), (5, 272));
-        assert!(epsilon(planned) <= 0.01 && (-5f64).exp() <= 0.01);
+        assert!(E / 272.0 <= 0.01 && (-5f64).exp() <= 0.01);
         let planned = shape(Target { epsilon: 0.5, delta: (-4f64).exp() }).unwrap();
         assert_eq!((planned.rows, planned.columns), (4, 6));
         for (epsilon, delta) in [(0.0, 0.1), (1.0, 0.1), (f64::NAN, 0.1), (0.1, 0.0), (0.1, 1.0)] {

@@ -132,11 +132,6 @@ impl<M: Sweep> Clock<M> {
         &self.map
     }
 
-    /// The map, which no longer ages.
-    pub fn into_map(self) -> M {
-        self.map
-    }
-
     /// Sets the time of the round by the clock hand, after the map has changed.
     #[cold]
     fn follow(&mut self) {

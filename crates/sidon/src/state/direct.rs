@@ -421,7 +421,7 @@ mod tests {
         for state in [2, 5, 6] {
             map.forget_from("x", state).unwrap();
         }
-        assert_eq!((map.lookup("x"), map.load()), (Lookup::Absent, 0.0));
+        assert_eq!((map.lookup("x"), map.stats().load), (Lookup::Absent, 0.0));
     }
 
     #[test]

@@ -192,11 +192,6 @@ impl Machine {
         &self.events
     }
 
-    /// The number of a state.
-    pub fn state(&self, name: &str) -> Option<State> {
-        self.states.iter().position(|state| state == name).map(|number| number as State)
-    }
-
     /// The number of an event.
     pub fn event(&self, name: &str) -> Option<Event> {
         self.events.iter().position(|event| event == name).map(|number| number as Event)
@@ -354,7 +349,6 @@ mod tests {
         assert_eq!(machine.next(Lookup::State(0), 99), Stay);
         assert_eq!(machine.next(Lookup::State(99), 0), Stay);
         assert!(machine.is_terminal(3) && !machine.is_terminal(2) && !machine.is_terminal(99));
-        assert_eq!(machine.state("more"), Some(2));
     }
 
     #[test]

@@ -232,14 +232,10 @@ impl<B: Cells> Map<B> {
         self.body.is_empty()
     }
 
-    /// The share of cells that are in use.
-    pub fn load(&self) -> f64 {
-        self.body.load()
-    }
-
-    /// Counts about the table. Reads the whole table of a [`Stateful`](super::Stateful).
+    /// Counts about the table. Reads the whole table of a [`Stateful`](super::Stateful) or of a
+    /// [`Direct`](super::Direct).
     pub fn stats(&self) -> Stats {
-        self.body.stats()
+        Stats { load: self.body.load(), ..self.body.stats() }
     }
 
     /// The probability that `lookup` does not answer [`Lookup::Absent`] for a key that was never inserted,
@@ -496,7 +492,7 @@ impl<B: Cells> PartialEq for Map<B> {
 impl<B: Cells> fmt::Debug for Map<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut map = f.debug_struct("Map");
-        map.field("shape", &self.shape()).field("load", &self.load()).finish_non_exhaustive()
+        map.field("shape", &self.shape()).field("load", &self.body.load()).finish_non_exhaustive()
     }
 }
 

@@ -85,8 +85,8 @@ fn no_count_is_below_the_truth_in_any_shape() {
             exact += u32::from(estimate.is_exact());
             slight += u32::from(estimate.slack < estimate.value);
         }
-        assert!(sketch.load() > 0.0 && sketch.load() <= 1.0);
-        assert_eq!(sketch.at_ceiling() > 0, shape.width == 8, "{shape:?}");
+        assert!(sketch.stats().load > 0.0 && sketch.stats().load <= 1.0);
+        assert_eq!(sketch.stats().at_ceiling > 0, shape.width == 8, "{shape:?}");
     }
     // The test covered every kind of answer.
     assert!(at_least > 100 && exact > 1_000 && slight > 1_000, "{at_least} {exact} {slight}");
@@ -130,7 +130,7 @@ fn batches_say_and_do_what_single_operations_do() {
         batch.add_batch(&keys, &amounts, &mut |_, why| panic!("{why}"));
         assert!(batch.to_bytes() == single.to_bytes(), "{shape:?}");
         batch.clear();
-        assert_eq!((batch.total(), batch.load()), (0, 0.0));
+        assert_eq!((batch.total(), batch.stats().load), (0, 0.0));
         batch.add_batch(&digests, &amounts, &mut |_, why| panic!("{why}"));
         assert!(batch.to_bytes() == single.to_bytes(), "{shape:?}");
         let mut estimates = vec![Estimate::exact(0); keys.len()];
@@ -166,7 +166,7 @@ fn a_merge_is_the_sketch_of_both_streams_and_comes_apart_again() {
             continue;
         }
         assert!(merged.to_bytes() == filled(shape, &both).to_bytes(), "{shape:?}");
-        let full = merged.at_ceiling() > 0;
+        let full = merged.stats().at_ceiling > 0;
         let apart = merged.unmerge(&filled(shape, &right));
         if full {
             assert_eq!(apart, Err(Refused::Overflow { ceiling: shape.ceiling() }));
@@ -204,7 +204,7 @@ fn what_was_added_can_be_subtracted() {
             assert!(sketch.to_bytes() == before);
             continue;
         }
-        let full = sketch.at_ceiling() > 0;
+        let full = sketch.stats().at_ceiling > 0;
         for (key, amount) in &right {
             sketch.add(key, *amount).unwrap();
         }
@@ -299,7 +299,7 @@ fn decayed_counts_are_never_below_decayed_amounts() {
     sketch.decay(5, 5).unwrap();
     assert!(sketch.to_bytes() == before);
     sketch.decay(0, 1).unwrap();
-    assert_eq!((sketch.total(), sketch.load()), (0, 0.0));
+    assert_eq!((sketch.total(), sketch.stats().load), (0, 0.0));
 }
 
 #[test]
@@ -480,7 +480,7 @@ fn a_system_by_hand_is_solved() {
     assert_eq!((alone.counts[0], alone.residual), (10.0, 0.0));
     let stranger = (2..).find(|key| {
         let both = filled(shape, &[(1, 10), (*key, 100)]);
-        both.load() == 3.0 / 100.0
+        both.stats().load == 3.0 / 100.0
     });
     let both = filled(shape, &[(1, 10), (stranger.unwrap(), 100)]);
     let solution = solve(&both, &[1u64], 10).unwrap();

@@ -163,7 +163,7 @@ fn loads_are_those_of_the_fluid_limit() {
     let (filter, _) = churned(shape, keys as usize, 12, 5);
     let buckets = shape.buckets as usize;
     // Cells in use: distinct fingerprints.
-    let limit = plan::dleft::bucket_loads(4, filter.load() * 8.0, true);
+    let limit = plan::dleft::bucket_loads(4, filter.stats().load * 8.0, true);
     for (subtable, (loads, limit)) in filter.loads().into_iter().zip(limit).enumerate() {
         for count in 1..=8 {
             let share = limit[count];

@@ -50,16 +50,17 @@ pub enum Watch {
 /// Runs a trial of a d-left filter that always holds `keys` keys.
 pub fn dleft(shape: dleft::Shape, keys: u64, watch: Watch, rng: Rng) -> Result<Seen, Infeasible> {
     let mut churn = Churn::new(rng, |seed| DLeft::new(shape, seed))?;
+    let load = |filter: &DLeft| filter.stats().load;
     let (mut counter, mut last_subtable) = (1, 0);
     // A key that took no new cell has raised a counter.
     let mut raised = |filter: &DLeft, before: f64, key: u64| {
-        if filter.load() == before {
+        if filter.stats().load == before {
             counter = filter.count(&key).max(counter);
         }
     };
-    churn.fill(keys, DLeft::load, &mut raised);
+    churn.fill(keys, load, &mut raised);
     for _ in 0..LOOKS {
-        churn.steps(STEPS / LOOKS, DLeft::load, &mut raised);
+        churn.steps(STEPS / LOOKS, load, &mut raised);
         if watch == Watch::All {
             let loads = churn.filter.loads();
             last_subtable = largest_load(loads.last()).max(last_subtable);

@@ -323,7 +323,7 @@ impl Pairs {
     }
 
     fn is_crowded(&self) -> bool {
-        matches!(&self.map, Map::Fingerprint(map, _) if map.map().load() > CROWDED)
+        matches!(&self.map, Map::Fingerprint(map, _) if map.map().stats().load > CROWDED)
     }
 
     /// Pairs stored now; 0 for a map that does not count them.

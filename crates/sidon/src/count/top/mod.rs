@@ -40,7 +40,7 @@ pub use stored::Stored;
 use crate::{Certainty, Digest, Infeasible, Seed, cells::Memory, hash::spread, probe};
 use bucket::Bucket;
 use enter::{Beside, Cells, Picked};
-use std::marker::PhantomData;
+use std::{fmt, marker::PhantomData};
 
 /// The most amounts of a key.
 pub(crate) const AMOUNTS_MOST: usize = 4;
@@ -91,6 +91,10 @@ impl Shape {
 ///
 /// assert!(Bounds { least: 7, most: 7 }.is_exact());
 /// assert!(!Bounds { least: 6, most: 7 }.is_exact());
+/// assert_eq!(Bounds { least: 7, most: 7 }.to_string(), "= 7");
+/// assert_eq!(Bounds { least: 6, most: 7 }.to_string(), "<= 7 and >= 6");
+/// assert_eq!(Bounds { least: 0, most: 7 }.to_string(), "<= 7");
+/// assert_eq!(Bounds { least: 6, most: u64::MAX }.to_string(), ">= 6");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Bounds {
@@ -104,6 +108,18 @@ impl Bounds {
     /// Whether both bounds are equal, so that the amount is exact.
     pub fn is_exact(&self) -> bool {
         self.least == self.most && self.most < CEILING
+    }
+}
+
+/// Prints the bounds that are known, as an [`Estimate`](crate::Estimate) does.
+impl fmt::Display for Bounds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Bounds { least, most: CEILING } => write!(f, ">= {least}"),
+            Bounds { least, most } if least == most => write!(f, "= {most}"),
+            Bounds { least: 0, most } => write!(f, "<= {most}"),
+            Bounds { least, most } => write!(f, "<= {most} and >= {least}"),
+        }
     }
 }
 

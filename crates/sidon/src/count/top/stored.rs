@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 /// A key that a table can keep, of a fixed number of bytes. Keys with equal amounts are listed in
 /// this order in a [`Ranking`](super::Ranking).
 ///
-/// Kept keys are byte arrays, integers, addresses, digests, and tuples of two to six kept keys. A
+/// Byte arrays, integers, addresses, digests, and tuples of two to six kept keys implement it. A
 /// type of your own names such a key as its parts, and is made from them again:
 ///
 /// ```
@@ -164,7 +164,7 @@ stored! {
     Digest: [u8; 8], |key: Digest| key.0.to_le_bytes(), |bytes| Digest(u64::from_le_bytes(bytes));
 }
 
-/// The version, 4 or 6, and the octets, with zeros up to 16.
+/// The version, 4 or 6, and the bytes of the address, with zeros up to 16.
 impl Stored for IpAddr {
     type Parts = Self;
 

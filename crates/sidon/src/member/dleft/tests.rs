@@ -218,7 +218,7 @@ fn a_table_that_grows_by_itself_refuses_only_at_its_limit() {
         refused += 1;
     });
     assert_eq!((filter.shape().buckets, filter.shape().growths), (32, 0));
-    assert!(filter.load() > 0.8, "{}", filter.load());
+    assert!(filter.stats().load > 0.8, "{}", filter.stats().load);
     assert_eq!(filter.len() + refused, 1_000);
     let found = keys.iter().filter(|key| filter.contains(*key)).count() as u64;
     assert!(found >= filter.len());
@@ -274,7 +274,7 @@ fn moves_fill_a_table_further() {
         let moved = filter.stats().moved;
         assert_eq!(moved.needed, moved.resolved + 1);
         assert!(moved.cells >= moved.resolved);
-        filter.load()
+        filter.stats().load
     };
     let (never, first, search) =
         (filled(Moves::Never), filled(Moves::First), filled(Moves::Search(500)));

@@ -108,7 +108,7 @@ impl Twin {
         }
         assert_eq!(filter.len(), self.in_use().map(|cell| cell.1).sum::<u64>());
         let used = self.in_use().count() as f64;
-        assert_eq!(filter.load(), used / self.shape.all_cells() as f64);
+        assert_eq!(filter.stats().load, used / self.shape.all_cells() as f64);
     }
 }
 

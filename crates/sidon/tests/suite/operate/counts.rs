@@ -60,7 +60,7 @@ impl Operate for Min {
         self.estimate_batch(&(0..UNIVERSE).collect::<Vec<u64>>(), &mut in_batch);
         assert_eq!(in_batch, estimates);
         let unbiased: Vec<_> = (0..UNIVERSE).map(|key| self.estimate_unbiased(&key)).collect();
-        (estimates, unbiased, self.total(), self.at_ceiling(), self.load())
+        (estimates, unbiased, self.total(), self.stats().at_ceiling, self.stats().load)
     }
 }
 

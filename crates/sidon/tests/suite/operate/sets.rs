@@ -42,7 +42,7 @@ macro_rules! grows_only {
             }
 
             fn answers(&self) -> impl PartialEq + Debug {
-                (found(self), self.len(), self.load(), self.certainty().error())
+                (found(self), self.len(), self.stats().load, self.certainty().error())
             }
         }
     };
@@ -96,7 +96,7 @@ keys_leave!(
         counting::Shape { counters, hashes, width, overflow: overflow(draw), spread }
     },
     |_, _| (),
-    |filter| [filter.load(), filter.stats().at_ceiling as f64]
+    |filter| [filter.stats().load, filter.stats().at_ceiling as f64]
 );
 
 keys_leave!(
@@ -108,7 +108,7 @@ keys_leave!(
         variable::Shape { counters, hashes, width, increments, overflow: overflow(draw), spread }
     },
     |_, _| (),
-    |filter| [filter.load(), filter.stats().at_ceiling as f64]
+    |filter| [filter.stats().load, filter.stats().at_ceiling as f64]
 );
 
 keys_leave!(
@@ -132,7 +132,7 @@ keys_leave!(
         }
     },
     |_, _| (),
-    |filter| [filter.load(), filter.stats().at_ceiling as f64]
+    |filter| [filter.stats().load, filter.stats().at_ceiling as f64]
 );
 
 keys_leave!(
@@ -156,7 +156,7 @@ keys_leave!(
         }
     },
     |_, _| (),
-    |filter| [filter.load(), filter.stats().overflowed as f64]
+    |filter| [filter.stats().load, filter.stats().overflowed as f64]
 );
 
 keys_leave!(
@@ -181,7 +181,7 @@ keys_leave!(
         // Refused where the shape allows no more.
         let _ = if draw(2) == 0 { filter.grow() } else { filter.shrink() };
     },
-    |filter| [filter.load(), filter.shape().buckets as f64]
+    |filter| [filter.stats().load, filter.shape().buckets as f64]
 );
 
 keys_leave!(
@@ -192,7 +192,7 @@ keys_leave!(
         let many: Vec<u64> = (0..draw(80)).collect();
         filter.insert_batch(&many, &mut |_, _| {});
     },
-    |filter| [filter.load(), filter.stats().overflowed as f64]
+    |filter| [filter.stats().load, filter.stats().overflowed as f64]
 );
 
 pub(super) fn moves(draw: &mut Draw<'_>) -> Moves {

@@ -80,7 +80,7 @@ impl Operate for Direct {
     fn answers(&self) -> impl PartialEq + Debug {
         // A lookup takes as many checks as there are states.
         let keys = if self.shape().states <= 64 { UNIVERSE } else { 2 };
-        (lookups(self, keys), self.load(), self.pair_rate())
+        (lookups(self, keys), self.stats().load, self.pair_rate())
     }
 }
 
@@ -102,7 +102,7 @@ impl Operate for Stateful {
     }
 
     fn answers(&self) -> impl PartialEq + Debug {
-        (lookups(self, UNIVERSE), self.load(), self.stats())
+        (lookups(self, UNIVERSE), self.stats().load, self.stats())
     }
 }
 
@@ -166,6 +166,12 @@ impl Operate for Fingerprint {
 
     fn answers(&self) -> impl PartialEq + Debug {
         let counts = [self.len(), self.stats().unknown, self.stats().stashed];
-        (lookups(self, UNIVERSE), counts, self.census(), self.load(), self.certainty().error())
+        (
+            lookups(self, UNIVERSE),
+            counts,
+            self.census(),
+            self.stats().load,
+            self.certainty().error(),
+        )
     }
 }
