@@ -29,6 +29,7 @@
 //! ```
 
 pub mod answer;
+pub(crate) mod batch;
 pub mod bytes;
 pub(crate) mod cells;
 pub mod count;
