@@ -29,13 +29,14 @@
 //! ```
 
 pub mod answer;
+pub(crate) mod batch;
 pub mod bytes;
 pub(crate) mod cells;
 pub mod count;
+pub(crate) mod dleft_table;
 pub mod error;
 pub(crate) mod except;
 pub mod hash;
-pub(crate) mod left;
 pub mod member;
 pub mod plan;
 pub(crate) mod probe;

@@ -8,7 +8,8 @@
 //! - [`Odd`]: other widths up to 32 bits, a 64-bit word of several cells compared at a time.
 //! - [`Wide`]: widths up to 64 bits, compared cell by cell.
 
-use crate::probe::{BASE, Eight, Isa, Lane};
+pub(crate) use super::any_width::{Eights, Odd, Wide};
+use crate::probe::{BASE, Isa, Lane};
 
 /// The positions of a bucket's cells in its bytes.
 pub(crate) trait Layout: Copy {
@@ -130,120 +131,6 @@ impl<L: Lane, const N: usize> Layout for Lanes<L, N> {
     }
 }
 
-/// Cells of any width from 5 to 32 bits, without gaps. The number of cells times the width must be
-/// a whole number of bytes, and eight more bytes must be readable after the last bucket.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Odd {
-    pub(crate) cells: u32,
-    pub(crate) width: u32,
-}
-
-impl Odd {
-    /// Cells compared at a time: as many as fit in a word that starts at any bit of a byte.
-    #[inline(always)]
-    fn group(self) -> u32 {
-        57 / self.width
-    }
-
-    #[inline(always)]
-    fn ceiling(self) -> u64 {
-        u64::from(u32::MAX >> (32 - self.width))
-    }
-}
-
-#[inline(always)]
-fn word(bytes: &[u8], bit: u32) -> u64 {
-    let at = (bit / 8) as usize;
-    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("a slice of eight bytes")) >> (bit % 8)
-}
-
-impl Layout for Odd {
-    #[inline(always)]
-    fn matches<I: Isa>(self, _: I, bytes: &[u8], value: u64, ignored: u64) -> u64 {
-        let group = self.group();
-        // The lowest bit of each cell of a group, and the highest.
-        let low = (0..group).fold(0u64, |low, i| low | 1 << (i * self.width));
-        let high = low << (self.width - 1);
-        let (value, blind) = (low * value, low * ignored);
-        let lanes = low * self.ceiling();
-        let mut mask = 0;
-        for first in (0..self.cells).step_by(group as usize) {
-            let differ = (word(bytes, first * self.width) ^ value) & lanes & !blind;
-            // A carry reaches the highest bit of every cell in which some bit differs.
-            let equal = !(((differ & !high) + (lanes & !high)) | differ) & high;
-            for i in 0..group.min(self.cells - first) {
-                mask |= (equal >> ((i + 1) * self.width - 1) & 1) << (first + i);
-            }
-        }
-        mask
-    }
-
-    #[inline(always)]
-    fn offset(self, bucket: usize) -> usize {
-        bucket * (self.cells * self.width / 8) as usize
-    }
-
-    #[inline(always)]
-    fn read(self, bytes: &[u8], cell: u32) -> u64 {
-        word(bytes, cell * self.width) & self.ceiling()
-    }
-
-    #[inline(always)]
-    fn write(self, bytes: &mut [u8], cell: u32, value: u64) {
-        let bit = cell * self.width;
-        let (at, shift) = ((bit / 8) as usize, bit % 8);
-        let old = word(bytes, bit / 8 * 8);
-        let new = (old & !(self.ceiling() << shift)) | (value << shift);
-        bytes[at..at + 8].copy_from_slice(&new.to_le_bytes());
-    }
-}
-
-/// [`Odd`] for widths up to [`Eight::WIDTH_MOST`] and a multiple of eight cells, compared eight at
-/// a time. Sixteen more bytes must be readable after the last bucket.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Eights {
-    odd: Odd,
-    eight: Eight,
-}
-
-impl Eights {
-    pub(crate) fn new(cells: u32, width: u32) -> Self {
-        Eights { odd: Odd { cells, width }, eight: Eight::new(width) }
-    }
-}
-
-impl Layout for Eights {
-    #[inline(always)]
-    fn matches<I: Isa>(self, isa: I, bytes: &[u8], value: u64, ignored: u64) -> u64 {
-        self.marks(isa, bytes, value | ignored, ignored)
-    }
-
-    #[inline(always)]
-    fn marks<I: Isa>(self, isa: I, bytes: &[u8], value: u64, set: u64) -> u64 {
-        let mut marks = 0;
-        for i in 0..self.odd.cells / 8 {
-            let bytes = &bytes[(i * self.odd.width) as usize..];
-            marks |= isa.eight(bytes, &self.eight, value as u32, set as u32) << (8 * i);
-        }
-        marks
-    }
-
-    #[inline(always)]
-    fn offset(self, bucket: usize) -> usize {
-        self.odd.offset(bucket)
-    }
-
-    #[inline(always)]
-    fn read(self, bytes: &[u8], cell: u32) -> u64 {
-        self.odd.read(bytes, cell)
-    }
-
-    #[inline(always)]
-    fn write(self, bytes: &mut [u8], cell: u32, value: u64) {
-        self.odd.write(bytes, cell, value);
-    }
-}
-
 /// `CELLS` cells of 24 bits in `N` bytes, `N = 2 * HALF`: the upper 16 bits of all cells, then the
 /// lower eight of all, then unused bytes. A cache line has 21 cells, half a line 10.
 #[derive(Debug, Clone, Copy)]
@@ -263,6 +150,16 @@ impl<const CELLS: usize, const N: usize, const HALF: usize> Layout for Split<CEL
     #[inline(always)]
     fn offset(self, bucket: usize) -> usize {
         bucket * N
+    }
+
+    #[inline(always)]
+    fn bucket(self, table: &[u8], bucket: usize) -> &[u8] {
+        &table.as_chunks::<N>().0[bucket]
+    }
+
+    #[inline(always)]
+    fn bucket_mut(self, table: &mut [u8], bucket: usize) -> &mut [u8] {
+        &mut table.as_chunks_mut::<N>().0[bucket]
     }
 
     #[inline(always)]
@@ -287,57 +184,6 @@ impl<const CELLS: usize, const N: usize, const HALF: usize> Layout for Split<CEL
     }
 }
 
-/// Cells of any width up to 64 bits, without gaps. The number of cells times the width must be a
-/// whole number of bytes, and sixteen more bytes must be readable after the last bucket.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Wide {
-    pub(crate) cells: u32,
-    pub(crate) width: u32,
-}
-
-impl Wide {
-    #[inline(always)]
-    fn words(bytes: &[u8], at: usize) -> u128 {
-        u128::from_le_bytes(bytes[at..at + 16].try_into().expect("a slice of sixteen bytes"))
-    }
-
-    #[inline(always)]
-    fn ceiling(self) -> u64 {
-        u64::MAX >> (64 - self.width)
-    }
-}
-
-impl Layout for Wide {
-    #[inline(always)]
-    fn matches<I: Isa>(self, _: I, bytes: &[u8], value: u64, ignored: u64) -> u64 {
-        let mut mask = 0;
-        for cell in 0..self.cells {
-            mask |= u64::from((self.read(bytes, cell) ^ value) & !ignored == 0) << cell;
-        }
-        mask
-    }
-
-    #[inline(always)]
-    fn offset(self, bucket: usize) -> usize {
-        bucket * (self.cells * self.width / 8) as usize
-    }
-
-    #[inline(always)]
-    fn read(self, bytes: &[u8], cell: u32) -> u64 {
-        let bit = cell * self.width;
-        (Self::words(bytes, (bit / 8) as usize) >> (bit % 8)) as u64 & self.ceiling()
-    }
-
-    #[inline(always)]
-    fn write(self, bytes: &mut [u8], cell: u32, value: u64) {
-        let bit = cell * self.width;
-        let (at, shift) = ((bit / 8) as usize, bit % 8);
-        let old = Self::words(bytes, at) & !(u128::from(self.ceiling()) << shift);
-        let new = old | u128::from(value) << shift;
-        bytes[at..at + 16].copy_from_slice(&new.to_le_bytes());
-    }
-}
-
 /// Any of the layouts above, selected again at every call. For code outside hot loops.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Any {
@@ -345,62 +191,10 @@ pub(crate) struct Any {
     pub(crate) width: u32,
 }
 
-/// Runs a body with the layout that the shape selects.
-macro_rules! as_it_is {
-    ($any:expr, |$layout:ident| $body:expr) => {
-        match ($any.width, $any.cells) {
-            (8, 16) => {
-                let $layout = Lanes::<u8, 16>::NEW;
-                $body
-            }
-            (8, 32) => {
-                let $layout = Lanes::<u8, 32>::NEW;
-                $body
-            }
-            (16, 8) => {
-                let $layout = Lanes::<u16, 16>::NEW;
-                $body
-            }
-            (16, 16) => {
-                let $layout = Lanes::<u16, 32>::NEW;
-                $body
-            }
-            (16, 32) => {
-                let $layout = Lanes::<u16, 64>::NEW;
-                $body
-            }
-            (24, 10) => {
-                let $layout = Split::<10, 32, 16>;
-                $body
-            }
-            (24, 21) => {
-                let $layout = Split::<21, 64, 32>;
-                $body
-            }
-            (32, 8) => {
-                let $layout = Lanes::<u32, 32>::NEW;
-                $body
-            }
-            (32, 16) => {
-                let $layout = Lanes::<u32, 64>::NEW;
-                $body
-            }
-            (33.., cells) => {
-                let $layout = Wide { cells, width: $any.width };
-                $body
-            }
-            (width, cells) => {
-                let $layout = Odd { cells, width };
-                $body
-            }
-        }
-    };
-}
-
 impl Any {
     #[inline(never)]
     fn matching(self, bytes: &[u8], value: u64, ignored: u64) -> u64 {
-        as_it_is!(self, |layout| layout.matches(BASE, bytes, value, ignored))
+        with_layout!(self, |layout| layout.matches(BASE, bytes, value, ignored))
     }
 }
 
@@ -410,32 +204,131 @@ impl Layout for Any {
     }
 
     #[inline(always)]
+    fn marks<I: Isa>(self, _: I, bytes: &[u8], value: u64, set: u64) -> u64 {
+        // Cells that equal `value` after `set` was set in them: none unless `value` has these bits.
+        if value & set == set { self.matching(bytes, value, set) } else { 0 }
+    }
+
+    #[inline(always)]
     fn offset(self, bucket: usize) -> usize {
-        bucket * crate::left::bucket_bytes(self.cells, self.width) as usize
+        bucket * bucket_bytes(self.cells, self.width) as usize
     }
 
     #[inline(never)]
     fn read(self, bytes: &[u8], cell: u32) -> u64 {
-        as_it_is!(self, |layout| layout.read(bytes, cell))
+        with_layout!(self, |layout| layout.read(bytes, cell))
     }
 
     #[inline(never)]
     fn write(self, bytes: &mut [u8], cell: u32, value: u64) {
-        as_it_is!(self, |layout| layout.write(bytes, cell, value));
+        with_layout!(self, |layout| layout.write(bytes, cell, value));
     }
 }
+
+/// The bytes of a bucket. 21 cells of 24 bits take a cache line of 64 bytes, 10 take 32 bytes.
+pub(crate) fn bucket_bytes(cells: u32, width: u32) -> u64 {
+    match (cells, width) {
+        (21, 24) => 64,
+        (10, 24) => 32,
+        _ => u64::from(cells) * u64::from(width) / 8,
+    }
+}
+
+/// The most buckets of a key, one in each subtable. As a constant `D`, it stands for any number.
+pub(crate) const ANY: usize = 8;
+
+/// Runs a body with the layout of a shape as a value of its own type, so that the body is compiled
+/// for it. Each rule is a compromise between speed and the number of copies of the body:
+///
+/// - `with_layout!(shape, |layout| ..)`: eleven copies, for any width and number of cells.
+/// - `with_layout!(shape, |layout, D| ..)`: 19 copies, for hot code that is compiled once. Buckets
+///   are compared eight cells at a time where vectors have no lanes of the width, and the usual
+///   numbers of subtables are constants.
+/// - `with_layout!(shape, few |layout, D| ..)`: five copies, for hot code that is compiled for each
+///   closure of a caller. Buckets of two subtables that fill a cache line, or half of one, have
+///   copies of their own.
+macro_rules! with_layout {
+    ($shape:expr, |$layout:ident| $body:expr) => {{
+        use $crate::cells::bucket::{Lanes, Odd, Split, Wide};
+        with_layout!(@match ($shape.width, $shape.cells), $layout, $body,
+            (8, 16) => Lanes::<u8, 16>::NEW,
+            (8, 32) => Lanes::<u8, 32>::NEW,
+            (16, 8) => Lanes::<u16, 16>::NEW,
+            (16, 16) => Lanes::<u16, 32>::NEW,
+            (16, 32) => Lanes::<u16, 64>::NEW,
+            (24, 10) => Split::<10, 32, 16>,
+            (24, 21) => Split::<21, 64, 32>,
+            (32, 8) => Lanes::<u32, 32>::NEW,
+            (32, 16) => Lanes::<u32, 64>::NEW,
+            (33.., _) => Wide { cells: $shape.cells, width: $shape.width },
+            _ => Odd { cells: $shape.cells, width: $shape.width },
+        )
+    }};
+    ($shape:expr, few |$layout:ident, $D:ident| $body:expr) => {{
+        use $crate::cells::bucket::{ANY, Any, Lanes, Split};
+        with_layout!(@match ($shape.subtables, $shape.width, $shape.cells), $layout, $D, $body,
+            (2, 16, 32) => 2, Lanes::<u16, 64>::NEW;
+            (2, 24, 10) => 2, Split::<10, 32, 16>;
+            (2, 24, 21) => 2, Split::<21, 64, 32>;
+            (2, 32, 16) => 2, Lanes::<u32, 64>::NEW;
+            _ => ANY, Any { cells: $shape.cells, width: $shape.width };
+        )
+    }};
+    ($shape:expr, |$layout:ident, $D:ident| $body:expr) => {{
+        use $crate::{cells::bucket::{ANY, Any, Eights, Lanes, Odd, Split}, probe::Eight};
+        const EIGHTS: u32 = Eight::WIDTH_MOST;
+        with_layout!(@match ($shape.subtables, $shape.width, $shape.cells), $layout, $D, $body,
+            (2, 8, 16) => 2, Lanes::<u8, 16>::NEW;
+            (2, 8, 32) => 2, Lanes::<u8, 32>::NEW;
+            (2, 16, 8) => 2, Lanes::<u16, 16>::NEW;
+            (2, 16, 16) => 2, Lanes::<u16, 32>::NEW;
+            (2, 16, 32) => 2, Lanes::<u16, 64>::NEW;
+            (2, 24, 10) => 2, Split::<10, 32, 16>;
+            (2, 24, 21) => 2, Split::<21, 64, 32>;
+            (2, 32, 8) => 2, Lanes::<u32, 32>::NEW;
+            (2, 32, 16) => 2, Lanes::<u32, 64>::NEW;
+            (2, ..=EIGHTS, 8 | 16 | 32) => 2, Eights::new($shape.cells, $shape.width);
+            (4, 16, 8) => 4, Lanes::<u16, 16>::NEW;
+            (4, 16, 16) => 4, Lanes::<u16, 32>::NEW;
+            (4, ..=EIGHTS, 8 | 16 | 32) => 4, Eights::new($shape.cells, $shape.width);
+            (_, 16, 8) => ANY, Lanes::<u16, 16>::NEW;
+            (_, 16, 16) => ANY, Lanes::<u16, 32>::NEW;
+            (_, ..=EIGHTS, 8 | 16 | 32) => ANY, Eights::new($shape.cells, $shape.width);
+            (_, 24, 10 | 21) | (_, 33.., _) => ANY, Any { cells: $shape.cells, width: $shape.width };
+            _ => ANY, Odd { cells: $shape.cells, width: $shape.width };
+        )
+    }};
+    (@match $of:expr, $layout:ident, $body:expr, $($shape:pat => $new:expr,)*) => {
+        match $of {
+            $($shape => {
+                let $layout = $new;
+                $body
+            })*
+        }
+    };
+    (@match $of:expr, $layout:ident, $D:ident, $body:expr, $($shape:pat => $subtables:expr, $new:expr;)*) => {
+        match $of {
+            $($shape => {
+                const $D: usize = $subtables;
+                let $layout = $new;
+                $body
+            })*
+        }
+    };
+}
+pub(crate) use with_layout;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probe::Portable;
+    use crate::probe::{Eight, Portable};
     use sidon_kit::Rng;
 
     /// Compares random writes with a vector of integers, and matches with a loop over it.
     fn is_a_vector<L: Layout>(layout: L, cells: u32, width: u32) {
         let mut rng = Rng::seeded(u64::from(width));
         let ceiling = u64::MAX >> (64 - width);
-        let len = crate::left::bucket_bytes(cells, width) as usize;
+        let len = bucket_bytes(cells, width) as usize;
         // A bucket on each side of the one under test shows that writes stay inside it.
         let mut bytes = vec![0u8; 3 * len + 16];
         let mut values = vec![0u64; cells as usize];

@@ -1,5 +1,6 @@
 //! Memory of fixed size, and packed integers in it.
 
+mod any_width;
 pub(crate) mod bucket;
 mod memory;
 mod packed;

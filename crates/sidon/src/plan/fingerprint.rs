@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     Infeasible,
-    left::bucket_bytes,
+    cells::bucket::bucket_bytes,
     state::{
         STATES_MOST,
         fingerprint::{Moves, Placing, Shape, low_bits},

@@ -3,7 +3,7 @@
 use super::{Prefer, Target, backyard, bh, blocked, bloom, counting, dleft, multilayer, variable};
 use crate::{
     Infeasible,
-    left::bucket_bytes,
+    cells::bucket::bucket_bytes,
     member::{self, Spread},
     probe::LINE,
 };

@@ -6,8 +6,9 @@ use super::{
     line::{self, Line, Place, ask_behind},
 };
 use crate::{
-    Key, Refused, Seed, hash,
-    left::Table,
+    Key, Refused, Seed,
+    dleft_table::Table,
+    hash,
     member::batch::{CHUNK, NEAR},
     probe::{self, Isa, Kernel, LINE},
 };

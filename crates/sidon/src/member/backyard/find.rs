@@ -10,8 +10,9 @@ use super::{
     line::{self, Line, Place, is_behind},
 };
 use crate::{
-    Key, Seed, hash,
-    left::Table,
+    Key, Seed,
+    dleft_table::Table,
+    hash,
     member::batch::{CHUNK, NEAR},
     probe::{self, Isa, Kernel, LINE},
 };

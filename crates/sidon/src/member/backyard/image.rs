@@ -32,7 +32,7 @@ impl Body {
     /// Counts what is stored. Nothing for a table that no sequence of operations leads to: bits beyond a
     /// cell's parts, a line that does not know what is behind it, has room for it, or holds more than the least of it.
     fn recount(&mut self) -> Option<()> {
-        let beyond = !self.back.form.cell_mask() as u32;
+        let beyond = !self.back.addressing.cell_mask as u32;
         let cells = self.back.payload().as_chunks().0;
         if cells.iter().any(|&cell| u32::from_le_bytes(cell) & beyond != 0) {
             return None;
@@ -47,7 +47,7 @@ impl Body {
         let mut stored = spilled;
         for (i, line) in (0..).zip(self.lines()) {
             let in_use = Line(line).values().count() as u64;
-            let behind = reach(&self.back, &self.back.places_of(i));
+            let behind = reach(&self.back, i);
             if Line(line).reach() != behind || (behind > 0 && in_use < CELLS.into()) {
                 return None;
             }

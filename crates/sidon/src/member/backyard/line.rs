@@ -6,8 +6,8 @@ use crate::{
         Memory,
         bucket::{Lanes, Layout},
     },
+    dleft_table::{Cell, Finder, Table},
     hash::spread,
-    left::{Place as Bucket, Spot, Table},
     member::batch::NEAR,
     probe::{self, BASE, Isa, LINE},
 };
@@ -56,11 +56,12 @@ impl Place {
     pub(super) fn fingerprint(self) -> u64 {
         self.line * VALUES + self.low()
     }
+}
 
-    /// The overflow buckets of its line.
-    pub(super) fn buckets(self, back: &Table) -> [Bucket; 2] {
-        back.places_of(self.line)
-    }
+/// The reader of the overflow table.
+#[inline(always)]
+fn finder(back: &Table) -> Finder<impl Isa, Lanes<u32, LINE>, 2> {
+    back.finder(BASE, BACK)
 }
 
 /// A line, shared or mutable.
@@ -184,9 +185,10 @@ impl Line<&mut [u8; LINE]> {
         if back.is_full() {
             return false;
         }
-        let buckets = place.buckets(back);
-        let room = back.room(BASE, BACK, &buckets);
-        let room = room.or_else(|| back.room_by_moving(BACK, &buckets));
+        let finder = finder(back);
+        let permuted = finder.addressing.permuted(place.line);
+        let room = finder.room(back.memory.bytes(), &permuted);
+        let room = room.or_else(|| back.room_by_moving(&permuted));
         let Some(room) = room else { return false };
         let mut leaving = place;
         let largest = self.look().largest();
@@ -194,7 +196,7 @@ impl Line<&mut [u8; LINE]> {
             leaving.value = largest;
             self.write(self.look().holding(BASE, largest), place.value);
         }
-        back.put(BACK, &buckets, room, leaving.low());
+        back.put(BACK, room, leaving.low());
         self.set_reach(self.look().reach().max(leaving.value.wrapping_neg()));
         true
     }
@@ -213,16 +215,15 @@ impl Line<&mut [u8; LINE]> {
         if !self.look().reaches(leaving.value) {
             return false;
         }
-        let Some(spot) = find(back, leaving) else {
+        let Some(cell) = find(back, leaving) else {
             debug_assert!(here == 0, "what a line knows to be in the back is there");
             return false;
         };
         if here != 0 {
             self.write(here, leaving.value);
         }
-        let buckets = place.buckets(back);
-        back.empty(BACK, &buckets, spot);
-        self.set_reach(reach(back, &buckets));
+        back.empty(BACK, cell);
+        self.set_reach(reach(back, place.line));
         true
     }
 }
@@ -239,14 +240,17 @@ pub(super) fn all_mut(front: &mut Memory) -> &mut [[u8; LINE]] {
     front.bytes_mut().as_chunks_mut().0
 }
 
-/// The last lane of a line that has these overflow buckets.
-pub(super) fn reach(back: &Table, buckets: &[Bucket; 2]) -> u16 {
-    let mut reach = 0;
-    for &bucket in buckets {
-        let bytes = &back.memory.bytes()[bucket.offset..];
-        let mut cells = back.matches_in(BASE, BACK, back.memory.bytes(), bucket);
+/// The last lane of a line.
+pub(super) fn reach(back: &Table, line: u64) -> u16 {
+    let finder = finder(back);
+    let (table, mut reach) = (back.memory.bytes(), 0);
+    for (i, permuted) in finder.addressing.permuted(line).into_iter().enumerate() {
+        let bucket = BACK.bucket(table, finder.addressing.bucket(i, permuted));
+        let (value, low_mask) = (finder.addressing.value(permuted), finder.addressing.low_mask);
+        let mut cells = BACK.matches(BASE, bucket, value, low_mask);
         while cells != 0 {
-            if let Some((_, low)) = back.decode(BACK.read(bytes, cells.trailing_zeros())) {
+            // Empty cells match the largest remainder.
+            if let Some((_, low)) = back.decode(BACK.read(bucket, cells.trailing_zeros())) {
                 reach = reach.max(Place::of_cell(0, low).value.wrapping_neg());
             }
             cells &= cells - 1;
@@ -265,10 +269,13 @@ pub(super) fn is_behind(back: &Table, place: Place) -> bool {
 /// The first cell of the overflow table that holds this line and value.
 #[cold]
 #[inline(never)]
-fn find(back: &Table, place: Place) -> Option<Spot> {
+fn find(back: &Table, place: Place) -> Option<Cell> {
     let cells = alike(back, place);
     let found = cells.iter().position(|&cells| cells != 0)?;
-    Some(Spot { place: found, cell: cells[found].trailing_zeros() })
+    let addressing = finder(back).addressing;
+    let permuted = addressing.permuted(place.line)[found];
+    let (bucket, cell) = (addressing.bucket(found, permuted), cells[found].trailing_zeros());
+    Some(Cell { bucket, cell, value: addressing.value(permuted) ^ place.low() })
 }
 
 #[cold]
@@ -280,10 +287,11 @@ fn count_back(back: &Table, place: Place) -> u32 {
 /// The cells of both buckets that hold the line and the value.
 #[inline(always)]
 fn alike(back: &Table, place: Place) -> [u64; 2] {
-    let table = back.memory.bytes();
-    place.buckets(back).map(|bucket| {
-        let value = back.encode(bucket.remainder, place.low());
-        BACK.matches(BASE, &table[bucket.offset..], value, 0)
+    let (table, addressing) = (back.memory.bytes(), finder(back).addressing);
+    let permuted = addressing.permuted(place.line);
+    [0, 1].map(|i| {
+        let bucket = BACK.bucket(table, addressing.bucket(i, permuted[i]));
+        BACK.matches(BASE, bucket, addressing.value(permuted[i]) ^ place.low(), 0)
     })
 }
 
@@ -293,8 +301,9 @@ fn alike(back: &Table, place: Place) -> [u64; 2] {
 pub(super) fn ask_behind(back: &Table, place: Place) {
     let table = back.memory.bytes();
     if table.len() > NEAR {
-        for bucket in place.buckets(back) {
-            probe::prefetch(table, bucket.offset);
+        let addressing = finder(back).addressing;
+        for (i, permuted) in addressing.permuted(place.line).into_iter().enumerate() {
+            probe::prefetch(table, BACK.offset(addressing.bucket(i, permuted)));
         }
     }
 }

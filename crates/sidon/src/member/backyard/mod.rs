@@ -40,7 +40,7 @@ pub use shape::Shape;
 use crate::{
     Digest, Infeasible, Key, Malformed, Refused, Seed,
     cells::Memory,
-    left::Table,
+    dleft_table::Table,
     member::{
         same,
         set::{Filter, Removes, Set, Stats},

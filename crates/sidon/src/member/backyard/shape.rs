@@ -3,7 +3,7 @@
 use super::line::{BACK_CELLS, BACK_WIDTH, CELLS, VALUES};
 use crate::{
     Infeasible, Refused,
-    left::{Form, Moves, Placing},
+    dleft_table::{Form, Moves, Placing},
     probe::LINE,
 };
 

@@ -2,7 +2,7 @@
 
 use super::{Body, Moves, Shape};
 use crate::member::set::Filter;
-use crate::{Malformed, Seed, bytes, cells::bucket::Layout, left::ANY};
+use crate::{Malformed, Seed, bytes, cells::bucket::Layout};
 
 impl Body {
     pub(super) fn write_image(&self) -> Vec<u8> {
@@ -58,26 +58,20 @@ impl Body {
     /// beyond a cell's parts, a remainder that is passed over, a fingerprint in two cells.
     fn recount(&mut self) -> Result<(), Malformed> {
         let malformed = Malformed::Field { name: "payload" };
-        let ways = self.table.ways::<ANY>();
         let (mut stored, mut occupied) = (0, 0);
-        for subtable in 0..self.shape.subtables {
-            for bucket in 0..self.shape.buckets {
-                let bytes = &self.table.memory.bytes()[self.table.offset(subtable, bucket)..];
-                for cell in 0..self.shape.cells {
-                    let value = self.table.any().read(bytes, cell);
-                    if value & !self.table.form.cell_mask() != 0 {
-                        return Err(malformed);
-                    }
-                    let Some((fingerprint, low)) = self.table.cell(subtable, bucket, cell) else {
-                        continue;
-                    };
-                    let storable = ways.next_storable(fingerprint) == fingerprint;
-                    if !storable || (self.shape.counter > 0 && self.cells_of(fingerprint) != 1) {
-                        return Err(malformed);
-                    }
-                    stored += low + 1;
-                    occupied += 1;
+        for bucket in 0..self.table.buckets() {
+            for cell in 0..self.shape.cells {
+                let value = self.table.any().read(self.table.bucket(bucket), cell);
+                if value & !self.table.addressing.cell_mask != 0 {
+                    return Err(malformed);
                 }
+                let Some((fingerprint, low)) = self.table.cell(bucket, cell) else { continue };
+                let storable = self.table.addressing.next_storable(fingerprint) == fingerprint;
+                if !storable || (self.shape.counter > 0 && self.cells_of(fingerprint) != 1) {
+                    return Err(malformed);
+                }
+                stored += low + 1;
+                occupied += 1;
             }
         }
         (self.stored, self.table.occupied) = (stored, occupied);

@@ -40,23 +40,20 @@
 //! determines its fingerprint, so growing needs no keys. The false-positive rate stays `n /
 //! (buckets * 2^r)`.
 
-mod digests;
 mod image;
 mod merge;
-mod one;
+mod operations;
 mod shape;
 
-pub use crate::left::{Moved, Moves};
+pub use crate::dleft_table::{Moved, Moves};
 pub(crate) use shape::COUNTER_MOST;
 pub use shape::Shape;
 
-use super::{
-    batch::Unhashed,
-    set::{Filter, Removes, Set, Stats},
-};
+use super::set::{Filter, Removes, Set, Stats};
 use crate::{
     Digest, Infeasible, Key, Malformed, Refused, Seed,
-    left::{Form, Table},
+    batch::{Keys, hasher},
+    dleft_table::{Form, Table},
 };
 
 /// A multiset in a d-left table. See the [module](self).
@@ -167,7 +164,7 @@ impl Filter for Body {
     }
 
     fn insert_batch<K: Key>(&mut self, keys: &[K], refused: &mut dyn FnMut(usize, Refused)) {
-        self.insert_keys(&Unhashed { seed: self.seed, keys }, refused);
+        self.insert_keys(Keys::Any(keys.len(), &hasher(self.seed, keys)), refused);
     }
 
     #[inline]
@@ -176,7 +173,7 @@ impl Filter for Body {
     }
 
     fn contains_batch<K: Key>(&self, keys: &[K], found: &mut [bool]) {
-        self.contains_keys(&Unhashed { seed: self.seed, keys }, found);
+        self.contains_keys(Keys::Any(keys.len(), &hasher(self.seed, keys)), found);
     }
 
     fn merge(&mut self, other: &Self) -> Result<(), Refused> {
@@ -199,7 +196,7 @@ impl Removes for Body {
     }
 
     fn remove_batch<K: Key>(&mut self, keys: &[K], refused: &mut dyn FnMut(usize, Refused)) {
-        self.remove_keys(&Unhashed { seed: self.seed, keys }, refused);
+        self.remove_keys(Keys::Any(keys.len(), &hasher(self.seed, keys)), refused);
     }
 }
 
@@ -216,14 +213,14 @@ impl DLeft {
     /// If the two slices differ in length.
     pub fn count_batch<K: Key>(&self, keys: &[K], counts: &mut [u64]) {
         assert_eq!(keys.len(), counts.len(), "one answer a key");
-        self.body.count_keys(&Unhashed { seed: self.body.seed, keys }, counts);
+        self.body.count_keys(Keys::Any(keys.len(), &hasher(self.body.seed, keys)), counts);
         self.exceptions.reject(self.body.seed, keys, counts, 0);
     }
 
     /// The fingerprint of a key. Keys of one fingerprint are the same key to the filter.
     #[doc(hidden)]
     pub fn fingerprint<K: Key + ?Sized>(&self, key: &K) -> u64 {
-        self.body.table.fingerprint_of(key.digest(self.body.seed))
+        self.body.table.addressing.fingerprint_of(key.digest(self.body.seed))
     }
 
     /// For each subtable, the number of buckets with exactly 0, 1, .. cells in use.

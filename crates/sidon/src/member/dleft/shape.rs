@@ -1,10 +1,10 @@
 //! The integers that fix a d-left filter, and their limits.
 
 use super::Moves;
-use crate::left::SUBTABLES_MOST;
+use crate::dleft_table::SUBTABLES_MOST;
 use crate::{
     Infeasible,
-    left::{Form, Placing},
+    dleft_table::{Form, Placing},
 };
 
 /// The most bits of a counter.

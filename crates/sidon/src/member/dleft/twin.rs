@@ -2,10 +2,7 @@
 //! code.
 
 use super::*;
-use crate::{
-    left::{ANY, Place},
-    member::batch::DEEP,
-};
+use crate::batch::DEEP;
 use sidon_kit::Rng;
 use std::collections::HashMap;
 
@@ -25,10 +22,11 @@ impl Twin {
 
     /// The bucket and remainder of a key in each subtable.
     fn places(&mut self, filter: &DLeft, key: u64) -> Vec<(usize, u64)> {
-        let places = filter.body.table.places_of::<ANY>(filter.fingerprint(&key));
-        let places = &places[..self.shape.subtables as usize];
-        let bucket = |at: &Place| (at.offset / filter.body.table.bucket_bytes, at.remainder);
-        let places: Vec<_> = places.iter().map(bucket).collect();
+        let addressing = filter.body.table.addressing;
+        let permuted = addressing.permuted(filter.fingerprint(&key));
+        let place = |(i, &word)| (addressing.bucket(i, word), remainder(self.shape, word));
+        let permuted = permuted[..self.shape.subtables as usize].iter().enumerate();
+        let places: Vec<_> = permuted.map(place).collect();
         for &(bucket, _) in &places {
             self.buckets.entry(bucket).or_insert_with(|| vec![None; self.shape.cells as usize]);
         }
@@ -96,12 +94,12 @@ impl Twin {
 
     fn assert_equal(&self, filter: &DLeft) {
         for (&i, cells) in &self.buckets {
-            let (subtable, bucket) = (i as u64 / self.shape.buckets, i as u64 % self.shape.buckets);
+            let subtable = i / self.shape.buckets as usize;
             for (cell, &own) in cells.iter().enumerate() {
-                let theirs = filter.body.table.cell(subtable as u32, bucket, cell as u32);
+                let theirs = filter.body.table.cell(i, cell as u32);
                 let places = theirs.map(|(fingerprint, low)| {
-                    let places = filter.body.table.places_of::<ANY>(fingerprint);
-                    (places[subtable as usize].remainder, low + 1)
+                    let permuted = filter.body.table.addressing.permuted(fingerprint);
+                    (remainder(self.shape, permuted[subtable]), low + 1)
                 });
                 assert_eq!(places, own, "cell {cell} of bucket {i} in {:?}", self.shape);
             }
@@ -110,6 +108,11 @@ impl Twin {
         let used = self.in_use().count() as f64;
         assert_eq!(filter.stats().load, used / self.shape.all_cells() as f64);
     }
+}
+
+/// The remainder of a permuted fingerprint.
+fn remainder(shape: Shape, permuted: u64) -> u64 {
+    permuted & ((1 << shape.remainder) - 1)
 }
 
 /// Compares batches of all lengths and single operations on keys of a small universe.

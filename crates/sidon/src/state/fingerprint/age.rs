@@ -5,8 +5,11 @@
 //! [`set_timers`](Body::set_timers) a sweep skips the parts of the table in which the timer
 //! has no cells ([`marks`](super::marks)).
 
-use super::{Body, Layout, Lookup, Marks, State, UNTOUCHED, marks::GROUP, with_fast_layout};
-use crate::probe::BASE;
+use super::{Body, Lookup, Marks, State, UNTOUCHED, marks::GROUP};
+use crate::{
+    cells::bucket::{Layout, with_layout},
+    probe::BASE,
+};
 
 /// A cell that a sweep visits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +53,7 @@ impl Body {
     /// cell for its timer. The ninth timer and later ones share the bit of the eighth. Reads all of
     /// the table.
     pub(super) fn set_timers(&mut self, timers_of: Vec<u8>) {
-        let buckets = self.table.payload().len() / self.table.bucket_bytes;
+        let buckets = self.table.buckets();
         self.marks = Marks::new(timers_of, buckets);
         if self.marks.is_empty() {
             return;
@@ -58,9 +61,8 @@ impl Body {
         for group in 0..buckets.div_ceil(GROUP) {
             let mut timers = 0;
             for bucket in group * GROUP..buckets.min((group + 1) * GROUP) {
-                let bytes = &self.table.memory.bytes()[bucket * self.table.bucket_bytes..];
                 for cell in 0..self.shape.cells {
-                    let value = self.table.any().read(bytes, cell);
+                    let value = self.table.read(bucket, cell);
                     if let Some((_, low)) = self.table.decode(value) {
                         timers |= self.marks.timers(low >> 1);
                     }
@@ -78,13 +80,13 @@ impl Body {
         timer: usize,
         fate: &mut dyn FnMut(Visited) -> Fate,
     ) -> Swept {
-        let buckets = self.table.payload().len() / self.table.bucket_bytes;
+        let buckets = self.table.buckets();
         let (mut swept, mut from) = (Swept::default(), 0);
         while let Some(group) = self.marks.next(timer, from) {
             let mut timers = 0;
             let range = group * GROUP..buckets.min((group + 1) * GROUP);
             swept.read += range.len() as u64 * u64::from(self.shape.cells);
-            with_fast_layout!(self.shape, |layout, _D| {
+            with_layout!(self.shape, |layout| {
                 for bucket in range {
                     let own = 1 << timer.min(7);
                     let (cleared, left) = self.decide_bucket(layout, bucket, Some(own), fate);
@@ -111,7 +113,7 @@ impl Body {
     ) -> u64 {
         let buckets = u64::from(self.shape.subtables) * self.shape.buckets;
         let mut cleared = 0;
-        with_fast_layout!(self.shape, |layout, _D| {
+        with_layout!(self.shape, |layout| {
             for bucket in from..to.min(buckets) {
                 let (empty, timers) = self.decide_bucket(layout, bucket as usize, None, fate);
                 cleared += empty;
@@ -152,16 +154,15 @@ impl Body {
         own: Option<u8>,
         fate: &mut dyn FnMut(Visited) -> Fate,
     ) -> (u64, u8) {
-        let offset = bucket * self.table.bucket_bytes;
-        let bytes = &self.table.memory.bytes()[offset..];
+        let bytes = layout.bucket(self.table.memory.bytes(), bucket);
         let empty = layout.matches(BASE, bytes, 0, 0);
         let mut used = !empty & (u64::MAX >> (64 - self.shape.cells));
         let (mut cleared, mut timers) = (0, 0);
         while used != 0 {
             let cell = used.trailing_zeros();
             used &= used - 1;
-            let value = layout.read(&self.table.memory.bytes()[offset..], cell);
-            let mask = self.table.form.low_mask();
+            let value = layout.read(layout.bucket(self.table.memory.bytes(), bucket), cell);
+            let mask = self.table.addressing.low_mask;
             let low = !value & mask;
             if let Some(own) = own {
                 let its = self.marks.timers(low >> 1);
@@ -170,9 +171,7 @@ impl Body {
                     continue;
                 }
             }
-            // A cell stores the complement, and an empty one is zero.
-            let remainder = (!value & self.table.form.cell_mask()) >> self.table.form.low;
-            let class = self.class_at(remainder);
+            let class = self.class_at(self.table.addressing.remainder(value));
             let decided = self.decided(class, low, fate);
             timers |= decided.map_or(0, |low| self.marks.timers(low >> 1));
             let new = match decided {
@@ -185,7 +184,8 @@ impl Body {
                     0
                 }
             };
-            layout.write(&mut self.table.memory.bytes_mut()[offset..], cell, new);
+            let bytes = layout.bucket_mut(self.table.memory.bytes_mut(), bucket);
+            layout.write(bytes, cell, new);
         }
         (cleared, timers)
     }

@@ -1,7 +1,7 @@
 //! The saved bytes of a fingerprint map: its buckets, then 16 bytes for each stashed flow.
 
-use super::{Body, Layout, Moves, Placing, STASH_BYTES, Shape, Sweep};
-use crate::{Malformed, Seed, bytes, state::map::Cells};
+use super::{Body, Moves, Placing, Shape, Sweep, shape::STASH_BYTES};
+use crate::{Malformed, Seed, bytes, cells::bucket::Layout, state::map::Cells};
 
 impl Body {
     pub(super) fn write_image(&self) -> Vec<u8> {
@@ -94,31 +94,25 @@ impl Body {
         let shared = if permuted { self.shape.shared } else { 1 };
         let values = u64::from(self.shape.states) + u64::from(shared);
         let (mut flows, mut shared, mut occupied) = (0, 0, 0);
-        for subtable in 0..self.shape.subtables {
-            for bucket in 0..self.shape.buckets {
-                let offset = self.table.offset(subtable, bucket);
-                let bytes = &self.table.memory.bytes()[offset..];
-                // The unused bytes of a bucket must be zero.
-                let used = (self.shape.cells * self.shape.width / 8) as usize;
-                if bytes[used..self.table.bucket_bytes].iter().any(|&byte| byte != 0) {
+        for bucket in 0..self.table.buckets() {
+            // The unused bytes of a bucket must be zero.
+            let used = (self.shape.cells * self.shape.width / 8) as usize;
+            let unused = &self.table.bucket(bucket)[used..self.table.any().offset(1)];
+            if unused.iter().any(|&byte| byte != 0) {
+                return Err(malformed);
+            }
+            for cell in 0..self.shape.cells {
+                if self.table.read(bucket, cell) & !self.table.addressing.cell_mask != 0 {
                     return Err(malformed);
                 }
-                for cell in 0..self.shape.cells {
-                    let value = self.table.any().read(bytes, cell);
-                    if value & !self.table.form.cell_mask() != 0 {
-                        return Err(malformed);
-                    }
-                    let Some((fingerprint, low)) = self.table.cell(subtable, bucket, cell) else {
-                        continue;
-                    };
-                    let alone = !permuted || self.table.cells_of(fingerprint) == 1;
-                    if low >> 1 >= values || !alone {
-                        return Err(malformed);
-                    }
-                    flows += self.tally.flows_of(low);
-                    shared += u64::from(low >> 1 >= self.shape.states.into());
-                    occupied += 1;
+                let Some((fingerprint, low)) = self.table.cell(bucket, cell) else { continue };
+                let alone = !permuted || self.table.cells_of(fingerprint) == 1;
+                if low >> 1 >= values || !alone {
+                    return Err(malformed);
                 }
+                flows += self.tally.flows_of(low);
+                shared += u64::from(low >> 1 >= self.shape.states.into());
+                occupied += 1;
             }
         }
         for (i, &(fingerprint, low)) in self.stash.iter().enumerate() {

@@ -3,8 +3,8 @@
 //! [`Map::merge`](crate::state::Map::merge) adds all of another map or nothing. Here, flows that do not fit are
 //! left out, and flows stored in both maps become shared. The caller receives a report of both.
 
-use super::{Body, Lookup, State};
-use crate::Refused;
+use super::{Body, Lookup, State, UNTOUCHED};
+use crate::{Refused, dleft_table::Cell};
 
 /// The report of one cell of the other map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +43,67 @@ impl Body {
             };
             let class = self.class_at(fingerprint);
             met(Met { own, other: other.tally.read(low), refused: joined.err(), class });
+        }
+        Ok(())
+    }
+
+    /// The low bits of the cell of a fingerprint, if it has one.
+    fn held(&self, fingerprint: u64) -> Option<u64> {
+        match self.cell_of(fingerprint) {
+            Some(cell) => Some(self.table.addressing.low_bits(cell.value)),
+            None => self.stashed_at(fingerprint).map(|at| self.stash[at].1),
+        }
+    }
+
+    /// The cell of a fingerprint, if it has one.
+    fn cell_of(&self, fingerprint: u64) -> Option<Cell> {
+        let finder = self.table.any_finder();
+        finder.find(self.table.memory.bytes(), &finder.addressing.permuted(fingerprint))
+    }
+
+    /// These low bits with at most `flows` flows. `None` for 0.
+    fn capped(&self, low: u64, flows: u64) -> Option<u64> {
+        match flows {
+            0 => None,
+            flows if flows >= self.tally.flows_of(low) => Some(low),
+            flows => Some(self.tally.shared_by(flows) | low & UNTOUCHED),
+        }
+    }
+
+    /// Adds the flows of another map's cell. Under a clock the cell counts as touched, because the
+    /// clock hands of the two maps differ. Timers visit all cells at once, so the flag is kept.
+    pub(super) fn join(&mut self, fingerprint: u64, low: u64) -> Result<(), Refused> {
+        let low = if self.marks.is_empty() { low & !UNTOUCHED } else { low };
+        let found = self.cell_of(fingerprint);
+        let stashed = if found.is_none() { self.stashed_at(fingerprint) } else { None };
+        let old = match (found, stashed) {
+            (Some(cell), _) => self.table.addressing.low_bits(cell.value),
+            (None, Some(at)) => self.stash[at].1,
+            (None, None) => {
+                let flows = self.tally.flows_of(low);
+                // The other map may count more flows in a cell than this one can.
+                let ceiling = self.shape.shared.into();
+                if flows > ceiling {
+                    return Err(Refused::Overflow { ceiling });
+                }
+                self.enter_fingerprint(fingerprint, low)?;
+                self.tally.flows += flows;
+                self.tally.shared += u64::from(self.tally.is_shared(low));
+                return Ok(());
+            }
+        };
+        let (flows, ceiling) =
+            (self.tally.flows_of(old) + self.tally.flows_of(low), self.shape.shared.into());
+        if flows > ceiling {
+            return Err(Refused::Overflow { ceiling });
+        }
+        self.tally.shared += u64::from(!self.tally.is_shared(old));
+        self.tally.flows += self.tally.flows_of(low);
+        let both = self.tally.shared_by(flows) | (old & low & UNTOUCHED);
+        match (found, stashed) {
+            (Some(cell), _) => self.rewrite(cell, both),
+            (None, Some(at)) => self.stash[at].1 = both,
+            (None, None) => {}
         }
         Ok(())
     }

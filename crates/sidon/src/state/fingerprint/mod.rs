@@ -38,36 +38,38 @@
 
 mod age;
 mod image;
+mod independent;
 mod join;
 mod marks;
-mod pairs;
-mod steps;
+mod operations;
+mod shape;
 mod sweep;
 mod tally;
+mod transition;
 
-pub use crate::left::{Moved, Moves, Placing};
+pub use crate::dleft_table::{Moved, Moves, Placing};
 #[doc(hidden)]
 pub use age::{Fate, Swept, Visited};
 #[doc(hidden)]
 pub use join::Met;
 #[doc(hidden)]
 pub use marks::GROUP;
+#[doc(hidden)]
+pub use operations::Follow;
+pub use shape::Shape;
+pub(crate) use shape::low_bits;
 
-use super::{Map, Next, STATES_MOST, State, Stats, Sweep, check_states, known, map::Cells};
+use super::{Map, Next, State, Stats, Sweep, map::Cells};
 use crate::{
     Digest, Infeasible, Key, Malformed, Refused, Seed,
     answer::Lookup,
-    cells::bucket::Layout,
+    batch::{Keys, hasher},
+    dleft_table::{Form, Table},
     hash::spread,
-    left::{self, Each, Form, Place, SUBTABLES_MOST, Spot, Table, with_fast_layout},
-    member::{
-        self,
-        batch::{self, Hashes, Unhashed},
-    },
-    probe::{self, BASE, Isa},
+    member,
 };
 use marks::Marks;
-use pairs::with_pairs;
+use operations::Refusing;
 use tally::Tally;
 
 /// The highest sampling class, see `Fingerprint::classes`.
@@ -82,143 +84,9 @@ fn class(number: u64, bits: u32) -> u32 {
     (number | 1 << bits.min(CLASSES)).trailing_zeros()
 }
 
-/// The most flows in the stash.
-pub(crate) const STASH_MOST: u32 = 64;
-
-/// The integers that fix the table.
-///
-/// ```
-/// use sidon::state::fingerprint::{Moves, Placing, Shape};
-///
-/// let shape = Shape {
-///     subtables: 2, buckets: 64, cells: 16, width: 32, remainder: 20, states: 8, shared: 7,
-///     placing: Placing::Permuted, moves: Moves::Search(256), reinsert: false, stash: 4,
-///     growths: 0, grows: false,
-/// };
-/// assert_eq!(shape.all_cells(), 2_048);
-/// // 8 states, 7 numbers of flows and one unused value: four bits, and the flag.
-/// assert_eq!(shape.low_bits(), 5);
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
-pub struct Shape {
-    /// The number of subtables, 2 to 8.
-    pub subtables: u32,
-    /// The number of buckets per subtable: at least 1.
-    pub buckets: u64,
-    /// The number of cells per bucket, 1 to 32. A bucket must be a whole number of bytes.
-    pub cells: u32,
-    /// The bits of a cell, 8 to 64. The fast shapes fill a cache line with 32 cells of 16 bits, 21
-    /// of 24 or 16 of 32, or half a line with 10 of 24.
-    pub width: u32,
-    /// The bits of a remainder, at most the bits of a cell less [`low_bits`](Self::low_bits).
-    pub remainder: u32,
-    /// The number of states, 1 to 32,768: they are `0..states`.
-    pub states: u32,
-    /// The most flows that a shared cell counts, at least 2.
-    pub shared: u32,
-    /// The source of buckets and remainder.
-    pub placing: Placing,
-    /// The policy when all cells of a flow are taken.
-    pub moves: Moves,
-    /// Whether a flow that changes its state is removed and inserted again, into the emptiest of
-    /// its buckets. Otherwise its cell is changed.
-    pub reinsert: bool,
-    /// The most flows without a cell that are kept in a list, up to 64.
-    pub stash: u32,
-    /// The number of times that the table may still be doubled.
-    pub growths: u32,
-    /// Whether a table that would refuse a flow as [`Refused::Full`] doubles itself instead, while
-    /// `growths` lasts and at least an eighth of its cells is in use.
-    pub grows: bool,
-}
-
-impl Shape {
-    /// The cells of the whole table, without the stash.
-    #[doc(hidden)]
-    pub fn all_cells(&self) -> u64 {
-        self.form().all_cells()
-    }
-
-    /// The bytes of the whole table, with the stash, or `u64::MAX` if there are more.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.form().bytes().saturating_add(STASH_BYTES * u64::from(self.stash))
-    }
-
-    /// The number of fingerprints: `buckets * 2^remainder`, which growing does not change.
-    pub(crate) fn fingerprints(&self) -> u64 {
-        self.buckets << self.remainder
-    }
-
-    /// The bits of a cell besides the remainder: the value and the flag.
-    #[doc(hidden)]
-    pub fn low_bits(&self) -> u32 {
-        low_bits(self.states, self.shared)
-    }
-
-    pub(crate) fn check(&self) -> Result<(), Infeasible> {
-        let within = Infeasible::unless_within;
-        within("subtables", self.subtables.into(), 2, SUBTABLES_MOST.into())?;
-        within("cells", self.cells.into(), 1, 32)?;
-        within("width", self.width.into(), 8, 64)?;
-        Infeasible::unless_multiple("cells * width", (self.cells * self.width).into(), 8)?;
-        check_states(self.states)?;
-        within("shared", self.shared.into(), 2, STATES_MOST.into())?;
-        let low = self.low_bits();
-        within("remainder", self.remainder.into(), 1, self.width.saturating_sub(low).into())?;
-        within("stash", self.stash.into(), 0, STASH_MOST.into())?;
-        within("growths", self.growths.into(), 0, (self.remainder - 1).into())?;
-        if self.placing == Placing::Independent {
-            let conflict = |name, got, must| Err(Infeasible::conflict(name, got, must));
-            match (self.growths, self.stash, self.moves) {
-                (0, 0, Moves::Never) => {}
-                (0, 0, moves) => {
-                    return conflict("moves", &moves, "be Never if placing is Independent");
-                }
-                (0, stash, _) => {
-                    return conflict("stash", &stash, "be 0 if placing is Independent");
-                }
-                (growths, ..) => {
-                    return conflict("growths", &growths, "be 0 if placing is Independent");
-                }
-            }
-        }
-        self.form().check()
-    }
-
-    fn form(&self) -> Form {
-        let Shape { subtables, buckets, cells, width, remainder, moves, growths, .. } = *self;
-        let (placing, low) = (self.placing, self.low_bits());
-        // A cell that moves may pass the clock hand, so it counts as touched.
-        let lost_by_moving = UNTOUCHED;
-        Form {
-            subtables,
-            buckets,
-            cells,
-            width,
-            remainder,
-            low,
-            moves,
-            growths,
-            placing,
-            lost_by_moving,
-        }
-    }
-}
-
-/// The bits of value and flag. There is a value for each state and for each number of flows that
-/// share a cell, and an unused one, so that no cell in use looks empty.
-pub(crate) fn low_bits(states: u32, shared: u32) -> u32 {
-    let values = u64::from(states) + u64::from(shared) + 1;
-    values.next_power_of_two().ilog2() + 1
-}
-
 /// The lowest bit of a cell's low bits: set if the cell was not touched since the last visit of the
 /// clock hand.
 const UNTOUCHED: u64 = 1;
-/// Bytes per stashed flow.
-const STASH_BYTES: u64 = 16;
 
 /// A map from keys to states, in a d-left table of fingerprints. See the [module](self).
 ///
@@ -254,20 +122,6 @@ pub struct Body {
 }
 
 impl Body {
-    fn follow_keys(&mut self, keys: &dyn Hashes, follow: &mut impl Follow) {
-        with_pairs!(
-            self.shape,
-            |layout, N| {
-                let map = self;
-                probe::dispatch(pairs::Change::<_, _, N> { layout, map, keys, follow });
-            },
-            batch::runs(keys, |first, digests| {
-                let change = Change { map: self, first, follow: &mut *follow };
-                left::each_key_of_any(change.map.seed, digests, change);
-            })
-        );
-    }
-
     fn class_at(&self, fingerprint: u64) -> u32 {
         class(fingerprint, self.shape.remainder)
     }
@@ -291,20 +145,6 @@ impl Body {
         Ok(())
     }
 
-    /// [`lookup_batch`](Self::lookup_batch) without a type parameter, so that it is compiled once.
-    fn lookup_keys(&self, keys: &dyn Hashes, answers: &mut [Lookup<State>]) {
-        with_pairs!(
-            self.shape,
-            |layout, N| {
-                probe::dispatch(pairs::Ask::<_, N> { layout, map: self, keys, answers });
-            },
-            batch::runs(keys, |first, digests| {
-                let answers = &mut answers[first..first + digests.len()];
-                left::each_key_of_any(self.seed, digests, Ask { map: self, answers });
-            })
-        );
-    }
-
     /// Refuses a map whose cells are not compatible.
     fn same(&self, other: &Self) -> Result<(), Refused> {
         let (own, its) = (self.shape, other.shape);
@@ -314,24 +154,6 @@ impl Body {
         member::same("states", own.states == its.states)?;
         let permuted = |shape: Shape| shape.placing == Placing::Permuted;
         member::same("placing", permuted(own) && permuted(its))
-    }
-
-    fn lookup_digest(&self, digest: Digest) -> Lookup<State> {
-        with_fast_layout!(self.shape, |layout, D| {
-            self.lookup_at(BASE, layout, &self.table.places::<D>(digest))
-        })
-    }
-
-    /// Takes a trait object, so that single operations are compiled once for all closures.
-    fn transition_of(
-        &mut self,
-        digest: Digest,
-        change: &mut dyn FnMut(Lookup<State>) -> Next<State>,
-    ) -> Result<Lookup<State>, Refused> {
-        with_fast_layout!(self.shape, |layout, D| {
-            let places = self.table.places::<D>(digest);
-            self.transition_at(BASE, layout, &places, change)
-        })
     }
 }
 
@@ -347,92 +169,6 @@ impl Sweep for Body {
 
     fn sweep(&mut self, to: u64) -> u64 {
         self.sweep_to(to)
-    }
-}
-
-/// Looks up flows one by one.
-struct Ask<'a> {
-    map: &'a Body,
-    answers: &'a mut [Lookup<State>],
-}
-
-impl Each for Ask<'_> {
-    #[inline(always)]
-    fn table(&self) -> &Table {
-        &self.map.table
-    }
-
-    #[inline(always)]
-    fn act<const D: usize, I: Isa, L: Layout>(
-        &mut self,
-        isa: I,
-        layout: L,
-        key: usize,
-        places: &[Place; D],
-    ) {
-        self.answers[key] = self.map.lookup_at(isa, layout, places);
-    }
-}
-
-/// Changes the states of flows one by one.
-struct Change<'a, F> {
-    map: &'a mut Body,
-    /// The index of the first key.
-    first: usize,
-    follow: &'a mut F,
-}
-
-impl<F: Follow> Each for Change<'_, F> {
-    #[inline(always)]
-    fn table(&self) -> &Table {
-        &self.map.table
-    }
-
-    #[inline(always)]
-    fn act<const D: usize, I: Isa, L: Layout>(
-        &mut self,
-        isa: I,
-        layout: L,
-        key: usize,
-        places: &[Place; D],
-    ) {
-        self.map.follow_at(isa, layout, places, self.first + key, None, self.follow);
-    }
-}
-
-/// The two sides of a transition: the choice before the write and the result after it.
-#[doc(hidden)]
-pub trait Follow {
-    /// The next state of the flow of key `key`, which is in state `now`.
-    fn next(&mut self, key: usize, now: Lookup<State>) -> Next<State>;
-
-    /// The map went from `before` to `next`, or refused to and changed nothing.
-    fn done(
-        &mut self,
-        key: usize,
-        before: Lookup<State>,
-        next: Next<State>,
-        result: Result<(), Refused>,
-    );
-}
-
-/// A closure that chooses the next state, and one that receives refusals.
-struct Refusing<'a, F> {
-    change: F,
-    refused: &'a mut dyn FnMut(usize, Refused),
-}
-
-impl<F: FnMut(usize, Lookup<State>) -> Next<State>> Follow for Refusing<'_, F> {
-    #[inline(always)]
-    fn next(&mut self, key: usize, now: Lookup<State>) -> Next<State> {
-        (self.change)(key, now)
-    }
-
-    #[inline(always)]
-    fn done(&mut self, key: usize, _: Lookup<State>, _: Next<State>, result: Result<(), Refused>) {
-        if let Err(why) = result {
-            (self.refused)(key, why);
-        }
     }
 }
 
@@ -517,7 +253,7 @@ impl Cells for Body {
     }
 
     fn lookup_batch<K: Key>(&self, keys: &[K], answers: &mut [Lookup<State>]) {
-        self.lookup_keys(&Unhashed { seed: self.seed, keys }, answers);
+        self.lookup_keys(Keys::Any(keys.len(), &hasher(self.seed, keys)), answers);
     }
 
     fn touch(&mut self, digest: Digest) -> Lookup<State> {
@@ -555,7 +291,8 @@ impl Cells for Body {
         change: impl FnMut(usize, Lookup<State>) -> Next<State>,
         refused: &mut dyn FnMut(usize, Refused),
     ) {
-        self.follow_keys(&Unhashed { seed: self.seed, keys }, &mut Refusing { change, refused });
+        let hasher = hasher(self.seed, keys);
+        self.follow_keys(Keys::Any(keys.len(), &hasher), &mut Refusing { change, refused });
     }
 
     fn merge(&mut self, other: &Self) -> Result<(), Refused> {
@@ -632,7 +369,7 @@ impl Fingerprint {
     /// equal fingerprints, and distinguishes all others.
     #[doc(hidden)]
     pub fn fingerprint<K: Key + ?Sized>(&self, key: &K) -> u64 {
-        self.body.table.fingerprint_of(key.digest(self.body.seed))
+        self.body.table.addressing.fingerprint_of(key.digest(self.body.seed))
     }
 
     /// As [`census`](Self::census), for the flows of this sampling class or a higher one.
@@ -673,7 +410,8 @@ impl Fingerprint {
         if !self.exceptions.is_empty() {
             keys.iter().for_each(|key| self.exceptions.take_out(key.digest(self.body.seed)));
         }
-        self.body.follow_keys(&Unhashed { seed: self.body.seed, keys }, follow);
+        let hasher = hasher(self.body.seed, keys);
+        self.body.follow_keys(Keys::Any(keys.len(), &hasher), follow);
     }
 
     /// Sets the timers of each state: one bit per timer for each state, and at the end the bits of

@@ -1,9 +1,10 @@
 //! The clock hand: clears the cells that were not touched, and the flags of the others.
 
-use super::{Body, Form, Isa, Layout, Sweep, Tally, UNTOUCHED, with_fast_layout};
+use super::{Body, Form, Sweep, Tally, UNTOUCHED};
 use crate::{
     Infeasible,
-    probe::{self, Kernel},
+    cells::bucket::{Layout, with_layout},
+    probe::{self, Isa, Kernel},
 };
 use std::ops::Range;
 
@@ -13,7 +14,7 @@ impl Body {
     pub(super) fn sweep_to(&mut self, to: u64) -> u64 {
         let to = to.clamp(self.hand, self.units());
         let buckets = self.hand as usize..to as usize;
-        let mut cleared = with_fast_layout!(self.shape, |layout, _D| {
+        let mut cleared = with_layout!(self.shape, |layout| {
             probe::dispatch(Pass { layout, map: self, buckets })
         });
         self.hand = to;
@@ -33,7 +34,7 @@ impl Body {
         if self.hand.is_multiple_of(2) {
             self.table.reshape(form)?;
         } else {
-            let size = self.table.bucket_bytes;
+            let size = self.table.any().offset(1);
             let start = (self.hand - 1) as usize * size;
             let before = self.table.memory.bytes()[start..start + size].to_vec();
             self.touch_bucket(start);
@@ -97,8 +98,8 @@ impl<L: Layout> Kernel for Pass<'_, L> {
         let Pass { layout, map, buckets } = self;
         let Body { shape, table, tally, .. } = map;
         let all = u64::MAX >> (64 - shape.cells);
-        let low_mask = table.form.low_mask();
-        let all_but_lowest = table.form.cell_mask() & !1;
+        let low_mask = table.addressing.low_mask;
+        let all_but_lowest = table.addressing.cell_mask & !1;
         let bytes = table.memory.bytes_mut();
         let mut cleared = 0;
         for bucket in buckets {

@@ -268,7 +268,7 @@ fn a_batch_leaves_the_bytes_that_single_operations_leave() {
 #[test]
 fn a_batch_in_a_table_beyond_the_caches_does_as_single_operations_do() {
     for width in WIDTHS {
-        let buckets = batch::DEEP as u64 / 64 + 5;
+        let buckets = crate::batch::DEEP as u64 / 64 + 5;
         let shape = Shape { states: 5, shared: 3, stash: 2, ..wide(width, buckets) };
         let shape = Shape { remainder: 7, ..shape };
         let (mut one, mut batch) = (map(shape), map(shape));

@@ -7,7 +7,7 @@
 //! Growing distributes a bucket's cells to two buckets by the upper bit of their remainders, so
 //! neither can overflow. Shrinking joins two neighbouring buckets, if their cells fit into one.
 
-use super::{Form, Place, Table};
+use super::{Form, Table};
 use crate::{Infeasible, cells::bucket::Layout};
 
 impl Form {
@@ -30,14 +30,15 @@ impl Table {
     /// Whether growing makes room for a key whose cells are all taken, before less than an eighth
     /// of the cells is in use ([`may_double`](Self::may_double)). A cell leaves the bucket of the
     /// key after as many doublings as their remainders need to differ in an upper bit.
-    pub(crate) fn doubling_makes_room(&self, places: &[Place]) -> bool {
+    pub(crate) fn doubling_makes_room(&self, permuted: &[u64]) -> bool {
         let layout = self.any();
-        let needed = places.iter().take(self.form.subtables as usize).filter_map(|place| {
-            let bytes = &self.memory.bytes()[place.offset..];
+        let each = permuted[..self.addressing.subtables()].iter().enumerate();
+        let needed = each.filter_map(|(i, &permuted)| {
+            let bytes = self.bucket(self.addressing.bucket(i, permuted));
+            let own = self.addressing.remainder(self.addressing.value(permuted));
             let cells =
                 (0..self.form.cells).filter_map(|cell| self.decode(layout.read(bytes, cell)));
-            let differ =
-                cells.filter_map(|(remainder, _)| (remainder ^ place.remainder).checked_ilog2());
+            let differ = cells.filter_map(|(remainder, _)| (remainder ^ own).checked_ilog2());
             differ.map(|bit| self.form.remainder - bit).min()
         });
         let Some(needed) = needed.min() else { return false };
@@ -58,24 +59,22 @@ impl Table {
 
     fn pour(&self, next: &mut Table) -> Result<(), Infeasible> {
         let layout = self.any();
-        let mask = (1 << next.form.remainder) - 1;
         // Cells already written to the buckets that receive the present bucket's cells, by bucket
         // parity.
         let mut used = [0; 2];
-        for subtable in 0..self.form.subtables {
-            for bucket in 0..self.form.buckets {
-                if bucket % 2 == 0 || next.form.buckets > self.form.buckets {
+        for subtable in 0..self.addressing.subtables() {
+            for bucket in 0..self.form.buckets as usize {
+                if bucket.is_multiple_of(2) || next.form.buckets > self.form.buckets {
                     used = [0; 2];
                 }
-                let bytes = &self.memory.bytes()[self.offset(subtable, bucket)..];
+                let bucket = subtable * self.form.buckets as usize + bucket;
                 for cell in 0..self.form.cells {
-                    let Some((remainder, low)) = self.decode(layout.read(bytes, cell)) else {
-                        continue;
-                    };
-                    let image = (bucket << self.form.remainder) | remainder;
-                    let (target, remainder) = (image >> next.form.remainder, image & mask);
-                    let used: &mut u32 = &mut used[target as usize % 2];
-                    let most = next.form.low_mask() + u64::from(next.storable(remainder, low));
+                    let value = layout.read(self.bucket(bucket), cell);
+                    let Some((_, low)) = self.decode(value) else { continue };
+                    let permuted = self.addressing.permuted_at(subtable, bucket, value);
+                    let target = next.addressing.bucket(subtable, permuted);
+                    let used: &mut u32 = &mut used[(permuted >> next.form.remainder) as usize % 2];
+                    let most = next.addressing.low_mask + u64::from(next.storable(permuted, low));
                     Infeasible::unless_within("copies of a key", low + 1, 1, most)?;
                     let room = u64::from(next.form.cells);
                     Infeasible::unless_within(
@@ -84,8 +83,9 @@ impl Table {
                         1,
                         room,
                     )?;
-                    let (at, value) = (next.offset(subtable, target), next.encode(remainder, low));
-                    layout.write(&mut next.memory.bytes_mut()[at..], *used, value);
+                    let value = next.addressing.value(permuted) ^ low;
+                    let bytes = layout.bucket_mut(next.memory.bytes_mut(), target);
+                    layout.write(bytes, *used, value);
                     *used += 1;
                     next.occupied += 1;
                 }

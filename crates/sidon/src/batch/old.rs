@@ -1,14 +1,8 @@
-//! Batches: hash keys, prefetch their cache lines, and act on them later.
+//! Earlier forms of [`Batch`](super::Batch). Only callers that do not yet implement it use them, and
+//! the file disappears with the last of these callers.
 
+pub(crate) use super::{CHUNK, DEEP, NEAR};
 use crate::{Digest, Key, Seed, hash, probe::Isa};
-
-/// Keys in flight at a time: enough to hide the latency of memory, few enough to stay in the L1
-/// cache.
-pub(crate) const CHUNK: usize = 32;
-
-/// Tables up to this many bytes are in the core's L2 cache. Prefetching their lines costs more than
-/// it saves.
-pub(crate) const NEAR: usize = 512 << 10;
 
 /// The two or three steps for each key. The first finds its cells and prefetches them. The second
 /// may prefetch further cells, which depend on those read first. The last acts on the cells. A
@@ -27,10 +21,6 @@ pub(crate) trait Steps {
     /// Acts on the key with index `key`.
     fn act(&mut self, key: usize, place: &Self::Place);
 }
-
-/// Tables of at least this many bytes are not cached, so a batch keeps memory busy all the time.
-/// Smaller tables are faster one chunk at a time.
-pub(crate) const DEEP: usize = 16 << 20;
 
 /// Runs the steps for every key, in order, by the method that suits a table of `bytes` bytes.
 #[inline(always)]

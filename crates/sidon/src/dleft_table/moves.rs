@@ -11,10 +11,10 @@
 //! resume when cells become free. Over any `n` operations, searches follow at most `EARNED * n +
 //! SAVED * limit` buckets.
 
-use super::{CELLS_MOST, Place, SUBTABLES_MOST, Spot, Table};
+use super::{CELLS_MOST, Cell, SUBTABLES_MOST, Table};
 use crate::{
     Infeasible,
-    cells::bucket::Layout,
+    cells::bucket::{Layout, with_layout},
     probe::{self, BASE},
 };
 
@@ -131,8 +131,9 @@ impl Budget {
 /// A bucket that a search has reached.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Step {
-    subtable: u32,
-    bucket: u64,
+    subtable: usize,
+    /// The bucket, numbered through all subtables.
+    bucket: usize,
     /// The step that led here, and its cell that would move here. The first steps refer to
     /// themselves.
     from: u32,
@@ -167,40 +168,37 @@ impl Table {
     /// moves are not allowed, the budget is spent or the search finds no chain.
     #[cold]
     #[inline(never)]
-    pub(crate) fn room_by_moving<L: Layout>(
-        &mut self,
-        layout: L,
-        places: &[Place],
-    ) -> Option<Spot> {
+    pub(crate) fn room_by_moving(&mut self, permuted: &[u64]) -> Option<Cell> {
         self.moved.needed += 1;
         self.landed.clear();
         let tokens = self.budget.at(self.changes);
         let looked = self.moved.looked;
-        let spot = match self.form.moves {
+        let room = match self.form.moves {
             _ if tokens == 0 => None,
             Moves::Never => None,
-            Moves::First => self.move_first(layout, places),
+            Moves::First => with_layout!(self.form, |layout| self.move_first(layout, permuted)),
             Moves::Search(limit) => {
                 let limit = u64::from(limit).min(tokens) as usize;
-                self.move_along_a_chain(layout, places, limit)
+                with_layout!(self.form, |layout| self.move_along_a_chain(layout, permuted, limit))
             }
         };
         self.budget.tokens = tokens - (self.moved.looked - looked);
         self.budget.paid = self.changes;
-        self.moved.resolved += u64::from(spot.is_some());
-        spot
+        self.moved.resolved += u64::from(room.is_some());
+        room
     }
 
-    fn move_first<L: Layout>(&mut self, layout: L, places: &[Place]) -> Option<Spot> {
+    fn move_first<L: Layout>(&mut self, layout: L, permuted: &[u64]) -> Option<Cell> {
         self.moved.looked += 1;
-        let bucket = (places[0].offset / self.bucket_bytes) as u64;
+        let bucket = self.addressing.bucket(0, permuted[0]);
         let root = Step { subtable: 0, bucket, from: 0, cell: 0 };
         for cell in 0..self.form.cells {
-            for other in 1..self.form.subtables {
+            for other in 1..self.addressing.subtables() {
                 let Some(next) = self.step(layout, &root, 0, cell, other) else { continue };
                 if let Some(free) = self.empty_cell(layout, &next) {
                     self.move_cell(layout, &root, cell, &next, free);
-                    return Some(Spot { place: 0, cell });
+                    let value = self.addressing.value(permuted[0]);
+                    return Some(Cell { bucket, cell, value });
                 }
             }
         }
@@ -210,19 +208,18 @@ impl Table {
     fn move_along_a_chain<L: Layout>(
         &mut self,
         layout: L,
-        places: &[Place],
+        permuted: &[u64],
         limit: usize,
-    ) -> Option<Spot> {
+    ) -> Option<Cell> {
         let mut steps = std::mem::take(&mut self.search);
         steps.clear();
-        for (subtable, place) in (0..self.form.subtables).zip(places) {
-            let start = place.offset / self.bucket_bytes;
-            let bucket = start as u64 - u64::from(subtable) * self.form.buckets;
-            steps.push(Step { subtable, bucket, from: subtable, cell: 0 });
+        for (subtable, &permuted) in (0..self.addressing.subtables()).zip(permuted) {
+            let bucket = self.addressing.bucket(subtable, permuted);
+            steps.push(Step { subtable, bucket, from: subtable as u32, cell: 0 });
         }
         let (found, looked) = self.find_chain(layout, &mut steps, limit);
         self.moved.looked += looked;
-        let spot = found.map(|(mut at, mut cell, last, free)| {
+        let room = found.map(|(mut at, mut cell, last, free)| {
             self.move_cell(layout, &steps[at], cell, &last, free);
             // Each cell of the chain moves into the cell that its successor has left.
             while steps[at].from as usize != at {
@@ -232,10 +229,11 @@ impl Table {
                 self.move_cell(layout, &source, cell, &target, left);
                 at = from;
             }
-            Spot { place: steps[at].subtable as usize, cell }
+            let Step { subtable, bucket, .. } = steps[at];
+            Cell { bucket, cell, value: self.addressing.value(permuted[subtable]) }
         });
         self.search = steps;
-        spot
+        room
     }
 
     /// The step and its cell that can move, and the bucket and empty cell that it can move to. Also
@@ -248,7 +246,7 @@ impl Table {
     ) -> (Option<(usize, u32, Step, u32)>, u64) {
         let mut at = 0;
         while at < steps.len().min(limit) {
-            for other in 0..self.form.subtables {
+            for other in 0..self.addressing.subtables() {
                 if other == steps[at].subtable {
                     continue;
                 }
@@ -257,16 +255,14 @@ impl Table {
                 for (cell, next) in (0..self.form.cells).zip(&mut nexts) {
                     *next = self.step(layout, &steps[at], at as u32, cell, other);
                     if let Some(next) = next {
-                        let offset = self.offset(next.subtable, next.bucket);
-                        probe::prefetch(self.memory.bytes(), offset);
+                        probe::prefetch(self.memory.bytes(), layout.offset(next.bucket));
                     }
                 }
                 for next in nexts.into_iter().flatten() {
                     if let Some(free) = self.empty_cell(layout, &next) {
                         return (Some((at, next.cell, next, free)), at as u64 + 1);
                     }
-                    let known =
-                        |step: &Step| step.subtable == next.subtable && step.bucket == next.bucket;
+                    let known = |step: &Step| step.bucket == next.bucket;
                     if steps.len() < limit && !steps.iter().any(known) {
                         steps.push(next);
                     }
@@ -285,38 +281,50 @@ impl Table {
         from: &Step,
         at: u32,
         cell: u32,
-        subtable: u32,
+        subtable: usize,
     ) -> Option<Step> {
-        let (fingerprint, low) = self.cell_in(layout, from.subtable, from.bucket, cell)?;
-        let image = self.permutations[subtable as usize].apply(fingerprint);
-        let remainder = image & ((1 << self.form.remainder) - 1);
-        let bucket = image >> self.form.remainder;
-        self.storable(remainder, low).then_some(Step { subtable, bucket, from: at, cell })
+        let (permuted, low) = self.moving(layout, from, cell, subtable)?;
+        let bucket = self.addressing.bucket(subtable, permuted);
+        self.storable(permuted, low).then_some(Step { subtable, bucket, from: at, cell })
+    }
+
+    /// The fingerprint in a cell, permuted for another subtable, and its low bits. `None` if the
+    /// cell is empty.
+    #[inline(always)]
+    fn moving<L: Layout>(
+        &self,
+        layout: L,
+        from: &Step,
+        cell: u32,
+        subtable: usize,
+    ) -> Option<(u64, u64)> {
+        let value = layout.read(layout.bucket(self.memory.bytes(), from.bucket), cell);
+        let here = self.addressing.permuted_at(from.subtable, from.bucket, value);
+        let fingerprint = self.addressing.unpermuted(from.subtable, here);
+        let there = self.addressing.permuted_for(subtable, fingerprint);
+        (value != 0).then(|| (there, self.addressing.low_bits(value)))
     }
 
     #[inline(always)]
     fn empty_cell<L: Layout>(&self, layout: L, step: &Step) -> Option<u32> {
-        let bucket = &self.memory.bytes()[self.offset(step.subtable, step.bucket)..];
+        let bucket = layout.bucket(self.memory.bytes(), step.bucket);
         let empty = layout.matches(BASE, bucket, 0, 0);
         (empty != 0).then(|| empty.trailing_zeros())
     }
 
     /// Moves a cell to an empty cell of another of its buckets.
     fn move_cell<L: Layout>(&mut self, layout: L, from: &Step, cell: u32, to: &Step, free: u32) {
-        let (source, target) =
-            (self.offset(from.subtable, from.bucket), self.offset(to.subtable, to.bucket));
-        let Some((fingerprint, low)) = self.cell_in(layout, from.subtable, from.bucket, cell)
-        else {
+        let Some((permuted, low)) = self.moving(layout, from, cell, to.subtable) else {
             unreachable!("a cell that moves is in use");
         };
-        let image = self.permutations[to.subtable as usize].apply(fingerprint);
-        debug_assert_eq!(image >> self.form.remainder, to.bucket, "a cell moves to its own bucket");
+        let bucket = self.addressing.bucket(to.subtable, permuted);
+        debug_assert_eq!(bucket, to.bucket, "a cell moves to its own bucket");
         let low = low & !self.form.lost_by_moving;
-        let value = self.encode(image & ((1 << self.form.remainder) - 1), low);
+        let value = self.addressing.value(permuted) ^ low;
         let table = self.memory.bytes_mut();
-        layout.write(&mut table[target..], free, value);
-        layout.write(&mut table[source..], cell, 0);
-        self.landed.push((target / self.bucket_bytes, low));
+        layout.write(layout.bucket_mut(table, to.bucket), free, value);
+        layout.write(layout.bucket_mut(table, from.bucket), cell, 0);
+        self.landed.push((to.bucket, low));
         self.moved.cells += 1;
     }
 }
