@@ -130,7 +130,8 @@ mod old {
 mod old {
     use libc::c_long;
     pub(super) const ALWAYS: &[c_long] = &[];
-    pub(super) const READ: &[c_long] = &[];
+    /// `access` is this call here.
+    pub(super) const READ: &[c_long] = &[libc::SYS_faccessat];
     /// `renameat`, for which the crate libc has no name here.
     pub(super) const WRITE: &[c_long] = if cfg!(target_arch = "aarch64") { &[38] } else { &[] };
     pub(super) const SERVE: &[c_long] = &[];

@@ -8,7 +8,7 @@
 //! different bit of each of eight bytes and adds neighbours three times, which also joins the four
 //! registers of a line.
 //!
-//! Operations on 4-bit cells, [`Sieve`] and [`Eight`] use the portable definition.
+//! Operations on 4-bit cells and on a [`Sieve`] use the portable definition.
 
 use super::{Eight, Isa, Kernel, LINE, Lane, LineChoice, Portable, SALT, Sieve, portable};
 use std::arch::{aarch64::*, asm, is_aarch64_feature_detected};
@@ -283,7 +283,23 @@ impl Isa for Neon {
 
     #[inline(always)]
     fn eight(self, bytes: &[u8], eight: &Eight, value: u32, set: u32) -> u64 {
-        Portable.eight(bytes, eight, value, set)
+        // SAFETY: all intrinsics of this block are NEON, which AArch64 has; `load` checks its own
+        // bounds; the fields have the 32 bytes that are read.
+        unsafe {
+            let none = vdupq_n_u8(0);
+            let four = |at, i| {
+                let places = vld1q_u8(eight.bytes.as_ptr().add(4 * i));
+                let shifts = vreinterpretq_s32_u32(vld1q_u32(eight.shifts.as_ptr().add(i)));
+                let cells = vreinterpretq_u32_u8(vqtbl1q_u8(load(bytes, at), places));
+                // A shift to the left by a negative number is one to the right.
+                let cells = vshlq_u32(cells, vnegq_s32(shifts));
+                let cells = vandq_u32(cells, vdupq_n_u32(eight.ceiling()));
+                let cells = vorrq_u32(cells, vdupq_n_u32(set));
+                vreinterpretq_u8_u32(vceqq_u32(cells, vdupq_n_u32(value)))
+            };
+            let lanes = vuzp1q_u8(four(0, 0), four(eight.width as usize / 2, 4));
+            collect([vuzp1q_u8(lanes, none), none, none, none])
+        }
     }
 
     #[inline(always)]
