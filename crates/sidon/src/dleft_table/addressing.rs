@@ -241,17 +241,29 @@ impl<L: Layout, const D: usize> Kernel for Locate<'_, L, D> {
             }
             return;
         }
-        let (addressing, bytes) = (table.addressing.of::<D>(), table.memory.bytes());
-        if bytes.len() <= NEAR {
-            for (&digest, permuted) in digests.iter().zip(permuted) {
-                *permuted = addressing.permuted(addressing.fingerprint_of(digest));
+        let addressing = table.addressing.of::<D>();
+        let bytes = table.memory.bytes();
+        let located = digests.iter().zip(permuted);
+        // A constant in the common case, so that the loop does not test it for each key.
+        match (addressing.passed, bytes.len() <= NEAR) {
+            (0, true) => {
+                let addressing = Addressing { passed: 0, ..addressing };
+                for (&digest, permuted) in located {
+                    *permuted = addressing.permuted(addressing.fingerprint_of(digest));
+                }
             }
-            return;
-        }
-        for (&digest, permuted) in digests.iter().zip(permuted) {
-            *permuted = addressing.permuted(addressing.fingerprint_of(digest));
-            for (i, &permuted) in permuted[..addressing.subtables()].iter().enumerate() {
-                probe::prefetch(bytes, layout.offset(addressing.bucket(i, permuted)));
+            (_, true) => {
+                for (&digest, permuted) in located {
+                    *permuted = addressing.permuted(addressing.fingerprint_of(digest));
+                }
+            }
+            (_, false) => {
+                for (&digest, permuted) in located {
+                    *permuted = addressing.permuted(addressing.fingerprint_of(digest));
+                    for (i, &permuted) in permuted[..addressing.subtables()].iter().enumerate() {
+                        probe::prefetch(bytes, layout.offset(addressing.bucket(i, permuted)));
+                    }
+                }
             }
         }
     }

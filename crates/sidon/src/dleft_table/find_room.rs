@@ -100,6 +100,17 @@ impl<I: Isa, L: Layout, const D: usize> Finder<I, L, D> {
     /// The first cell that holds the key.
     #[inline(always)]
     pub(crate) fn find(&self, table: &[u8], permuted: &[u64; D]) -> Option<Cell> {
+        let (bucket, cell) = self.find_alike(table, permuted)?;
+        match self.layout.read(self.layout.bucket(table, bucket), cell) {
+            0 => self.find_exactly(table, permuted),
+            value => Some(Cell { bucket, cell, value }),
+        }
+    }
+
+    /// The bucket and the cell of the first cell that holds the key, or of an empty one if the key
+    /// has the largest remainder. For callers that read the cell.
+    #[inline(always)]
+    pub(crate) fn find_alike(&self, table: &[u8], permuted: &[u64; D]) -> Option<(usize, u32)> {
         let (mut first, mut alike) = (0, 0);
         for (i, &permuted) in permuted[..self.addressing.subtables()].iter().enumerate().rev() {
             let (bucket, value) = self.place(i, permuted);
@@ -107,14 +118,7 @@ impl<I: Isa, L: Layout, const D: usize> Finder<I, L, D> {
             first = select_unpredictable(here != 0, bucket, first);
             alike = select_unpredictable(here != 0, here, alike);
         }
-        if alike == 0 {
-            return None;
-        }
-        let cell = alike.trailing_zeros() / L::SPAN;
-        match self.layout.read(self.layout.bucket(table, first), cell) {
-            0 => self.find_exactly(table, permuted),
-            value => Some(Cell { bucket: first, cell, value }),
-        }
+        (alike != 0).then(|| (first, alike.trailing_zeros() / L::SPAN))
     }
 
     /// [`find`](Self::find) for any remainder. For rare cases. Takes a copy, because a reference

@@ -9,7 +9,7 @@ use crate::{
     Digest, Refused,
     batch::{AnyKeys, Batch, Pace},
     cells::bucket::{Layout, with_layout},
-    dleft_table::{ANY, Finder, run_best},
+    dleft_table::{ANY, Cell, Finder, run_best},
     probe::{BASE, Isa},
 };
 
@@ -86,11 +86,34 @@ fn remove<I: Isa, L: Layout, const D: usize>(
     table: &mut [u8],
     permuted: &[u64; D],
 ) -> Left {
-    let Some(cell) = finder.find(table, permuted) else { return Left::None };
-    let last = finder.addressing.low_bits(cell.value) == 0;
-    let bucket = finder.layout.bucket_mut(table, cell.bucket);
-    finder.layout.write(bucket, cell.cell, if last { 0 } else { cell.value + 1 });
-    if last { Left::Last } else { Left::One }
+    let Some((bucket, cell)) = finder.find_alike(table, permuted) else { return Left::None };
+    let cells = finder.layout.bucket_mut(table, bucket);
+    match finder.layout.read(cells, cell) {
+        0 => remove_largest(*finder, table, permuted),
+        value => remove_one(finder.layout, finder.addressing.low_bits(value), cells, cell, value),
+    }
+}
+
+/// [`remove`] for the largest remainder, which empty cells look like.
+#[cold]
+#[inline(never)]
+fn remove_largest<I: Isa, L: Layout, const D: usize>(
+    finder: Finder<I, L, D>,
+    table: &mut [u8],
+    permuted: &[u64; D],
+) -> Left {
+    let Some(Cell { bucket, cell, value }) = finder.find_exactly(table, permuted) else {
+        return Left::None;
+    };
+    let cells = finder.layout.bucket_mut(table, bucket);
+    remove_one(finder.layout, finder.addressing.low_bits(value), cells, cell, value)
+}
+
+/// Removes one copy from a cell of this value, which counts `others` more.
+#[inline(always)]
+fn remove_one<L: Layout>(layout: L, others: u64, cells: &mut [u8], cell: u32, value: u64) -> Left {
+    layout.write(cells, cell, if others == 0 { 0 } else { value + 1 });
+    if others == 0 { Left::Last } else { Left::One }
 }
 
 /// The number of copies stored.
