@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         map.insert(&flow, state)?;
         truth.insert(flow, state);
     }
-    let (mut wrong, mut unknown, mut passed) = (0, 0, 0);
+    let (mut wrong, mut unknown, mut passed) = (0u64, 0u64, 0u64);
     for flow in 0..1_000_000 {
         match (map.lookup(&flow), truth.get(&flow)) {
             (Lookup::State(state), Some(&right)) => wrong += u64::from(state != right),

@@ -64,12 +64,16 @@ pub(super) fn summary(parts: &Parts<'_>, bytes: usize) -> Result<Summary, Malfor
 }
 
 type Facts = Vec<(&'static str, Fact)>;
+/// Reads a structure and returns facts about it.
+type ReadFacts = dyn Fn(&Parts<'_>) -> Result<Facts, Malformed>;
+/// Merges structures of one kind and seed, read with seed 0.
+type MergeAll = dyn Fn(&[Parts<'_>]) -> Result<Vec<u8>, Apart>;
 
 /// What the commands do with a saved structure of one kind.
 struct Saved {
-    facts: Box<dyn Fn(&Parts<'_>) -> Result<Facts, Malformed>>,
+    facts: Box<ReadFacts>,
     /// `None` for kinds that can be merged only with their seed and type of keys.
-    merge: Option<Box<dyn Fn(&[Parts<'_>]) -> Result<Vec<u8>, Apart>>>,
+    merge: Option<Box<MergeAll>>,
 }
 
 impl Saved {

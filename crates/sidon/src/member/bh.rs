@@ -65,7 +65,7 @@ pub enum Decode {
 /// The integers that fix a B_h filter.
 ///
 /// ```
-/// use sidon::member::{Decode, Increments, Overflow, Spread, bh::Shape};
+/// use sidon::member::{Bh, Decode, Increments, Overflow, Spread, bh::Shape};
 ///
 /// let shape = Shape {
 ///     cells: 1_000,

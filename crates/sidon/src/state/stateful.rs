@@ -63,7 +63,7 @@ pub enum Keeping {
 /// The integers that fix the table.
 ///
 /// ```
-/// use sidon::state::stateful::{Keeping, Shape};
+/// use sidon::state::{Stateful, stateful::{Keeping, Shape}};
 ///
 /// let shape = Shape { cells: 1_000, hashes: 4, states: 6, keeping: Keeping::Counted(4) };
 /// assert_eq!(Stateful::planned_bytes(shape), 875);

@@ -76,7 +76,7 @@ impl Shape {
 ///
 /// let code = Egh::new(Shape { universe: 60, moduli: vec![4, 5, 7, 9] })?;
 /// // Two keys below 60 agree in the residues of at most two moduli, so one other key never covers all four.
-/// assert_eq!((code.cells(), code.zone()), (25, 1));
+/// assert_eq!(code.zone(), 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone)]

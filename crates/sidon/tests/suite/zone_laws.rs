@@ -482,7 +482,7 @@ fn subnets_are_exact_until_they_refuse() {
         let universe = 1 << shape.subnet_bits;
         assert_eq!(subnets.observe(universe, 0), Err(Refused::Outside { universe }));
         subnets.clear();
-        assert!(subnets.len() == 0 && subnets.iter().count() == 0 && subnets.hosts(3) == 0);
+        assert!(subnets.is_empty() && subnets.iter().count() == 0 && subnets.hosts(3) == 0);
     }
 }
 

@@ -319,7 +319,6 @@ impl Cells for Body {
     }
 }
 
-#[expect(clippy::len_without_is_empty, reason = "`Map::is_empty` is the public method")]
 impl Fingerprint {
     /// The number of flows stored, including every flow of a shared cell.
     pub fn len(&self) -> u64 {
