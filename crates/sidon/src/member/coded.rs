@@ -11,31 +11,28 @@
 //! refuses, the cells before it get their old values back.
 
 use super::{
-    batch::{self, CHUNK, NEAR},
     code::{Code, Sums},
     counting::Overflow,
     increments::Increments,
     mapping::{InLines, Spread},
     rows::Rows,
-    table::{self, MANY, OnTable, Seek, Short, Table, Width},
+    table::{ANY, FEW, MANY, Table, Width},
 };
 use crate::{
     Digest, Infeasible, Key, Malformed, Refused, Seed,
+    batch::{self, AnyKeys, Batch, Keys, NEAR, Pace, hasher},
     hash::spread,
-    probe::{self, Isa, Kernel, LINE},
+    probe::{self, Isa, LINE},
 };
 
 /// The memory of the values.
 pub(super) trait Store {
-    /// Reads a value.
-    type Reader<'a>: Width
-    where
-        Self: 'a;
     /// Whether restoring a value may store it in another cell. If so, a write checks all cells
     /// first.
     const MOVES: bool;
     fn table(&self) -> &Table;
-    fn reader(&self) -> Self::Reader<'_>;
+    /// The value of a cell.
+    fn read(&self, cell: u64) -> u64;
     /// Sets a cell to `value`. On `Err`, nothing has changed.
     fn write(&mut self, cell: u64, value: u64) -> Result<(), Refused>;
     fn clear(&mut self);
@@ -46,7 +43,6 @@ pub(super) trait Store {
 pub(super) struct Plain(pub(super) Table);
 
 impl Store for Plain {
-    type Reader<'a> = Short;
     const MOVES: bool = false;
 
     #[inline(always)]
@@ -55,13 +51,13 @@ impl Store for Plain {
     }
 
     #[inline(always)]
-    fn reader(&self) -> Short {
-        Short(self.0.cells.width())
+    fn read(&self, cell: u64) -> u64 {
+        Width::<ANY>(self.0.cells.width()).read(self.0.cells.bytes(), cell)
     }
 
     #[inline(always)]
     fn write(&mut self, cell: u64, value: u64) -> Result<(), Refused> {
-        let width = Short(self.0.cells.width());
+        let width = Width::<ANY>(self.0.cells.width());
         width.write(self.0.cells.bytes_mut(), cell, value);
         Ok(())
     }
@@ -149,37 +145,6 @@ fn place_in_lines(
     }
 }
 
-/// Tests whether each cell admits the key's increment.
-#[derive(Debug)]
-struct Admitted<'a, C>(&'a C);
-
-impl<C> Clone for Admitted<'_, C> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<C> Copy for Admitted<'_, C> {}
-
-impl<C: Code> Seek for Admitted<'_, C> {
-    /// Two cells exclude two of three keys never inserted.
-    const FIRST: usize = 2;
-
-    #[inline(always)]
-    fn place(self, table: &Table, digest: Digest, from: usize, to: usize, spots: &mut [u64]) {
-        place(table, self.0.marks(), digest, from, to, spots);
-    }
-
-    #[inline(always)]
-    fn cell(self, spot: u64) -> u64 {
-        cell(spot)
-    }
-
-    #[inline(always)]
-    fn passes(self, value: u64, spot: u64) -> bool {
-        self.0.admits(value, mark(spot))
-    }
-}
-
 impl<C: Code, S: Store> Coded<C, S> {
     pub(super) fn new(store: S, code: C, seed: Seed) -> Self {
         let rows = if S::MOVES { None } else { Rows::of(&code, store.table()) };
@@ -193,8 +158,7 @@ impl<C: Code, S: Store> Coded<C, S> {
 
     /// The values in order.
     pub(super) fn values(&self) -> impl Iterator<Item = u64> + '_ {
-        let (table, reader) = (self.store.table(), self.store.reader());
-        (0..table.cells.cells()).map(move |cell| reader.read(table.cells.bytes(), cell))
+        (0..self.store.table().cells.cells()).map(|cell| self.store.read(cell))
     }
 
     pub(super) fn fill(&self) -> f64 {
@@ -222,38 +186,70 @@ impl<C: Code, S: Store> Coded<C, S> {
 
     #[inline(always)]
     fn all_admit(&self, digest: Digest) -> bool {
-        let (table, reader) = (self.store.table(), self.store.reader());
-        if table.in_lines.is_some() {
-            return table.contains_with(reader, Admitted(&self.code), digest);
+        let table = self.store.table();
+        match table.in_lines {
+            None => self.cells_admit(digest, 0, table.hashes),
+            Some(mapping) => self.lines_admit(mapping, digest, 0, mapping.lines),
         }
-        // Cell by cell: most keys never inserted are excluded by their first or second cell.
-        let (cells, bytes, marks) = (table.cells.cells(), table.cells.bytes(), self.code.marks());
-        for i in 0..table.hashes as u32 {
-            let (cell, fraction) = spread::split(digest, i, cells);
-            let spot = spot(0, fraction, marks);
-            if !self.code.admits(reader.read(bytes, cell), mark(spot)) {
+    }
+
+    /// Whether the cells `from..to` of the digest admit their increments. The cells may be anywhere.
+    /// Most keys never inserted are excluded by their first or second cell.
+    #[inline(always)]
+    fn cells_admit(&self, digest: Digest, from: usize, to: usize) -> bool {
+        let (cells, marks) = (self.store.table().cells.cells(), self.code.marks());
+        for i in from..to {
+            let (cell, fraction) = spread::split(digest, i as u32, cells);
+            if !self.code.admits(self.store.read(cell), mark(spot(0, fraction, marks))) {
                 return false;
             }
         }
         true
     }
 
+    /// Whether the cells of lines `from..to` of the digest admit their increments.
+    #[inline(always)]
+    fn lines_admit(&self, mapping: InLines, digest: Digest, from: u32, to: u32) -> bool {
+        let in_line = LINE as u64 * 8 / u64::from(self.store.table().cells.width());
+        for line in from..to {
+            let (offset, word) = mapping.line(digest, line);
+            let first = (offset / LINE) as u64 * in_line;
+            for i in 0..mapping.each {
+                let (cell, fraction) = spread::split_in_line(word, i, in_line);
+                let mark = mark(spot(0, fraction, self.code.marks()));
+                if !self.code.admits(self.store.read(first + cell), mark) {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// Prefetches the cells `from..to` of the digest, which may be anywhere.
+    #[inline(always)]
+    fn prefetch(&self, digest: Digest, from: usize, to: usize) {
+        let cells = &self.store.table().cells;
+        for i in from..to {
+            let cell = spread::position(digest, i as u32, cells.cells());
+            Width::<ANY>(cells.width()).prefetch(cells.bytes(), cell);
+        }
+    }
+
     pub(super) fn contains_keys<K: Key>(&self, keys: &[K], found: &mut [bool]) {
         assert_eq!(keys.len(), found.len(), "one answer a key");
         match &self.rows {
             Some(rows) => rows.contains_keys(self.store.table(), self.seed, keys, found),
-            None => batch::hashed(self.seed, keys, |first, digests| {
-                self.contains_digests(digests, &mut found[first..first + digests.len()]);
-            }),
+            None => self.contains_any(Keys::Any(keys.len(), &hasher(self.seed, keys)), found),
         }
     }
 
-    fn contains_digests(&self, keys: &[Digest], found: &mut [bool]) {
-        let (table, reader) = (self.store.table(), self.store.reader());
-        if table.cells.bytes().len() <= NEAR {
-            return probe::dispatch(Near { filter: self, keys, found });
-        }
-        table.contains_batch_with(reader, Admitted(&self.code), self.seed, keys, found);
+    /// [`contains_keys`](Self::contains_keys) without rows.
+    fn contains_any(&self, keys: AnyKeys<'_>, found: &mut [bool]) {
+        batch::dispatch(
+            keys,
+            self.store.table().cells.bytes().len(),
+            Lookup { filter: self, found },
+        );
     }
 
     #[inline(never)]
@@ -263,15 +259,29 @@ impl<C: Code, S: Store> Coded<C, S> {
         self.act(act, &spots[..hashes])
     }
 
-    pub(super) fn act_on_all(
+    /// Acts on each key.
+    pub(super) fn act_on_keys(
         &mut self,
         act: Act,
-        keys: &[Digest],
+        keys: AnyKeys<'_>,
         refused: &mut dyn FnMut(usize, Refused),
     ) {
         match act {
-            Act::Insert => probe::dispatch(Change::<_, _, _, true>(self, keys, refused)),
-            Act::Remove => probe::dispatch(Change::<_, _, _, false>(self, keys, refused)),
+            Act::Insert => self.change_keys::<true>(keys, refused),
+            Act::Remove => self.change_keys::<false>(keys, refused),
+        }
+    }
+
+    fn change_keys<const INSERT: bool>(
+        &mut self,
+        keys: AnyKeys<'_>,
+        refused: &mut dyn FnMut(usize, Refused),
+    ) {
+        let (bytes, filter) = (self.store.table().cells.bytes().len(), self);
+        if filter.store.table().hashes <= FEW {
+            batch::dispatch(keys, bytes, Change::<_, _, INSERT, FEW> { filter, refused });
+        } else {
+            batch::dispatch(keys, bytes, Change::<_, _, INSERT, MANY> { filter, refused });
         }
     }
 
@@ -293,7 +303,7 @@ impl<C: Code, S: Store> Coded<C, S> {
         let mut held = [0u32; MANY];
         for (i, &spot) in spots.iter().enumerate() {
             let (cell, mark) = (cell(spot), mark(spot));
-            let value = self.store.reader().read(self.store.table().cells.bytes(), cell);
+            let value = self.store.read(cell);
             held[i] = value as u32;
             let written = match act {
                 Act::Insert => match self.code.raise(value, mark) {
@@ -318,11 +328,9 @@ impl<C: Code, S: Store> Coded<C, S> {
 
     /// Whether each cell has room for the key, considered alone.
     fn can_enter(&self, spots: &[u64]) -> bool {
-        let bytes = self.store.table().cells.bytes();
-        let read = |spot| self.store.reader().read(bytes, cell(spot));
         // No early exit: which cell is full differs from key to key, and a branch would be
         // mispredicted.
-        let room = |&spot: &u64| self.code.raise(read(spot), mark(spot)).is_some();
+        let room = |&spot: &u64| self.code.raise(self.store.read(cell(spot)), mark(spot)).is_some();
         spots.iter().map(room).fold(true, |all, one| all & one)
     }
 
@@ -342,7 +350,7 @@ impl<C: Code, S: Store> Coded<C, S> {
             let earlier = (0..i).rev().find(|&j| cell(spots[j]) == cell(spot));
             let value = match earlier {
                 Some(j) => rests[j],
-                None => self.store.reader().read(self.store.table().cells.bytes(), cell(spot)),
+                None => self.store.read(cell(spot)),
             };
             match self.code.lower(value, mark(spot)) {
                 Some(rest) => rests[i] = rest,
@@ -362,7 +370,7 @@ impl<C: Code> Coded<C, Plain> {
         }
         self.stored = super::sum_of_copies(self.stored, other.stored)?;
         for (cell, value) in (0..).zip(other.values()) {
-            let own = self.store.reader().read(self.store.0.cells.bytes(), cell);
+            let own = self.store.read(cell);
             if let Some(joined) = self.code.join(own, value) {
                 self.store.write(cell, joined)?;
             }
@@ -399,67 +407,124 @@ impl<C: Clone> Coded<C, Plain> {
     }
 }
 
-impl<C: Code, S: Store> OnTable for Coded<C, S> {
-    #[inline(always)]
-    fn table(&self) -> &Table {
-        self.store.table()
-    }
-    #[inline(always)]
-    fn seed(&self) -> Seed {
-        self.seed
-    }
-    #[inline(always)]
-    fn place(&self, digest: Digest, from: usize, to: usize, spots: &mut [u64]) {
-        place(self.store.table(), self.code.marks(), digest, from, to, spots);
-    }
-    #[inline(always)]
-    fn cell(&self, spot: u64) -> u64 {
-        cell(spot)
-    }
-    #[inline(always)]
-    fn change<const INSERT: bool, W: Width>(&mut self, _: W, spots: &[u64]) -> Result<(), Refused> {
-        self.act(if INSERT { Act::Insert } else { Act::Remove }, spots)
-    }
-}
-
-/// A loop over keys that looks them up in a cached table, without prefetching.
-struct Near<'a, K, C, S> {
+/// Looks up each key, by the code itself. Positions are computed twice, which is cheaper than
+/// storing them. In a table that is not cached, the first cells are prefetched and tested before
+/// the others are prefetched: a line, or two cells. Two cells exclude two of three keys never
+/// inserted.
+struct Lookup<'a, C, S> {
     filter: &'a Coded<C, S>,
-    keys: &'a [K],
     found: &'a mut [bool],
 }
 
-impl<K: Key, C: Code, S: Store> Kernel for Near<'_, K, C, S> {
-    type Output = ();
+/// The cells that are read first.
+const FIRST: usize = 2;
+
+impl<C: Code, S: Store> Batch for Lookup<'_, C, S> {
+    const PACE: Pace = Pace::CHUNKS_AHEAD;
+    type Position = Digest;
+    const NOWHERE: Digest = Digest(0);
 
     #[inline(always)]
-    fn run<I: Isa>(self, isa: I) {
-        let Near { filter, keys, found } = self;
-        let mut digests = [Digest(0); CHUNK];
-        for (keys, found) in keys.chunks(CHUNK).zip(found.chunks_mut(CHUNK)) {
-            let digests = batch::chunk(isa, filter.seed, keys, &mut digests);
-            for (&digest, found) in digests.iter().zip(found) {
-                *found = filter.all_admit(digest);
+    fn locate<I: Isa>(&mut self, _: I, digests: &[Digest], positions: &mut [Digest]) {
+        positions.copy_from_slice(digests);
+        let table = self.filter.store.table();
+        let bytes = table.cells.bytes();
+        if bytes.len() <= NEAR {
+            return;
+        }
+        for &digest in digests {
+            match table.in_lines {
+                None => self.filter.prefetch(digest, 0, FIRST.min(table.hashes)),
+                Some(mapping) => probe::prefetch(bytes, mapping.line(digest, 0).0),
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn read_ahead<I: Isa>(&mut self, _: I, first: usize, positions: &mut [Digest]) {
+        let table = self.filter.store.table();
+        let bytes = table.cells.bytes();
+        if bytes.len() <= NEAR {
+            return;
+        }
+        for (&mut digest, found) in positions.iter_mut().zip(&mut self.found[first..]) {
+            match table.in_lines {
+                None => {
+                    let read = FIRST.min(table.hashes);
+                    *found = self.filter.cells_admit(digest, 0, read);
+                    if *found {
+                        self.filter.prefetch(digest, read, table.hashes);
+                    }
+                }
+                Some(mapping) => {
+                    *found = self.filter.lines_admit(mapping, digest, 0, 1);
+                    if *found {
+                        for line in 1..mapping.lines {
+                            probe::prefetch(bytes, mapping.line(digest, line).0);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn apply<I: Isa>(&mut self, _: I, first: usize, positions: &[Digest]) {
+        let table = self.filter.store.table();
+        let cached = table.cells.bytes().len() <= NEAR;
+        for (&digest, found) in positions.iter().zip(&mut self.found[first..]) {
+            if cached {
+                *found = self.filter.all_admit(digest);
+            } else if *found {
+                *found = match table.in_lines {
+                    None => self.filter.cells_admit(digest, FIRST.min(table.hashes), table.hashes),
+                    Some(mapping) => self.filter.lines_admit(mapping, digest, 1, mapping.lines),
+                };
             }
         }
     }
 }
 
-/// A loop over keys that changes the filter, chunk by chunk.
-struct Change<'a, K, C, S, const INSERT: bool>(
-    &'a mut Coded<C, S>,
-    &'a [K],
-    &'a mut dyn FnMut(usize, Refused),
-);
+/// Inserts or removes each key.
+struct Change<'a, C, S, const INSERT: bool, const HASHES: usize> {
+    filter: &'a mut Coded<C, S>,
+    refused: &'a mut dyn FnMut(usize, Refused),
+}
 
-impl<K: Key, C: Code, S: Store, const INSERT: bool> Kernel for Change<'_, K, C, S, INSERT> {
-    type Output = ();
+impl<C: Code, S: Store, const INSERT: bool, const HASHES: usize> Batch
+    for Change<'_, C, S, INSERT, HASHES>
+{
+    const PACE: Pace = Pace::CHUNKS;
+    type Position = [u64; HASHES];
+    const NOWHERE: [u64; HASHES] = [0; HASHES];
 
     #[inline(always)]
-    fn run<I: Isa>(self, isa: I) {
-        let Change(filter, keys, refused) = self;
-        let width = Short(filter.store.table().cells.width());
-        table::each_key::<INSERT, _, _, _, _>(isa, width, filter, keys, refused);
+    fn locate<I: Isa>(&mut self, _: I, digests: &[Digest], positions: &mut [[u64; HASHES]]) {
+        let (table, marks) = (self.filter.store.table(), self.filter.code.marks());
+        let (bytes, hashes) = (table.cells.bytes(), table.hashes);
+        // Cells that share a line need one prefetch.
+        let step = table.in_lines.map_or(1, |mapping| mapping.each as usize);
+        for (&digest, spots) in digests.iter().zip(positions) {
+            place(table, marks, digest, 0, hashes, spots);
+            if bytes.len() > NEAR {
+                let mut i = 0;
+                while i < hashes {
+                    Width::<ANY>(table.cells.width()).prefetch(bytes, cell(spots[i]));
+                    i += step;
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn apply<I: Isa>(&mut self, _: I, first: usize, positions: &[[u64; HASHES]]) {
+        let act = if INSERT { Act::Insert } else { Act::Remove };
+        let hashes = self.filter.store.table().hashes;
+        for (key, spots) in (first..).zip(positions) {
+            if let Err(why) = self.filter.act(act, &spots[..hashes]) {
+                (self.refused)(key, why);
+            }
+        }
     }
 }
 

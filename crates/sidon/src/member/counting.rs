@@ -19,18 +19,22 @@
 //! single counter do all counters sum up to the number of keys.
 
 use super::{
-    batch::{self, NEAR, Steps},
     lines,
     mapping::{self, InLines, LINES_MOST, Ones, Spread},
     set::{Filter, Removes, Set, Stats},
-    table::{self, Nibble, OnTable, Table, Width, with_line_width},
+    table::{ANY, FEW, MANY, Table, Width, with_line_width},
 };
 use crate::{
-    Digest, Infeasible, Key, Malformed, Refused, Seed, bytes,
+    Digest, Infeasible, Key, Malformed, Refused, Seed,
+    batch::{self, AnyKeys, Batch, Keys, Pace, hasher},
+    bytes,
     cells::{self, Packed},
     hash::spread,
-    probe::{self, Isa, Kernel},
+    probe::{self, Isa},
 };
+
+/// [`LINES_MOST`] as the length of an array.
+const MOST: usize = LINES_MOST as usize;
 
 /// The widest counter.
 pub(crate) const WIDTH_MOST: u32 = 16;
@@ -132,7 +136,11 @@ impl Body {
     }
 
     #[inline(always)]
-    fn insert_at<W: Width>(&mut self, width: W, positions: &[u64]) -> Result<(), Refused> {
+    fn insert_at<const W: u32>(
+        &mut self,
+        width: Width<W>,
+        positions: &[u64],
+    ) -> Result<(), Refused> {
         let ceiling = self.counters.cells.ceiling();
         let mut values = Values::default();
         let table = self.counters.cells.bytes();
@@ -160,7 +168,11 @@ impl Body {
     }
 
     #[inline(always)]
-    fn remove_at<W: Width>(&mut self, width: W, positions: &[u64]) -> Result<(), Refused> {
+    fn remove_at<const W: u32>(
+        &mut self,
+        width: Width<W>,
+        positions: &[u64],
+    ) -> Result<(), Refused> {
         let ceiling = self.counters.cells.ceiling();
         let mut values = Values::default();
         let table = self.counters.cells.bytes();
@@ -192,7 +204,12 @@ impl Body {
 
     /// Acts on one key.
     #[inline(always)]
-    fn act<W: Width>(&mut self, act: Act, width: W, positions: &[u64]) -> Result<(), Refused> {
+    fn act<const W: u32>(
+        &mut self,
+        act: Act,
+        width: Width<W>,
+        positions: &[u64],
+    ) -> Result<(), Refused> {
         match act {
             Act::Insert => self.insert_at(width, positions),
             Act::Remove => self.remove_at(width, positions),
@@ -246,43 +263,71 @@ impl Body {
             return with_line_width!(self.shape.width, |W| {
                 match mapping.lines {
                     1..=2 => self.act_on_lines::<2, W>(act, mapping, digest),
-                    _ => self.act_on_lines::<{ LINES_MOST as usize }, W>(act, mapping, digest),
+                    _ => self.act_on_lines::<MOST, W>(act, mapping, digest),
                 }
             });
         }
         let (positions, hashes) = self.counters.positions(digest);
         match self.shape.width {
-            4 => self.act(act, Nibble, &positions[..hashes]),
-            width => self.act(act, width, &positions[..hashes]),
+            4 => self.act(act, Width::<4>(4), &positions[..hashes]),
+            width => self.act(act, Width::<ANY>(width), &positions[..hashes]),
         }
     }
 
-    fn act_on_all(&mut self, act: Act, keys: &[Digest], refused: &mut dyn FnMut(usize, Refused)) {
+    /// Acts on each key. Compiled once for all types of keys.
+    fn act_on_keys(
+        &mut self,
+        act: Act,
+        keys: AnyKeys<'_>,
+        refused: &mut dyn FnMut(usize, Refused),
+    ) {
+        match act {
+            Act::Insert => self.change_keys::<true>(keys, refused),
+            Act::Remove => self.change_keys::<false>(keys, refused),
+        }
+    }
+
+    fn change_keys<const INSERT: bool>(
+        &mut self,
+        keys: AnyKeys<'_>,
+        refused: &mut dyn FnMut(usize, Refused),
+    ) {
         if let Some(mapping) = self.counters.in_lines {
-            let (width, filter) = (self.shape.width, self);
-            return with_line_width!(width, |W| match act {
-                Act::Insert => {
-                    probe::dispatch(EachKey::<_, true, W> { mapping, keys, filter, refused });
-                }
-                Act::Remove => {
-                    probe::dispatch(EachKey::<_, false, W> { mapping, keys, filter, refused });
-                }
+            return with_line_width!(self.shape.width, |W| match mapping.lines {
+                2 => self.change_in_lines::<INSERT, 2, true, W>(mapping, keys, refused),
+                3 => self.change_in_lines::<INSERT, 3, true, W>(mapping, keys, refused),
+                _ => self.change_in_lines::<INSERT, MOST, false, W>(mapping, keys, refused),
             });
         }
-        match (act, self.shape.width) {
-            (Act::Insert, 4) => {
-                probe::dispatch(Change::<_, _, true>(self, Nibble, keys, refused));
-            }
-            (Act::Remove, 4) => {
-                probe::dispatch(Change::<_, _, false>(self, Nibble, keys, refused));
-            }
-            (Act::Insert, width) => {
-                probe::dispatch(Change::<_, _, true>(self, width, keys, refused));
-            }
-            (Act::Remove, width) => {
-                probe::dispatch(Change::<_, _, false>(self, width, keys, refused));
-            }
+        match self.shape.width {
+            4 => self.change_anywhere::<INSERT, 4>(Width(4), keys, refused),
+            width => self.change_anywhere::<INSERT, ANY>(Width(width), keys, refused),
         }
+    }
+
+    fn change_anywhere<const INSERT: bool, const W: u32>(
+        &mut self,
+        width: Width<W>,
+        keys: AnyKeys<'_>,
+        refused: &mut dyn FnMut(usize, Refused),
+    ) {
+        let (bytes, filter) = (self.counters.cells.bytes().len(), self);
+        if filter.counters.hashes <= FEW {
+            batch::dispatch(keys, bytes, Change::<INSERT, W, FEW> { width, filter, refused });
+        } else {
+            batch::dispatch(keys, bytes, Change::<INSERT, W, MANY> { width, filter, refused });
+        }
+    }
+
+    fn change_in_lines<const INSERT: bool, const L: usize, const ALL: bool, const W: u32>(
+        &mut self,
+        mapping: InLines,
+        keys: AnyKeys<'_>,
+        refused: &mut dyn FnMut(usize, Refused),
+    ) {
+        let (bytes, filter) = (self.counters.cells.bytes().len(), self);
+        let change = ChangeInLines::<INSERT, L, ALL, W> { mapping, filter, refused };
+        batch::dispatch(keys, bytes, change);
     }
 }
 
@@ -296,112 +341,78 @@ enum Act {
     Remove,
 }
 
-/// A loop over keys that changes the filter, chunk by chunk.
-struct Change<'a, K, W, const INSERT: bool>(
-    &'a mut Body,
-    W,
-    &'a [K],
-    &'a mut dyn FnMut(usize, Refused),
-);
-
-impl<K: Key, W: Width, const INSERT: bool> Kernel for Change<'_, K, W, INSERT> {
-    type Output = ();
-
+impl Act {
     #[inline(always)]
-    fn run<I: Isa>(self, isa: I) {
-        let Change(filter, width, keys, refused) = self;
-        table::each_key::<INSERT, _, _, _, _>(isa, width, filter, keys, refused);
+    fn of(insert: bool) -> Self {
+        if insert { Act::Insert } else { Act::Remove }
     }
 }
 
-/// A loop over keys that inserts or removes them, counters in lines of width `W`.
-struct EachKey<'a, K, const INSERT: bool, const W: u32> {
-    mapping: InLines,
-    keys: &'a [K],
+/// Inserts or removes each key, counters anywhere.
+struct Change<'a, const INSERT: bool, const W: u32, const HASHES: usize> {
+    width: Width<W>,
     filter: &'a mut Body,
     refused: &'a mut dyn FnMut(usize, Refused),
 }
 
-impl<K: Key, const INSERT: bool, const W: u32> Kernel for EachKey<'_, K, INSERT, W> {
-    type Output = ();
+impl<const INSERT: bool, const W: u32, const HASHES: usize> Batch
+    for Change<'_, INSERT, W, HASHES>
+{
+    const PACE: Pace = Pace::CHUNKS;
+    type Position = [u64; HASHES];
+    const NOWHERE: [u64; HASHES] = [0; HASHES];
 
     #[inline(always)]
-    fn run<I: Isa>(self, isa: I) {
-        match self.mapping.lines {
-            2 => self.run_with::<2, true, I>(isa),
-            3 => self.run_with::<3, true, I>(isa),
-            _ => self.run_with::<{ LINES_MOST as usize }, false, I>(isa),
+    fn locate<I: Isa>(&mut self, _: I, digests: &[Digest], positions: &mut [[u64; HASHES]]) {
+        self.filter.counters.locate(self.width, digests, positions);
+    }
+
+    #[inline(always)]
+    fn apply<I: Isa>(&mut self, _: I, first: usize, positions: &[[u64; HASHES]]) {
+        let (act, hashes) = (Act::of(INSERT), self.filter.counters.hashes);
+        for (key, positions) in (first..).zip(positions) {
+            if let Err(why) = self.filter.act(act, self.width, &positions[..hashes]) {
+                (self.refused)(key, why);
+            }
         }
     }
 }
 
-impl<K: Key, const INSERT: bool, const W: u32> EachKey<'_, K, INSERT, W> {
-    /// Runs with arrays for `L` lines. With `ALL`, a key has exactly `L` lines.
-    #[inline(always)]
-    fn run_with<const L: usize, const ALL: bool, I: Isa>(self, isa: I) {
-        let EachKey { mapping, keys, filter, refused } = self;
-        let (seed, bytes) = (filter.seed, filter.counters.cells.bytes().len());
-        let far = bytes > NEAR;
-        let steps = InEachLine::<I, INSERT, L, ALL, W> { isa, mapping, far, filter, refused };
-        batch::each_key(isa, seed, keys, bytes, steps);
-    }
-}
-
-/// Prefetches the lines of a key, and changes its counters.
-struct InEachLine<'a, I, const INSERT: bool, const L: usize, const ALL: bool, const W: u32> {
-    isa: I,
+/// Inserts or removes each key, counters of `W` bits in at most `L` lines per key. With `ALL`, a
+/// key has exactly `L` lines.
+struct ChangeInLines<'a, const INSERT: bool, const L: usize, const ALL: bool, const W: u32> {
     mapping: InLines,
-    far: bool,
     filter: &'a mut Body,
     refused: &'a mut dyn FnMut(usize, Refused),
 }
 
-impl<I: Isa, const INSERT: bool, const L: usize, const ALL: bool, const W: u32> Steps
-    for InEachLine<'_, I, INSERT, L, ALL, W>
+impl<const INSERT: bool, const L: usize, const ALL: bool, const W: u32> Batch
+    for ChangeInLines<'_, INSERT, L, ALL, W>
 {
-    type Place = Digest;
+    const PACE: Pace = Pace::USUAL;
+    type Position = Digest;
     const NOWHERE: Digest = Digest(0);
 
     #[inline(always)]
-    fn approach(&mut self, digest: Digest, place: &mut Digest) {
-        if self.far {
-            self.mapping.prefetch(self.filter.counters.cells.bytes(), digest);
-        }
-        *place = digest;
+    fn locate<I: Isa>(&mut self, _: I, digests: &[Digest], positions: &mut [Digest]) {
+        self.mapping.prefetch(self.filter.counters.cells.bytes(), digests);
+        positions.copy_from_slice(digests);
     }
 
     #[inline(always)]
-    fn act(&mut self, key: usize, digest: &Digest) {
-        let mut mapping = self.mapping;
+    fn apply<I: Isa>(&mut self, isa: I, first: usize, positions: &[Digest]) {
+        let (act, mut mapping) = (Act::of(INSERT), self.mapping);
         if ALL {
             // With a constant number of lines the compiler unrolls the loops.
             mapping.lines = L as u32;
         }
-        let mut ones = [Ones::NONE; L];
-        mapping.ones::<L, W, I>(self.isa, *digest, &mut ones);
-        let act = if INSERT { Act::Insert } else { Act::Remove };
-        if let Err(why) = self.filter.act_in_lines::<W>(act, &ones[..mapping.lines as usize]) {
-            (self.refused)(key, why);
+        for (key, &digest) in (first..).zip(positions) {
+            let mut ones = [Ones::NONE; L];
+            mapping.ones::<L, W, I>(isa, digest, &mut ones);
+            if let Err(why) = self.filter.act_in_lines::<W>(act, &ones[..mapping.lines as usize]) {
+                (self.refused)(key, why);
+            }
         }
-    }
-}
-
-impl OnTable for Body {
-    #[inline(always)]
-    fn table(&self) -> &Table {
-        &self.counters
-    }
-    #[inline(always)]
-    fn seed(&self) -> Seed {
-        self.seed
-    }
-    #[inline(always)]
-    fn change<const INSERT: bool, W: Width>(
-        &mut self,
-        width: W,
-        positions: &[u64],
-    ) -> Result<(), Refused> {
-        self.act(if INSERT { Act::Insert } else { Act::Remove }, width, positions)
     }
 }
 
@@ -464,9 +475,7 @@ impl Filter for Body {
     }
 
     fn insert_batch<K: Key>(&mut self, keys: &[K], refused: &mut dyn FnMut(usize, Refused)) {
-        batch::hashed(self.seed, keys, |first, digests| {
-            self.act_on_all(Act::Insert, digests, &mut |i, why| refused(first + i, why));
-        });
+        self.act_on_keys(Act::Insert, Keys::Any(keys.len(), &hasher(self.seed, keys)), refused);
     }
 
     #[inline]
@@ -475,10 +484,7 @@ impl Filter for Body {
     }
 
     fn contains_batch<K: Key>(&self, keys: &[K], found: &mut [bool]) {
-        batch::hashed(self.seed, keys, |first, digests| {
-            let found = &mut found[first..first + digests.len()];
-            self.counters.contains_batch(self.seed, digests, found);
-        });
+        self.counters.contains_keys(Keys::Any(keys.len(), &hasher(self.seed, keys)), found);
     }
 
     fn merge(&mut self, other: &Self) -> Result<(), Refused> {
@@ -559,8 +565,6 @@ impl Removes for Body {
     }
 
     fn remove_batch<K: Key>(&mut self, keys: &[K], refused: &mut dyn FnMut(usize, Refused)) {
-        batch::hashed(self.seed, keys, |first, digests| {
-            self.act_on_all(Act::Remove, digests, &mut |i, why| refused(first + i, why));
-        });
+        self.act_on_keys(Act::Remove, Keys::Any(keys.len(), &hasher(self.seed, keys)), refused);
     }
 }

@@ -20,7 +20,6 @@
 //! ceiling, except for pinned ones, and no other entry.
 
 use super::{
-    batch,
     code::{Code, Sums},
     coded::{self, Act, Coded, Store},
     counting::Overflow,
@@ -28,9 +27,14 @@ use super::{
     mapping::Spread,
     set::{Filter, Removes, Set, Stats},
     spill::Spill,
-    table::{Short, Table, Width},
+    table::{ANY, Table, Width},
 };
-use crate::{Digest, Infeasible, Key, Malformed, Refused, Seed, bytes, cells::Packed};
+use crate::{
+    Digest, Infeasible, Key, Malformed, Refused, Seed,
+    batch::{AnyKeys, Keys, hasher},
+    bytes,
+    cells::Packed,
+};
 
 /// The integers that fix a filter of two layers.
 ///
@@ -134,36 +138,6 @@ struct Layers {
     pins: bool,
 }
 
-/// Reads a counter through both layers.
-#[derive(Clone, Copy)]
-struct Through<'a> {
-    width: Short,
-    top: u64,
-    ceiling: u64,
-    second: &'a Spill,
-}
-
-impl Width for Through<'_> {
-    #[inline(always)]
-    fn bits(self) -> u32 {
-        self.width.bits()
-    }
-
-    #[inline(always)]
-    fn read(self, bytes: &[u8], cell: u64) -> u64 {
-        let value = self.width.read(bytes, cell);
-        if value == self.top { self.second(cell) } else { value }
-    }
-}
-
-impl Through<'_> {
-    #[inline(never)]
-    fn second(self, cell: u64) -> u64 {
-        // A counter at the first ceiling without an entry in the second layer is pinned.
-        self.second.get(cell).map_or(self.ceiling, |rest| self.top + rest)
-    }
-}
-
 impl Layers {
     fn new(shape: Shape) -> Result<Self, Infeasible> {
         let first =
@@ -172,10 +146,16 @@ impl Layers {
         let pins = shape.overflow == Overflow::Pin;
         Ok(Layers { first, second, top: (1 << shape.first) - 1, ceiling: shape.ceiling(), pins })
     }
+
+    /// The value of a counter whose first layer is at its ceiling.
+    #[inline(never)]
+    fn beyond(&self, cell: u64) -> u64 {
+        // A counter at the first ceiling without an entry in the second layer is pinned.
+        self.second.get(cell).map_or(self.ceiling, |rest| self.top + rest)
+    }
 }
 
 impl Store for Layers {
-    type Reader<'a> = Through<'a>;
     const MOVES: bool = true;
 
     #[inline(always)]
@@ -184,14 +164,14 @@ impl Store for Layers {
     }
 
     #[inline(always)]
-    fn reader(&self) -> Through<'_> {
-        let width = Short(self.first.cells.width());
-        Through { width, top: self.top, ceiling: self.ceiling, second: &self.second }
+    fn read(&self, cell: u64) -> u64 {
+        let value = Width::<ANY>(self.first.cells.width()).read(self.first.cells.bytes(), cell);
+        if value == self.top { self.beyond(cell) } else { value }
     }
 
     #[inline(always)]
     fn write(&mut self, cell: u64, value: u64) -> Result<(), Refused> {
-        let width = Short(self.first.cells.width());
+        let width = Width::<ANY>(self.first.cells.width());
         let spilled = width.read(self.first.cells.bytes(), cell) == self.top;
         if spilled || value >= self.top {
             if value < self.top || (self.pins && value == self.ceiling) {
@@ -212,12 +192,10 @@ impl Store for Layers {
     }
 }
 
-impl Body {}
-
 impl Body {
     /// Not generic over keys, so that it is compiled once.
-    fn change(&mut self, act: Act, digests: &[Digest], refused: &mut dyn FnMut(usize, Refused)) {
-        self.filter.act_on_all(act, digests, refused);
+    fn change(&mut self, act: Act, keys: AnyKeys<'_>, refused: &mut dyn FnMut(usize, Refused)) {
+        self.filter.act_on_keys(act, keys, refused);
     }
 }
 
@@ -277,9 +255,8 @@ impl Filter for Body {
     }
 
     fn insert_batch<K: Key>(&mut self, keys: &[K], refused: &mut dyn FnMut(usize, Refused)) {
-        batch::hashed(self.filter.seed, keys, |first, digests| {
-            self.change(Act::Insert, digests, &mut |i, why| refused(first + i, why));
-        });
+        let hasher = hasher(self.filter.seed, keys);
+        self.change(Act::Insert, Keys::Any(keys.len(), &hasher), refused);
     }
 
     #[inline]
@@ -384,8 +361,7 @@ impl Removes for Body {
     }
 
     fn remove_batch<K: Key>(&mut self, keys: &[K], refused: &mut dyn FnMut(usize, Refused)) {
-        batch::hashed(self.filter.seed, keys, |first, digests| {
-            self.change(Act::Remove, digests, &mut |i, why| refused(first + i, why));
-        });
+        let hasher = hasher(self.filter.seed, keys);
+        self.change(Act::Remove, Keys::Any(keys.len(), &hasher), refused);
     }
 }
