@@ -10,9 +10,10 @@ use super::{
     line::{self, Line, Place, is_behind},
 };
 use crate::{
-    Key, Seed, hash,
+    Key, Seed,
+    batch::{CHUNK, NEAR},
+    hash,
     left::Table,
-    member::batch::{CHUNK, NEAR},
     probe::{self, Isa, Kernel, LINE},
 };
 
@@ -122,7 +123,7 @@ impl<K: Key> Kernel for Few<'_, K> {
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
         let Few { look, keys, found } = self;
-        let mut places = [Place { line: 0, value: 0 }; CHUNK];
+        let mut places = [Place::NOWHERE; CHUNK];
         for (key, place) in keys.iter().zip(&mut places) {
             *place = look.place(isa, key);
             probe::prefetch(&look.lines[place.line as usize], 0);
