@@ -181,14 +181,6 @@ pub(crate) fn by_groups<I: Isa, G: Groups>(isa: I, keys: &dyn Hashes, bytes: usi
 const RUN: usize = 128;
 
 /// Calls `act` with the digests of one run of keys after the other, and the index of its first key.
-///
-/// Most loops over keys are loops over digests, which are compiled once, in this crate. Only the
-/// hashing is compiled for every type of key.
-pub(crate) fn hashed<K: Key>(seed: Seed, keys: &[K], act: impl FnMut(usize, &[Digest])) {
-    runs(&Unhashed { seed, keys }, act);
-}
-
-/// [`hashed`] for keys that are given as [`Hashes`].
 pub(crate) fn runs(keys: &(impl Hashes + ?Sized), act: impl FnMut(usize, &[Digest])) {
     // Initialising a longer array than needed takes time.
     if keys.len() <= CHUNK {
@@ -206,18 +198,4 @@ fn runs_of<const N: usize>(keys: &(impl Hashes + ?Sized), mut act: impl FnMut(us
         keys.hash(first, digests);
         act(first, digests);
     }
-}
-
-/// The digests of a chunk of keys. Each caller has its own loop over chunks: a closure would not
-/// always be inlined, and then not be compiled for the loop's instruction set.
-#[inline(always)]
-pub(crate) fn chunk<'a, I: Isa, K: Key>(
-    isa: I,
-    seed: Seed,
-    keys: &[K],
-    digests: &'a mut [Digest; CHUNK],
-) -> &'a [Digest] {
-    let digests = &mut digests[..keys.len()];
-    hash::digests_by(isa, seed, keys, digests);
-    digests
 }

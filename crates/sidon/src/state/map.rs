@@ -6,10 +6,8 @@
 
 use super::{State, Sweep};
 use crate::{
-    Certainty, Digest, Infeasible, Key, Malformed, Refused, Seed,
-    answer::Lookup,
-    bytes::Image,
-    member::{Moved, batch},
+    Certainty, Digest, Infeasible, Key, Malformed, Refused, Seed, answer::Lookup, batch,
+    bytes::Image, member::Moved,
 };
 use std::fmt;
 
