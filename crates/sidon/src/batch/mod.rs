@@ -58,15 +58,15 @@ pub(crate) trait Batch {
 pub(crate) enum Keys<'a, K> {
     /// Keys that the loop itself hashes under a seed. The loop is compiled for every type of key.
     Typed(Seed, &'a [K]),
-    /// The number of keys, and a function that writes their digests from an index on. The loop is
-    /// compiled once for all types of keys, and calls the function for each group.
+    /// The number of keys, and a function that hashes some of them. The loop is compiled once for
+    /// all types of keys, and calls the function for each chunk.
     Any(usize, &'a dyn Fn(usize, &mut [Digest])),
 }
 
 /// Keys whose type the loop does not know. [`hasher`] makes the function.
 pub(crate) type AnyKeys<'a> = Keys<'a, Digest>;
 
-/// Makes the function of [`Keys::Any`], which writes the digests of the keys from an index on.
+/// Makes the function of [`Keys::Any`]: it hashes keys from an index on, until the output is full.
 pub(crate) fn hasher<K: Key>(seed: Seed, keys: &[K]) -> impl Fn(usize, &mut [Digest]) {
     move |from, digests| hash::digests(seed, &keys[from..from + digests.len()], digests)
 }
@@ -88,17 +88,6 @@ impl<K: Key> Keys<'_, K> {
         match self {
             Keys::Typed(_, keys) => keys.len(),
             Keys::Any(len, _) => *len,
-        }
-    }
-
-    /// Writes the digests of the keys from index `from` on.
-    #[inline(always)]
-    fn hash<I: Isa>(&self, isa: I, from: usize, digests: &mut [Digest]) {
-        match self {
-            Keys::Typed(seed, keys) => {
-                hash::digests_by(isa, *seed, &keys[from..from + digests.len()], digests);
-            }
-            Keys::Any(_, hash) => hash(from, digests),
         }
     }
 }
@@ -135,9 +124,17 @@ pub(crate) fn run<I: Isa, K: Key, B: Batch>(isa: I, keys: Keys<'_, K>, bytes: us
                     batch.locate(isa, &[digest], std::slice::from_mut(to));
                 }
             }
-            _ => {
-                keys.hash(isa, located, &mut digests[..group]);
-                batch.locate(isa, &digests[..group], to);
+            Keys::Typed(seed, keys) => {
+                let digests = &mut digests[..group];
+                hash::digests_by(isa, seed, &keys[located..located + group], digests);
+                batch.locate(isa, digests, to);
+            }
+            Keys::Any(_, hash) => {
+                // One call for a whole chunk, because a call takes some 40 instructions.
+                if located.is_multiple_of(CHUNK) {
+                    hash(located, &mut digests[..CHUNK.min(len - located)]);
+                }
+                batch.locate(isa, &digests[located % CHUNK..][..group], to);
             }
         }
         located += group;

@@ -45,6 +45,19 @@ impl Shape {
     pub fn bytes(&self) -> u64 {
         self.lines.saturating_mul(LINE as u64)
     }
+
+    /// The offset of the digest's line.
+    #[inline(always)]
+    fn line(&self, digest: Digest) -> usize {
+        spread::fraction(digest.0, self.lines) as usize * LINE
+    }
+
+    #[inline(always)]
+    fn choice(&self, digest: Digest) -> LineChoice {
+        let hashes = self.hashes as u8;
+        let start = if hashes.is_multiple_of(8) { 0 } else { (digest.0 >> 32) as u8 % 8 };
+        LineChoice { word: digest.0 as u32, start, hashes }
+    }
 }
 
 /// A set whose keys never leave. A key has one cache line. See the [module](self).
@@ -82,26 +95,13 @@ impl Body {
         words.map(|word| u64::from_le_bytes(word.try_into().expect("a chunk of eight bytes")))
     }
 
-    /// The offset of the digest's line.
-    #[inline(always)]
-    fn line(&self, digest: Digest) -> usize {
-        spread::fraction(digest.0, self.shape.lines) as usize * LINE
-    }
-
-    #[inline(always)]
-    fn choice(&self, digest: Digest) -> LineChoice {
-        let hashes = self.shape.hashes as u8;
-        let start = if hashes.is_multiple_of(8) { 0 } else { (digest.0 >> 32) as u8 % 8 };
-        LineChoice { word: digest.0 as u32, start, hashes }
-    }
-
     /// Prefetches the lines of digests, unless the table is in the cache.
     #[inline(always)]
     fn locate(&self, digests: &[Digest], positions: &mut [Digest]) {
         let table = self.memory.bytes();
         for (&digest, position) in digests.iter().zip(positions) {
             if table.len() > NEAR {
-                probe::prefetch(table, self.line(digest));
+                probe::prefetch(table, self.shape.line(digest));
             }
             *position = digest;
         }
@@ -109,20 +109,23 @@ impl Body {
 
     #[inline(always)]
     fn contains_digest<I: Isa>(&self, isa: I, digest: Digest) -> bool {
-        match self.memory.bytes()[self.line(digest)..].first_chunk() {
-            Some(line) => isa.line_contains(line, self.choice(digest)),
+        match self.memory.bytes()[self.shape.line(digest)..].first_chunk() {
+            Some(line) => isa.line_contains(line, self.shape.choice(digest)),
             None => unreachable!("every line is whole"),
         }
     }
 
     #[inline(always)]
-    fn insert_digest<I: Isa>(&mut self, isa: I, digest: Digest) {
-        let (at, choice) = (self.line(digest), self.choice(digest));
-        match self.memory.bytes_mut()[at..].first_chunk_mut() {
-            Some(line) => isa.line_insert(line, choice),
-            None => unreachable!("every line is whole"),
+    fn insert_digests<I: Isa>(&mut self, isa: I, digests: &[Digest]) {
+        let shape = self.shape;
+        let table = self.memory.bytes_mut();
+        for &digest in digests {
+            match table[shape.line(digest)..].first_chunk_mut() {
+                Some(line) => isa.line_insert(line, shape.choice(digest)),
+                None => unreachable!("every line is whole"),
+            }
         }
-        self.inserted = self.inserted.saturating_add(1);
+        self.inserted = self.inserted.saturating_add(digests.len() as u64);
     }
 }
 
@@ -144,9 +147,7 @@ impl Batch for Enter<'_> {
 
     #[inline(always)]
     fn apply<I: Isa>(&mut self, isa: I, _: usize, positions: &[Digest]) {
-        for &digest in positions {
-            self.0.insert_digest(isa, digest);
-        }
+        self.0.insert_digests(isa, positions);
     }
 }
 
@@ -237,7 +238,7 @@ impl Filter for Body {
             type Output = ();
             #[inline(always)]
             fn run<I: Isa>(self, isa: I) {
-                self.0.insert_digest(isa, self.1);
+                self.0.insert_digests(isa, &[self.1]);
             }
         }
         probe::dispatch(One(self, digest));

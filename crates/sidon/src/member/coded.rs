@@ -10,19 +10,21 @@
 //! each time, and subtracts each time. A write changes one cell after the other. If one of them
 //! refuses, the cells before it get their old values back.
 
+mod batches;
+
 use super::{
     code::{Code, Sums},
     counting::Overflow,
     increments::Increments,
     mapping::{InLines, Spread},
     rows::Rows,
-    table::{ANY, FEW, MANY, Table, Width},
+    table::{ANY, MANY, Table, Width},
 };
 use crate::{
     Digest, Infeasible, Key, Malformed, Refused, Seed,
-    batch::{self, AnyKeys, Batch, Keys, NEAR, Pace, hasher},
+    batch::{Keys, hasher},
     hash::spread,
-    probe::{self, Isa, LINE},
+    probe::LINE,
 };
 
 /// The memory of the values.
@@ -31,8 +33,8 @@ pub(super) trait Store {
     /// first.
     const MOVES: bool;
     fn table(&self) -> &Table;
-    /// The value of a cell.
-    fn read(&self, cell: u64) -> u64;
+    /// The value of a cell, of which the table holds `held`.
+    fn value(&self, held: u64, cell: u64) -> u64;
     /// Sets a cell to `value`. On `Err`, nothing has changed.
     fn write(&mut self, cell: u64, value: u64) -> Result<(), Refused>;
     fn clear(&mut self);
@@ -51,8 +53,8 @@ impl Store for Plain {
     }
 
     #[inline(always)]
-    fn read(&self, cell: u64) -> u64 {
-        Width::<ANY>(self.0.cells.width()).read(self.0.cells.bytes(), cell)
+    fn value(&self, held: u64, _: u64) -> u64 {
+        held
     }
 
     #[inline(always)]
@@ -158,7 +160,7 @@ impl<C: Code, S: Store> Coded<C, S> {
 
     /// The values in order.
     pub(super) fn values(&self) -> impl Iterator<Item = u64> + '_ {
-        (0..self.store.table().cells.cells()).map(|cell| self.store.read(cell))
+        (0..self.store.table().cells.cells()).map(|cell| self.read(cell))
     }
 
     pub(super) fn fill(&self) -> f64 {
@@ -184,6 +186,13 @@ impl<C: Code, S: Store> Coded<C, S> {
         self.all_admit(digest)
     }
 
+    /// The value of a cell.
+    #[inline(always)]
+    fn read(&self, cell: u64) -> u64 {
+        let cells = &self.store.table().cells;
+        self.store.value(Width::<ANY>(cells.width()).read(cells.bytes(), cell), cell)
+    }
+
     #[inline(always)]
     fn all_admit(&self, digest: Digest) -> bool {
         let table = self.store.table();
@@ -197,10 +206,13 @@ impl<C: Code, S: Store> Coded<C, S> {
     /// Most keys never inserted are excluded by their first or second cell.
     #[inline(always)]
     fn cells_admit(&self, digest: Digest, from: usize, to: usize) -> bool {
-        let (cells, marks) = (self.store.table().cells.cells(), self.code.marks());
+        let (table, marks) = (&self.store.table().cells, self.code.marks());
+        // Read before the loop, which the compiler would not do.
+        let (width, bytes) = (Width::<ANY>(table.width()), table.bytes());
         for i in from..to {
-            let (cell, fraction) = spread::split(digest, i as u32, cells);
-            if !self.code.admits(self.store.read(cell), mark(spot(0, fraction, marks))) {
+            let (cell, fraction) = spread::split(digest, i as u32, table.cells());
+            let value = self.store.value(width.read(bytes, cell), cell);
+            if !self.code.admits(value, mark(spot(0, fraction, marks))) {
                 return false;
             }
         }
@@ -217,22 +229,12 @@ impl<C: Code, S: Store> Coded<C, S> {
             for i in 0..mapping.each {
                 let (cell, fraction) = spread::split_in_line(word, i, in_line);
                 let mark = mark(spot(0, fraction, self.code.marks()));
-                if !self.code.admits(self.store.read(first + cell), mark) {
+                if !self.code.admits(self.read(first + cell), mark) {
                     return false;
                 }
             }
         }
         true
-    }
-
-    /// Prefetches the cells `from..to` of the digest, which may be anywhere.
-    #[inline(always)]
-    fn prefetch(&self, digest: Digest, from: usize, to: usize) {
-        let cells = &self.store.table().cells;
-        for i in from..to {
-            let cell = spread::position(digest, i as u32, cells.cells());
-            Width::<ANY>(cells.width()).prefetch(cells.bytes(), cell);
-        }
     }
 
     pub(super) fn contains_keys<K: Key>(&self, keys: &[K], found: &mut [bool]) {
@@ -243,46 +245,11 @@ impl<C: Code, S: Store> Coded<C, S> {
         }
     }
 
-    /// [`contains_keys`](Self::contains_keys) without rows.
-    fn contains_any(&self, keys: AnyKeys<'_>, found: &mut [bool]) {
-        batch::dispatch(
-            keys,
-            self.store.table().cells.bytes().len(),
-            Lookup { filter: self, found },
-        );
-    }
-
     #[inline(never)]
     pub(super) fn act_on_digest(&mut self, act: Act, digest: Digest) -> Result<(), Refused> {
         let (mut spots, hashes) = ([0; MANY], self.store.table().hashes);
         place(self.store.table(), self.code.marks(), digest, 0, hashes, &mut spots);
         self.act(act, &spots[..hashes])
-    }
-
-    /// Acts on each key.
-    pub(super) fn act_on_keys(
-        &mut self,
-        act: Act,
-        keys: AnyKeys<'_>,
-        refused: &mut dyn FnMut(usize, Refused),
-    ) {
-        match act {
-            Act::Insert => self.change_keys::<true>(keys, refused),
-            Act::Remove => self.change_keys::<false>(keys, refused),
-        }
-    }
-
-    fn change_keys<const INSERT: bool>(
-        &mut self,
-        keys: AnyKeys<'_>,
-        refused: &mut dyn FnMut(usize, Refused),
-    ) {
-        let (bytes, filter) = (self.store.table().cells.bytes().len(), self);
-        if filter.store.table().hashes <= FEW {
-            batch::dispatch(keys, bytes, Change::<_, _, INSERT, FEW> { filter, refused });
-        } else {
-            batch::dispatch(keys, bytes, Change::<_, _, INSERT, MANY> { filter, refused });
-        }
     }
 
     #[inline(always)]
@@ -303,7 +270,7 @@ impl<C: Code, S: Store> Coded<C, S> {
         let mut held = [0u32; MANY];
         for (i, &spot) in spots.iter().enumerate() {
             let (cell, mark) = (cell(spot), mark(spot));
-            let value = self.store.read(cell);
+            let value = self.read(cell);
             held[i] = value as u32;
             let written = match act {
                 Act::Insert => match self.code.raise(value, mark) {
@@ -330,7 +297,7 @@ impl<C: Code, S: Store> Coded<C, S> {
     fn can_enter(&self, spots: &[u64]) -> bool {
         // No early exit: which cell is full differs from key to key, and a branch would be
         // mispredicted.
-        let room = |&spot: &u64| self.code.raise(self.store.read(cell(spot)), mark(spot)).is_some();
+        let room = |&spot: &u64| self.code.raise(self.read(cell(spot)), mark(spot)).is_some();
         spots.iter().map(room).fold(true, |all, one| all & one)
     }
 
@@ -350,7 +317,7 @@ impl<C: Code, S: Store> Coded<C, S> {
             let earlier = (0..i).rev().find(|&j| cell(spots[j]) == cell(spot));
             let value = match earlier {
                 Some(j) => rests[j],
-                None => self.store.read(cell(spot)),
+                None => self.read(cell(spot)),
             };
             match self.code.lower(value, mark(spot)) {
                 Some(rest) => rests[i] = rest,
@@ -370,7 +337,7 @@ impl<C: Code> Coded<C, Plain> {
         }
         self.stored = super::sum_of_copies(self.stored, other.stored)?;
         for (cell, value) in (0..).zip(other.values()) {
-            let own = self.store.read(cell);
+            let own = self.read(cell);
             if let Some(joined) = self.code.join(own, value) {
                 self.store.write(cell, joined)?;
             }
@@ -404,127 +371,6 @@ impl<C: Clone> Coded<C, Plain> {
     pub(super) fn try_clone(&self) -> Result<Self, Infeasible> {
         let store = Plain(self.store.0.try_clone()?);
         Ok(Coded { store, code: self.code.clone(), rows: self.rows.clone(), ..*self })
-    }
-}
-
-/// Looks up each key, by the code itself. Positions are computed twice, which is cheaper than
-/// storing them. In a table that is not cached, the first cells are prefetched and tested before
-/// the others are prefetched: a line, or two cells. Two cells exclude two of three keys never
-/// inserted.
-struct Lookup<'a, C, S> {
-    filter: &'a Coded<C, S>,
-    found: &'a mut [bool],
-}
-
-/// The cells that are read first.
-const FIRST: usize = 2;
-
-impl<C: Code, S: Store> Batch for Lookup<'_, C, S> {
-    const PACE: Pace = Pace::CHUNKS_AHEAD;
-    type Position = Digest;
-    const NOWHERE: Digest = Digest(0);
-
-    #[inline(always)]
-    fn locate<I: Isa>(&mut self, _: I, digests: &[Digest], positions: &mut [Digest]) {
-        positions.copy_from_slice(digests);
-        let table = self.filter.store.table();
-        let bytes = table.cells.bytes();
-        if bytes.len() <= NEAR {
-            return;
-        }
-        for &digest in digests {
-            match table.in_lines {
-                None => self.filter.prefetch(digest, 0, FIRST.min(table.hashes)),
-                Some(mapping) => probe::prefetch(bytes, mapping.line(digest, 0).0),
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn read_ahead<I: Isa>(&mut self, _: I, first: usize, positions: &mut [Digest]) {
-        let table = self.filter.store.table();
-        let bytes = table.cells.bytes();
-        if bytes.len() <= NEAR {
-            return;
-        }
-        for (&mut digest, found) in positions.iter_mut().zip(&mut self.found[first..]) {
-            match table.in_lines {
-                None => {
-                    let read = FIRST.min(table.hashes);
-                    *found = self.filter.cells_admit(digest, 0, read);
-                    if *found {
-                        self.filter.prefetch(digest, read, table.hashes);
-                    }
-                }
-                Some(mapping) => {
-                    *found = self.filter.lines_admit(mapping, digest, 0, 1);
-                    if *found {
-                        for line in 1..mapping.lines {
-                            probe::prefetch(bytes, mapping.line(digest, line).0);
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn apply<I: Isa>(&mut self, _: I, first: usize, positions: &[Digest]) {
-        let table = self.filter.store.table();
-        let cached = table.cells.bytes().len() <= NEAR;
-        for (&digest, found) in positions.iter().zip(&mut self.found[first..]) {
-            if cached {
-                *found = self.filter.all_admit(digest);
-            } else if *found {
-                *found = match table.in_lines {
-                    None => self.filter.cells_admit(digest, FIRST.min(table.hashes), table.hashes),
-                    Some(mapping) => self.filter.lines_admit(mapping, digest, 1, mapping.lines),
-                };
-            }
-        }
-    }
-}
-
-/// Inserts or removes each key.
-struct Change<'a, C, S, const INSERT: bool, const HASHES: usize> {
-    filter: &'a mut Coded<C, S>,
-    refused: &'a mut dyn FnMut(usize, Refused),
-}
-
-impl<C: Code, S: Store, const INSERT: bool, const HASHES: usize> Batch
-    for Change<'_, C, S, INSERT, HASHES>
-{
-    const PACE: Pace = Pace::CHUNKS;
-    type Position = [u64; HASHES];
-    const NOWHERE: [u64; HASHES] = [0; HASHES];
-
-    #[inline(always)]
-    fn locate<I: Isa>(&mut self, _: I, digests: &[Digest], positions: &mut [[u64; HASHES]]) {
-        let (table, marks) = (self.filter.store.table(), self.filter.code.marks());
-        let (bytes, hashes) = (table.cells.bytes(), table.hashes);
-        // Cells that share a line need one prefetch.
-        let step = table.in_lines.map_or(1, |mapping| mapping.each as usize);
-        for (&digest, spots) in digests.iter().zip(positions) {
-            place(table, marks, digest, 0, hashes, spots);
-            if bytes.len() > NEAR {
-                let mut i = 0;
-                while i < hashes {
-                    Width::<ANY>(table.cells.width()).prefetch(bytes, cell(spots[i]));
-                    i += step;
-                }
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn apply<I: Isa>(&mut self, _: I, first: usize, positions: &[[u64; HASHES]]) {
-        let act = if INSERT { Act::Insert } else { Act::Remove };
-        let hashes = self.filter.store.table().hashes;
-        for (key, spots) in (first..).zip(positions) {
-            if let Err(why) = self.filter.act(act, &spots[..hashes]) {
-                (self.refused)(key, why);
-            }
-        }
     }
 }
 

@@ -164,9 +164,8 @@ impl Store for Layers {
     }
 
     #[inline(always)]
-    fn read(&self, cell: u64) -> u64 {
-        let value = Width::<ANY>(self.first.cells.width()).read(self.first.cells.bytes(), cell);
-        if value == self.top { self.beyond(cell) } else { value }
+    fn value(&self, held: u64, cell: u64) -> u64 {
+        if held == self.top { self.beyond(cell) } else { held }
     }
 
     #[inline(always)]

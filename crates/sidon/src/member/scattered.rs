@@ -41,23 +41,29 @@ fn contains_of<const W: u32>(
     let (increments, hashes) = (u64::from(rows.increments), table.hashes);
     if increments.is_power_of_two() {
         let increments = increments.ilog2().into();
-        let ask = Ask::<W, true> { width, rows, increments, bytes, cells, hashes, found };
-        batch::dispatch(keys, bytes.len(), ask);
+        let cells = Cells::<W, true> { width, rows, increments, bytes, cells, hashes };
+        batch::dispatch(keys, bytes.len(), Ask { cells, found });
     } else {
-        let ask = Ask::<W, false> { width, rows, increments, bytes, cells, hashes, found };
-        batch::dispatch(keys, bytes.len(), ask);
+        let cells = Cells::<W, false> { width, rows, increments, bytes, cells, hashes };
+        batch::dispatch(keys, bytes.len(), Ask { cells, found });
     }
 }
 
 /// The values that prefetching and reading cells need. With `POWER`, there are `2^increments`
 /// increments, otherwise `increments`.
-struct Ask<'a, const W: u32, const POWER: bool> {
+#[derive(Clone, Copy)]
+struct Cells<'a, const W: u32, const POWER: bool> {
     width: Width<W>,
     rows: &'a Rows,
     increments: u64,
     bytes: &'a [u8],
     cells: u64,
     hashes: usize,
+}
+
+/// Looks up each key.
+struct Ask<'a, const W: u32, const POWER: bool> {
+    cells: Cells<'a, W, POWER>,
     found: &'a mut [bool],
 }
 
@@ -68,9 +74,9 @@ impl<const W: u32, const POWER: bool> Batch for Ask<'_, W, POWER> {
 
     #[inline(always)]
     fn locate<I: Isa>(&mut self, _: I, digests: &[Digest], positions: &mut [Digest]) {
-        if self.bytes.len() > NEAR {
+        if self.cells.bytes.len() > NEAR {
             for &Digest(word) in digests {
-                self.prefetch(word, FIRST);
+                self.cells.prefetch(word, FIRST);
             }
         }
         positions.copy_from_slice(digests);
@@ -78,31 +84,33 @@ impl<const W: u32, const POWER: bool> Batch for Ask<'_, W, POWER> {
 
     #[inline(always)]
     fn read_ahead<I: Isa>(&mut self, _: I, first: usize, positions: &mut [Digest]) {
-        let deep = self.bytes.len() >= DEEP;
-        let others = self.hashes.saturating_sub(FIRST);
-        for (i, &mut Digest(word)) in (first..).zip(positions) {
-            let (all, next) = self.first_admit(word);
-            self.found[i] = all && (deep || self.all_admit(next, others));
+        let deep = self.cells.bytes.len() >= DEEP;
+        let others = self.cells.hashes.saturating_sub(FIRST);
+        let Ask { cells, found } = self;
+        for (&mut Digest(word), found) in positions.iter_mut().zip(&mut found[first..]) {
+            let (all, next) = cells.first_admit(word);
+            *found = all && (deep || cells.all_admit(next, others));
             if deep && all {
-                self.prefetch(next, others);
+                cells.prefetch(next, others);
             }
         }
     }
 
     #[inline(always)]
     fn apply<I: Isa>(&mut self, _: I, first: usize, positions: &[Digest]) {
-        if self.bytes.len() < DEEP {
+        if self.cells.bytes.len() < DEEP {
             return;
         }
-        let others = self.hashes.saturating_sub(FIRST);
-        for (i, &Digest(word)) in (first..).zip(positions) {
+        let others = self.cells.hashes.saturating_sub(FIRST);
+        let Ask { cells, found } = self;
+        for (&Digest(word), found) in positions.iter().zip(&mut found[first..]) {
             let next = (0..FIRST).fold(word, |word, _| spread::again(word));
-            self.found[i] = self.found[i] && self.all_admit(next, others);
+            *found = *found && cells.all_admit(next, others);
         }
     }
 }
 
-impl<const W: u32, const POWER: bool> Ask<'_, W, POWER> {
+impl<const W: u32, const POWER: bool> Cells<'_, W, POWER> {
     /// Prefetches the cells of `cells` words, starting with `word`.
     #[inline(always)]
     fn prefetch(&self, mut word: u64, cells: usize) {

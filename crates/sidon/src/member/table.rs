@@ -1,7 +1,7 @@
 //! The common part of all filters with `k` cells per key, for every mapping.
 //!
 //! In Bloom and counting Bloom filters, a key is contained unless one of its cells is zero. The
-//! lookups of other filters are in `coded.rs`.
+//! lookups of other filters are in `coded/batches.rs`.
 
 use super::{
     lines,

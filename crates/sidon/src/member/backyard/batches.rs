@@ -1,9 +1,9 @@
 //! Batches: prefetch the lines of keys, then insert, remove or count them.
 //!
-//! Inserting and removing take two steps for each chunk of keys. The first step handles the keys that need
-//! their line alone, and prefetches the overflow buckets of the others. The second step handles
-//! those. The result is that of one key after the other: if a key waits for its overflow bucket,
-//! every later key of the same line whose result depends on it waits, too.
+//! Inserting and removing take two steps for each chunk of keys. The first step handles the keys
+//! that need their line alone, and prefetches the overflow buckets of the others. The second step
+//! handles those. The result is that of one key after the other. If a key waits for its overflow
+//! bucket, every later key of the same line whose result depends on it waits, too.
 
 use super::{
     Body,
