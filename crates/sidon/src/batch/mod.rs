@@ -22,12 +22,14 @@
 //! They are methods of a trait instead of closures, so that they are inlined into the loop and
 //! compiled for its instruction set. `apply` sees the keys in order, and an index for each.
 
-pub(crate) mod old;
 mod pace;
 
-pub(crate) use pace::{CHUNK, DEEP, NEAR, Pace};
+pub(crate) use pace::{CHUNK, NEAR, Pace};
 
-use crate::{Digest, Key, Seed, hash, probe::Isa};
+use crate::{
+    Digest, Key, Seed, hash,
+    probe::{self, Isa, Kernel},
+};
 
 /// An operation of a structure on many keys. See the [module](self).
 pub(crate) trait Batch {
@@ -55,17 +57,28 @@ pub(crate) trait Batch {
 pub(crate) enum Keys<'a, K> {
     /// Keys that the loop itself hashes under a seed. The loop is compiled for every type of key.
     Typed(Seed, &'a [K]),
-    /// A number of keys of any type, and a function that writes the digests from an index on. The
-    /// loop is compiled once, and calls the function for each group.
+    /// The number of keys, and a function that hashes some of them. The loop is compiled once for
+    /// all types of keys, and calls the function for each chunk.
     Any(usize, &'a dyn Fn(usize, &mut [Digest])),
 }
 
 /// Keys whose type the loop does not know. [`hasher`] makes the function.
 pub(crate) type AnyKeys<'a> = Keys<'a, Digest>;
 
-/// A function that writes the digests of the keys from an index on: for [`Keys::Any`].
+/// Makes the function of [`Keys::Any`]: it hashes keys from an index on, until the output is full.
 pub(crate) fn hasher<K: Key>(seed: Seed, keys: &[K]) -> impl Fn(usize, &mut [Digest]) {
     move |from, digests| hash::digests(seed, &keys[from..from + digests.len()], digests)
+}
+
+/// Calls `act` with the digests of one chunk of keys after the other, and the index of its first
+/// key: for operations that read cells without prefetching them.
+pub(crate) fn hashed<K: Key>(seed: Seed, keys: &[K], mut act: impl FnMut(usize, &[Digest])) {
+    let mut digests = [Digest(0); CHUNK];
+    for (i, keys) in keys.chunks(CHUNK).enumerate() {
+        let digests = &mut digests[..keys.len()];
+        hash::digests(seed, keys, digests);
+        act(i * CHUNK, digests);
+    }
 }
 
 impl<K: Key> Keys<'_, K> {
@@ -76,17 +89,19 @@ impl<K: Key> Keys<'_, K> {
             Keys::Any(len, _) => *len,
         }
     }
+}
 
-    /// Writes the digests of the keys from index `from` on.
-    #[inline(always)]
-    fn hash<I: Isa>(&self, isa: I, from: usize, digests: &mut [Digest]) {
-        match self {
-            Keys::Typed(seed, keys) => {
-                hash::digests_by(isa, *seed, &keys[from..from + digests.len()], digests);
-            }
-            Keys::Any(_, hash) => hash(from, digests),
+/// [`run`] with the best instruction set of this processor.
+pub(crate) fn dispatch<K: Key, B: Batch>(keys: Keys<'_, K>, bytes: usize, batch: B) {
+    struct Loop<'a, K, B>(Keys<'a, K>, usize, B);
+    impl<K: Key, B: Batch> Kernel for Loop<'_, K, B> {
+        type Output = ();
+        #[inline(always)]
+        fn run<I: Isa>(self, isa: I) {
+            run(isa, self.0, self.1, self.2);
         }
     }
+    probe::dispatch(Loop(keys, bytes, batch));
 }
 
 /// Runs the steps for all keys, in order, on a table of `bytes` bytes.
@@ -108,9 +123,17 @@ pub(crate) fn run<I: Isa, K: Key, B: Batch>(isa: I, keys: Keys<'_, K>, bytes: us
                     batch.locate(isa, &[digest], std::slice::from_mut(to));
                 }
             }
-            _ => {
-                keys.hash(isa, located, &mut digests[..group]);
-                batch.locate(isa, &digests[..group], to);
+            Keys::Typed(seed, keys) => {
+                let digests = &mut digests[..group];
+                hash::digests_by(isa, seed, &keys[located..located + group], digests);
+                batch.locate(isa, digests, to);
+            }
+            Keys::Any(_, hash) => {
+                // One call for a whole chunk, because a call takes some 40 instructions.
+                if located.is_multiple_of(CHUNK) {
+                    hash(located, &mut digests[..CHUNK.min(len - located)]);
+                }
+                batch.locate(isa, &digests[located % CHUNK..][..group], to);
             }
         }
         located += group;

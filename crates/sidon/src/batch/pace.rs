@@ -39,6 +39,12 @@ impl Pace {
     pub(crate) const USUAL: Pace =
         Pace { locate: 8, apply: 8, lag: 16, ahead: None, from: DEEP, singly: false };
 
+    /// One chunk after the other in tables of any size.
+    pub(crate) const CHUNKS: Pace = Pace { from: usize::MAX, ..Pace::USUAL };
+
+    /// [`CHUNKS`](Self::CHUNKS) with reading ahead.
+    pub(crate) const CHUNKS_AHEAD: Pace = Pace { ahead: Some(0), ..Pace::CHUNKS };
+
     /// One chunk after the other: each step finishes before the next begins.
     pub(super) const fn chunks(self) -> Pace {
         let ahead = match self.ahead {

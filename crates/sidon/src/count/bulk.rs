@@ -1,13 +1,17 @@
-//! Batches for [`Min`]: hash all keys, prefetch their counters, then act.
+//! Batches for [`Min`]: hash keys, prefetch their counters, then act.
+//!
+//! Only the digest of a key is kept between the two steps: computing its positions twice is cheaper
+//! than storing them. The loops are compiled for each width of counters, and for four rows
+//! separately, but once for all types of keys.
 
 use super::{
     cell::{self, Cell, Job, Mapping},
     min::{self, Min, Update},
 };
 use crate::{
-    Digest, Estimate, Key, Refused, Seed,
-    member::batch::{self, CHUNK, NEAR, Steps},
-    probe::{self, Isa, Kernel},
+    Digest, Estimate, Key, Refused,
+    batch::{self, AnyKeys, Batch, CHUNK, Keys, NEAR, Pace, hasher},
+    probe::Isa,
 };
 use std::marker::PhantomData;
 
@@ -24,38 +28,38 @@ impl Min {
         refused: &mut dyn FnMut(usize, Refused),
     ) {
         assert_eq!(keys.len(), amounts.len(), "one amount a key");
-        batch::hashed(self.seed, keys, |first, digests| {
-            let amounts = &amounts[first..first + digests.len()];
-            // If the total has room for all of them, none can be refused.
-            match amounts.iter().try_fold(self.total, |total, &amount| min::grown(total, amount)) {
-                Ok(total) => {
-                    self.total = total;
-                    self.raise_digests(digests, amounts);
-                }
-                Err(_) => {
-                    for (i, (digest, &amount)) in digests.iter().zip(amounts).enumerate() {
-                        self.add(digest, amount).unwrap_or_else(|why| refused(first + i, why));
-                    }
+        // If the total has room for all of them, none can be refused.
+        match amounts.iter().try_fold(self.total, |total, &amount| min::grown(total, amount)) {
+            Ok(total) => {
+                self.total = total;
+                self.raise_keys(Keys::Any(keys.len(), &hasher(self.seed, keys)), amounts);
+            }
+            Err(_) => {
+                for (i, (key, &amount)) in keys.iter().zip(amounts).enumerate() {
+                    self.add(key, amount).unwrap_or_else(|why| refused(i, why));
                 }
             }
-        });
+        }
     }
 
     /// Adds amounts that are already in the total.
-    fn raise_digests(&mut self, digests: &[Digest], amounts: &[u64]) {
-        struct Batch<'a>(&'a mut Min, &'a [Digest], &'a [u64]);
-        impl Job for Batch<'_> {
+    fn raise_keys(&mut self, keys: AnyKeys<'_>, amounts: &[u64]) {
+        struct Loop<'a>(&'a mut Min, AnyKeys<'a>, &'a [u64]);
+        impl Job for Loop<'_> {
             type Output = ();
             fn run<C: Cell, const D: usize>(self) {
-                let Batch(sketch, digests, amounts) = self;
+                let Loop(sketch, keys, amounts) = self;
                 let (mapping, update) = (sketch.mapping, sketch.shape.update);
                 let (table, cells) = (sketch.memory.bytes_mut(), PhantomData::<C>);
                 let bytes = table.len();
-                let add = Add { mapping, update, table, amounts, cells };
-                probe::dispatch(EachKey(digests, bytes, Each::<Add<'_, C>, C, D>(add, cells)));
+                batch::dispatch(
+                    keys,
+                    bytes,
+                    Add::<C, D> { mapping, update, table, amounts, cells },
+                );
             }
         }
-        cell::by_shape(self.shape, Batch(self, digests, amounts));
+        cell::by_shape(self.shape, Loop(self, keys, amounts));
     }
 
     /// Writes the [`estimate`](Self::estimate) of each key to the same index.
@@ -64,9 +68,8 @@ impl Min {
     /// If the two slices differ in length.
     pub fn estimate_batch<K: Key>(&self, keys: &[K], estimates: &mut [Estimate]) {
         assert_eq!(keys.len(), estimates.len(), "one answer a key");
-        batch::hashed(self.seed, keys, |first, digests| {
-            self.estimate_digests(digests, &mut estimates[first..first + digests.len()]);
-        });
+        let keys = Keys::Any(keys.len(), &hasher(self.seed, keys));
+        self.ask(keys, Answers::Estimates(estimates));
     }
 
     /// Writes the smallest counter of each key to the same index. This is the value of its
@@ -77,51 +80,41 @@ impl Min {
     #[doc(hidden)]
     pub fn least_batch<K: Key>(&self, keys: &[K], values: &mut [u64]) {
         assert_eq!(keys.len(), values.len(), "one answer a key");
-        batch::hashed(self.seed, keys, |first, digests| {
-            self.ask(digests, &mut values[first..first + digests.len()]);
-        });
+        self.ask(Keys::Any(keys.len(), &hasher(self.seed, keys)), Answers::Least(values));
     }
 
-    fn estimate_digests(&self, digests: &[Digest], estimates: &mut [Estimate]) {
-        if self.reads_lines() {
-            return self.ask(digests, estimates);
-        }
-        // Two loops, because one loop would need more registers than there are.
-        let reading = self.reading();
-        let mut values = [0; CHUNK];
-        for (digests, estimates) in digests.chunks(CHUNK).zip(estimates.chunks_mut(CHUNK)) {
-            let values = &mut values[..digests.len()];
-            self.ask(digests, values);
-            reading.estimates(values, estimates);
-        }
-    }
-
-    /// Compiled once for each type of answer.
-    #[inline(never)]
-    fn ask<T: Answer>(&self, digests: &[Digest], answers: &mut [T]) {
-        struct Batch<'a, T>(&'a [Digest], Ask<'a, T>);
-        impl<T: Answer> Job for Batch<'_, T> {
+    fn ask(&self, keys: AnyKeys<'_>, answers: Answers<'_>) {
+        struct Loop<'a>(&'a Min, AnyKeys<'a>, Answers<'a>);
+        impl Job for Loop<'_> {
             type Output = ();
             fn run<C: Cell, const D: usize>(self) {
-                let Batch(digests, ask) = self;
-                let (bytes, cells) = (ask.table.len(), PhantomData::<C>);
-                probe::dispatch(EachKey(digests, bytes, Each::<Ask<'_, T>, C, D>(ask, cells)));
+                let Loop(sketch, keys, answers) = self;
+                let (table, cells) = (sketch.table(), PhantomData::<C>);
+                batch::dispatch(keys, table.len(), Ask::<C, D> { sketch, table, answers, cells });
             }
         }
-        let ask = Ask { sketch: self, table: self.table(), answers };
-        cell::by_shape(self.shape, Batch(digests, ask));
+        cell::by_shape(self.shape, Loop(self, keys, answers));
     }
 }
 
-/// The action on the counters of each key. A trait instead of a closure, so that it is inlined into
-/// the loop and compiled for its instruction set.
-trait Act<C: Cell> {
-    fn mapping(&self) -> &Mapping;
-    fn table(&self) -> &[u8];
-    fn act(&mut self, key: usize, at: &[usize]);
+/// Keeps the digests, and prefetches their counters unless the table is in the cache.
+#[inline(always)]
+fn locate<C: Cell, const D: usize>(
+    mapping: &Mapping,
+    table: &[u8],
+    digests: &[Digest],
+    positions: &mut [Digest],
+) {
+    if table.len() > NEAR {
+        for &digest in digests {
+            mapping.prefetch::<C, D>(table, digest);
+        }
+    }
+    positions.copy_from_slice(digests);
 }
 
-struct Add<'a, C> {
+/// Adds an amount to the counters of each key.
+struct Add<'a, C, const D: usize> {
     mapping: Mapping,
     update: Update,
     table: &'a mut [u8],
@@ -129,107 +122,86 @@ struct Add<'a, C> {
     cells: PhantomData<C>,
 }
 
-impl<C: Cell> Act<C> for Add<'_, C> {
-    #[inline(always)]
-    fn mapping(&self) -> &Mapping {
-        &self.mapping
-    }
-    #[inline(always)]
-    fn table(&self) -> &[u8] {
-        self.table
-    }
-    #[inline(always)]
-    fn act(&mut self, key: usize, at: &[usize]) {
-        min::raise::<C>(C::cells_mut(self.table), at, self.update, self.amounts[key]);
-    }
-}
-
-/// An answer about a key.
-trait Answer {
-    fn of<C: Cell>(sketch: &Min, least: u64, first: usize) -> Self;
-}
-
-impl Answer for Estimate {
-    #[inline(always)]
-    fn of<C: Cell>(sketch: &Min, least: u64, first: usize) -> Self {
-        sketch.estimate_from::<C>(least, first)
-    }
-}
-
-impl Answer for u64 {
-    #[inline(always)]
-    fn of<C: Cell>(_: &Min, least: u64, _: usize) -> Self {
-        least
-    }
-}
-
-struct Ask<'a, T> {
-    sketch: &'a Min,
-    table: &'a [u8],
-    answers: &'a mut [T],
-}
-
-impl<C: Cell, T: Answer> Act<C> for Ask<'_, T> {
-    #[inline(always)]
-    fn mapping(&self) -> &Mapping {
-        &self.sketch.mapping
-    }
-    #[inline(always)]
-    fn table(&self) -> &[u8] {
-        self.table
-    }
-    #[inline(always)]
-    fn act(&mut self, key: usize, at: &[usize]) {
-        let least = min::least::<C>(C::cells(self.table), at);
-        self.answers[key] = T::of::<C>(self.sketch, least, at[0]);
-    }
-}
-
-/// A loop over keys: their digests, the bytes of the table, the steps.
-struct EachKey<'a, S>(&'a [Digest], usize, S);
-
-impl<S: Steps> Kernel for EachKey<'_, S> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<I: Isa>(self, isa: I) {
-        let EachKey(digests, bytes, mut steps) = self;
-        if bytes > NEAR {
-            // The digests are already hashed, so the seed has no effect.
-            return batch::each_key(isa, Seed(0), digests, bytes, steps);
-        }
-        // The table is in the cache, so there is nothing to prefetch.
-        let mut place = S::NOWHERE;
-        for (i, &digest) in digests.iter().enumerate() {
-            steps.approach(digest, &mut place);
-            steps.act(i, &place);
-        }
-    }
-}
-
-/// Prefetches the counters of a key if the table is not in the cache, and acts on them. Only the
-/// digest is kept in between: computing the positions twice is cheaper than storing them.
-struct Each<A, C, const D: usize>(A, PhantomData<C>);
-
-impl<A: Act<C>, C: Cell, const D: usize> Steps for Each<A, C, D> {
-    type Place = Digest;
+impl<C: Cell, const D: usize> Batch for Add<'_, C, D> {
+    const PACE: Pace = Pace::USUAL;
+    type Position = Digest;
     const NOWHERE: Digest = Digest(0);
 
     #[inline(always)]
-    fn approach(&mut self, digest: Digest, place: &mut Digest) {
-        *place = digest;
-        let table = self.0.table();
-        if table.len() > NEAR {
-            self.0.mapping().prefetch::<C, D>(table, digest);
-        }
+    fn locate<I: Isa>(&mut self, _: I, digests: &[Digest], positions: &mut [Digest]) {
+        locate::<C, D>(&self.mapping, self.table, digests, positions);
     }
 
     #[inline(always)]
-    fn act(&mut self, key: usize, digest: &Digest) {
-        let mut at = [0; D];
-        let mapping = self.0.mapping();
-        mapping.places::<C, D>(*digest, &mut at);
-        let rows = mapping.rows::<D>();
-        self.0.act(key, &at[..rows]);
+    fn apply<I: Isa>(&mut self, _: I, first: usize, positions: &[Digest]) {
+        let (mapping, cells) = (self.mapping, C::cells_mut(self.table));
+        for (&digest, &amount) in positions.iter().zip(&self.amounts[first..]) {
+            let mut at = [0; D];
+            mapping.places::<C, D>(digest, &mut at);
+            min::raise::<C>(cells, &at[..mapping.rows::<D>()], self.update, amount);
+        }
+    }
+}
+
+/// The answers about keys.
+enum Answers<'a> {
+    /// The smallest counter of each key.
+    Least(&'a mut [u64]),
+    /// The estimate of each key.
+    Estimates(&'a mut [Estimate]),
+}
+
+/// Reads the counters of each key.
+struct Ask<'a, C, const D: usize> {
+    sketch: &'a Min,
+    table: &'a [u8],
+    answers: Answers<'a>,
+    cells: PhantomData<C>,
+}
+
+/// The position of a key's first counter, and the smallest of its counters.
+#[inline(always)]
+fn least<C: Cell, const D: usize>(sketch: &Min, table: &[u8], digest: Digest) -> (usize, u64) {
+    let (mut at, mapping) = ([0; D], &sketch.mapping);
+    mapping.places::<C, D>(digest, &mut at);
+    (at[0], min::least::<C>(C::cells(table), &at[..mapping.rows::<D>()]))
+}
+
+impl<C: Cell, const D: usize> Batch for Ask<'_, C, D> {
+    const PACE: Pace = Pace::USUAL;
+    type Position = Digest;
+    const NOWHERE: Digest = Digest(0);
+
+    #[inline(always)]
+    fn locate<I: Isa>(&mut self, _: I, digests: &[Digest], positions: &mut [Digest]) {
+        locate::<C, D>(&self.sketch.mapping, self.table, digests, positions);
+    }
+
+    #[inline(always)]
+    fn apply<I: Isa>(&mut self, _: I, first: usize, positions: &[Digest]) {
+        let (sketch, table) = (self.sketch, self.table);
+        match &mut self.answers {
+            Answers::Least(answers) => {
+                for (&digest, answer) in positions.iter().zip(&mut answers[first..]) {
+                    *answer = least::<C, D>(sketch, table, digest).1;
+                }
+            }
+            // The slack depends on the key's line.
+            Answers::Estimates(answers) if sketch.reads_lines() => {
+                for (&digest, answer) in positions.iter().zip(&mut answers[first..]) {
+                    let (at, least) = least::<C, D>(sketch, table, digest);
+                    *answer = sketch.estimate_from::<C>(least, at);
+                }
+            }
+            // Two loops, because one loop would need more registers than there are.
+            Answers::Estimates(answers) => {
+                let mut values = [0; CHUNK];
+                let values = &mut values[..positions.len()];
+                for (&digest, value) in positions.iter().zip(&mut *values) {
+                    *value = least::<C, D>(sketch, table, digest).1;
+                }
+                sketch.reading().estimates(values, &mut answers[first..first + positions.len()]);
+            }
+        }
     }
 }

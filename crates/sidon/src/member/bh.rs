@@ -24,7 +24,6 @@
 //! "The variable-increment counting Bloom filter", INFOCOM 2012, sections II and VI: B_h-CBF.
 
 use super::{
-    batch,
     code::{PairShape, Pairs},
     coded::{self, Act, Coded, Plain, Store},
     counting::Overflow,
@@ -33,7 +32,12 @@ use super::{
     set::{Filter, Removes, Set, Stats},
     table::Table,
 };
-use crate::{Digest, Infeasible, Key, Malformed, Refused, Seed, bytes, cells::Packed};
+use crate::{
+    Digest, Infeasible, Key, Malformed, Refused, Seed,
+    batch::{AnyKeys, Keys, hasher},
+    bytes,
+    cells::Packed,
+};
 
 /// The largest number of keys at which a lookup examines the sum of a cell.
 ///
@@ -169,12 +173,10 @@ pub struct Body {
     filter: Coded<Pairs>,
 }
 
-impl Body {}
-
 impl Body {
     /// Not generic over keys, so that it is compiled once.
-    fn change(&mut self, act: Act, digests: &[Digest], refused: &mut dyn FnMut(usize, Refused)) {
-        self.filter.act_on_all(act, digests, refused);
+    fn change(&mut self, act: Act, keys: AnyKeys<'_>, refused: &mut dyn FnMut(usize, Refused)) {
+        self.filter.act_on_keys(act, keys, refused);
     }
 }
 
@@ -239,9 +241,8 @@ impl Filter for Body {
     }
 
     fn insert_batch<K: Key>(&mut self, keys: &[K], refused: &mut dyn FnMut(usize, Refused)) {
-        batch::hashed(self.filter.seed, keys, |first, digests| {
-            self.change(Act::Insert, digests, &mut |i, why| refused(first + i, why));
-        });
+        let hasher = hasher(self.filter.seed, keys);
+        self.change(Act::Insert, Keys::Any(keys.len(), &hasher), refused);
     }
 
     #[inline]
@@ -335,8 +336,7 @@ impl Removes for Body {
     }
 
     fn remove_batch<K: Key>(&mut self, keys: &[K], refused: &mut dyn FnMut(usize, Refused)) {
-        batch::hashed(self.filter.seed, keys, |first, digests| {
-            self.change(Act::Remove, digests, &mut |i, why| refused(first + i, why));
-        });
+        let hasher = hasher(self.filter.seed, keys);
+        self.change(Act::Remove, Keys::Any(keys.len(), &hasher), refused);
     }
 }

@@ -13,12 +13,11 @@
 //! passes. This adds about `keys per line / 2^32` to every rate. Putze, Sanders and Singler, WEA
 //! 2007. Parquet's split blocks also have one bit per word, in blocks of half the size.
 
-use super::{
-    batch::{self, NEAR, Steps},
-    set::{Filter, Set},
-};
+use super::set::{Filter, Set};
 use crate::{
-    Digest, Infeasible, Key, Malformed, Refused, Seed, bytes,
+    Digest, Infeasible, Key, Malformed, Refused, Seed,
+    batch::{self, Batch, Keys, NEAR, Pace},
+    bytes,
     cells::Memory,
     hash::spread,
     probe::{self, Isa, Kernel, LINE, LINE_HASHES_MAX, LineChoice},
@@ -45,6 +44,19 @@ impl Shape {
     /// The bytes of the table, or `u64::MAX` if there are more.
     pub(crate) fn bytes(&self) -> u64 {
         self.lines.saturating_mul(LINE as u64)
+    }
+
+    /// The offset of the digest's line.
+    #[inline(always)]
+    fn line(&self, digest: Digest) -> usize {
+        spread::fraction(digest.0, self.lines) as usize * LINE
+    }
+
+    #[inline(always)]
+    fn choice(&self, digest: Digest) -> LineChoice {
+        let hashes = self.hashes as u8;
+        let start = if hashes.is_multiple_of(8) { 0 } else { (digest.0 >> 32) as u8 % 8 };
+        LineChoice { word: digest.0 as u32, start, hashes }
     }
 }
 
@@ -83,87 +95,80 @@ impl Body {
         words.map(|word| u64::from_le_bytes(word.try_into().expect("a chunk of eight bytes")))
     }
 
-    /// The offset of the digest's line.
+    /// Prefetches the lines of digests, unless the table is in the cache.
     #[inline(always)]
-    fn line(&self, digest: Digest) -> usize {
-        spread::fraction(digest.0, self.shape.lines) as usize * LINE
-    }
-
-    #[inline(always)]
-    fn choice(&self, digest: Digest) -> LineChoice {
-        let hashes = self.shape.hashes as u8;
-        let start = if hashes.is_multiple_of(8) { 0 } else { (digest.0 >> 32) as u8 % 8 };
-        LineChoice { word: digest.0 as u32, start, hashes }
-    }
-
-    /// Prefetches the line of a digest, unless the table is in the cache.
-    #[inline(always)]
-    fn prefetch(&self, digest: Digest) {
+    fn locate(&self, digests: &[Digest], positions: &mut [Digest]) {
         let table = self.memory.bytes();
-        if table.len() > NEAR {
-            probe::prefetch(table, self.line(digest));
+        for (&digest, position) in digests.iter().zip(positions) {
+            if table.len() > NEAR {
+                probe::prefetch(table, self.shape.line(digest));
+            }
+            *position = digest;
         }
     }
 
     #[inline(always)]
     fn contains_digest<I: Isa>(&self, isa: I, digest: Digest) -> bool {
-        match self.memory.bytes()[self.line(digest)..].first_chunk() {
-            Some(line) => isa.line_contains(line, self.choice(digest)),
+        match self.memory.bytes()[self.shape.line(digest)..].first_chunk() {
+            Some(line) => isa.line_contains(line, self.shape.choice(digest)),
             None => unreachable!("every line is whole"),
         }
     }
 
     #[inline(always)]
-    fn insert_digest<I: Isa>(&mut self, isa: I, digest: Digest) {
-        let (at, choice) = (self.line(digest), self.choice(digest));
-        match self.memory.bytes_mut()[at..].first_chunk_mut() {
-            Some(line) => isa.line_insert(line, choice),
-            None => unreachable!("every line is whole"),
+    fn insert_digests<I: Isa>(&mut self, isa: I, digests: &[Digest]) {
+        let shape = self.shape;
+        let table = self.memory.bytes_mut();
+        for &digest in digests {
+            match table[shape.line(digest)..].first_chunk_mut() {
+                Some(line) => isa.line_insert(line, shape.choice(digest)),
+                None => unreachable!("every line is whole"),
+            }
         }
-        self.inserted = self.inserted.saturating_add(1);
+        self.inserted = self.inserted.saturating_add(digests.len() as u64);
     }
 }
 
-struct Enter<'a, I> {
-    isa: I,
-    filter: &'a mut Body,
-}
+/// The work per key is so small that a separate loop for hashing would be slower.
+const PACE: Pace = Pace { singly: true, ..Pace::USUAL };
 
-impl<I: Isa> Steps for Enter<'_, I> {
-    type Place = Digest;
+/// Inserts each key.
+struct Enter<'a>(&'a mut Body);
+
+impl Batch for Enter<'_> {
+    const PACE: Pace = PACE;
+    type Position = Digest;
     const NOWHERE: Digest = Digest(0);
 
     #[inline(always)]
-    fn approach(&mut self, digest: Digest, place: &mut Digest) {
-        self.filter.prefetch(digest);
-        *place = digest;
+    fn locate<I: Isa>(&mut self, _: I, digests: &[Digest], positions: &mut [Digest]) {
+        self.0.locate(digests, positions);
     }
 
     #[inline(always)]
-    fn act(&mut self, _: usize, digest: &Digest) {
-        self.filter.insert_digest(self.isa, *digest);
+    fn apply<I: Isa>(&mut self, isa: I, _: usize, positions: &[Digest]) {
+        self.0.insert_digests(isa, positions);
     }
 }
 
-struct Ask<'a, I> {
-    isa: I,
-    filter: &'a Body,
-    found: &'a mut [bool],
-}
+/// Looks up each key.
+struct Ask<'a>(&'a Body, &'a mut [bool]);
 
-impl<I: Isa> Steps for Ask<'_, I> {
-    type Place = Digest;
+impl Batch for Ask<'_> {
+    const PACE: Pace = PACE;
+    type Position = Digest;
     const NOWHERE: Digest = Digest(0);
 
     #[inline(always)]
-    fn approach(&mut self, digest: Digest, place: &mut Digest) {
-        self.filter.prefetch(digest);
-        *place = digest;
+    fn locate<I: Isa>(&mut self, _: I, digests: &[Digest], positions: &mut [Digest]) {
+        self.0.locate(digests, positions);
     }
 
     #[inline(always)]
-    fn act(&mut self, key: usize, digest: &Digest) {
-        self.found[key] = self.filter.contains_digest(self.isa, *digest);
+    fn apply<I: Isa>(&mut self, isa: I, first: usize, positions: &[Digest]) {
+        for (&digest, found) in positions.iter().zip(&mut self.1[first..]) {
+            *found = self.0.contains_digest(isa, digest);
+        }
     }
 }
 
@@ -237,7 +242,7 @@ impl Filter for Body {
             type Output = ();
             #[inline(always)]
             fn run<I: Isa>(self, isa: I) {
-                self.0.insert_digest(isa, self.1);
+                self.0.insert_digests(isa, &[self.1]);
             }
         }
         probe::dispatch(One(self, digest));
@@ -245,18 +250,7 @@ impl Filter for Body {
     }
 
     fn insert_batch<K: Key>(&mut self, keys: &[K], _: &mut dyn FnMut(usize, Refused)) {
-        // The work per key is so small that a separate loop for hashing would be slower.
-        struct Loop<'a, K>(&'a mut Body, &'a [K]);
-        impl<K: Key> Kernel for Loop<'_, K> {
-            type Output = ();
-            #[inline(always)]
-            fn run<I: Isa>(self, isa: I) {
-                let Loop(filter, keys) = self;
-                let (seed, bytes) = (filter.seed, filter.memory.bytes().len());
-                batch::each_key(isa, seed, keys, bytes, Enter { isa, filter });
-            }
-        }
-        probe::dispatch(Loop(self, keys));
+        batch::dispatch(Keys::Typed(self.seed, keys), self.memory.bytes().len(), Enter(self));
     }
 
     #[inline]
@@ -273,17 +267,8 @@ impl Filter for Body {
     }
 
     fn contains_batch<K: Key>(&self, keys: &[K], found: &mut [bool]) {
-        struct Loop<'a, K>(&'a Body, &'a [K], &'a mut [bool]);
-        impl<K: Key> Kernel for Loop<'_, K> {
-            type Output = ();
-            #[inline(always)]
-            fn run<I: Isa>(self, isa: I) {
-                let Loop(filter, keys, found) = self;
-                let bytes = filter.memory.bytes().len();
-                batch::each_key(isa, filter.seed, keys, bytes, Ask { isa, filter, found });
-            }
-        }
-        probe::dispatch(Loop(self, keys, found));
+        let keys = Keys::Typed(self.seed, keys);
+        batch::dispatch(keys, self.memory.bytes().len(), Ask(self, found));
     }
 
     fn merge(&mut self, other: &Self) -> Result<(), Refused> {

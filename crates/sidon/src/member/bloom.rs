@@ -11,14 +11,15 @@
 //! bits more and reads a single line.
 
 use super::{
-    batch,
     mapping::Spread,
     set::{Filter, Set},
-    table::{self, Bit, OnTable, Table, Width},
+    table::{FEW, MANY, Table, Width},
 };
 use crate::{
-    Digest, Infeasible, Key, Malformed, Refused, Seed, bytes, cells,
-    probe::{self, Isa, Kernel},
+    Digest, Infeasible, Key, Malformed, Refused, Seed,
+    batch::{self, AnyKeys, Batch, Keys, Pace, hasher},
+    bytes, cells,
+    probe::Isa,
 };
 
 /// The integers that fix a Bloom filter.
@@ -81,43 +82,36 @@ impl Body {
     }
 }
 
-impl OnTable for Body {
-    #[inline(always)]
-    fn table(&self) -> &Table {
-        &self.bits
-    }
-    #[inline(always)]
-    fn seed(&self) -> Seed {
-        self.seed
-    }
-    /// Inserts the key. Keys never leave.
-    #[inline(always)]
-    fn change<const INSERT: bool, W: Width>(
-        &mut self,
-        _: W,
-        positions: &[u64],
-    ) -> Result<(), Refused> {
-        self.insert_at(positions);
-        Ok(())
+impl Body {
+    fn insert_keys(&mut self, keys: AnyKeys<'_>) {
+        let bytes = self.bits.cells.bytes().len();
+        if self.bits.hashes <= FEW {
+            batch::dispatch(keys, bytes, Enter::<FEW>(self));
+        } else {
+            batch::dispatch(keys, bytes, Enter::<MANY>(self));
+        }
     }
 }
 
-impl Body {
-    fn insert_digests(&mut self, digests: &[Digest]) {
-        struct Loop<'a>(&'a mut Body, &'a [Digest]);
-        impl Kernel for Loop<'_> {
-            type Output = ();
-            #[inline(always)]
-            fn run<I: Isa>(self, isa: I) {
-                let Loop(filter, digests) = self;
-                table::each_key::<true, _, _, _, _>(isa, Bit, filter, digests, &mut |_, _| {});
-            }
-        }
-        probe::dispatch(Loop(self, digests));
+/// Inserts each key.
+struct Enter<'a, const HASHES: usize>(&'a mut Body);
+
+impl<const HASHES: usize> Batch for Enter<'_, HASHES> {
+    const PACE: Pace = Pace::CHUNKS;
+    type Position = [u64; HASHES];
+    const NOWHERE: [u64; HASHES] = [0; HASHES];
+
+    #[inline(always)]
+    fn locate<I: Isa>(&mut self, _: I, digests: &[Digest], positions: &mut [[u64; HASHES]]) {
+        self.0.bits.locate(Width::<1>(1), digests, positions);
     }
 
-    fn contains_digests(&self, digests: &[Digest], found: &mut [bool]) {
-        self.bits.contains_batch(self.seed, digests, found);
+    #[inline(always)]
+    fn apply<I: Isa>(&mut self, _: I, _: usize, positions: &[[u64; HASHES]]) {
+        let hashes = self.0.bits.hashes;
+        for positions in positions {
+            self.0.insert_at(&positions[..hashes]);
+        }
     }
 }
 
@@ -175,7 +169,7 @@ impl Filter for Body {
     }
 
     fn insert_batch<K: Key>(&mut self, keys: &[K], _: &mut dyn FnMut(usize, Refused)) {
-        batch::hashed(self.seed, keys, |_, digests| self.insert_digests(digests));
+        self.insert_keys(Keys::Any(keys.len(), &hasher(self.seed, keys)));
     }
 
     #[inline]
@@ -184,9 +178,7 @@ impl Filter for Body {
     }
 
     fn contains_batch<K: Key>(&self, keys: &[K], found: &mut [bool]) {
-        batch::hashed(self.seed, keys, |first, digests| {
-            self.contains_digests(digests, &mut found[first..first + digests.len()]);
-        });
+        self.bits.contains_keys(Keys::Any(keys.len(), &hasher(self.seed, keys)), found);
     }
 
     fn merge(&mut self, other: &Self) -> Result<(), Refused> {

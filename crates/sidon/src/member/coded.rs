@@ -10,32 +10,31 @@
 //! each time, and subtracts each time. A write changes one cell after the other. If one of them
 //! refuses, the cells before it get their old values back.
 
+mod batches;
+
 use super::{
-    batch::{self, CHUNK, NEAR},
     code::{Code, Sums},
     counting::Overflow,
     increments::Increments,
     mapping::{InLines, Spread},
     rows::Rows,
-    table::{self, MANY, OnTable, Seek, Short, Table, Width},
+    table::{ANY, MANY, Table, Width},
 };
 use crate::{
     Digest, Infeasible, Key, Malformed, Refused, Seed,
+    batch::{Keys, hasher},
     hash::spread,
-    probe::{self, Isa, Kernel, LINE},
+    probe::LINE,
 };
 
 /// The memory of the values.
 pub(super) trait Store {
-    /// Reads a value.
-    type Reader<'a>: Width
-    where
-        Self: 'a;
     /// Whether restoring a value may store it in another cell. If so, a write checks all cells
     /// first.
     const MOVES: bool;
     fn table(&self) -> &Table;
-    fn reader(&self) -> Self::Reader<'_>;
+    /// The value of a cell, of which the table holds `held`.
+    fn value(&self, held: u64, cell: u64) -> u64;
     /// Sets a cell to `value`. On `Err`, nothing has changed.
     fn write(&mut self, cell: u64, value: u64) -> Result<(), Refused>;
     fn clear(&mut self);
@@ -46,7 +45,6 @@ pub(super) trait Store {
 pub(super) struct Plain(pub(super) Table);
 
 impl Store for Plain {
-    type Reader<'a> = Short;
     const MOVES: bool = false;
 
     #[inline(always)]
@@ -55,13 +53,13 @@ impl Store for Plain {
     }
 
     #[inline(always)]
-    fn reader(&self) -> Short {
-        Short(self.0.cells.width())
+    fn value(&self, held: u64, _: u64) -> u64 {
+        held
     }
 
     #[inline(always)]
     fn write(&mut self, cell: u64, value: u64) -> Result<(), Refused> {
-        let width = Short(self.0.cells.width());
+        let width = Width::<ANY>(self.0.cells.width());
         width.write(self.0.cells.bytes_mut(), cell, value);
         Ok(())
     }
@@ -149,37 +147,6 @@ fn place_in_lines(
     }
 }
 
-/// Tests whether each cell admits the key's increment.
-#[derive(Debug)]
-struct Admitted<'a, C>(&'a C);
-
-impl<C> Clone for Admitted<'_, C> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<C> Copy for Admitted<'_, C> {}
-
-impl<C: Code> Seek for Admitted<'_, C> {
-    /// Two cells exclude two of three keys never inserted.
-    const FIRST: usize = 2;
-
-    #[inline(always)]
-    fn place(self, table: &Table, digest: Digest, from: usize, to: usize, spots: &mut [u64]) {
-        place(table, self.0.marks(), digest, from, to, spots);
-    }
-
-    #[inline(always)]
-    fn cell(self, spot: u64) -> u64 {
-        cell(spot)
-    }
-
-    #[inline(always)]
-    fn passes(self, value: u64, spot: u64) -> bool {
-        self.0.admits(value, mark(spot))
-    }
-}
-
 impl<C: Code, S: Store> Coded<C, S> {
     pub(super) fn new(store: S, code: C, seed: Seed) -> Self {
         let rows = if S::MOVES { None } else { Rows::of(&code, store.table()) };
@@ -193,8 +160,7 @@ impl<C: Code, S: Store> Coded<C, S> {
 
     /// The values in order.
     pub(super) fn values(&self) -> impl Iterator<Item = u64> + '_ {
-        let (table, reader) = (self.store.table(), self.store.reader());
-        (0..table.cells.cells()).map(move |cell| reader.read(table.cells.bytes(), cell))
+        (0..self.store.table().cells.cells()).map(|cell| self.read(cell))
     }
 
     pub(super) fn fill(&self) -> f64 {
@@ -220,19 +186,52 @@ impl<C: Code, S: Store> Coded<C, S> {
         self.all_admit(digest)
     }
 
+    /// The value of a cell.
+    #[inline(always)]
+    fn read(&self, cell: u64) -> u64 {
+        let cells = &self.store.table().cells;
+        self.store.value(Width::<ANY>(cells.width()).read(cells.bytes(), cell), cell)
+    }
+
     #[inline(always)]
     fn all_admit(&self, digest: Digest) -> bool {
-        let (table, reader) = (self.store.table(), self.store.reader());
-        if table.in_lines.is_some() {
-            return table.contains_with(reader, Admitted(&self.code), digest);
+        let table = self.store.table();
+        match table.in_lines {
+            None => self.cells_admit(digest, 0, table.hashes),
+            Some(mapping) => self.lines_admit(mapping, digest, 0, mapping.lines),
         }
-        // Cell by cell: most keys never inserted are excluded by their first or second cell.
-        let (cells, bytes, marks) = (table.cells.cells(), table.cells.bytes(), self.code.marks());
-        for i in 0..table.hashes as u32 {
-            let (cell, fraction) = spread::split(digest, i, cells);
-            let spot = spot(0, fraction, marks);
-            if !self.code.admits(reader.read(bytes, cell), mark(spot)) {
+    }
+
+    /// Whether the cells `from..to` of the digest admit their increments. The cells may be anywhere.
+    /// Most keys never inserted are excluded by their first or second cell.
+    #[inline(always)]
+    fn cells_admit(&self, digest: Digest, from: usize, to: usize) -> bool {
+        let (table, marks) = (&self.store.table().cells, self.code.marks());
+        // Read before the loop, which the compiler would not do.
+        let (width, bytes) = (Width::<ANY>(table.width()), table.bytes());
+        for i in from..to {
+            let (cell, fraction) = spread::split(digest, i as u32, table.cells());
+            let value = self.store.value(width.read(bytes, cell), cell);
+            if !self.code.admits(value, mark(spot(0, fraction, marks))) {
                 return false;
+            }
+        }
+        true
+    }
+
+    /// Whether the cells of lines `from..to` of the digest admit their increments.
+    #[inline(always)]
+    fn lines_admit(&self, mapping: InLines, digest: Digest, from: u32, to: u32) -> bool {
+        let in_line = LINE as u64 * 8 / u64::from(self.store.table().cells.width());
+        for line in from..to {
+            let (offset, word) = mapping.line(digest, line);
+            let first = (offset / LINE) as u64 * in_line;
+            for i in 0..mapping.each {
+                let (cell, fraction) = spread::split_in_line(word, i, in_line);
+                let mark = mark(spot(0, fraction, self.code.marks()));
+                if !self.code.admits(self.read(first + cell), mark) {
+                    return false;
+                }
             }
         }
         true
@@ -242,18 +241,8 @@ impl<C: Code, S: Store> Coded<C, S> {
         assert_eq!(keys.len(), found.len(), "one answer a key");
         match &self.rows {
             Some(rows) => rows.contains_keys(self.store.table(), self.seed, keys, found),
-            None => batch::hashed(self.seed, keys, |first, digests| {
-                self.contains_digests(digests, &mut found[first..first + digests.len()]);
-            }),
+            None => self.contains_any(Keys::Any(keys.len(), &hasher(self.seed, keys)), found),
         }
-    }
-
-    fn contains_digests(&self, keys: &[Digest], found: &mut [bool]) {
-        let (table, reader) = (self.store.table(), self.store.reader());
-        if table.cells.bytes().len() <= NEAR {
-            return probe::dispatch(Near { filter: self, keys, found });
-        }
-        table.contains_batch_with(reader, Admitted(&self.code), self.seed, keys, found);
     }
 
     #[inline(never)]
@@ -261,18 +250,6 @@ impl<C: Code, S: Store> Coded<C, S> {
         let (mut spots, hashes) = ([0; MANY], self.store.table().hashes);
         place(self.store.table(), self.code.marks(), digest, 0, hashes, &mut spots);
         self.act(act, &spots[..hashes])
-    }
-
-    pub(super) fn act_on_all(
-        &mut self,
-        act: Act,
-        keys: &[Digest],
-        refused: &mut dyn FnMut(usize, Refused),
-    ) {
-        match act {
-            Act::Insert => probe::dispatch(Change::<_, _, _, true>(self, keys, refused)),
-            Act::Remove => probe::dispatch(Change::<_, _, _, false>(self, keys, refused)),
-        }
     }
 
     #[inline(always)]
@@ -293,7 +270,7 @@ impl<C: Code, S: Store> Coded<C, S> {
         let mut held = [0u32; MANY];
         for (i, &spot) in spots.iter().enumerate() {
             let (cell, mark) = (cell(spot), mark(spot));
-            let value = self.store.reader().read(self.store.table().cells.bytes(), cell);
+            let value = self.read(cell);
             held[i] = value as u32;
             let written = match act {
                 Act::Insert => match self.code.raise(value, mark) {
@@ -318,11 +295,9 @@ impl<C: Code, S: Store> Coded<C, S> {
 
     /// Whether each cell has room for the key, considered alone.
     fn can_enter(&self, spots: &[u64]) -> bool {
-        let bytes = self.store.table().cells.bytes();
-        let read = |spot| self.store.reader().read(bytes, cell(spot));
         // No early exit: which cell is full differs from key to key, and a branch would be
         // mispredicted.
-        let room = |&spot: &u64| self.code.raise(read(spot), mark(spot)).is_some();
+        let room = |&spot: &u64| self.code.raise(self.read(cell(spot)), mark(spot)).is_some();
         spots.iter().map(room).fold(true, |all, one| all & one)
     }
 
@@ -342,7 +317,7 @@ impl<C: Code, S: Store> Coded<C, S> {
             let earlier = (0..i).rev().find(|&j| cell(spots[j]) == cell(spot));
             let value = match earlier {
                 Some(j) => rests[j],
-                None => self.store.reader().read(self.store.table().cells.bytes(), cell(spot)),
+                None => self.read(cell(spot)),
             };
             match self.code.lower(value, mark(spot)) {
                 Some(rest) => rests[i] = rest,
@@ -362,7 +337,7 @@ impl<C: Code> Coded<C, Plain> {
         }
         self.stored = super::sum_of_copies(self.stored, other.stored)?;
         for (cell, value) in (0..).zip(other.values()) {
-            let own = self.store.reader().read(self.store.0.cells.bytes(), cell);
+            let own = self.read(cell);
             if let Some(joined) = self.code.join(own, value) {
                 self.store.write(cell, joined)?;
             }
@@ -396,70 +371,6 @@ impl<C: Clone> Coded<C, Plain> {
     pub(super) fn try_clone(&self) -> Result<Self, Infeasible> {
         let store = Plain(self.store.0.try_clone()?);
         Ok(Coded { store, code: self.code.clone(), rows: self.rows.clone(), ..*self })
-    }
-}
-
-impl<C: Code, S: Store> OnTable for Coded<C, S> {
-    #[inline(always)]
-    fn table(&self) -> &Table {
-        self.store.table()
-    }
-    #[inline(always)]
-    fn seed(&self) -> Seed {
-        self.seed
-    }
-    #[inline(always)]
-    fn place(&self, digest: Digest, from: usize, to: usize, spots: &mut [u64]) {
-        place(self.store.table(), self.code.marks(), digest, from, to, spots);
-    }
-    #[inline(always)]
-    fn cell(&self, spot: u64) -> u64 {
-        cell(spot)
-    }
-    #[inline(always)]
-    fn change<const INSERT: bool, W: Width>(&mut self, _: W, spots: &[u64]) -> Result<(), Refused> {
-        self.act(if INSERT { Act::Insert } else { Act::Remove }, spots)
-    }
-}
-
-/// A loop over keys that looks them up in a cached table, without prefetching.
-struct Near<'a, K, C, S> {
-    filter: &'a Coded<C, S>,
-    keys: &'a [K],
-    found: &'a mut [bool],
-}
-
-impl<K: Key, C: Code, S: Store> Kernel for Near<'_, K, C, S> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<I: Isa>(self, isa: I) {
-        let Near { filter, keys, found } = self;
-        let mut digests = [Digest(0); CHUNK];
-        for (keys, found) in keys.chunks(CHUNK).zip(found.chunks_mut(CHUNK)) {
-            let digests = batch::chunk(isa, filter.seed, keys, &mut digests);
-            for (&digest, found) in digests.iter().zip(found) {
-                *found = filter.all_admit(digest);
-            }
-        }
-    }
-}
-
-/// A loop over keys that changes the filter, chunk by chunk.
-struct Change<'a, K, C, S, const INSERT: bool>(
-    &'a mut Coded<C, S>,
-    &'a [K],
-    &'a mut dyn FnMut(usize, Refused),
-);
-
-impl<K: Key, C: Code, S: Store, const INSERT: bool> Kernel for Change<'_, K, C, S, INSERT> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<I: Isa>(self, isa: I) {
-        let Change(filter, keys, refused) = self;
-        let width = Short(filter.store.table().cells.width());
-        table::each_key::<INSERT, _, _, _, _>(isa, width, filter, keys, refused);
     }
 }
 

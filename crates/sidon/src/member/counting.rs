@@ -18,19 +18,25 @@
 //! of that key may coincide more or less often than those of stored keys. Only if every key has a
 //! single counter do all counters sum up to the number of keys.
 
+mod batches;
+
 use super::{
-    batch::{self, NEAR, Steps},
     lines,
     mapping::{self, InLines, LINES_MOST, Ones, Spread},
     set::{Filter, Removes, Set, Stats},
-    table::{self, Nibble, OnTable, Table, Width, with_line_width},
+    table::{ANY, Table, Width, with_line_width},
 };
 use crate::{
-    Digest, Infeasible, Key, Malformed, Refused, Seed, bytes,
+    Digest, Infeasible, Key, Malformed, Refused, Seed,
+    batch::{Keys, hasher},
+    bytes,
     cells::{self, Packed},
     hash::spread,
-    probe::{self, Isa, Kernel},
+    probe,
 };
+
+/// [`LINES_MOST`] as the length of an array.
+const MOST: usize = LINES_MOST as usize;
 
 /// The widest counter.
 pub(crate) const WIDTH_MOST: u32 = 16;
@@ -133,7 +139,11 @@ impl Body {
     }
 
     #[inline(always)]
-    fn insert_at<W: Width>(&mut self, width: W, positions: &[u64]) -> Result<(), Refused> {
+    fn insert_at<const W: u32>(
+        &mut self,
+        width: Width<W>,
+        positions: &[u64],
+    ) -> Result<(), Refused> {
         let ceiling = self.counters.cells.ceiling();
         let mut values = Values::default();
         let table = self.counters.cells.bytes();
@@ -161,7 +171,11 @@ impl Body {
     }
 
     #[inline(always)]
-    fn remove_at<W: Width>(&mut self, width: W, positions: &[u64]) -> Result<(), Refused> {
+    fn remove_at<const W: u32>(
+        &mut self,
+        width: Width<W>,
+        positions: &[u64],
+    ) -> Result<(), Refused> {
         let ceiling = self.counters.cells.ceiling();
         let mut values = Values::default();
         let table = self.counters.cells.bytes();
@@ -193,7 +207,12 @@ impl Body {
 
     /// Acts on one key.
     #[inline(always)]
-    fn act<W: Width>(&mut self, act: Act, width: W, positions: &[u64]) -> Result<(), Refused> {
+    fn act<const W: u32>(
+        &mut self,
+        act: Act,
+        width: Width<W>,
+        positions: &[u64],
+    ) -> Result<(), Refused> {
         match act {
             Act::Insert => self.insert_at(width, positions),
             Act::Remove => self.remove_at(width, positions),
@@ -247,42 +266,14 @@ impl Body {
             return with_line_width!(self.shape.width, |W| {
                 match mapping.lines {
                     1..=2 => self.act_on_lines::<2, W>(act, mapping, digest),
-                    _ => self.act_on_lines::<{ LINES_MOST as usize }, W>(act, mapping, digest),
+                    _ => self.act_on_lines::<MOST, W>(act, mapping, digest),
                 }
             });
         }
         let (positions, hashes) = self.counters.positions(digest);
         match self.shape.width {
-            4 => self.act(act, Nibble, &positions[..hashes]),
-            width => self.act(act, width, &positions[..hashes]),
-        }
-    }
-
-    fn act_on_all(&mut self, act: Act, keys: &[Digest], refused: &mut dyn FnMut(usize, Refused)) {
-        if let Some(mapping) = self.counters.in_lines {
-            let (width, filter) = (self.shape.width, self);
-            return with_line_width!(width, |W| match act {
-                Act::Insert => {
-                    probe::dispatch(EachKey::<_, true, W> { mapping, keys, filter, refused });
-                }
-                Act::Remove => {
-                    probe::dispatch(EachKey::<_, false, W> { mapping, keys, filter, refused });
-                }
-            });
-        }
-        match (act, self.shape.width) {
-            (Act::Insert, 4) => {
-                probe::dispatch(Change::<_, _, true>(self, Nibble, keys, refused));
-            }
-            (Act::Remove, 4) => {
-                probe::dispatch(Change::<_, _, false>(self, Nibble, keys, refused));
-            }
-            (Act::Insert, width) => {
-                probe::dispatch(Change::<_, _, true>(self, width, keys, refused));
-            }
-            (Act::Remove, width) => {
-                probe::dispatch(Change::<_, _, false>(self, width, keys, refused));
-            }
+            4 => self.act(act, Width::<4>(4), &positions[..hashes]),
+            width => self.act(act, Width::<ANY>(width), &positions[..hashes]),
         }
     }
 }
@@ -297,112 +288,10 @@ enum Act {
     Remove,
 }
 
-/// A loop over keys that changes the filter, chunk by chunk.
-struct Change<'a, K, W, const INSERT: bool>(
-    &'a mut Body,
-    W,
-    &'a [K],
-    &'a mut dyn FnMut(usize, Refused),
-);
-
-impl<K: Key, W: Width, const INSERT: bool> Kernel for Change<'_, K, W, INSERT> {
-    type Output = ();
-
+impl Act {
     #[inline(always)]
-    fn run<I: Isa>(self, isa: I) {
-        let Change(filter, width, keys, refused) = self;
-        table::each_key::<INSERT, _, _, _, _>(isa, width, filter, keys, refused);
-    }
-}
-
-/// A loop over keys that inserts or removes them, counters in lines of width `W`.
-struct EachKey<'a, K, const INSERT: bool, const W: u32> {
-    mapping: InLines,
-    keys: &'a [K],
-    filter: &'a mut Body,
-    refused: &'a mut dyn FnMut(usize, Refused),
-}
-
-impl<K: Key, const INSERT: bool, const W: u32> Kernel for EachKey<'_, K, INSERT, W> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<I: Isa>(self, isa: I) {
-        match self.mapping.lines {
-            2 => self.run_with::<2, true, I>(isa),
-            3 => self.run_with::<3, true, I>(isa),
-            _ => self.run_with::<{ LINES_MOST as usize }, false, I>(isa),
-        }
-    }
-}
-
-impl<K: Key, const INSERT: bool, const W: u32> EachKey<'_, K, INSERT, W> {
-    /// Runs with arrays for `L` lines. With `ALL`, a key has exactly `L` lines.
-    #[inline(always)]
-    fn run_with<const L: usize, const ALL: bool, I: Isa>(self, isa: I) {
-        let EachKey { mapping, keys, filter, refused } = self;
-        let (seed, bytes) = (filter.seed, filter.counters.cells.bytes().len());
-        let far = bytes > NEAR;
-        let steps = InEachLine::<I, INSERT, L, ALL, W> { isa, mapping, far, filter, refused };
-        batch::each_key(isa, seed, keys, bytes, steps);
-    }
-}
-
-/// Prefetches the lines of a key, and changes its counters.
-struct InEachLine<'a, I, const INSERT: bool, const L: usize, const ALL: bool, const W: u32> {
-    isa: I,
-    mapping: InLines,
-    far: bool,
-    filter: &'a mut Body,
-    refused: &'a mut dyn FnMut(usize, Refused),
-}
-
-impl<I: Isa, const INSERT: bool, const L: usize, const ALL: bool, const W: u32> Steps
-    for InEachLine<'_, I, INSERT, L, ALL, W>
-{
-    type Place = Digest;
-    const NOWHERE: Digest = Digest(0);
-
-    #[inline(always)]
-    fn approach(&mut self, digest: Digest, place: &mut Digest) {
-        if self.far {
-            self.mapping.prefetch(self.filter.counters.cells.bytes(), digest);
-        }
-        *place = digest;
-    }
-
-    #[inline(always)]
-    fn act(&mut self, key: usize, digest: &Digest) {
-        let mut mapping = self.mapping;
-        if ALL {
-            // With a constant number of lines the compiler unrolls the loops.
-            mapping.lines = L as u32;
-        }
-        let mut ones = [Ones::NONE; L];
-        mapping.ones::<L, W, I>(self.isa, *digest, &mut ones);
-        let act = if INSERT { Act::Insert } else { Act::Remove };
-        if let Err(why) = self.filter.act_in_lines::<W>(act, &ones[..mapping.lines as usize]) {
-            (self.refused)(key, why);
-        }
-    }
-}
-
-impl OnTable for Body {
-    #[inline(always)]
-    fn table(&self) -> &Table {
-        &self.counters
-    }
-    #[inline(always)]
-    fn seed(&self) -> Seed {
-        self.seed
-    }
-    #[inline(always)]
-    fn change<const INSERT: bool, W: Width>(
-        &mut self,
-        width: W,
-        positions: &[u64],
-    ) -> Result<(), Refused> {
-        self.act(if INSERT { Act::Insert } else { Act::Remove }, width, positions)
+    fn of(insert: bool) -> Self {
+        if insert { Act::Insert } else { Act::Remove }
     }
 }
 
@@ -469,9 +358,7 @@ impl Filter for Body {
     }
 
     fn insert_batch<K: Key>(&mut self, keys: &[K], refused: &mut dyn FnMut(usize, Refused)) {
-        batch::hashed(self.seed, keys, |first, digests| {
-            self.act_on_all(Act::Insert, digests, &mut |i, why| refused(first + i, why));
-        });
+        self.act_on_keys(Act::Insert, Keys::Any(keys.len(), &hasher(self.seed, keys)), refused);
     }
 
     #[inline]
@@ -480,10 +367,7 @@ impl Filter for Body {
     }
 
     fn contains_batch<K: Key>(&self, keys: &[K], found: &mut [bool]) {
-        batch::hashed(self.seed, keys, |first, digests| {
-            let found = &mut found[first..first + digests.len()];
-            self.counters.contains_batch(self.seed, digests, found);
-        });
+        self.counters.contains_keys(Keys::Any(keys.len(), &hasher(self.seed, keys)), found);
     }
 
     fn merge(&mut self, other: &Self) -> Result<(), Refused> {
@@ -564,8 +448,6 @@ impl Removes for Body {
     }
 
     fn remove_batch<K: Key>(&mut self, keys: &[K], refused: &mut dyn FnMut(usize, Refused)) {
-        batch::hashed(self.seed, keys, |first, digests| {
-            self.act_on_all(Act::Remove, digests, &mut |i, why| refused(first + i, why));
-        });
+        self.act_on_keys(Act::Remove, Keys::Any(keys.len(), &hasher(self.seed, keys)), refused);
     }
 }

@@ -5,13 +5,11 @@
 //! many there are. Incrementing all of them is an addition. The compiler vectorises these
 //! operations.
 
-use super::{
-    batch::{self, NEAR, Steps},
-    mapping::{InLines, Ones},
-};
+use super::mapping::{InLines, Ones};
 use crate::{
-    Digest, Key, Seed,
-    probe::{Isa, Kernel, LINE},
+    Digest,
+    batch::{Batch, Pace},
+    probe::{Isa, LINE},
 };
 
 /// The lowest bit of each cell of `W` bits.
@@ -139,56 +137,29 @@ pub(super) fn contains<const W: u32, I: Isa>(
     true
 }
 
-/// A loop over keys that looks them up. It needs no masks: it reads the cells one by one, and most
-/// keys never inserted are excluded by their first line.
-pub(super) struct Lookup<'a, K, const W: u32> {
+/// Looks up each key. This needs no masks: it reads the cells one by one, and most keys never
+/// inserted are excluded by their first line.
+pub(super) struct Lookup<'a, const W: u32> {
     pub(super) table: &'a [u8],
     pub(super) mapping: InLines,
-    pub(super) seed: Seed,
-    pub(super) keys: &'a [K],
     pub(super) found: &'a mut [bool],
 }
 
-impl<K: Key, const W: u32> Kernel for Lookup<'_, K, W> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<I: Isa>(self, isa: I) {
-        let Lookup { table, mapping, seed, keys, found } = self;
-        let far = table.len() > NEAR;
-        batch::each_key(
-            isa,
-            seed,
-            keys,
-            table.len(),
-            Find::<W, I> { isa, table, mapping, far, found },
-        );
-    }
-}
-
-/// Prefetches the lines of a key, and reads its cells.
-struct Find<'a, const W: u32, I> {
-    isa: I,
-    table: &'a [u8],
-    mapping: InLines,
-    far: bool,
-    found: &'a mut [bool],
-}
-
-impl<const W: u32, I: Isa> Steps for Find<'_, W, I> {
-    type Place = Digest;
+impl<const W: u32> Batch for Lookup<'_, W> {
+    const PACE: Pace = Pace::USUAL;
+    type Position = Digest;
     const NOWHERE: Digest = Digest(0);
 
     #[inline(always)]
-    fn approach(&mut self, digest: Digest, place: &mut Digest) {
-        if self.far {
-            self.mapping.prefetch(self.table, digest);
-        }
-        *place = digest;
+    fn locate<I: Isa>(&mut self, _: I, digests: &[Digest], positions: &mut [Digest]) {
+        self.mapping.prefetch(self.table, digests);
+        positions.copy_from_slice(digests);
     }
 
     #[inline(always)]
-    fn act(&mut self, key: usize, digest: &Digest) {
-        self.found[key] = contains::<W, I>(self.isa, self.table, self.mapping, *digest);
+    fn apply<I: Isa>(&mut self, isa: I, first: usize, positions: &[Digest]) {
+        for (&digest, found) in positions.iter().zip(&mut self.found[first..]) {
+            *found = contains::<W, I>(isa, self.table, self.mapping, digest);
+        }
     }
 }

@@ -11,6 +11,7 @@
 
 use crate::{
     Digest, Infeasible,
+    batch::NEAR,
     hash::spread,
     probe::{self, Isa, LINE, NIBBLES_MAX},
 };
@@ -163,11 +164,15 @@ impl InLines {
         (passes / lines as f64).powi(self.lines as i32)
     }
 
-    /// Prefetches the lines of the digest.
+    /// Prefetches the lines of the digests, unless the table is in the cache.
     #[inline(always)]
-    pub(super) fn prefetch(self, table: &[u8], digest: Digest) {
-        for i in 0..self.lines {
-            probe::prefetch(table, self.line(digest, i).0);
+    pub(super) fn prefetch(self, table: &[u8], digests: &[Digest]) {
+        if table.len() > NEAR {
+            for &digest in digests {
+                for i in 0..self.lines {
+                    probe::prefetch(table, self.line(digest, i).0);
+                }
+            }
         }
     }
 

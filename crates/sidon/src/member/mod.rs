@@ -49,8 +49,6 @@ pub use set::{Filter, Removes, Set, Stats};
 pub use variable::Variable;
 
 use crate::Refused;
-// The earlier form of batches, for callers that do not yet use the new one.
-pub(crate) use crate::batch::old as batch;
 
 /// Refuses a merge of two structures that differ in `field`.
 pub(crate) fn same(field: &'static str, equal: bool) -> Result<(), Refused> {

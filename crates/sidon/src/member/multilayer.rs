@@ -22,7 +22,6 @@
 //! before it, and no other entry. A pinned counter is at the first ceiling and has no entry.
 
 use super::{
-    batch,
     code::{Code, Sums},
     coded::{self, Act, Coded, Store},
     counting::Overflow,
@@ -30,9 +29,14 @@ use super::{
     mapping::Spread,
     set::{Filter, Removes, Set, Stats},
     spill::Spill,
-    table::{Short, Table, Width},
+    table::{ANY, Table, Width},
 };
-use crate::{Digest, Infeasible, Key, Malformed, Refused, Seed, bytes, cells::Packed};
+use crate::{
+    Digest, Infeasible, Key, Malformed, Refused, Seed,
+    batch::{AnyKeys, Keys, hasher},
+    bytes,
+    cells::Packed,
+};
 
 /// The integers that fix a filter of two to eight layers.
 ///
@@ -153,44 +157,6 @@ struct Layers {
     pins: bool,
 }
 
-/// Reads a counter through all layers.
-#[derive(Clone, Copy)]
-struct Through<'a> {
-    width: Short,
-    top: u64,
-    ceiling: u64,
-    further: &'a [Spill],
-}
-
-impl Width for Through<'_> {
-    #[inline(always)]
-    fn bits(self) -> u32 {
-        self.width.bits()
-    }
-
-    #[inline(always)]
-    fn read(self, bytes: &[u8], cell: u64) -> u64 {
-        let value = self.width.read(bytes, cell);
-        if value == self.top { self.below(cell) } else { value }
-    }
-}
-
-impl Through<'_> {
-    #[inline(never)]
-    fn below(self, cell: u64) -> u64 {
-        let mut value = self.top;
-        for layer in self.further {
-            // A counter at the first ceiling without an entry in the second layer is pinned.
-            let Some(rest) = layer.get(cell) else { return self.ceiling };
-            value += rest;
-            if rest < layer.top() {
-                break;
-            }
-        }
-        value
-    }
-}
-
 impl Layers {
     fn new(shape: Shape) -> Result<Self, Infeasible> {
         let first =
@@ -222,10 +188,24 @@ impl Layers {
         }
         Ok(())
     }
+
+    /// The value of a counter whose first layer is at its ceiling.
+    #[inline(never)]
+    fn beyond(&self, cell: u64) -> u64 {
+        let mut value = self.top;
+        for layer in &self.further {
+            // A counter at the first ceiling without an entry in the second layer is pinned.
+            let Some(rest) = layer.get(cell) else { return self.ceiling };
+            value += rest;
+            if rest < layer.top() {
+                break;
+            }
+        }
+        value
+    }
 }
 
 impl Store for Layers {
-    type Reader<'a> = Through<'a>;
     const MOVES: bool = true;
 
     #[inline(always)]
@@ -234,14 +214,13 @@ impl Store for Layers {
     }
 
     #[inline(always)]
-    fn reader(&self) -> Through<'_> {
-        let width = Short(self.first.cells.width());
-        Through { width, top: self.top, ceiling: self.ceiling, further: &self.further }
+    fn value(&self, held: u64, cell: u64) -> u64 {
+        if held == self.top { self.beyond(cell) } else { held }
     }
 
     #[inline(always)]
     fn write(&mut self, cell: u64, value: u64) -> Result<(), Refused> {
-        let width = Short(self.first.cells.width());
+        let width = Width::<ANY>(self.first.cells.width());
         let spilled = width.read(self.first.cells.bytes(), cell) == self.top;
         if spilled || value >= self.top {
             self.write_below(cell, value)?;
@@ -258,8 +237,8 @@ impl Store for Layers {
 
 impl Body {
     /// Not generic over keys, so that it is compiled once.
-    fn change(&mut self, act: Act, digests: &[Digest], refused: &mut dyn FnMut(usize, Refused)) {
-        self.filter.act_on_all(act, digests, refused);
+    fn change(&mut self, act: Act, keys: AnyKeys<'_>, refused: &mut dyn FnMut(usize, Refused)) {
+        self.filter.act_on_keys(act, keys, refused);
     }
 }
 
@@ -323,9 +302,8 @@ impl Filter for Body {
     }
 
     fn insert_batch<K: Key>(&mut self, keys: &[K], refused: &mut dyn FnMut(usize, Refused)) {
-        batch::hashed(self.filter.seed, keys, |first, digests| {
-            self.change(Act::Insert, digests, &mut |i, why| refused(first + i, why));
-        });
+        let hasher = hasher(self.filter.seed, keys);
+        self.change(Act::Insert, Keys::Any(keys.len(), &hasher), refused);
     }
 
     #[inline]
@@ -453,8 +431,7 @@ impl Removes for Body {
     }
 
     fn remove_batch<K: Key>(&mut self, keys: &[K], refused: &mut dyn FnMut(usize, Refused)) {
-        batch::hashed(self.filter.seed, keys, |first, digests| {
-            self.change(Act::Remove, digests, &mut |i, why| refused(first + i, why));
-        });
+        let hasher = hasher(self.filter.seed, keys);
+        self.change(Act::Remove, Keys::Any(keys.len(), &hasher), refused);
     }
 }

@@ -4,14 +4,10 @@
 //! line in parallel. Otherwise the rows of the code test one cell after the other. Most keys never
 //! inserted are excluded by their first line.
 
-use super::{
-    batch::{self, NEAR, Steps},
-    mapping::InLines,
-    rows::Rows,
-    table::Table,
-};
+use super::{mapping::InLines, rows::Rows, table::Table};
 use crate::{
     Digest, Key, Seed,
+    batch::{self, AnyKeys, Batch, Keys, Pace, hasher},
     hash::spread,
     probe::{self, Isa, Kernel, LINE, Sieve},
 };
@@ -25,41 +21,46 @@ pub(super) fn contains_keys<K: Key>(
     keys: &[K],
     found: &mut [bool],
 ) {
-    let table = table.cells.bytes();
+    let (table, typed) = (table.cells.bytes(), Keys::Typed(seed, keys));
     match (&rows.sieve, mapping.lines) {
         // These loops hash a key when they prefetch its lines, so they are compiled for every type
         // of key. With a constant number of lines the compiler unrolls their inner loops.
         (Some(sieve), 1) => {
-            probe::dispatch(Sifted::<K, 1> { sieve, table, mapping, seed, keys, found });
+            probe::dispatch(Sifted::<K, 1> { sieve, table, mapping, keys: typed, found });
         }
         (Some(sieve), 2) => {
-            probe::dispatch(Sifted::<K, 2> { sieve, table, mapping, seed, keys, found });
+            probe::dispatch(Sifted::<K, 2> { sieve, table, mapping, keys: typed, found });
         }
-        _ => batch::hashed(seed, keys, |first, digests| {
-            let found = &mut found[first..first + digests.len()];
-            contains_digests(rows, table, mapping, digests, found);
-        }),
+        _ => contains_any(rows, table, mapping, Keys::Any(keys.len(), &hasher(seed, keys)), found),
     }
 }
 
-/// [`contains_keys`] for digests, for any code and number of lines.
-fn contains_digests(
+/// [`contains_keys`] for any code and number of lines, compiled once.
+fn contains_any(
     rows: &Rows,
     table: &[u8],
     mapping: InLines,
-    digests: &[Digest],
+    keys: AnyKeys<'_>,
     found: &mut [bool],
 ) {
-    probe::dispatch(Lookup { rows, table, mapping, digests, found });
+    match &rows.sieve {
+        Some(sieve) => {
+            probe::dispatch(Sifted::<Digest, 0> { sieve, table, mapping, keys, found });
+        }
+        None => {
+            let lines = table.as_chunks().0;
+            batch::dispatch(keys, table.len(), ByRows { rows, lines, mapping, found });
+        }
+    }
 }
 
-/// A loop over keys with `LINES` lines each, which tests all cells of a line in parallel.
+/// A loop over keys that tests all cells of a line in parallel. The keys have `LINES` lines each,
+/// or any number if that is zero.
 struct Sifted<'a, K, const LINES: u32> {
     sieve: &'a Sieve,
     table: &'a [u8],
     mapping: InLines,
-    seed: Seed,
-    keys: &'a [K],
+    keys: Keys<'a, K>,
     found: &'a mut [bool],
 }
 
@@ -68,112 +69,93 @@ impl<K: Key, const LINES: u32> Kernel for Sifted<'_, K, LINES> {
 
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
-        let Sifted { sieve, table, mut mapping, seed, keys, found } = self;
-        let ask = Sieved(isa, isa.sieve(sieve, mapping.each));
-        mapping.lines = LINES;
-        batch::each_key(isa, seed, keys, table.len(), Find::new(ask, table, mapping, found));
+        let Sifted { sieve, table, mut mapping, keys, found } = self;
+        if LINES != 0 {
+            mapping.lines = LINES;
+        }
+        let lines = table.as_chunks().0;
+        let sieve = (isa, isa.sieve(sieve, mapping.each));
+        batch::run(isa, keys, table.len(), Sieved { sieve, lines, mapping, found });
     }
 }
 
-/// A loop over digests.
-struct Lookup<'a> {
-    rows: &'a Rows,
-    table: &'a [u8],
+/// Tests all cells of a line in parallel. The sieve comes with its instruction set.
+struct Sieved<'a, I: Isa> {
+    sieve: (I, I::Sieve),
+    lines: &'a [[u8; LINE]],
     mapping: InLines,
-    digests: &'a [Digest],
     found: &'a mut [bool],
 }
 
-impl Kernel for Lookup<'_> {
-    type Output = ();
+impl<J: Isa> Batch for Sieved<'_, J> {
+    const PACE: Pace = Pace { singly: true, ..Pace::USUAL };
+    type Position = Digest;
+    const NOWHERE: Digest = Digest(0);
 
     #[inline(always)]
-    fn run<I: Isa>(self, isa: I) {
-        let Lookup { rows, table, mapping, digests, found } = self;
-        let (each, any, bytes) = (mapping.each, Seed(0), table.len());
-        match &rows.sieve {
-            Some(sieve) => {
-                let ask = Sieved(isa, isa.sieve(sieve, each));
-                batch::each_key(isa, any, digests, bytes, Find::new(ask, table, mapping, found));
+    fn locate<I: Isa>(&mut self, _: I, digests: &[Digest], positions: &mut [Digest]) {
+        self.mapping.prefetch(self.lines.as_flattened(), digests);
+        positions.copy_from_slice(digests);
+    }
+
+    #[inline(always)]
+    fn apply<I: Isa>(&mut self, _: I, first: usize, positions: &[Digest]) {
+        let (isa, sieve) = &self.sieve;
+        for (&digest, found) in positions.iter().zip(&mut self.found[first..]) {
+            let mut all = true;
+            for i in 0..self.mapping.lines {
+                let (line, word) = self.mapping.split(digest, i);
+                all = all && isa.all_admitted(&self.lines[line], word, sieve);
             }
-            None => {
-                let ask = ByRows(rows, each);
-                batch::each_key(isa, any, digests, bytes, Find::new(ask, table, mapping, found));
-            }
+            *found = all;
         }
     }
 }
 
-/// A test of a line.
-trait Ask {
+/// Tests the cells of a line one after the other.
+struct ByRows<'a> {
+    rows: &'a Rows,
+    lines: &'a [[u8; LINE]],
+    mapping: InLines,
+    found: &'a mut [bool],
+}
+
+impl ByRows<'_> {
     /// Whether the cells that `word` selects in a line all admit their increments.
-    fn all_admit(&self, line: &[u8; LINE], word: u64) -> bool;
-}
-
-/// Tests all cells in parallel.
-struct Sieved<I: Isa>(I, I::Sieve);
-
-impl<I: Isa> Ask for Sieved<I> {
-    #[inline(always)]
-    fn all_admit(&self, line: &[u8; LINE], word: u64) -> bool {
-        self.0.all_admitted(line, word, &self.1)
-    }
-}
-
-/// Tests this number of cells one after the other.
-struct ByRows<'a>(&'a Rows, u32);
-
-impl Ask for ByRows<'_> {
     #[inline(always)]
     fn all_admit(&self, line: &[u8; LINE], mut word: u64) -> bool {
         let mut all = 1;
-        for _ in 0..self.1 {
+        for _ in 0..self.mapping.each {
             let (cell, fraction) = spread::split_in_line(word, 0, LINE as u64);
-            let increment = spread::fraction(fraction, self.0.increments.into());
-            all &= self.0.admits(line[cell as usize % LINE], increment);
+            let increment = spread::fraction(fraction, self.rows.increments.into());
+            all &= self.rows.admits(line[cell as usize % LINE], increment);
             word = spread::again_in_line(word);
         }
         all & 1 == 1
     }
 }
 
-/// Prefetches the lines of a key, and tests its cells.
-struct Find<'a, A> {
-    ask: A,
-    lines: &'a [[u8; LINE]],
-    far: bool,
-    mapping: InLines,
-    found: &'a mut [bool],
-}
-
-impl<'a, A: Ask> Find<'a, A> {
-    #[inline(always)]
-    fn new(ask: A, table: &'a [u8], mapping: InLines, found: &'a mut [bool]) -> Self {
-        let (lines, far) = (table.as_chunks().0, table.len() > NEAR);
-        Find { ask, lines, far, mapping, found }
-    }
-}
-
-impl<A: Ask> Steps for Find<'_, A> {
-    type Place = Digest;
+impl Batch for ByRows<'_> {
+    const PACE: Pace = Pace::USUAL;
+    type Position = Digest;
     const NOWHERE: Digest = Digest(0);
 
     #[inline(always)]
-    fn approach(&mut self, digest: Digest, place: &mut Digest) {
-        if self.far {
-            self.mapping.prefetch(self.lines.as_flattened(), digest);
-        }
-        *place = digest;
+    fn locate<I: Isa>(&mut self, _: I, digests: &[Digest], positions: &mut [Digest]) {
+        self.mapping.prefetch(self.lines.as_flattened(), digests);
+        positions.copy_from_slice(digests);
     }
 
     #[inline(always)]
-    fn act(&mut self, key: usize, digest: &Digest) {
-        let mut all = true;
-        for i in 0..self.mapping.lines {
-            let (line, word) = self.mapping.split(*digest, i);
-            all = all && self.ask.all_admit(&self.lines[line], word);
+    fn apply<I: Isa>(&mut self, _: I, first: usize, positions: &[Digest]) {
+        for (i, &digest) in (first..).zip(positions) {
+            let mut all = true;
+            for line in 0..self.mapping.lines {
+                let (line, word) = self.mapping.split(digest, line);
+                all = all && self.all_admit(&self.lines[line], word);
+            }
+            self.found[i] = all;
         }
-        self.found[key] = all;
     }
 }
 

@@ -3,9 +3,10 @@
 //! A test is then two reads, the value and its row. Codes for cells of up to eight bits and up to
 //! eight increments have rows.
 
-use super::{batch, code::Code, octets, scattered, table::Table};
+use super::{code::Code, octets, scattered, table::Table};
 use crate::{
     Key, Seed,
+    batch::{Keys, hasher},
     hash::spread,
     probe::{SIEVED_MAX, Sieve},
 };
@@ -55,10 +56,10 @@ impl Rows {
     ) {
         match table.in_lines {
             Some(mapping) => octets::contains_keys(self, table, mapping, seed, keys, found),
-            None => batch::hashed(seed, keys, |first, digests| {
-                let found = &mut found[first..first + digests.len()];
-                scattered::contains_batch(self, table, digests, found);
-            }),
+            None => {
+                let keys = Keys::Any(keys.len(), &hasher(seed, keys));
+                scattered::contains_keys(self, table, keys, found);
+            }
         }
     }
 }

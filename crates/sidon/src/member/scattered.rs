@@ -6,14 +6,14 @@
 //! prefetched only after those passed. In a smaller table they are read at once.
 
 use super::{
-    batch::{CHUNK, NEAR},
     rows::Rows,
-    table::{Known, Short, Table, Width},
+    table::{ANY, Table, Width},
 };
 use crate::{
     Digest,
+    batch::{self, AnyKeys, Batch, NEAR, Pace},
     hash::spread,
-    probe::{self, Isa, Kernel},
+    probe::Isa,
 };
 
 /// Cells that are read first, without a branch between them.
@@ -21,43 +21,39 @@ const FIRST: usize = 2;
 /// In tables of at least this many bytes, all cells of a key are prefetched before they are read.
 const DEEP: usize = 6 << 20;
 
-/// Looks up each digest.
-pub(super) fn contains_batch(rows: &Rows, table: &Table, digests: &[Digest], found: &mut [bool]) {
+/// Looks up each key. Compiled once for all types of keys.
+pub(super) fn contains_keys(rows: &Rows, table: &Table, keys: AnyKeys<'_>, found: &mut [bool]) {
     match table.cells.width() {
-        7 => probe::dispatch(Lookup { width: Known::<7>, rows, table, digests, found }),
-        8 => probe::dispatch(Lookup { width: Known::<8>, rows, table, digests, found }),
-        width => probe::dispatch(Lookup { width: Short(width), rows, table, digests, found }),
+        7 => contains_of(Width::<7>(7), rows, table, keys, found),
+        8 => contains_of(Width::<8>(8), rows, table, keys, found),
+        width => contains_of(Width::<ANY>(width), rows, table, keys, found),
     }
 }
 
-/// A loop over digests that looks them up.
-struct Lookup<'a, W> {
-    width: W,
-    rows: &'a Rows,
-    table: &'a Table,
-    digests: &'a [Digest],
-    found: &'a mut [bool],
-}
-
-impl<W: Width> Kernel for Lookup<'_, W> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<I: Isa>(self, _: I) {
-        let Lookup { width, rows, table, digests, found } = self;
-        let increments = rows.increments;
-        if increments.is_power_of_two() {
-            Ask::<W, true>::new(width, rows, increments.ilog2().into(), table).all(digests, found);
-        } else {
-            Ask::<W, false>::new(width, rows, increments.into(), table).all(digests, found);
-        }
+fn contains_of<const W: u32>(
+    width: Width<W>,
+    rows: &Rows,
+    table: &Table,
+    keys: AnyKeys<'_>,
+    found: &mut [bool],
+) {
+    let (bytes, cells) = (table.cells.bytes(), table.cells.cells());
+    let (increments, hashes) = (u64::from(rows.increments), table.hashes);
+    if increments.is_power_of_two() {
+        let increments = increments.ilog2().into();
+        let cells = Cells::<W, true> { width, rows, increments, bytes, cells, hashes };
+        batch::dispatch(keys, bytes.len(), Ask { cells, found });
+    } else {
+        let cells = Cells::<W, false> { width, rows, increments, bytes, cells, hashes };
+        batch::dispatch(keys, bytes.len(), Ask { cells, found });
     }
 }
 
 /// The values that prefetching and reading cells need. With `POWER`, there are `2^increments`
 /// increments, otherwise `increments`.
-struct Ask<'a, W, const POWER: bool> {
-    width: W,
+#[derive(Clone, Copy)]
+struct Cells<'a, const W: u32, const POWER: bool> {
+    width: Width<W>,
     rows: &'a Rows,
     increments: u64,
     bytes: &'a [u8],
@@ -65,45 +61,61 @@ struct Ask<'a, W, const POWER: bool> {
     hashes: usize,
 }
 
-impl<'a, W: Width, const POWER: bool> Ask<'a, W, POWER> {
+/// Looks up each key.
+struct Ask<'a, const W: u32, const POWER: bool> {
+    cells: Cells<'a, W, POWER>,
+    found: &'a mut [bool],
+}
+
+impl<const W: u32, const POWER: bool> Batch for Ask<'_, W, POWER> {
+    const PACE: Pace = Pace::CHUNKS_AHEAD;
+    type Position = Digest;
+    const NOWHERE: Digest = Digest(0);
+
     #[inline(always)]
-    fn new(width: W, rows: &'a Rows, increments: u64, table: &'a Table) -> Self {
-        let (bytes, cells) = (table.cells.bytes(), table.cells.cells());
-        Ask { width, rows, increments, bytes, cells, hashes: table.hashes }
+    fn locate<I: Isa>(&mut self, _: I, digests: &[Digest], positions: &mut [Digest]) {
+        if self.cells.bytes.len() > NEAR {
+            for &Digest(word) in digests {
+                self.cells.prefetch(word, FIRST);
+            }
+        }
+        positions.copy_from_slice(digests);
     }
 
     #[inline(always)]
-    fn all(&self, digests: &[Digest], found: &mut [bool]) {
-        let (far, deep) = (self.bytes.len() > NEAR, self.bytes.len() >= DEEP);
-        let others = self.hashes.saturating_sub(FIRST);
-        for (digests, found) in digests.chunks(CHUNK).zip(found.chunks_mut(CHUNK)) {
-            if far {
-                for &Digest(word) in digests {
-                    self.prefetch(word, FIRST);
-                }
-            }
-            for (&Digest(word), found) in digests.iter().zip(&mut *found) {
-                let (first, next) = self.first_admit(word);
-                *found = first && (deep || self.all_admit(next, others));
-                if deep && first {
-                    self.prefetch(next, others);
-                }
-            }
-            if deep {
-                for (&Digest(word), found) in digests.iter().zip(found) {
-                    let next = (0..FIRST).fold(word, |word, _| spread::again(word));
-                    *found = *found && self.all_admit(next, others);
-                }
+    fn read_ahead<I: Isa>(&mut self, _: I, first: usize, positions: &mut [Digest]) {
+        let deep = self.cells.bytes.len() >= DEEP;
+        let others = self.cells.hashes.saturating_sub(FIRST);
+        let Ask { cells, found } = self;
+        for (&mut Digest(word), found) in positions.iter_mut().zip(&mut found[first..]) {
+            let (all, next) = cells.first_admit(word);
+            *found = all && (deep || cells.all_admit(next, others));
+            if deep && all {
+                cells.prefetch(next, others);
             }
         }
     }
 
+    #[inline(always)]
+    fn apply<I: Isa>(&mut self, _: I, first: usize, positions: &[Digest]) {
+        if self.cells.bytes.len() < DEEP {
+            return;
+        }
+        let others = self.cells.hashes.saturating_sub(FIRST);
+        let Ask { cells, found } = self;
+        for (&Digest(word), found) in positions.iter().zip(&mut found[first..]) {
+            let next = (0..FIRST).fold(word, |word, _| spread::again(word));
+            *found = *found && cells.all_admit(next, others);
+        }
+    }
+}
+
+impl<const W: u32, const POWER: bool> Cells<'_, W, POWER> {
     /// Prefetches the cells of `cells` words, starting with `word`.
     #[inline(always)]
     fn prefetch(&self, mut word: u64, cells: usize) {
         for _ in 0..cells {
-            let bit = spread::fraction(word, self.cells) * u64::from(self.width.bits());
-            probe::prefetch(self.bytes, (bit / 8) as usize);
+            self.width.prefetch(self.bytes, spread::fraction(word, self.cells));
             word = spread::again(word);
         }
     }

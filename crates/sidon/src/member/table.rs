@@ -1,182 +1,99 @@
 //! The common part of all filters with `k` cells per key, for every mapping.
 //!
-//! A key is contained if every one of its cells passes. In Bloom and counting Bloom filters a cell
-//! passes unless it is zero. Other filters define their test by [`Seek`].
+//! In Bloom and counting Bloom filters, a key is contained unless one of its cells is zero. The
+//! lookups of other filters are in `coded/batches.rs`.
 
 use super::{
-    batch::{self, CHUNK, NEAR},
     lines,
     mapping::{self, InLines, Spread},
 };
 use crate::{
-    Digest, Infeasible, Key, Malformed, Refused, Seed,
-    cells::{self, Packed},
+    Digest, Infeasible, Malformed,
+    batch::{self, AnyKeys, Batch, NEAR, Pace},
+    cells::Packed,
     hash::spread,
-    probe::{self, Isa, Kernel},
+    probe::{self, Isa},
 };
 
 /// Keys of up to this many cells use loops with shorter arrays.
-const FEW: usize = 16;
+pub(super) const FEW: usize = 16;
 pub(super) const MANY: usize = spread::MOST as usize;
 
-/// The width of a cell, as a constant or a variable.
-pub(super) trait Width: Copy {
-    fn bits(self) -> u32;
+/// The width of a cell: the constant `W`, or a variable if `W` is [`ANY`]. Cells have at most 32
+/// bits, so one read of eight bytes contains a cell, whatever the bit it starts at.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Width<const W: u32>(pub(super) u32);
 
-    /// The value of a cell.
+/// A [`Width`] that is not a constant.
+pub(super) const ANY: u32 = 0;
+
+impl<const W: u32> Width<W> {
+    /// Whether a byte holds whole cells.
+    const IN_BYTES: bool = W == 1 || W == 2 || W == 4 || W == 8;
+
     #[inline(always)]
-    fn read(self, bytes: &[u8], cell: u64) -> u64 {
-        cells::read(bytes, self.bits(), cell)
+    fn bits(self) -> u32 {
+        if W == ANY { self.0 } else { W }
     }
 
-    /// Sets a cell to `new` if it still holds `old`, and returns whether it did.
+    /// The byte in which a cell starts, and the bit in it.
     #[inline(always)]
-    fn replace(self, bytes: &mut [u8], cell: u64, old: u64, new: u64) -> bool {
-        let same = cells::read(bytes, self.bits(), cell) == old;
-        if same {
-            cells::write(bytes, self.bits(), cell, new);
+    fn at(self, cell: u64) -> (usize, u32) {
+        let bit = cell * u64::from(self.bits());
+        ((bit / 8) as usize, (bit % 8) as u32)
+    }
+
+    /// The largest value of a cell.
+    #[inline(always)]
+    fn ceiling(self) -> u64 {
+        u64::MAX >> (64 - self.bits())
+    }
+
+    /// The value of a cell, by one read of the bytes that contain it: no second word, no branch.
+    #[inline(always)]
+    pub(super) fn read(self, bytes: &[u8], cell: u64) -> u64 {
+        let (byte, shift) = self.at(cell);
+        if Self::IN_BYTES {
+            return u64::from(bytes[byte] >> shift) & self.ceiling();
         }
-        same
+        let word = bytes[byte..byte + 8].try_into().expect("a slice of eight bytes");
+        u64::from_le_bytes(word) >> shift & self.ceiling()
     }
 
     /// Sets a cell to `value`.
     #[inline(always)]
-    fn write(self, bytes: &mut [u8], cell: u64, value: u64) {
-        cells::write(bytes, self.bits(), cell, value);
-    }
-}
-
-impl Width for u32 {
-    #[inline(always)]
-    fn bits(self) -> u32 {
-        self
-    }
-}
-
-/// One bit.
-#[derive(Clone, Copy)]
-pub(super) struct Bit;
-
-impl Width for Bit {
-    #[inline(always)]
-    fn bits(self) -> u32 {
-        1
-    }
-}
-
-/// Four bits, the most common width of counters: a byte holds two.
-#[derive(Clone, Copy)]
-pub(super) struct Nibble;
-
-impl Width for Nibble {
-    #[inline(always)]
-    fn bits(self) -> u32 {
-        4
-    }
-
-    #[inline(always)]
-    fn read(self, bytes: &[u8], cell: u64) -> u64 {
-        u64::from(bytes[(cell / 2) as usize] >> (cell % 2 * 4) & 15)
-    }
-
-    #[inline(always)]
-    fn replace(self, bytes: &mut [u8], cell: u64, old: u64, new: u64) -> bool {
-        let (byte, shift) = (&mut bytes[(cell / 2) as usize], cell % 2 * 4);
-        let same = u64::from(*byte >> shift & 15) == old;
-        // Adding the difference leaves the other cell of the byte unchanged; the difference is 0
-        // unless `same`.
-        let difference = (new as u8).wrapping_sub(old as u8) * u8::from(same);
-        *byte = byte.wrapping_add(difference << shift);
-        same
-    }
-}
-
-/// Any number of bits, read at once from the byte in which they start: no second word, no branch.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Short(pub(super) u32);
-
-impl Short {
-    #[inline(always)]
-    fn at(self, cell: u64) -> (usize, u32) {
-        let bit = cell * u64::from(self.0);
-        ((bit / 8) as usize, (bit % 8) as u32)
-    }
-}
-
-impl Width for Short {
-    #[inline(always)]
-    fn bits(self) -> u32 {
-        self.0
-    }
-
-    #[inline(always)]
-    fn read(self, bytes: &[u8], cell: u64) -> u64 {
-        let (byte, shift) = self.at(cell);
-        let word = bytes[byte..byte + 8].try_into().expect("a slice of eight bytes");
-        u64::from_le_bytes(word) >> shift & (u64::MAX >> (64 - self.0))
-    }
-
-    #[inline(always)]
-    fn write(self, bytes: &mut [u8], cell: u64, value: u64) {
+    pub(super) fn write(self, bytes: &mut [u8], cell: u64, value: u64) {
         let (byte, shift) = self.at(cell);
         let place = &mut bytes[byte..byte + 8];
         let word = u64::from_le_bytes((&*place).try_into().expect("a slice of eight bytes"));
-        let rest = word & !((u64::MAX >> (64 - self.0)) << shift);
+        let rest = word & !(self.ceiling() << shift);
         place.copy_from_slice(&(rest | value << shift).to_le_bytes());
     }
-}
 
-/// [`Short`] for a constant number of bits.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Known<const W: u32>;
-
-impl<const W: u32> Width for Known<W> {
+    /// Sets a cell to `new` if it still holds `old`, and returns whether it did.
     #[inline(always)]
-    fn bits(self) -> u32 {
-        W
+    pub(super) fn replace(self, bytes: &mut [u8], cell: u64, old: u64, new: u64) -> bool {
+        if Self::IN_BYTES {
+            let (byte, shift) = self.at(cell);
+            let byte = &mut bytes[byte];
+            let same = u64::from(*byte >> shift) & self.ceiling() == old;
+            // Adding the difference leaves the other cells of the byte unchanged; the difference is
+            // 0 unless `same`.
+            let difference = (new as u8).wrapping_sub(old as u8) * u8::from(same);
+            *byte = byte.wrapping_add(difference << shift);
+            return same;
+        }
+        let same = self.read(bytes, cell) == old;
+        if same {
+            self.write(bytes, cell, new);
+        }
+        same
     }
 
+    /// Prefetches a cell.
     #[inline(always)]
-    fn read(self, bytes: &[u8], cell: u64) -> u64 {
-        Short(W).read(bytes, cell)
-    }
-}
-
-/// The test of a cell by a lookup.
-pub(super) trait Seek: Copy {
-    /// The number of cells that a batch reads before it prefetches the others: enough to exclude
-    /// seven of eight keys never inserted.
-    const FIRST: usize;
-    /// Writes the cells `from..to` of the digest, with the data of their tests, to the same indices
-    /// of `spots`.
-    fn place(self, table: &Table, digest: Digest, from: usize, to: usize, spots: &mut [u64]);
-    /// The cell of an element of `spots`.
-    fn cell(self, spot: u64) -> u64;
-    /// Whether a cell with this value passes.
-    fn passes(self, value: u64, spot: u64) -> bool;
-}
-
-/// Passes unless the cell is zero. An element of `spots` is the cell.
-#[derive(Clone, Copy)]
-struct Occupied;
-
-impl Seek for Occupied {
-    /// For a half-full table.
-    const FIRST: usize = 3;
-
-    #[inline(always)]
-    fn place(self, table: &Table, digest: Digest, from: usize, to: usize, spots: &mut [u64]) {
-        table.place(digest, from, to, spots);
-    }
-
-    #[inline(always)]
-    fn cell(self, spot: u64) -> u64 {
-        spot
-    }
-
-    #[inline(always)]
-    fn passes(self, value: u64, _: u64) -> bool {
-        value != 0
+    pub(super) fn prefetch(self, bytes: &[u8], cell: u64) {
+        probe::prefetch(bytes, self.at(cell).0);
     }
 }
 
@@ -257,74 +174,79 @@ impl Table {
             });
         }
         match self.cells.width() {
-            1 => self.contains_with(Bit, Occupied, digest),
-            4 => self.contains_with(Nibble, Occupied, digest),
-            width => self.contains_with(width, Occupied, digest),
+            1 => self.all_occupied(Width::<1>(1), digest),
+            4 => self.all_occupied(Width::<4>(4), digest),
+            width => self.all_occupied(Width::<ANY>(width), digest),
         }
     }
 
-    /// Whether every cell of the digest passes.
+    /// Whether no cell of the digest is zero.
     #[inline(always)]
-    pub(super) fn contains_with<W: Width, S: Seek>(
-        &self,
-        width: W,
-        seek: S,
-        digest: Digest,
-    ) -> bool {
-        let mut spots = [0; MANY];
-        seek.place(self, digest, 0, self.hashes, &mut spots);
-        self.all_pass(width, seek, &spots[..self.hashes])
+    fn all_occupied<const W: u32>(&self, width: Width<W>, digest: Digest) -> bool {
+        let mut positions = [0; MANY];
+        self.place(digest, 0, self.hashes, &mut positions);
+        self.none_zero(width, &positions[..self.hashes])
     }
 
     #[inline(always)]
-    fn all_pass<W: Width, S: Seek>(&self, width: W, seek: S, spots: &[u64]) -> bool {
+    fn none_zero<const W: u32>(&self, width: Width<W>, positions: &[u64]) -> bool {
         let bytes = self.cells.bytes();
-        for &spot in spots {
-            if !seek.passes(width.read(bytes, seek.cell(spot)), spot) {
+        for &position in positions {
+            if width.read(bytes, position) == 0 {
                 return false;
             }
         }
         true
     }
 
-    /// Prefetches a cell.
+    /// Writes the cells of each digest, and prefetches them unless the table is in the cache. The
+    /// cells may be anywhere.
     #[inline(always)]
-    fn prefetch<W: Width>(&self, width: W, cell: u64) {
-        probe::prefetch(self.cells.bytes(), (cell * u64::from(width.bits()) / 8) as usize);
+    pub(super) fn locate<const W: u32, const HASHES: usize>(
+        &self,
+        width: Width<W>,
+        digests: &[Digest],
+        positions: &mut [[u64; HASHES]],
+    ) {
+        let (bytes, hashes) = (self.cells.bytes(), self.hashes);
+        for (&digest, positions) in digests.iter().zip(positions) {
+            self.place(digest, 0, hashes, positions);
+            if bytes.len() > NEAR {
+                for &position in &positions[..hashes] {
+                    width.prefetch(bytes, position);
+                }
+            }
+        }
     }
 
-    /// Looks up any number of keys.
-    pub(super) fn contains_batch(&self, seed: Seed, keys: &[Digest], found: &mut [bool]) {
+    /// Looks up each key. Compiled once for all types of keys.
+    pub(super) fn contains_keys(&self, keys: AnyKeys<'_>, found: &mut [bool]) {
         assert_eq!(keys.len(), found.len(), "one answer a key");
         if let Some(mapping) = self.in_lines {
             let table = self.cells.bytes();
             return with_line_width!(self.cells.width(), |W| {
-                probe::dispatch(lines::Lookup::<_, W> { table, mapping, seed, keys, found });
+                batch::dispatch(keys, table.len(), lines::Lookup::<W> { table, mapping, found });
             });
         }
         match self.cells.width() {
-            1 => self.contains_batch_with(Bit, Occupied, seed, keys, found),
-            4 => self.contains_batch_with(Nibble, Occupied, seed, keys, found),
-            width => self.contains_batch_with(width, Occupied, seed, keys, found),
+            1 => self.contains_anywhere(Width::<1>(1), keys, found),
+            4 => self.contains_anywhere(Width::<4>(4), keys, found),
+            width => self.contains_anywhere(Width::<ANY>(width), keys, found),
         }
     }
 
-    /// [`contains_batch`](Self::contains_batch) with another test of cells.
-    pub(super) fn contains_batch_with<K: Key, W: Width, S: Seek>(
+    fn contains_anywhere<const W: u32>(
         &self,
-        width: W,
-        seek: S,
-        seed: Seed,
-        keys: &[K],
+        width: Width<W>,
+        keys: AnyKeys<'_>,
         found: &mut [bool],
     ) {
-        assert_eq!(keys.len(), found.len(), "one answer a key");
-        probe::dispatch(Lookup { table: self, width, seek, seed, keys, found });
-    }
-
-    /// The number of consecutive elements of `spots` that share a line.
-    fn run(&self) -> usize {
-        self.in_lines.map_or(1, |mapping| mapping.each as usize)
+        let bytes = self.cells.bytes().len();
+        if self.hashes <= FEW {
+            batch::dispatch(keys, bytes, Lookup::<W, FEW> { table: self, width, found });
+        } else {
+            batch::dispatch(keys, bytes, Lookup::<W, MANY> { table: self, width, found });
+        }
     }
 
     /// The share of cells that are not zero. Reads the whole table if cells are in lines.
@@ -352,143 +274,60 @@ impl Table {
     }
 }
 
-/// A filter that is based on a table.
-pub(super) trait OnTable {
-    fn table(&self) -> &Table;
-    fn seed(&self) -> Seed;
+/// The cells that a batch reads before it prefetches the others: in a half-full table, they
+/// exclude seven of eight keys never inserted.
+const FIRST: usize = 3;
 
-    /// Writes the cells `from..to` of the digest, with data for the filter, to the same indices of
-    /// `spots`.
-    #[inline(always)]
-    fn place(&self, digest: Digest, from: usize, to: usize, spots: &mut [u64]) {
-        self.table().place(digest, from, to, spots);
-    }
-
-    /// The cell of an element of `spots`.
-    #[inline(always)]
-    fn cell(&self, spot: u64) -> u64 {
-        spot
-    }
-
-    /// Inserts or removes a key with these `spots`.
-    fn change<const INSERT: bool, W: Width>(
-        &mut self,
-        width: W,
-        spots: &[u64],
-    ) -> Result<(), Refused>;
-}
-
-/// Inserts or removes each key in order, after prefetching the cells of a whole chunk of keys.
-#[inline(always)]
-pub(super) fn each_key<const INSERT: bool, I: Isa, K: Key, W: Width, F: OnTable>(
-    isa: I,
-    width: W,
-    filter: &mut F,
-    keys: &[K],
-    refused: &mut dyn FnMut(usize, Refused),
-) {
-    if filter.table().hashes <= FEW {
-        each_key_of::<INSERT, FEW, _, _, _, _>(isa, width, filter, keys, refused);
-    } else {
-        each_key_of::<INSERT, MANY, _, _, _, _>(isa, width, filter, keys, refused);
-    }
-}
-
-#[inline(always)]
-fn each_key_of<const INSERT: bool, const HASHES: usize, I: Isa, K: Key, W: Width, F: OnTable>(
-    isa: I,
-    width: W,
-    filter: &mut F,
-    keys: &[K],
-    refused: &mut dyn FnMut(usize, Refused),
-) {
-    let far = filter.table().cells.bytes().len() > NEAR;
-    let (hashes, run) = (filter.table().hashes, filter.table().run());
-    let (mut all, mut digests) = ([[0; HASHES]; CHUNK], [Digest(0); CHUNK]);
-    for (chunk, keys) in keys.chunks(CHUNK).enumerate() {
-        let first = chunk * CHUNK;
-        let digests = batch::chunk(isa, filter.seed(), keys, &mut digests);
-        for (&digest, positions) in digests.iter().zip(&mut all) {
-            filter.place(digest, 0, hashes, positions);
-            if far {
-                let mut i = 0;
-                while i < hashes {
-                    filter.table().prefetch(width, filter.cell(positions[i]));
-                    i += run;
-                }
-            }
-        }
-        for (i, positions) in all[..digests.len()].iter().enumerate() {
-            if let Err(why) = filter.change::<INSERT, W>(width, &positions[..hashes]) {
-                refused(first + i, why);
-            }
-        }
-    }
-}
-
-/// A loop over keys that looks them up.
-struct Lookup<'a, K, W, S> {
+/// Looks up each key, cells anywhere.
+struct Lookup<'a, const W: u32, const HASHES: usize> {
     table: &'a Table,
-    width: W,
-    seek: S,
-    seed: Seed,
-    keys: &'a [K],
+    width: Width<W>,
     found: &'a mut [bool],
 }
 
-impl<K: Key, W: Width, S: Seek> Kernel for Lookup<'_, K, W, S> {
-    type Output = ();
+impl<const W: u32, const HASHES: usize> Batch for Lookup<'_, W, HASHES> {
+    const PACE: Pace = Pace::CHUNKS_AHEAD;
+    type Position = (Digest, [u64; HASHES]);
+    const NOWHERE: Self::Position = (Digest(0), [0; HASHES]);
 
     #[inline(always)]
-    fn run<I: Isa>(self, isa: I) {
-        if self.table.hashes <= FEW {
-            self.run_of::<FEW, I>(isa);
-        } else {
-            self.run_of::<MANY, I>(isa);
+    fn locate<I: Isa>(&mut self, _: I, digests: &[Digest], positions: &mut [Self::Position]) {
+        let (table, width, bytes) = (self.table, self.width, self.table.cells.bytes());
+        let first = FIRST.min(table.hashes);
+        for (&digest, (kept, positions)) in digests.iter().zip(positions) {
+            *kept = digest;
+            table.place(digest, 0, first, positions);
+            if bytes.len() > NEAR {
+                for &position in &positions[..first] {
+                    width.prefetch(bytes, position);
+                }
+            }
         }
     }
-}
 
-impl<K: Key, W: Width, S: Seek> Lookup<'_, K, W, S> {
-    /// Tests the first cells of all keys of a chunk, then the other cells of the keys that passed.
     #[inline(always)]
-    fn run_of<const HASHES: usize, I: Isa>(self, isa: I) {
-        let Lookup { table, width, seek, seed, keys, found } = self;
-        let (hashes, run) = (table.hashes, table.run());
-        // A whole line, or a few cells.
-        let first = if run == 1 { S::FIRST.min(hashes) } else { run };
-        let near = table.cells.bytes().len() <= NEAR;
-        let (mut all, mut digests) = ([[0; HASHES]; CHUNK], [Digest(0); CHUNK]);
-        for (chunk, keys) in keys.chunks(CHUNK).enumerate() {
-            let start = chunk * CHUNK;
-            let digests = batch::chunk(isa, seed, keys, &mut digests);
-            let found = &mut found[start..start + digests.len()];
-            for (&digest, spots) in digests.iter().zip(&mut all) {
-                seek.place(table, digest, 0, first, spots);
-                if !near {
-                    let mut i = 0;
-                    while i < first {
-                        table.prefetch(width, seek.cell(spots[i]));
-                        i += run;
+    fn read_ahead<I: Isa>(&mut self, _: I, first: usize, positions: &mut [Self::Position]) {
+        let (table, width, bytes) = (self.table, self.width, self.table.cells.bytes());
+        let (read, hashes) = (FIRST.min(table.hashes), table.hashes);
+        for ((digest, positions), found) in positions.iter_mut().zip(&mut self.found[first..]) {
+            *found = table.none_zero(width, &positions[..read]);
+            if *found {
+                table.place(*digest, read, hashes, positions);
+                if bytes.len() > NEAR {
+                    for &position in &positions[read..hashes] {
+                        width.prefetch(bytes, position);
                     }
                 }
             }
-            for ((&digest, spots), found) in digests.iter().zip(&mut all).zip(&mut *found) {
-                *found = table.all_pass(width, seek, &spots[..first]);
-                if *found {
-                    seek.place(table, digest, first, hashes, spots);
-                    if !near {
-                        let mut i = first;
-                        while i < hashes {
-                            table.prefetch(width, seek.cell(spots[i]));
-                            i += run;
-                        }
-                    }
-                }
-            }
-            for (spots, found) in all.iter().zip(found) {
-                *found = *found && table.all_pass(width, seek, &spots[first..hashes]);
-            }
+        }
+    }
+
+    #[inline(always)]
+    fn apply<I: Isa>(&mut self, _: I, first: usize, positions: &[Self::Position]) {
+        let (table, width) = (self.table, self.width);
+        let (read, hashes) = (FIRST.min(table.hashes), table.hashes);
+        for ((_, positions), found) in positions.iter().zip(&mut self.found[first..]) {
+            *found = *found && table.none_zero(width, &positions[read..hashes]);
         }
     }
 }

@@ -23,7 +23,6 @@
 //! filter", INFOCOM 2012, section III: VI-CBF.
 
 use super::{
-    batch,
     code::{self, Sums},
     coded::{self, Act, Coded, Plain, Store},
     counting::Overflow,
@@ -32,7 +31,12 @@ use super::{
     set::{Filter, Removes, Set, Stats},
     table::Table,
 };
-use crate::{Digest, Infeasible, Key, Malformed, Refused, Seed, bytes, cells::Packed};
+use crate::{
+    Digest, Infeasible, Key, Malformed, Refused, Seed,
+    batch::{AnyKeys, Keys, hasher},
+    bytes,
+    cells::Packed,
+};
 
 /// The widest counter.
 pub(crate) const WIDTH_MOST: u32 = code::WIDTH_MOST;
@@ -123,8 +127,8 @@ impl Shape {
 
 impl Body {
     /// Not generic over keys, so that it is compiled once.
-    fn change(&mut self, act: Act, digests: &[Digest], refused: &mut dyn FnMut(usize, Refused)) {
-        self.filter.act_on_all(act, digests, refused);
+    fn change(&mut self, act: Act, keys: AnyKeys<'_>, refused: &mut dyn FnMut(usize, Refused)) {
+        self.filter.act_on_keys(act, keys, refused);
     }
 }
 
@@ -186,9 +190,8 @@ impl Filter for Body {
     }
 
     fn insert_batch<K: Key>(&mut self, keys: &[K], refused: &mut dyn FnMut(usize, Refused)) {
-        batch::hashed(self.filter.seed, keys, |first, digests| {
-            self.change(Act::Insert, digests, &mut |i, why| refused(first + i, why));
-        });
+        let hasher = hasher(self.filter.seed, keys);
+        self.change(Act::Insert, Keys::Any(keys.len(), &hasher), refused);
     }
 
     #[inline]
@@ -250,8 +253,7 @@ impl Removes for Body {
     }
 
     fn remove_batch<K: Key>(&mut self, keys: &[K], refused: &mut dyn FnMut(usize, Refused)) {
-        batch::hashed(self.filter.seed, keys, |first, digests| {
-            self.change(Act::Remove, digests, &mut |i, why| refused(first + i, why));
-        });
+        let hasher = hasher(self.filter.seed, keys);
+        self.change(Act::Remove, Keys::Any(keys.len(), &hasher), refused);
     }
 }

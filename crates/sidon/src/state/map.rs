@@ -6,11 +6,8 @@
 
 use super::{State, Sweep};
 use crate::{
-    Certainty, Digest, Infeasible, Key, Malformed, Refused, Seed,
-    answer::Lookup,
-    bytes::Image,
-    except::Exceptions,
-    member::{Stats, batch},
+    Certainty, Digest, Infeasible, Key, Malformed, Refused, Seed, answer::Lookup, batch,
+    bytes::Image, except::Exceptions, member::Stats,
 };
 use std::fmt;
 

@@ -7,9 +7,9 @@ use super::{
 };
 use crate::{
     Digest, Key, Seed,
+    batch::{self, Batch, Keys, Pace},
     hash::{Hasher, spread},
-    member::batch::{self, Steps},
-    probe::{self, Isa, Kernel, LINE},
+    probe::{self, Isa, LINE},
 };
 use std::marker::PhantomData;
 
@@ -36,29 +36,26 @@ impl Key for Pick {
     }
 }
 
-/// The additions of a batch, by number.
-pub(super) trait Additions<K, const A: usize> {
-    fn of(&self, number: usize) -> (&K, [u64; A]);
+/// The keys and the amounts to add.
+#[derive(Clone, Copy)]
+pub(super) struct Additions<'a, K, const A: usize> {
+    /// The index of the key and of the amounts of each addition. Without picks, both are the index
+    /// of the addition.
+    pub(super) picks: Option<&'a [Pick]>,
+    pub(super) keys: &'a [K],
+    pub(super) amounts: &'a [[u64; A]],
 }
 
-/// Keys and amounts with the same index.
-pub(super) struct Beside<'a, K, const A: usize>(pub &'a [K], pub &'a [[u64; A]]);
-
-impl<K, const A: usize> Additions<K, A> for Beside<'_, K, A> {
+impl<'a, K, const A: usize> Additions<'a, K, A> {
     #[inline(always)]
-    fn of(&self, number: usize) -> (&K, [u64; A]) {
-        (&self.0[number], self.1[number])
-    }
-}
-
-/// Keys and amounts selected by picks.
-pub(super) struct Picked<'a, K, const A: usize>(pub &'a [Pick], pub &'a [K], pub &'a [[u64; A]]);
-
-impl<K, const A: usize> Additions<K, A> for Picked<'_, K, A> {
-    #[inline(always)]
-    fn of(&self, number: usize) -> (&K, [u64; A]) {
-        let pick = self.0[number];
-        (&self.1[pick.key as usize], self.2[pick.amounts as usize])
+    fn of(&self, number: usize) -> (&'a K, [u64; A]) {
+        match self.picks {
+            None => (&self.keys[number], self.amounts[number]),
+            Some(picks) => {
+                let Pick { key, amounts, .. } = picks[number];
+                (&self.keys[key as usize], self.amounts[amounts as usize])
+            }
+        }
     }
 }
 
@@ -144,70 +141,71 @@ pub(super) fn without_entry<const A: usize>(
     most
 }
 
-/// Adds the additions of these keys, in order.
-pub(super) fn each<H: Key, K: Stored, const A: usize>(
+/// Adds the additions, in order.
+pub(super) fn each<K: Stored, const A: usize>(
     cells: Cells<'_, K, A>,
-    hashed: &[H],
-    additions: impl Additions<K, A>,
+    additions: Additions<'_, K, A>,
 ) {
-    struct Loop<'a, H, S>(Seed, &'a [H], usize, S);
-    impl<H: Key, S: Steps> Kernel for Loop<'_, H, S> {
-        type Output = ();
-        #[inline(always)]
-        fn run<I: Isa>(self, isa: I) {
-            batch::each_key(isa, self.0, self.1, self.2, self.3);
-        }
-    }
-    let bytes = cells.buckets.len() + cells.filter.len();
+    let (seed, bytes) = (cells.seed, cells.buckets.len() + cells.filter.len());
     let enter = Enter { near: bytes <= NEAR, cells, additions };
-    probe::dispatch(Loop(enter.cells.seed, hashed, bytes, enter));
+    match additions.picks {
+        None => batch::dispatch(Keys::Typed(seed, additions.keys), bytes, enter),
+        Some(picks) => batch::dispatch(Keys::Typed(seed, picks), bytes, enter),
+    }
 }
 
-/// Finds the bucket and the counters of a key, and adds its amounts.
-struct Enter<'a, K, D, const A: usize> {
+/// Finds the bucket and the counters of each key, and adds its amounts.
+struct Enter<'a, K, const A: usize> {
     near: bool,
     cells: Cells<'a, K, A>,
-    additions: D,
+    additions: Additions<'a, K, A>,
 }
 
-impl<K: Stored, D: Additions<K, A>, const A: usize> Steps for Enter<'_, K, D, A> {
-    type Place = Place;
+impl<K: Stored, const A: usize> Batch for Enter<'_, K, A> {
+    const PACE: Pace = Pace { ahead: Some(8), ..Pace::USUAL };
+    type Position = Place;
     const NOWHERE: Place = Place { bucket: 0, digest: Digest(0) };
 
     #[inline(always)]
-    fn approach(&mut self, digest: Digest, place: &mut Place) {
-        *place = self.cells.place(digest);
-        if !self.near {
-            for line in (0..Top::<K, A>::BUCKET.head()).step_by(LINE) {
-                probe::prefetch(self.cells.buckets, place.bucket + line);
+    fn locate<I: Isa>(&mut self, _: I, digests: &[Digest], places: &mut [Place]) {
+        for (&digest, place) in digests.iter().zip(places) {
+            *place = self.cells.place(digest);
+            if !self.near {
+                for line in (0..Top::<K, A>::BUCKET.head()).step_by(LINE) {
+                    probe::prefetch(self.cells.buckets, place.bucket + line);
+                }
             }
         }
     }
 
     /// The head of the bucket tells whether an entry is needed next, or the filter.
     #[inline(always)]
-    fn draw_near(&mut self, place: &Place) {
+    fn read_ahead<I: Isa>(&mut self, _: I, _: usize, places: &mut [Place]) {
         if self.near {
             return;
         }
         let Cells { buckets, filter, shape, .. } = &self.cells;
-        let tag = bucket::tag_of(place.digest);
-        let tagged = Top::<K, A>::BUCKET.tagged(probe::BASE, &buckets[place.bucket..], tag);
-        if tagged != 0 {
-            let at = Top::<K, A>::BUCKET.entry(tagged.trailing_zeros() as usize);
-            for line in (0..Top::<K, A>::BUCKET.stride()).step_by(LINE) {
-                probe::prefetch(buckets, place.bucket + at + line);
-            }
-        } else {
-            for row in 0..shape.rows {
-                probe::prefetch(filter, filter::place::<A>(shape, place.digest, row));
+        for place in places {
+            let tag = bucket::tag_of(place.digest);
+            let tagged = Top::<K, A>::BUCKET.tagged(probe::BASE, &buckets[place.bucket..], tag);
+            if tagged != 0 {
+                let at = Top::<K, A>::BUCKET.entry(tagged.trailing_zeros() as usize);
+                for line in (0..Top::<K, A>::BUCKET.stride()).step_by(LINE) {
+                    probe::prefetch(buckets, place.bucket + at + line);
+                }
+            } else {
+                for row in 0..shape.rows {
+                    probe::prefetch(filter, filter::place::<A>(shape, place.digest, row));
+                }
             }
         }
     }
 
     #[inline(always)]
-    fn act(&mut self, number: usize, place: &Place) {
-        let (key, amounts) = self.additions.of(number);
-        self.cells.add(probe::BASE, *place, key, amounts);
+    fn apply<I: Isa>(&mut self, _: I, first: usize, places: &[Place]) {
+        for (number, &place) in (first..).zip(places) {
+            let (key, amounts) = self.additions.of(number);
+            self.cells.add(probe::BASE, place, key, amounts);
+        }
     }
 }

@@ -39,7 +39,7 @@ pub use stored::Stored;
 
 use crate::{Certainty, Digest, Infeasible, Seed, cells::Memory, hash::spread, probe};
 use bucket::Bucket;
-use enter::{Beside, Cells, Picked};
+use enter::{Additions, Cells};
 use std::{fmt, marker::PhantomData};
 
 /// The most amounts of a key.
@@ -184,7 +184,7 @@ impl<K: Stored, const A: usize> Top<K, A> {
     /// If the two slices differ in length.
     pub fn add_batch(&mut self, keys: &[K], amounts: &[[u64; A]]) {
         assert_eq!(keys.len(), amounts.len(), "one amount a key");
-        enter::each(self.cells(), keys, Beside(keys, amounts));
+        enter::each(self.cells(), Additions { picks: None, keys, amounts });
     }
 
     /// [`add_batch`](Self::add_batch) for some of many keys, in the order in which they are picked.
@@ -193,7 +193,7 @@ impl<K: Stored, const A: usize> Top<K, A> {
     /// If a pick has an index beyond `keys` or `amounts`.
     #[doc(hidden)]
     pub fn add_picked_batch(&mut self, picks: &[Pick], keys: &[K], amounts: &[[u64; A]]) {
-        enter::each(self.cells(), picks, Picked(picks, keys, amounts));
+        enter::each(self.cells(), Additions { picks: Some(picks), keys, amounts });
     }
 
     /// The bounds of a key's amounts: from its entry, or from zero to the count of the filter.

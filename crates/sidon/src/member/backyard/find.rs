@@ -11,9 +11,9 @@ use super::{
 };
 use crate::{
     Key, Seed,
+    batch::{CHUNK, NEAR},
     dleft_table::Table,
     hash,
-    member::batch::{CHUNK, NEAR},
     probe::{self, Isa, Kernel, LINE},
 };
 
@@ -123,7 +123,7 @@ impl<K: Key> Kernel for Few<'_, K> {
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
         let Few { look, keys, found } = self;
-        let mut places = [Place { line: 0, value: 0 }; CHUNK];
+        let mut places = [Place::NOWHERE; CHUNK];
         for (key, place) in keys.iter().zip(&mut places) {
             *place = look.place(isa, key);
             probe::prefetch(&look.lines[place.line as usize], 0);

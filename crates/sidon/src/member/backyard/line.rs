@@ -2,13 +2,13 @@
 
 use crate::{
     Digest,
+    batch::NEAR,
     cells::{
         Memory,
         bucket::{Lanes, Layout},
     },
     dleft_table::{Cell, Finder, Table},
     hash::spread,
-    member::batch::NEAR,
     probe::{self, BASE, Isa, LINE},
 };
 
@@ -35,6 +35,9 @@ pub(super) struct Place {
 }
 
 impl Place {
+    /// Any place, for initialisation.
+    pub(super) const NOWHERE: Place = Place { line: 0, value: 0 };
+
     /// The place of a digest: the line is one fraction of it, the value a fraction of the rest.
     #[inline(always)]
     pub(super) fn of(digest: Digest, lines: u64) -> Self {

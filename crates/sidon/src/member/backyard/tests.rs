@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Malformed, member::batch::DEEP};
+use crate::{Malformed, batch::DEEP};
 use sidon_kit::{Keys, Rng};
 use std::collections::HashMap;
 
