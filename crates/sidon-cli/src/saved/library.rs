@@ -115,6 +115,7 @@ fn kind(kind: u16) -> Option<(&'static str, Vec<&'static str>)> {
         17 => ("addresses", vec!["slots", "stored"]),
         19 => ("member::Backyard", vec!["lines", "sharing"]),
         20 => ("zone::Hosts", vec!["universe", "table", "active"]),
+        21 => ("checkpoint of an engine", Vec::new()),
         _ => return None,
     })
 }
