@@ -215,6 +215,21 @@ fn a_run_that_is_cut_anywhere_is_as_one_that_is_not() {
     assert_equal(&whole.end(), &expected, "saved 50 times");
 }
 
+/// Also finds lost state that a report shows only much later, or for rare traffic.
+#[test]
+fn a_resumed_engine_is_saved_as_the_same_bytes() {
+    let packets = hour();
+    let mut run = Run::new(new(settings()), &packets[0]);
+    for (index, packet) in packets.iter().enumerate() {
+        run.pass(index, packet);
+        if index % 5_003 == 5_002 {
+            let image = run.engine.checkpoint().unwrap();
+            let again = resumed(&image, settings()).checkpoint().unwrap();
+            assert!(again == image, "after packet {index}");
+        }
+    }
+}
+
 /// Flow records are weighted packets, and known addresses wait in the batch while workers run.
 #[test]
 fn records_and_known_addresses_that_wait_are_resumed() {
