@@ -245,7 +245,7 @@ impl Exceptions {
 impl Table {
     /// The slot where the search for a digest begins.
     fn start(&self, digest: u64) -> usize {
-        (u128::from(digest) * self.slots.len() as u128 >> 64) as usize
+        ((u128::from(digest) * self.slots.len() as u128) >> 64) as usize
     }
 
     /// The slot of the digest, or the empty slot where the search for it ends.

@@ -51,7 +51,7 @@ pub mod zone;
 #[doc(hidden)]
 pub mod internals {
     pub use crate::{
-        bytes::kinds::{ADDRESSES, Kind, SNAPSHOT},
+        bytes::kinds::{ADDRESSES, CHECKPOINT, Kind, SNAPSHOT},
         cells::Memory,
         probe::{LINE, SIEVED_MAX, prefetch},
         state::{

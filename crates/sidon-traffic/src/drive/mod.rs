@@ -15,6 +15,13 @@
 //! timeouts and periods use this one clock. A packet that is older than the current period counts in
 //! the current period.
 //!
+//! # Going on after a break
+//!
+//! A [checkpoint](Engine::checkpoint) of the engine and the [`Position`] of the loop, both taken in
+//! [`Host::look`], are all that a later loop needs. [`drive_from`] reads the same capture again from its
+//! start, and passes on only the frames that the engine has not seen. Their times are decided as in a
+//! loop without a break. An interface or a socket cannot be read again: there, only periods go on.
+//!
 //! When the host stops an interface or a socket, the loop reads the packets that are already
 //! waiting, for at most [`DRAIN`]. They pass through the same steps as all others.
 
@@ -81,6 +88,21 @@ pub struct Moment<'a> {
     pub idle: bool,
     /// Packets of all periods so far.
     pub seen: u64,
+    /// Where the loop is.
+    pub position: Position,
+}
+
+/// Where a loop is, between two items.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Position {
+    /// The start of the current period; `None` without periods or before the first packet.
+    pub period_ns: Option<u64>,
+    /// The number of periods that are over.
+    pub periods: u64,
+    /// The packets of those periods.
+    pub packets: u64,
+    /// See [`Done::joined`].
+    pub joined: bool,
 }
 
 /// When the loop ends by itself, and the length of a period.
@@ -137,28 +159,51 @@ pub fn drive<H: Host>(
     limits: Limits,
     host: &mut H,
 ) -> Result<Done, H::Error> {
-    let mut periods = Periods {
-        length_ns: limits.period_ns,
-        start_ns: None,
-        left: limits.periods.unwrap_or(u64::MAX),
-        joined: false,
-        past: 0,
-    };
+    go(None, engine, traffic, limits, host)
+}
+
+/// [`drive`] from the position of an earlier loop: with its engine resumed, its limits, and its source
+/// from the start. The host has seen the beginning of the current period.
+pub fn drive_from<H: Host>(
+    position: Position,
+    engine: &mut Engine,
+    traffic: &mut dyn Traffic,
+    limits: Limits,
+    host: &mut H,
+) -> Result<Done, H::Error> {
+    go(Some(position), engine, traffic, limits, host)
+}
+
+fn go<H: Host>(
+    from: Option<Position>,
+    engine: &mut Engine,
+    traffic: &mut dyn Traffic,
+    limits: Limits,
+    host: &mut H,
+) -> Result<Done, H::Error> {
+    let at = from.unwrap_or_default();
+    let most = limits.periods.unwrap_or(u64::MAX);
+    let mut periods = Periods { length_ns: limits.period_ns, most, at };
     let (mut wait, mut items) = (Duration::ZERO, 0);
     let (mut beat, mut looked) = (Instant::now(), Instant::now());
     let mut stopped: Option<Instant> = None;
     let mut warned = None;
     let endless = traffic.is_endless();
+    // Packets that the engine has seen, and that the source delivers again.
+    let mut again = if endless || from.is_none() { 0 } else { periods.seen(engine) };
     if let Some(most) = limits.packets {
-        traffic.limit(most.saturating_sub(engine.ledger().seen));
+        traffic.limit(most.saturating_sub(periods.seen(engine)).saturating_add(again));
     }
     let end = loop {
-        let seen = periods.past.saturating_add(engine.ledger().seen);
-        if limits.packets.is_some_and(|most| seen >= most) {
+        if limits.packets.is_some_and(|most| periods.seen(engine) >= most) {
             break End::Enough;
         }
         let (mut idle, mut slow) = (false, false);
         match traffic.next(wait) {
+            Ok(Item::Frame(..) | Item::Packet(_)) if again > 0 => {
+                again -= 1;
+                items += 1;
+            }
             Ok(Item::Frame(frame, timing)) => {
                 periods.turn(frame.time_ns, engine, host)?;
                 if timing != Timing::Good {
@@ -210,7 +255,7 @@ pub fn drive<H: Host>(
             }
             match traffic.clock() {
                 Some(now_ns) => {
-                    if periods.start_ns.is_some() {
+                    if periods.at.period_ns.is_some() {
                         periods.turn(now_ns, engine, host)?;
                     }
                     engine.pass(now_ns);
@@ -220,8 +265,8 @@ pub fn drive<H: Host>(
                 None => {}
             }
         }
-        let seen = periods.past.saturating_add(engine.ledger().seen);
-        let moment = Moment { traffic: &*traffic, idle, seen };
+        let (seen, position) = (periods.seen(engine), periods.at);
+        let moment = Moment { traffic: &*traffic, idle, seen, position };
         match host.look(engine, &moment)? {
             Go::On(longest) => wait = longest,
             Go::Stop if endless => (stopped, wait) = (Some(Instant::now()), LAST_WAIT),
@@ -229,7 +274,8 @@ pub fn drive<H: Host>(
         }
     };
     let unsaved = keep_up(engine, traffic, true);
-    Ok(Done { end, period_ns: periods.start_ns, joined: periods.joined, unsaved })
+    let Position { period_ns, joined, .. } = periods.at;
+    Ok(Done { end, period_ns, joined, unsaved })
 }
 
 /// Notes the counters of the source, and lets it save what it has learnt. Returns why it could not.
@@ -244,16 +290,17 @@ fn keep_up(engine: &mut Engine, traffic: &mut dyn Traffic, over: bool) -> Option
 /// The periods of a run: whole multiples of their length since 1970.
 struct Periods {
     length_ns: Option<u64>,
-    start_ns: Option<u64>,
-    /// Periods that may still end or be the last.
-    left: u64,
-    /// Whether a period did not end because it is the last one allowed.
-    joined: bool,
-    /// Packets of the periods that are over.
-    past: u64,
+    /// The most periods.
+    most: u64,
+    at: Position,
 }
 
 impl Periods {
+    /// Packets of all periods so far.
+    fn seen(&self, engine: &Engine) -> u64 {
+        self.at.packets.saturating_add(engine.ledger().seen)
+    }
+
     /// Ends the period if its time is over at `now_ns`. A period without packets is not passed on.
     #[inline]
     fn turn<H: Host>(
@@ -263,18 +310,18 @@ impl Periods {
         host: &mut H,
     ) -> Result<(), H::Error> {
         let Some(length) = self.length_ns else { return Ok(()) };
-        if self.start_ns.is_some_and(|start| now_ns.saturating_sub(start) < length) {
+        let (at, seen) = (&mut self.at, engine.ledger().seen);
+        if at.period_ns.is_some_and(|start| now_ns.saturating_sub(start) < length) {
             return Ok(());
         }
-        if self.left <= 1 && self.start_ns.is_some() && engine.ledger().seen > 0 {
-            self.joined = true;
+        if at.periods.saturating_add(1) >= self.most && at.period_ns.is_some() && seen > 0 {
+            at.joined = true;
             return Ok(());
         }
         let next = now_ns - now_ns % length;
-        let (start, seen) = (self.start_ns.replace(next), engine.ledger().seen);
-        if let Some(start) = start.filter(|_| seen > 0) {
-            self.past = self.past.saturating_add(seen);
-            self.left -= 1;
+        if let Some(start) = at.period_ns.replace(next).filter(|_| seen > 0) {
+            at.packets = at.packets.saturating_add(seen);
+            at.periods = at.periods.saturating_add(1);
             engine.rotate(|snapshot| host.period(start, snapshot))??;
         }
         host.begin(next);

@@ -26,7 +26,7 @@ use sidon::{
 use std::fmt;
 
 /// The number of a checkpoint in the format.
-pub const CHECKPOINT: u16 = 21;
+pub const CHECKPOINT: u16 = sidon::internals::CHECKPOINT.number;
 /// The version of the parts.
 const VERSION: u64 = 1;
 /// Bytes before a part: its length.

@@ -10,9 +10,10 @@
 //! hosts, and the counts of machines.
 //!
 //! It leaves out exact references, suspicions that were not alarms yet, pairs of hosts, and the
-//! flows of machines. The clock positions of the connections' timers are also left out.
+//! flows of machines. The clock positions of the connections' timers are also left out. A
+//! [checkpoint](crate::Engine::checkpoint) saves all of these except exact references.
 //!
-//! Unlike an image of the library, the file holds the seed. It stores addresses in the clear, and
+//! Unlike an image of the library, the file holds the seed, unless it is left out on request. It stores addresses in the clear, and
 //! reading its tables needs the seed. A reader of the file could choose keys that collide.
 
 mod damage;

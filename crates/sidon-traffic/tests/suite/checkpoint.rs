@@ -7,13 +7,21 @@ use sidon::{
 };
 use sidon_kit::Rng;
 use sidon_traffic::{
-    Decoder, Engine, Filter, Generator, Mix, Packet, Settings, Snapshot, TcpFlags, Tunnels,
+    Decoder, Engine, Filter, Generator, LinkType, Mix, Packet, Settings, Snapshot, Source,
+    TcpFlags, Tunnels,
+    drive::{self, Capture, Go, Host, Limits, Moment, Position},
     engine::{CHECKPOINT, Unresumed},
     export::Record,
-    generate::{Flood, Shares},
+    generate::{Flood, Shares, write_frame},
     monitor::machine::{Definition, When},
+    source::{Frame, PcapWriter, SnapLength},
 };
-use std::sync::{Arc, Mutex};
+use std::{
+    io::Cursor,
+    path::Path,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 const SEED: Seed = Seed(0x5eed_0123_4567_89ab_cdef_fedc_ba98_7654);
 const SECOND: u64 = 1_000_000_000;
@@ -60,8 +68,8 @@ fn hour() -> Vec<Packet> {
     let shares = Shares { web: 40, dns: 25, peers: 20, ping: 2, scan: 13 };
     let mix = Mix { packets: PACKETS, active: 400, shares, flood: Some(flood), ..Mix::default() };
     let packets = Generator::new(mix, 5).unwrap();
-    // A quarter of the packets of each quarter of an hour arrives slowly, the rest in three seconds, so
-    // that more attempts are under way than the map has cells.
+    // A quarter of the packets of each quarter of an hour arrives slowly, the rest in three seconds.
+    // The map then has fewer cells than there are attempts at a time.
     let quarter = PACKETS / 4;
     let time = |index: u64| {
         let at = index % quarter;
@@ -207,6 +215,21 @@ fn a_run_that_is_cut_anywhere_is_as_one_that_is_not() {
     assert_equal(&whole.end(), &expected, "saved 50 times");
 }
 
+/// Also finds lost state that a report shows only much later, or for rare traffic.
+#[test]
+fn a_resumed_engine_is_saved_as_the_same_bytes() {
+    let packets = hour();
+    let mut run = Run::new(new(settings()), &packets[0]);
+    for (index, packet) in packets.iter().enumerate() {
+        run.pass(index, packet);
+        if index % 5_003 == 5_002 {
+            let image = run.engine.checkpoint().unwrap();
+            let again = resumed(&image, settings()).checkpoint().unwrap();
+            assert!(again == image, "after packet {index}");
+        }
+    }
+}
+
 /// Flow records are weighted packets, and known addresses wait in the batch while workers run.
 #[test]
 fn records_and_known_addresses_that_wait_are_resumed() {
@@ -232,7 +255,93 @@ fn records_and_known_addresses_that_wait_are_resumed() {
     };
     let expected = end(None);
     for cut in [1, 2, 200, 1_001, 1_002, 2_500, 2_999] {
-        assert_equal(&[end(Some(cut))], &[expected.clone()], &format!("cut at {cut}"));
+        assert_equal(&[end(Some(cut))], std::slice::from_ref(&expected), &format!("cut at {cut}"));
+    }
+}
+
+/// A host that saves the engine at one look and stops, and keeps the periods.
+#[derive(Default)]
+struct Keeper {
+    looks: usize,
+    stop_at: Option<usize>,
+    saved: Option<(Vec<u8>, Position)>,
+    periods: Periods,
+}
+
+impl Host for Keeper {
+    type Error = Infeasible;
+
+    fn look(&mut self, engine: &mut Engine, moment: &Moment<'_>) -> Result<Go, Infeasible> {
+        self.looks += 1;
+        if self.stop_at != Some(self.looks) {
+            return Ok(Go::On(Duration::ZERO));
+        }
+        self.saved = Some((engine.checkpoint()?, moment.position));
+        Ok(Go::Stop)
+    }
+
+    fn period(&mut self, _: u64, snapshot: Snapshot) -> Result<(), Infeasible> {
+        self.periods.push(period(&snapshot));
+        Ok(())
+    }
+
+    fn warn(&mut self, why: &str) {
+        panic!("{why}");
+    }
+}
+
+/// A capture whose clock jumps and is set back, so that frames are held back until their time is
+/// decided.
+fn capture() -> Vec<u8> {
+    let mut file = PcapWriter::new(Vec::new(), LinkType::ETHERNET, SnapLength(262_144)).unwrap();
+    let mut bytes = Vec::new();
+    for (index, packet) in (0..6_000).zip(hour()) {
+        bytes.clear();
+        write_frame(&packet, &mut bytes);
+        let seconds = match index {
+            _ if index % 997 == 5 => 90_000,
+            ..3_000 => 10_000,
+            _ => 9_000,
+        };
+        let time_ns = Mix::default().start_ns + seconds * SECOND + index * SECOND / 10;
+        let wire_len = packet.wire_len.max(bytes.len() as u32);
+        file.write(&Frame { time_ns, wire_len, link: LinkType::ETHERNET, bytes: &bytes }).unwrap();
+    }
+    file.finish().unwrap()
+}
+
+#[test]
+fn a_loop_over_a_capture_goes_on_where_it_was_stopped() {
+    let file = capture();
+    let source = || {
+        let source = Source::from_reader(Cursor::new(file.clone())).unwrap();
+        Capture::new(source, Path::new("test"), None)
+    };
+    for (packets, most) in [(None, None), (Some(5_000), Some(2))] {
+        let (period_ns, periods) = (Some(60 * SECOND), most);
+        let limits = Limits { packets, period_ns, periods, stride: 7 };
+        let whole = || {
+            let (mut engine, mut keeper) = (new(settings()), Keeper::default());
+            drive::drive(&mut engine, &mut source(), limits, &mut keeper).unwrap();
+            keeper.periods.push(period(&engine.snapshot()));
+            keeper
+        };
+        let expected = whole();
+        assert_eq!(expected.periods.len() > 5, most.is_none());
+        let ledger = Snapshot::from_bytes(&expected.periods[0].1).unwrap();
+        assert!(ledger.ledger().time_jumps > 0);
+        let looks = expected.looks;
+        // The clock is set back at packet 3,000.
+        for stop_at in [1, 2, 150, looks / 2, 3_000 / 7, 3_000 / 7 + 1, 3_000 / 7 + 2, looks] {
+            let mut keeper = Keeper { stop_at: Some(stop_at), ..Keeper::default() };
+            drive::drive(&mut new(settings()), &mut source(), limits, &mut keeper).unwrap();
+            let (image, position) = keeper.saved.take().unwrap();
+            keeper.stop_at = None;
+            let mut engine = resumed(&image, settings());
+            drive::drive_from(position, &mut engine, &mut source(), limits, &mut keeper).unwrap();
+            keeper.periods.push(period(&engine.snapshot()));
+            assert_equal(&keeper.periods, &expected.periods, &format!("stopped at {stop_at}"));
+        }
     }
 }
 

@@ -24,6 +24,8 @@
 
 mod pace;
 
+#[cfg(test)]
+pub(crate) use pace::DEEP;
 pub(crate) use pace::{CHUNK, NEAR, Pace};
 
 use crate::{

@@ -26,7 +26,7 @@ pub struct Kind {
 
 impl Kind {
     /// Every kind, in the order of the numbers, which start at 1.
-    pub const ALL: [Kind; 20] = [
+    pub const ALL: [Kind; 21] = [
         BLOOM,
         BLOCKED,
         COUNTING,
@@ -47,6 +47,7 @@ impl Kind {
         SNAPSHOT,
         BACKYARD,
         HOSTS,
+        CHECKPOINT,
     ];
 
     /// The kind of this number.
@@ -240,6 +241,9 @@ pub(crate) const BACKYARD: Kind =
 /// The kind `zone::Hosts`.
 pub(crate) const HOSTS: Kind =
     Kind { number: 20, name: "zone::Hosts", fields: &["universe", "table", "active"] };
+
+/// The kind `checkpoint`. After its field there is a digest of each machine's definition.
+pub const CHECKPOINT: Kind = Kind { number: 21, name: "checkpoint", fields: &["version"] };
 
 #[cfg(test)]
 mod tests {
