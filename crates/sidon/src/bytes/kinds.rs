@@ -256,6 +256,6 @@ mod tests {
             assert_eq!(Kind::ALL.iter().filter(|other| other.name == kind.name).count(), 1);
             assert_eq!(Kind::of(kind.number), Some(kind));
         }
-        assert_eq!((Kind::of(0), Kind::of(21)), (None, None));
+        assert_eq!((Kind::of(0), Kind::of(22)), (None, None));
     }
 }
