@@ -122,6 +122,9 @@ impl Engine {
         without_references(&settings)?;
         let seed = settings.seed;
         let image = Parts::of(image)?;
+        if image.room != 0 {
+            return Err(Malformed::Field { name: "room" }.into());
+        }
         let definitions = definitions(&image, seed)?;
         let mut payload = In { bytes: image.payload, part: "parts" };
         let read = Snapshot::from_bytes_under(payload.nested()?.bytes, seed)?;

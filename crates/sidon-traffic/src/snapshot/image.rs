@@ -143,6 +143,7 @@ impl Snapshot {
         if frame.seed_check != seed.check_value() || !is_left_out && shown != seed {
             return Err(Malformed::Seed);
         }
+        holds("room", frame.room == 0)?;
         holds("shards", shards == SHARDS as u64)?;
         // A list is no longer than its table, whatever its length may be.
         let top = usize::try_from(top).unwrap_or(usize::MAX);
