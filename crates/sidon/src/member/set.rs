@@ -69,6 +69,8 @@ pub struct Stats {
     pub stashed: u64,
     /// The searches for room in a [`DLeft`](super::DLeft) or a [`Fingerprint`](crate::state::Fingerprint).
     pub moved: Moved,
+    /// The keys that [`Set::except`] or [`Map::except`](crate::state::Map::except) excepted.
+    pub exceptions: u64,
 }
 
 /// The cells of a [`Set`], for code that takes any set. Only the sets of this module implement it. Its
@@ -240,7 +242,8 @@ impl<B: Filter> Set<B> {
     /// Counts about the table. Reads the whole table, except in [`Bloom`](super::Bloom),
     /// [`DLeft`](super::DLeft) and [`Backyard`](super::Backyard).
     pub fn stats(&self) -> Stats {
-        Stats { load: self.body.load(), ..self.body.stats() }
+        let exceptions = self.exceptions.len();
+        Stats { load: self.body.load(), exceptions, ..self.body.stats() }
     }
 
     /// The probability that `contains` answers `true` for a key that was never inserted, from the present
@@ -329,11 +332,6 @@ impl<B: Filter> Set<B> {
     /// ```
     pub fn except<K: Key + ?Sized>(&mut self, key: &K) -> Result<(), Refused> {
         self.exceptions.add(key.digest(self.body.seed()))
-    }
-
-    /// The number of exceptions.
-    pub fn exceptions(&self) -> u64 {
-        self.exceptions.len()
     }
 
     /// Whether the set passes a digest.

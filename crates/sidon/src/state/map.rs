@@ -232,7 +232,8 @@ impl<B: Cells> Map<B> {
     /// Counts about the table. Reads the whole table of a [`Stateful`](super::Stateful) or of a
     /// [`Direct`](super::Direct).
     pub fn stats(&self) -> Stats {
-        Stats { load: self.body.load(), ..self.body.stats() }
+        let exceptions = self.exceptions.len();
+        Stats { load: self.body.load(), exceptions, ..self.body.stats() }
     }
 
     /// The probability that `lookup` does not answer [`Lookup::Absent`] for a key that was never inserted,
@@ -295,11 +296,6 @@ impl<B: Cells> Map<B> {
     /// ```
     pub fn except<K: Key + ?Sized>(&mut self, key: &K) -> Result<(), Refused> {
         self.exceptions.add(key.digest(self.body.seed()))
-    }
-
-    /// The number of exceptions.
-    pub fn exceptions(&self) -> u64 {
-        self.exceptions.len()
     }
 
     /// Whether the key may be stored, in any state. `false` is certain.

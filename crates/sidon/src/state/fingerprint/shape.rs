@@ -56,7 +56,7 @@ pub struct Shape {
     pub stash: u32,
     /// The number of times that the table may still be doubled.
     pub growths: u32,
-    /// Whether a table that would refuse a flow as [`Refused::Full`] doubles itself instead, while
+    /// Whether a table that would refuse a flow as [`Refused::Full`](crate::Refused::Full) doubles itself instead, while
     /// `growths` lasts and at least an eighth of its cells is in use.
     pub grows: bool,
 }
