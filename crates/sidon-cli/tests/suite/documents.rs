@@ -346,3 +346,29 @@ fn three_dots_stand_for_lines_and_two_in_brackets_for_text() {
     );
     assert_eq!(new, ["a 2", "...", "c 4", "...", "f [..]", "e 6"]);
 }
+
+/// The targets of the links of a document, without addresses of the web and places in the document.
+fn links(text: &str) -> impl Iterator<Item = &str> {
+    let targets = text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next());
+    targets.filter(|target| !target.is_empty() && !target.contains(':'))
+}
+
+#[test]
+fn every_file_that_a_document_links_to_exists() {
+    let root = root();
+    let mut folders = vec![root.clone(), root.join("docs")];
+    folders.extend(fs::read_dir(root.join("crates")).unwrap().map(|crate_| crate_.unwrap().path()));
+    let mut links_seen = 0;
+    for folder in folders {
+        for file in fs::read_dir(&folder).unwrap().map(|file| file.unwrap().path()) {
+            if file.extension().is_none_or(|extension| extension != "md") {
+                continue;
+            }
+            for target in links(&fs::read_to_string(&file).unwrap()) {
+                assert!(folder.join(target).exists(), "{}: {target}", file.display());
+                links_seen += 1;
+            }
+        }
+    }
+    assert!(links_seen > 100, "{links_seen}");
+}
