@@ -69,7 +69,7 @@ impl Disk for System {
         }
         let file = create_locked(path, &options)?;
         if let Access::Like(about) = access
-            && let Err(why) = permit(&file, &about)
+            && let Err(why) = permit(&file, path, &about)
         {
             let _ = fs::remove_file(path);
             return Err(why);
@@ -282,13 +282,24 @@ fn describe(about: &Metadata) -> About {
     }
 }
 
-/// Gives a file the owner and the permissions of another one. If the group cannot be set, the group
-/// gets the permissions of all others.
+/// Gives the file at `path` the owner and the permissions of another one in its folder. If the group
+/// cannot be set, the group gets the permissions of all others.
+///
+/// Refused in a folder such as `/tmp`, where all users create files and may remove only their own, if
+/// another user owns that file: the user could have created it to get the new one. The kernel's
+/// `fs.protected_regular` has the same rule.
 #[cfg(unix)]
-fn permit(file: &File, like: &About) -> io::Result<()> {
+fn permit(file: &File, path: &Path, like: &About) -> io::Result<()> {
     use std::os::unix::fs::{PermissionsExt, fchown};
     let now = describe(&file.metadata()?);
     let [user, group] = like.owner;
+    let folder = fs::metadata(super::directory(path))?;
+    let is_shared = folder.permissions().mode() & 0o1002 == 0o1002;
+    if is_shared && user != now.owner[0] && user != describe(&folder).owner[0] {
+        let why = "another user owns the file, in a folder where all users may create files; remove \
+                   the file, or type another name";
+        return Err(io::Error::new(ErrorKind::PermissionDenied, why));
+    }
     let mut mode = like.mode;
     if now.owner[1] != group && fchown(file, None, Some(group)).is_err() {
         mode = mode & 0o707 | (mode & 7) << 3;
@@ -310,13 +321,42 @@ fn describe(about: &Metadata) -> About {
 }
 
 #[cfg(not(unix))]
-fn permit(_: &File, _: &About) -> io::Result<()> {
+fn permit(_: &File, _: &Path, _: &About) -> io::Result<()> {
     Ok(())
 }
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_that_another_user_put_into_a_shared_folder_is_not_replaced() {
+        use std::os::unix::fs::{PermissionsExt, chown};
+        let folder = std::env::temp_dir().join(format!("sidon-shared-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        let [own, foreign] = ["own", "foreign"].map(|name| folder.join(name));
+        let write = |path: &Path| {
+            crate::files::replace(&System, path, Access::Umask, |out| out.write_all(b"new"))
+        };
+        [&own, &foreign].into_iter().for_each(|path| fs::write(path, "old").unwrap());
+        if chown(&foreign, Some(65_534), None).is_err() {
+            println!("SKIPPED: only root can give a file to another user");
+            return fs::remove_dir_all(&folder).unwrap();
+        }
+        for (mode, refused) in [(0o1777, true), (0o1755, false), (0o777, false)] {
+            fs::write(&foreign, "old").unwrap();
+            fs::set_permissions(&folder, fs::Permissions::from_mode(mode)).unwrap();
+            let result = write(&foreign).map_err(|why| why.kind());
+            let expected = if refused { Err(ErrorKind::PermissionDenied) } else { Ok(()) };
+            assert_eq!(result, expected, "{mode:o}");
+            let text = fs::read_to_string(&foreign).unwrap();
+            assert_eq!(text, if refused { "old" } else { "new" }, "{mode:o}");
+            write(&own).unwrap();
+        }
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 2, "no temporary file is left");
+        fs::remove_dir_all(&folder).unwrap();
+    }
 
     #[test]
     fn a_file_system_without_links_renames_and_replaces_nothing() {
