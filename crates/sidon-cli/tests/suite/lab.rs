@@ -139,7 +139,7 @@ fn every_claim_of_004_holds() {
     assert!(success, "{err}");
     let rows = rows(&out);
     unchanged("004", &rows);
-    assert_eq!(rows.len(), 83);
+    assert_eq!(rows.len(), 95);
     let row = |id: &str| rows.iter().find(|row| row["id"] == id).unwrap();
     // The five schemes in the paper's order, by formula and simulated.
     for bits in [30, 50] {
