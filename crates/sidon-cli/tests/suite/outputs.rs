@@ -415,11 +415,12 @@ fn a_signal_that_comes_twice_at_once_still_saves() {
 /// A terminal that closes sends SIGHUP. It ends a run as SIGTERM does, unless `nohup` ignores it.
 #[test]
 fn a_terminal_that_closes_costs_no_file() {
-    for nohup in ["", "nohup"] {
+    // The tests may run under nohup, too.
+    for under in ["env --default-signal=HUP", "nohup"] {
         let folder = Folder::new("closed");
         let script = format!(
             "mkfifo pipe; s={}; $s generate -c 20000 -w b.pcap 2> /dev/null
-             {nohup} $s watch -q -r pipe -m 256KiB --json --save t.sidon > screen & p=$!
+             {under} $s watch -q -r pipe -m 256KiB --json --save t.sidon > screen & p=$!
              exec 3> pipe; head -c $(($(stat -c %s b.pcap) / 2)) b.pcap >&3
              sleep 1; kill -HUP $p; sleep 1
              tail -c +$(($(stat -c %s b.pcap) / 2 + 1)) b.pcap >&3; exec 3>&-; wait $p",
@@ -427,13 +428,13 @@ fn a_terminal_that_closes_costs_no_file() {
         );
         let output =
             Command::new("bash").args(["-c", &script]).current_dir(&folder.0).output().unwrap();
-        assert_eq!(output.status.code(), Some(0), "{nohup}: {output:?}");
+        assert_eq!(output.status.code(), Some(0), "{under}: {output:?}");
         assert!(folder.0.join("t.sidon").exists(), "{output:?}");
         let screen = fs::read(folder.0.join("screen")).unwrap();
         let report: serde_json::Value = serde_json::from_slice(&screen).unwrap();
         let seen = report["packets"].as_u64().unwrap();
         // It ends soon after the signal, or reads on to the end.
-        assert_eq!(seen == 20_000, nohup == "nohup", "{seen}");
+        assert_eq!(seen == 20_000, under == "nohup", "{under}: {seen}");
     }
 }
 
