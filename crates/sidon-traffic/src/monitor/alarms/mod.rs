@@ -411,7 +411,9 @@ impl Alarms {
         let scans = [&self.hosts, &self.ports, &self.random].map(Table::judged);
         let done = self.floods.judged() + scans.into_iter().sum::<u64>();
         let each = 4 * (HOLDS / SECOND + 2) + list::LISTED_MOST as u64;
-        Work { what: "alarms: subjects judged", done, most: each * (self.events + 2) }
+        // A resumed engine goes on from counts of any size.
+        let most = each.saturating_mul(self.events.saturating_add(2));
+        Work { what: "alarms: subjects judged", done, most }
     }
 
     /// The number of alarms that were never listed, or are no longer.
