@@ -285,8 +285,8 @@ fn describe(about: &Metadata) -> About {
 /// Gives the file at `path` the owner and the permissions of another one in its folder. If the group
 /// cannot be set, the group gets the permissions of all others.
 ///
-/// Refused in a folder such as `/tmp`, where all users create files and may remove only their own, if
-/// another user owns that file: the user could have created it to get the new one. The kernel's
+/// Refused in a folder such as `/tmp`, where all users may create files, if another user owns that
+/// file. That user could have created it to become the owner of the new one. The kernel's
 /// `fs.protected_regular` has the same rule.
 #[cfg(unix)]
 fn permit(file: &File, path: &Path, like: &About) -> io::Result<()> {

@@ -291,7 +291,7 @@ impl Isa for Neon {
                 let places = vld1q_u8(eight.bytes.as_ptr().add(4 * i));
                 let shifts = vreinterpretq_s32_u32(vld1q_u32(eight.shifts.as_ptr().add(i)));
                 let cells = vreinterpretq_u32_u8(vqtbl1q_u8(load(bytes, at), places));
-                // A shift to the left by a negative number is one to the right.
+                // NEON shifts right if the number is negative.
                 let cells = vshlq_u32(cells, vnegq_s32(shifts));
                 let cells = vandq_u32(cells, vdupq_n_u32(eight.ceiling()));
                 let cells = vorrq_u32(cells, vdupq_n_u32(set));
