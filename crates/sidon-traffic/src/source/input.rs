@@ -31,6 +31,8 @@ pub enum Compression {
     Lz4,
 }
 
+/// The end of a Zstandard frame: an empty last block, and a checksum that is not read.
+const ZSTD_END: [u8; 7] = [1, 0, 0, 0, 0, 0, 0];
 /// The most bytes of a Zstandard window: the limit of the command `zstd`.
 const ZSTD_WINDOW_MOST: u64 = 128 << 20;
 /// The start of a Zstandard frame.
@@ -170,9 +172,11 @@ impl<R: Read> Read for Noticed<R> {
 
 /// Zstandard frames, one after the other, without skippable frames.
 struct Zstd<R> {
-    input: R,
+    input: Noticed<R>,
     frame: ZstdFrame,
     inside: bool,
+    /// Whether the input ends within the frame.
+    is_cut: bool,
     /// The largest window so far. The decoder keeps the memory for it.
     window: u64,
     taken: Arc<Taken>,
@@ -186,7 +190,8 @@ impl<R: Read> Zstd<R> {
         // all others. A first frame with a window of 1 KiB makes the first one of the file such a one.
         let small = [&ZSTD_MAGIC[..], &[0, 0]].concat();
         frame.init(small.as_slice()).map_err(io::Error::other)?;
-        Ok(Zstd { input, frame, inside: false, window: 0, taken })
+        let input = Noticed { input, ended: false };
+        Ok(Zstd { input, frame, inside: false, is_cut: false, window: 0, taken })
     }
 
     /// Enters the next frame. `false` at the end of the input.
@@ -286,13 +291,24 @@ impl<R: Read> Read for Zstd<R> {
                 // Decodes one block, and any empty blocks before it. The decoder keeps the last
                 // window back until the frame ends, so the block counts before it is returned.
                 let one = BlockDecodingStrategy::UptoBytes(1);
-                if !self.frame.decode_blocks(&mut self.input, one).map_err(io::Error::other)? {
-                    self.taken.was_useful();
+                match self.frame.decode_blocks(&mut self.input, one) {
+                    Ok(false) => self.taken.was_useful(),
+                    Ok(true) => {}
+                    // The decoder returns its last window at the end of the frame.
+                    Err(_) if self.input.ended && !self.is_cut => {
+                        self.is_cut = true;
+                        let all = BlockDecodingStrategy::All;
+                        self.frame.decode_blocks(&ZSTD_END[..], all).map_err(io::Error::other)?;
+                    }
+                    Err(why) => return Err(io::Error::other(why)),
                 }
             }
             let got = self.frame.read(buffer)?;
             if got > 0 {
                 return Ok(got);
+            }
+            if self.is_cut {
+                return Err(io::ErrorKind::UnexpectedEof.into());
             }
             let (stored, found) =
                 (self.frame.get_checksum_from_data(), self.frame.get_calculated_checksum());

@@ -123,6 +123,20 @@ fn blocks_without_packets_have_a_limit_between_two_packets() {
 }
 
 #[test]
+fn a_zstd_frame_without_its_end_gives_all_frames_of_its_whole_blocks() {
+    // The last of eight blocks lacks its byte. All blocks are within one window.
+    let mut file = zstd(&pcap(), 1);
+    file.pop();
+    let (frames, broken) = read(file.clone(), None);
+    assert_eq!(frames, 7 * (128 << 10) / 16);
+    assert!(matches!(broken.unwrap().why, Why::Compressed { .. }));
+    // The header of a block is cut, and so is a frame without a whole block.
+    file.truncate(file.len() - 2);
+    assert_eq!(read(file, None).0, 7 * (128 << 10) / 16);
+    assert_eq!(read(zstd(&pcap(), 1)[..6 + 3 + 24].to_vec(), None).0, 0);
+}
+
+#[test]
 fn a_window_of_zstd_beyond_the_limit_is_refused() {
     // Windows of 8, 128 and 256 MiB and of 2 TiB: the exponent is in the upper five bits.
     for (exponent, fits) in [(13, true), (17, true), (18, false), (31, false)] {
