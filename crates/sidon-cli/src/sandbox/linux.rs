@@ -4,7 +4,7 @@ use super::{Confined, Layer, Needs, calls};
 use caps::CapSet;
 use landlock::{
     ABI, Access, AccessFs, AccessNet, LandlockStatus, PathBeneath, PathFd, Ruleset, RulesetAttr,
-    RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
+    RulesetCreatedAttr, RulesetStatus, Scope,
 };
 use rustix::{
     fs::{AtFlags, CWD},
@@ -35,7 +35,7 @@ pub(super) fn confine(needs: &Needs) -> (Confined, Option<&Path>) {
     let forbidden = needs.writes.iter().find(|path| is_forbidden(path));
     let files = match files(needs) {
         Ok(layer) => layer,
-        Err(why) => Layer::Missing(why.to_string()),
+        Err(why) => Layer::Missing(format!("{why:#}")),
     };
     // Last: the other layers need system calls that this one forbids.
     let calls = match calls::restrict(needs) {
@@ -67,7 +67,7 @@ fn powerless() -> bool {
 }
 
 /// Forbids all files except those of `needs`, TCP, and signals to other processes.
-fn files(needs: &Needs) -> Result<Layer, RulesetError> {
+fn files(needs: &Needs) -> anyhow::Result<Layer> {
     let mut rules = Ruleset::default()
         .handle_access(AccessFs::from_all(KNOWN))?
         .handle_access(AccessNet::from_all(KNOWN))?
@@ -87,7 +87,12 @@ fn files(needs: &Needs) -> Result<Layer, RulesetError> {
     {
         // A path that does not exist, or a pipe, has no rule. Opening the former fails anyway, and
         // the latter is not restricted.
-        let Ok(opened) = PathFd::new(&path) else { continue };
+        let opened = match PathFd::new(&path) {
+            Ok(opened) => opened,
+            Err(_) if !path.exists() => continue,
+            // Without its rule the command could not open the path later.
+            Err(why) => return Err(why.into()),
+        };
         let access = if path.is_dir() { access } else { access & AccessFs::from_file(KNOWN) };
         let _ = (&mut rules).add_rule(PathBeneath::new(opened, access));
     }
