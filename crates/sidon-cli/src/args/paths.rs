@@ -138,7 +138,7 @@ fn named(option: &str, path: &Path) -> String {
 
 /// A command line that cannot be right: exit status 2.
 #[derive(Debug)]
-pub(crate) struct Misuse(String);
+pub(crate) struct Misuse(pub(super) String);
 
 impl fmt::Display for Misuse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,13 +1,13 @@
 //! Refusals of the library in the words of the command line: the option, its value, and a value
 //! that works.
 
-use super::number::memory_text;
+use super::{Misuse, number::memory_text};
 use anyhow::anyhow;
 use sidon::Infeasible;
 use sidon_traffic::threads::NoThread;
 
-/// An error with the option that must change. `option` maps the library's name of a parameter to
-/// an option.
+/// An error with the option that must change, which is a [`Misuse`]. `option` maps the library's name
+/// of a parameter to an option.
 pub(crate) fn refusal(
     why: Infeasible,
     option: impl Fn(&str) -> Option<&'static str>,
@@ -27,7 +27,7 @@ pub(crate) fn refusal(
         }
         Infeasible::Rate { got, most, .. } if got >= most && most == 1.0 => {
             // The library refuses a share of 1, too.
-            anyhow!("{option} {} is too large; type a number below 1", number(got))
+            misuse(format!("{option} {} is too large; type a number below 1", number(got)))
         }
         Infeasible::Rate { got, least, most, .. } => {
             let (least, most) = (ceil(least), floor(most));
@@ -37,14 +37,16 @@ pub(crate) fn refusal(
             } else if got > most {
                 too_large(option, &got_text, &most_text, got / most)
             } else {
-                anyhow!("{option} {got} is not a number; type one from {least_text} to {most_text}")
+                misuse(format!(
+                    "{option} {got} is not a number; type one from {least_text} to {most_text}"
+                ))
             }
         }
         // The library's message, with the option in place of the parameter.
         why => {
             let text = why.to_string();
             let rest = why.name().and_then(|name| text.strip_prefix(name)).unwrap_or(&text);
-            anyhow!("{option}{rest}")
+            misuse(format!("{option}{rest}"))
         }
     }
 }
@@ -59,22 +61,26 @@ pub(crate) fn thread_refusal(why: NoThread) -> anyhow::Error {
 
 fn too_small(option: &str, got: &str, least: &str, factor: f64) -> anyhow::Error {
     let times = times(factor, "as much");
-    anyhow!("{option} {got} is too small; type {option} {least} or more{times}")
+    misuse(format!("{option} {got} is too small; type {option} {least} or more{times}"))
 }
 
 fn too_large(option: &str, got: &str, most: &str, factor: f64) -> anyhow::Error {
     let times = times(factor, "less");
-    anyhow!("{option} {got} is too large; type {option} {most} or less{times}")
+    misuse(format!("{option} {got} is too large; type {option} {most} or less{times}"))
+}
+
+fn misuse(text: String) -> anyhow::Error {
+    Misuse(text).into()
 }
 
 /// An engine that cannot be built.
 pub(crate) fn engine_refusal(why: Infeasible) -> anyhow::Error {
     match why {
-        Infeasible::OutOfRange { name: "machines", got, most, .. } => {
-            anyhow!("{got} state machines are too many; give --machine at most {most} times")
-        }
+        Infeasible::OutOfRange { name: "machines", got, most, .. } => misuse(format!(
+            "{got} state machines are too many; give --machine at most {most} times"
+        )),
         Infeasible::OutOfRange { name: "subnets", got, most, .. } => {
-            anyhow!("{got} subnets are too many; give --subnet at most {most} times")
+            misuse(format!("{got} subnets are too many; give --subnet at most {most} times"))
         }
         Infeasible::OutOfRange { name: "memory", .. } => refusal(why, |_| Some("--memory")),
         why => anyhow!("--memory is too large: {why}; type a smaller --memory"),

@@ -155,7 +155,7 @@ fn what_cannot_be_read_or_understood_says_so() {
     let output = sidon(&["-r", &capture, "tcp", "prot", "80"]).assert().code(2);
     let message = String::from_utf8(output.get_output().stderr.clone()).unwrap();
     assert!(message.contains("tcp prot 80\n    ^^^^"), "{message}");
-    sidon(&["-r", &capture, "--memory", "1"]).assert().code(1);
+    sidon(&["-r", &capture, "--memory", "1"]).assert().code(2);
     sidon(&["-r", &capture, "--memory", "much"]).assert().code(2);
 }
 
