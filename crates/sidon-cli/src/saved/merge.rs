@@ -11,7 +11,7 @@ use crate::{
     show::{self, whole},
     signals::Signals,
 };
-use anyhow::ensure;
+use anyhow::{bail, ensure};
 use sidon::{Malformed, Refused, bytes::Parts};
 use sidon_traffic::{
     Snapshot,
@@ -44,7 +44,8 @@ EXAMPLES
   sidon watch -r a.pcap --seed 4711 --save a.sidon    # on one host
   sidon watch -r b.pcap --seed 4711 --save b.sidon    # on another
   sidon merge a.sidon b.sidon -o both.sidon && sidon show both.sidon
-  sidon merge day/*.sidon -o day.sidon")]
+  sidon merge day/*.sidon -o day.sidon
+  sidon merge --by-flow sensor-*.sidon -o all.sidon   # behind a load balancer")]
 pub(crate) struct Args {
     /// Files to merge; a single file is copied
     #[arg(value_name = "FILE", required = true, num_args = 1..)]
@@ -52,6 +53,12 @@ pub(crate) struct Args {
     /// File to write; an existing file is replaced, and may be one of the files to merge
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+    /// No flow is in two files: all its packets, in both directions, went to one of them
+    ///
+    /// For sensors behind a load balancer that distributes flows, over the same time. Counts of flows
+    /// and connections that are exact in every file then stay exact.
+    #[arg(long)]
+    by_flow: bool,
     /// The most bytes of each file, such as 2GiB
     #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = memory)]
     max_size: u64,
@@ -69,6 +76,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let first = file::read(&args.files[0], args.max_size)?;
     match Parts::of(&first) {
         Ok(parts) if parts.kind == KIND => engines(args, &signals, &first),
+        Ok(_) if args.by_flow => {
+            let name = show::path(&args.files[0]);
+            bail!("{name} is no file of sidon watch --save; merge it without --by-flow")
+        }
         Ok(_) => structures(args, &signals, first),
         Err(why) => Ok(broken(&show::path(&args.files[0]), &first, &why)),
     }
@@ -76,6 +87,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 /// Merges one file after the other, so that only two are in memory at a time.
 fn engines(args: &Args, signals: &Signals, first: &[u8]) -> anyhow::Result<ExitCode> {
+    let merge = if args.by_flow { Snapshot::merge_parts } else { Snapshot::merge };
+    let in_both = if args.by_flow {
+        "connections look like another one in another file; their last state is not known"
+    } else {
+        "connections are in more than one file and count in each"
+    };
     let mut sum: Option<Snapshot> = None;
     let mut sums = Merged::default();
     for (index, path) in args.files.iter().enumerate() {
@@ -97,7 +114,7 @@ fn engines(args: &Args, signals: &Signals, first: &[u8]) -> anyhow::Result<ExitC
         };
         match &mut sum {
             None => sum = Some(next),
-            Some(sum) => match sum.merge(next) {
+            Some(sum) => match merge(sum, next) {
                 Ok(merged) => {
                     for (sum, more) in [
                         (&mut sums.in_both, merged.in_both),
@@ -117,7 +134,7 @@ fn engines(args: &Args, signals: &Signals, first: &[u8]) -> anyhow::Result<ExitC
         let ledger = sum.report().ledger;
         show::say(&format!("{} files, {} packets", args.files.len(), whole(ledger.seen)));
         for (count, what) in [
-            (sums.in_both, "connections are in more than one file and count in each"),
+            (sums.in_both, in_both),
             (sums.refused_connections, "connections did not fit into the table and are not kept"),
             (
                 sums.refused_sources,

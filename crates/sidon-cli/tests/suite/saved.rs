@@ -127,6 +127,38 @@ fn files_of_two_hosts_merge_to_what_one_would_have_seen() {
 }
 
 #[test]
+fn files_of_one_balanced_link_merge_to_what_one_sensor_counts() {
+    use sidon_traffic::{Generator, Mix, Packet, generate::write_pcap};
+    let folder = Folder::new("balanced");
+    let mix = Mix { packets: 6_000, rate: 1_000, active: 100, ..Mix::default() };
+    let watch = |name: &str, is_here: &dyn Fn(&Packet) -> bool| {
+        let [capture, saved] = ["pcap", "sidon"].map(|end| folder.path(&format!("{name}.{end}")));
+        let packets = Generator::new(mix.clone(), 1).unwrap().filter(is_here);
+        write_pcap(packets, 65_535, fs::File::create(&capture).unwrap()).unwrap();
+        sidon(&["watch", "-r", &capture, "--seed", "4711", "--save", &saved], 0);
+        saved
+    };
+    // A balancer that sends both directions of a flow to one sensor.
+    let is_odd =
+        |packet: &Packet| (packet.flow.source_port() ^ packet.flow.destination_port()) & 1 == 1;
+    let all = watch("all", &|_| true);
+    let parts = [watch("odd", &is_odd), watch("even", &|packet| !is_odd(packet))];
+    let total = |file: &str| json(&["show", "--json", file])["connections"]["total"].clone();
+    assert!(parts.iter().all(|part| total(part).as_u64() > Some(100)));
+    let (sum, n) = (folder.path("sum.sidon"), total(&all));
+    let interval = |made: &[&str]| {
+        sidon(&[&["merge", &parts[0], &parts[1], "-o", &sum], made].concat(), 0);
+        assert_eq!(total(&sum), n);
+        json(&["show", "--json", &sum])["connections"]["total_figure"]["interval"].clone()
+    };
+    assert_eq!(interval(&["--by-flow"]), serde_json::json!([n, n]));
+    assert_ne!(interval(&[]), serde_json::json!([n, n]));
+    let golden = golden("bloom.sidon");
+    let (_, said) = sidon(&["merge", "--by-flow", &golden, &golden, "-o", &sum], 1);
+    assert!(said.contains("merge it without --by-flow"), "{said}");
+}
+
+#[test]
 fn what_does_not_fit_together_is_refused_and_nothing_is_written() {
     let folder = Folder::new("refuse");
     let capture = folder.capture("a.pcap", 500, 1);

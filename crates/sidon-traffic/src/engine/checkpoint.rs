@@ -169,13 +169,16 @@ impl Engine {
             machines,
             first_ns,
             last_ns,
+            until_ns,
             partial,
             engines: _,
+            crossing: _,
         } = read;
         let state = &mut self.state;
         (state.ledger, state.shards, state.subnets) = (ledger, shards, subnets);
         (state.peers, state.machines) = (peers, machines);
         (state.first_ns, state.last_ns, state.partial) = (first_ns, last_ns, partial);
+        state.until_ns = until_ns;
         state.alarms.resume_list(alarms);
         state.connections.resume_map(connections, &snapshot)
     }

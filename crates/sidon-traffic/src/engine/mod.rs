@@ -100,8 +100,10 @@ impl Engine {
                 machines: Vec::new(),
                 first_ns: None,
                 last_ns: 0,
+                until_ns: 0,
                 partial: false,
                 engines: 1,
+                crossing: false,
                 settings,
             },
             staging: Staging::new(filter, decoder),
@@ -237,6 +239,7 @@ impl Engine {
     /// closed.
     pub fn pass(&mut self, now_ns: u64) {
         self.flush();
+        self.state.until_ns = self.state.until_ns.max(now_ns);
         self.state.connections.pass(now_ns);
         self.state.alarms.pass(now_ns);
         self.tell();
@@ -440,12 +443,12 @@ impl Engine {
         self.settle();
     }
 
-    /// Advances the clock to the last packet: old connections and old flows of machines expire.
+    /// Advances all timers to one time: old connections and old flows of machines expire.
     fn age(&mut self) {
         self.state.alarms.refresh();
-        self.state.connections.pass(self.state.last_ns);
+        self.state.connections.pass(self.state.until_ns);
         for machine in &mut self.machines {
-            machine.pass(self.state.last_ns);
+            machine.pass(self.state.until_ns);
         }
     }
 

@@ -45,7 +45,7 @@ impl Report {
     /// may be that of another flow.
     pub fn service_amounts(&self, bounds: [Bounds; 2]) -> [Figure; 2] {
         let certain = mistaken_most(self.misnamed(), EXACT) == 0;
-        if self.engines > 1 {
+        if self.crossing {
             // A flow in two parts may have another first sender, and so another service, in each.
             return bounds.map(|bounds| Figure::unknown(bounds.most));
         }

@@ -67,6 +67,8 @@ pub struct Report {
     pub machines: Vec<machine::Counts>,
     /// The number of engines whose states are merged here.
     pub engines: u64,
+    /// Whether two of these engines can have counted packets of the same flow.
+    pub crossing: bool,
     /// The results of the exact references, if they ran.
     pub audit: Option<Audit>,
 }
@@ -117,12 +119,13 @@ pub(crate) fn of(state: &Snapshot, parts: Vec<Part>) -> Report {
         stranger_rate: state.connections.stranger_rate(),
         audit,
         engines: state.engines,
+        crossing: state.crossing,
         p2p: state.peers.clone(),
         machines: state.machines.clone(),
     };
     report.weaken();
     let [slack, _] = report.service_slack();
-    if report.engines > 1 {
+    if report.crossing {
         (report.ports.leading, report.ports.complete) = (0, 0);
     } else if slack > 0 {
         report.ports = with_slack(report.ports, slack);

@@ -1,7 +1,7 @@
 //! A snapshot as one image of kind 18: a sequence of parts, each with its name and length.
 //!
 //! ```text
-//! | header, 12 fields | ledger | expression | subnets | shard 0: counts, flows, .. | .. | crc32 |
+//! | header, 14 fields | ledger | expression | subnets | shard 0: counts, flows, .. | .. | crc32 |
 //! part: | name 2 | shard 2 | version 2 | zero 2 | length 8 | bytes |
 //! ```
 //! Each table is a separate image with its own checksum, so that the damaged part of a file can be
@@ -69,9 +69,11 @@ impl Snapshot {
             u64::from(self.first_ns.is_some()),
             self.first_ns.unwrap_or(0),
             self.last_ns,
+            self.until_ns,
             u64::from(self.tunnels == Tunnels::Inner),
             u64::from(self.partial),
             self.engines,
+            u64::from(self.crossing),
         ];
         let mut image = bytes::Writer::new(out, KIND, seed, &fields, payload)?;
         self.each_part(&mut |part, shard, bytes| {
@@ -130,11 +132,11 @@ impl Snapshot {
         if frame.kind != KIND {
             return Err(Malformed::Kind { expected: KIND, got: frame.kind });
         }
-        let Ok(fields) = <[u64; 12]>::try_from(frame.fields.as_slice()) else {
+        let Ok(fields) = <[u64; 14]>::try_from(frame.fields.as_slice()) else {
             return Err(Malformed::Field { name: "fields" });
         };
         let [low, high, memory, allocated, top, shards, fields @ ..] = fields;
-        let [packets, first, last_ns, tunnels, partial, engines] = fields;
+        let [packets, first, last_ns, until_ns, tunnels, partial, engines, crossing] = fields;
         let shown = Seed(u128::from(high) << 64 | u128::from(low));
         // A seed that is left out reads as 0. Only a snapshot of seed 0 then has its check value.
         let is_left_out = shown == LEFT_OUT && frame.seed_check != shown.check_value();
@@ -148,9 +150,11 @@ impl Snapshot {
         // A list is no longer than its table, whatever its length may be.
         let top = usize::try_from(top).unwrap_or(usize::MAX);
         holds("times", packets <= 1 && first <= last_ns && (packets == 1 || last_ns == 0))?;
+        holds("end", last_ns <= until_ns)?;
         holds("tunnels", tunnels <= 1)?;
         holds("partial", partial <= 1)?;
         holds("engines", engines > 0)?;
+        holds("crossing", crossing <= u64::from(engines > 1))?;
         let mut payload = In { bytes: frame.payload, part: "parts" };
         let rest = &mut payload;
         let ledger = parts::read_ledger(part(rest, LEDGER, 0)?)?;
@@ -200,8 +204,10 @@ impl Snapshot {
             machines,
             first_ns: (packets == 1).then_some(first),
             last_ns,
+            until_ns,
             partial: partial == 1,
             engines,
+            crossing: crossing == 1,
         })
     }
 }

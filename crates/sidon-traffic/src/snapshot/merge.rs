@@ -12,6 +12,10 @@
 //! The earlier snapshot is aged to the time of the later one, so that attempts that have timed out
 //! by then are not half open.
 //!
+//! [`Split`] says whether both snapshots can have counted packets of the same flow. If no flow is in
+//! both, then counts of flows, connections and machines stay exact. Hosts and ports can be in both
+//! all the same.
+//!
 //! Sums stop at [`CEILING`](crate::figure::CEILING), so a merge of any two snapshots can be saved.
 //!
 //! Cost: proportional to the bytes of both snapshots, and `n log n` for `n` P2P-like hosts. The
@@ -37,16 +41,43 @@ pub struct Merged {
     pub refused_sources: u64,
 }
 
+/// How packets were split into the parts of a merge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Split {
+    /// By time, link or file: a flow can have packets in both parts.
+    Any,
+    /// By flow: all packets of a flow, in both directions, are in one part.
+    ByFlow,
+}
+
 impl Snapshot {
-    /// Adds the content of `other` to this snapshot. On `Err`, nothing has changed.
+    /// Adds the content of `other` to this snapshot. A flow can be in both. On `Err`, nothing has
+    /// changed.
     pub fn merge(&mut self, other: Snapshot) -> Result<Merged, Refused> {
+        self.join(other, Split::Any)
+    }
+
+    /// [`merge`](Self::merge) for a part that has no flow in common with this one, such as the same
+    /// minutes of another shard. Flows, connections and machines that are exact in both parts stay
+    /// exact. They are wrong if a flow is in both parts. Machines need parts that end at one time:
+    /// [`Engine::pass`](crate::Engine::pass) advances an engine to it.
+    pub fn merge_parts(&mut self, other: Snapshot) -> Result<Merged, Refused> {
+        self.join(other, Split::ByFlow)
+    }
+
+    fn join(&mut self, other: Snapshot, split: Split) -> Result<Merged, Refused> {
         self.same(&other)?;
         let (own_last, other_last) = (self.last_ns, other.last_ns);
+        // Flows of the part that ends earlier may expire before the end of the other.
+        let flows_split = if self.until_ns == other.until_ns { split } else { Split::Any };
         let mut merged = Merged::default();
         for (own, other) in self.shards.iter_mut().zip(&other.shards) {
             let (sizes, more) = (&mut own.sizes, &other.sizes);
             // `same` has compared shapes and seeds.
-            sizes.flows.merge(&more.flows)?;
+            match split {
+                Split::Any => sizes.flows.merge(&more.flows)?,
+                Split::ByFlow => sizes.flows.merge_disjoint(&more.flows)?,
+            }
             sizes.hosts.merge(&more.hosts)?;
             sizes.ports.merge(&more.ports)?;
             own.unlearnt = own.unlearnt.saturating_add(other.unlearnt);
@@ -59,13 +90,14 @@ impl Snapshot {
             (Some(own), Some(its)) => own_last < its || other_last < own,
             _ => true,
         };
-        let met = self.connections.merge(other.connections, [own_last, other_last], apart)?;
+        let met =
+            self.connections.merge(other.connections, [own_last, other_last], apart, split)?;
         (merged.in_both, merged.refused_connections) = (met.in_both, met.refused);
         self.alarms.absorb(other.alarms, [own_last, other_last]);
-        let unlisted = join(&mut self.peers, other.peers);
+        let unlisted = highest(&mut self.peers, other.peers);
         self.ledger.refused("p2p_unlisted", unlisted);
         for (own, other) in self.machines.iter_mut().zip(&other.machines) {
-            sum(own, other);
+            sum(own, other, flows_split);
         }
         for (own, other) in self.subnets.iter_mut().zip(&other.subnets) {
             self.ledger.refused("subnet_counts", own.merge(other));
@@ -76,9 +108,11 @@ impl Snapshot {
             (own, its) => own.or(its),
         };
         self.last_ns = own_last.max(other_last);
+        self.until_ns = self.until_ns.max(other.until_ns);
         self.settings.top = self.settings.top.max(other.settings.top);
         self.partial |= other.partial;
         self.engines = self.engines.saturating_add(other.engines);
+        self.crossing |= other.crossing || split == Split::Any;
         Ok(merged)
     }
 
@@ -114,7 +148,7 @@ fn same(field: &'static str, same: bool) -> Result<(), Refused> {
 /// Keeps the higher score of each host, with its reasons, and the [`SUSPECTS_MOST`] highest scores.
 /// The counts are lower bounds, because the other part may have more. Returns the number of hosts
 /// that were left out.
-fn join(own: &mut Vec<Suspect>, other: Vec<Suspect>) -> u64 {
+fn highest(own: &mut Vec<Suspect>, other: Vec<Suspect>) -> u64 {
     own.extend(other);
     // The sort is stable: of equal scores, the first one is kept.
     own.sort_by_key(|suspect| (host(suspect), Reverse(suspect.score.value())));
@@ -144,10 +178,12 @@ fn are_one(own: &machine::Counts, other: &machine::Counts) -> bool {
 }
 
 /// Adds the counts of a machine to those of an equal machine.
-fn sum(own: &mut machine::Counts, other: &machine::Counts) {
+fn sum(own: &mut machine::Counts, other: &machine::Counts, split: Split) {
     let add = |own: &mut u64, other: u64| *own = own.saturating_add(other);
     add(&mut own.crossing, other.crossing);
-    add(&mut own.crossing, own.flows.min(other.flows).max(1));
+    if split == Split::Any {
+        add(&mut own.crossing, own.flows.min(other.flows).max(1));
+    }
     own.mistaken += other.mistaken;
     add(&mut own.flows, other.flows);
     add(&mut own.refused, other.refused);
@@ -201,7 +237,7 @@ mod tests {
             }
             READ.set(0);
             let mut both = one;
-            let left_out = join(&mut both, two);
+            let left_out = highest(&mut both, two);
             let n = 2 * count;
             // A sort compares at most 2 n log n pairs, and removing duplicates n.
             let most = 2 * (2 * n * u64::from(n.ilog2() + 1) + n);

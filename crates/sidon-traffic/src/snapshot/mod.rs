@@ -27,6 +27,7 @@ mod tests;
 pub use damage::{Damage, damage};
 pub use image::KIND;
 pub use merge::Merged;
+pub(crate) use merge::Split;
 
 use crate::{
     Report, Tunnels,
@@ -67,10 +68,14 @@ pub struct Snapshot {
     pub(crate) machines: Vec<machine::Counts>,
     pub(crate) first_ns: Option<u64>,
     pub(crate) last_ns: u64,
+    /// The time to which timers have advanced: that of the last packet, or later.
+    pub(crate) until_ns: u64,
     /// Whether the input broke off.
     pub(crate) partial: bool,
     /// The number of engines whose states are merged here.
     pub(crate) engines: u64,
+    /// Whether two of these engines can have counted packets of the same flow.
+    pub(crate) crossing: bool,
 }
 
 impl Snapshot {
@@ -86,6 +91,7 @@ impl Snapshot {
         if time_ns >= self.last_ns {
             self.first_ns.get_or_insert(time_ns);
             self.last_ns = time_ns;
+            self.until_ns = self.until_ns.max(time_ns);
             return;
         }
         self.ledger.late = self.ledger.late.saturating_add(1);

@@ -73,11 +73,14 @@ fn fill(snapshot: &mut Snapshot, count: u64) {
         machines,
         first_ns,
         last_ns,
+        until_ns,
         partial,
         engines,
+        crossing,
     } = snapshot;
     (settings.top, *allocated, *partial) = (count as usize, count, true);
     (*first_ns, *last_ns, *engines) = (Some(0), count, count.max(1));
+    (*until_ns, *crossing) = (count, *engines > 1);
     fill_ledger(ledger, count);
     for shard in shards {
         fill_shard(shard, count);
@@ -383,7 +386,9 @@ fn the_reader_names_the_part_and_the_field_that_it_refuses() {
             "field events of the part machines",
         ),
         (|s| s.engines = 0, "field engines"),
+        (|s| s.crossing = true, "field crossing"),
         (|s| (s.first_ns, s.last_ns) = (Some(2), 1), "field times"),
+        (|s| s.until_ns = s.last_ns - 1, "field end"),
         (
             |s| {
                 let merged = Some(Merged { open: [2, 1], ..Merged::default() });

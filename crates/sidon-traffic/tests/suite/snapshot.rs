@@ -1,23 +1,30 @@
 //! Snapshots: read back as written, refused when damaged, merged without a violated bound.
 
-use sidon::{Key, Malformed, Refused, Seed, bytes::Image};
+use sidon::{
+    Key, Malformed, Refused, Seed,
+    bytes::Image,
+    state::{Machine, Rule},
+};
 use sidon_kit::Rng;
 use sidon_traffic::{
-    Decoder, Engine, Filter, FlowKey, Generator, Mix, Packet, Question, Settings, Snapshot, batch,
+    Decoder, Engine, Filter, FlowKey, Generator, Mix, Packet, Question, Settings, Snapshot,
+    TcpFlags, batch,
     figure::{Figure, Kind},
     flow::protocol,
     generate::Flood,
     monitor::{
         connections::{Counts, OUTCOMES},
+        machine::{Definition, When},
         sizes::{self, Host, Port},
     },
     report::SUBNETS_LISTED,
-    snapshot::{KIND, damage},
+    snapshot::{KIND, Merged, damage},
 };
 use std::{
     collections::{HashMap, HashSet},
     net::{IpAddr, SocketAddrV4},
     path::PathBuf,
+    sync::Arc,
 };
 
 const SEED: Seed = Seed(7);
@@ -364,6 +371,76 @@ fn merged_parts_have_figures_that_hold_what_one_engine_counts() {
                 assert_ne!(figure.kind(), Kind::Exact, "{name}");
             }
         }
+    }
+}
+
+/// Counts the flows that sent a SYN, and those of them that were reset within five seconds.
+fn resets() -> Arc<Definition> {
+    let rules: [(&str, &[Rule<'_>]); 2] =
+        [("syn", &[Rule::Open("asked")]), ("rst", &[Rule::If("asked", "reset")])];
+    let machine = Machine::new(&["asked", "reset"], &[], &rules).unwrap();
+    let flags = |flags| When { protocol: Some(protocol::TCP), flags, ..When::default() };
+    let events = vec![(flags(TcpFlags::SYN), 0), (flags(TcpFlags::RST), 1)];
+    Arc::new(Definition { name: "resets".to_owned(), machine, events, timeouts: vec![5, 5] })
+}
+
+#[test]
+fn parts_split_by_flow_merge_to_what_one_engine_counts() {
+    let all = packets(Mix { rate: 500, ..flooded(60_000) }, 3);
+    let end = all.last().unwrap().time_ns;
+    let settings = || Settings { machines: vec![resets()], ..settings(16 << 20) };
+    let watched = |some: &[Packet]| {
+        let mut engine = Engine::new(settings(), Filter::default(), Decoder::default()).unwrap();
+        some.iter().for_each(|packet| engine.packet(packet));
+        // All parts end at one time, so that flows expire in each as in the whole.
+        engine.pass(end);
+        engine.snapshot()
+    };
+    let (whole, exact) = (watched(&all), Exact::of(&all));
+    let report = whole.report();
+    assert!(report.machines[0].states.iter().all(|(_, stay)| stay.entered > 100), "{report:?}");
+    for parts in [2, 3, 8] {
+        let part = |packet: &Packet| packet.flow.undirected().digest(Seed(3)).0 % parts;
+        let some = |number| -> Vec<Packet> {
+            all.iter().filter(|packet| part(packet) == number).copied().collect()
+        };
+        let split: Vec<_> = (0..parts).map(|number| watched(&some(number)).to_bytes()).collect();
+        let read = |bytes: &Vec<u8>| Snapshot::from_bytes(bytes).unwrap();
+        let mut sum = read(&split[0]);
+        for other in &split[1..] {
+            assert_eq!(sum.merge_parts(read(other)).unwrap(), Merged::default());
+        }
+        let sum = read(&sum.to_bytes());
+        let merged = sum.report();
+        exact.check(&sum);
+        assert_eq!((merged.engines, merged.crossing), (parts, false));
+        assert_eq!(merged.flows, report.flows);
+        assert_eq!((merged.packets(), merged.ledger.balance()), (report.packets(), 0));
+        assert_eq!(merged.subnets, report.subnets);
+        assert_eq!(merged.machines[0].to_json(), report.machines[0].to_json());
+        assert_eq!(merged.machines[0].crossing, 0);
+        for ((name, figure), (_, truth)) in figures(&sum).iter().zip(figures(&whole)) {
+            assert!(figure.allows(truth.value()), "{parts} {name}: {figure:#} {truth}");
+            // Parts have their most half-open connections at different times.
+            if name != "peak_half_open" {
+                assert_eq!(
+                    (figure.value(), figure.kind()),
+                    (truth.value(), truth.kind()),
+                    "{name}"
+                );
+                assert!(figure.least() >= truth.least() && figure.most() <= truth.most(), "{name}");
+            }
+        }
+        for (entry, of_whole) in merged.ports.entries.iter().zip(&report.ports.entries) {
+            let figure = merged.service_amounts(entry.amounts)[0];
+            assert_eq!(figure, report.service_amounts(of_whole.amounts)[0]);
+        }
+        // A later period can have the same flows.
+        let mut day = sum;
+        day.merge(watched(&later(&all, 60_000_000_000))).unwrap();
+        let day = day.report();
+        assert!(day.crossing);
+        assert_eq!(day.connection_figures().total.kind(), Kind::Estimate);
     }
 }
 

@@ -121,13 +121,18 @@ impl Counts {
         };
         if let Some(merged) = &self.merged {
             let (open, [least, most]) = (figures.open, merged.open);
-            let upper = open.most().unwrap_or(CEILING).max(most);
-            figures.open = Figure::estimate(open.value(), open.least().min(least), upper);
+            if [least, most] != [open.value(); 2] {
+                let upper = open.most().unwrap_or(CEILING).max(most);
+                figures.open = Figure::estimate(open.value(), open.least().min(least), upper);
+            }
             let peak = figures.peak_half_open;
             // A connection of an earlier part can look half open in a later one.
             let certain = !sampling.is_sampled() && self.refused == 0;
             let alone = merged.peak_least.saturating_sub(merged.crossing);
-            let least = if certain { peak.least().max(alone) } else { peak.least() };
+            // The count is the sum of peaks at different times, as far as no connection crosses.
+            let sum = self.peak_half_open.saturating_sub(merged.peak_least);
+            let least = peak.least().saturating_sub(sum.saturating_sub(merged.crossing));
+            let least = if certain { least.max(alone) } else { least };
             let most = peak.most().unwrap_or(CEILING);
             figures.peak_half_open = Figure::estimate(peak.value(), least, most);
         }

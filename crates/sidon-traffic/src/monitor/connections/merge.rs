@@ -1,7 +1,7 @@
 //! Connections after the last packet: restores them from a file, ages them and merges them.
 
 use super::{Connections, Counts, Held, Merged, Rules, Sampling, life::Lives};
-use crate::flow_map::Share;
+use crate::{flow_map::Share, snapshot::Split};
 use sidon::{
     Infeasible, Lookup, Refused, Seed,
     internals::Met,
@@ -49,11 +49,15 @@ impl Connections {
     /// Of parts one after the other, the connections open at the end are those of the later part,
     /// and those of the earlier part that the later one followed and did not see end. Any other
     /// connection of the earlier part was silent or has ended since.
+    ///
+    /// Of parts split by flow, the counts add up. Two connections with one fingerprint, one in each
+    /// part, share a cell afterwards: their outcomes are counted, but not whether they are open.
     pub(crate) fn merge(
         &mut self,
         mut other: Connections,
         last: [u64; 2],
         apart: bool,
+        split: Split,
     ) -> Result<Joined, Refused> {
         let (own_counts, other_counts) = (self.raw_counts(), other.raw_counts());
         let peaks = [own_counts.peak_half_open, other_counts.peak_half_open];
@@ -64,7 +68,9 @@ impl Connections {
         } else {
             peaks[0].saturating_add(peaks[1])
         };
-        let crossing = if apart {
+        let crossing = if split == Split::ByFlow {
+            0
+        } else if apart {
             // Every flow that the earlier part still stores, also those in shared cells.
             let stored = [self.map(), other.map()][earlier].len();
             stored.saturating_mul(1 << [&own_counts, &other_counts][earlier].sampling.highest)
@@ -81,7 +87,11 @@ impl Connections {
         self.flows.forget_mistaken();
         let opens = [&self.rules.counts, &other_counts]
             .map(|counts| (counts.open, counts.merged.map_or([counts.open; 2], |one| one.open)));
-        let stranger = self.stranger_rate() * other.map().len() as f64;
+        // No packet of the other part was compared with the flows of this one.
+        let stranger = match split {
+            Split::Any => self.stranger_rate() * other.map().len() as f64,
+            Split::ByFlow => 0.0,
+        };
         let Connections { flows, rules: Rules { lives, counts, .. }, .. } = self;
         let mut joined = Joined::default();
         let mut continuing = 0u64;
@@ -112,16 +122,19 @@ impl Connections {
         counts.mistaken += other_counts.mistaken + stranger;
         counts.sampling.join(&other_counts.sampling);
         let before = [&own_counts, &other_counts].map(|counts| counts.merged.unwrap_or_default());
-        let [(left, [_, left_most]), (open, [open_least, open_most])] =
+        let [(left, [left_least, left_most]), (open, [open_least, open_most])] =
             [opens[earlier], opens[1 - earlier]];
-        let (open_now, least) = if apart {
-            (open.saturating_add(continuing), open_least)
-        } else {
-            (left.saturating_add(open), 0)
+        let (open_now, least) = match (split, apart) {
+            (Split::ByFlow, _) => {
+                (left.saturating_add(open), left_least.saturating_add(open_least))
+            }
+            (Split::Any, true) => (open.saturating_add(continuing), open_least),
+            (Split::Any, false) => (left.saturating_add(open), 0),
         };
+        let hidden = if split == Split::ByFlow { 2 * joined.in_both } else { 0 };
         let crossed = before[0].crossing.saturating_add(before[1].crossing);
         counts.merged = Some(Merged {
-            crossing: crossed.saturating_add(crossing),
+            crossing: crossed.saturating_add(crossing).saturating_add(hidden),
             open_now,
             open: [least, left_most.saturating_add(open_most)],
             peak_least: peaks[0].max(peaks[1]),
