@@ -133,7 +133,7 @@ fn files_of_one_balanced_link_merge_to_what_one_sensor_counts() {
     let mix = Mix { packets: 6_000, rate: 1_000, active: 100, ..Mix::default() };
     let watch = |name: &str, is_here: &dyn Fn(&Packet) -> bool| {
         let [capture, saved] = ["pcap", "sidon"].map(|end| folder.path(&format!("{name}.{end}")));
-        let packets = Generator::new(mix.clone(), 1).unwrap().filter(is_here);
+        let packets = Generator::new(mix, 1).unwrap().filter(is_here);
         write_pcap(packets, 65_535, fs::File::create(&capture).unwrap()).unwrap();
         sidon(&["watch", "-r", &capture, "--seed", "4711", "--save", &saved], 0);
         saved
