@@ -45,7 +45,7 @@ EXAMPLES
   sidon watch -r b.pcap --seed 4711 --save b.sidon    # on another
   sidon merge a.sidon b.sidon -o both.sidon && sidon show both.sidon
   sidon merge day/*.sidon -o day.sidon
-  sidon merge --by-flow a.sidon b.sidon -o both.sidon # of two sensors behind a load balancer")]
+  sidon merge --by-flow a.sidon b.sidon -o both.sidon # two sensors of one link")]
 pub(crate) struct Args {
     /// Files to merge; a single file is copied
     #[arg(value_name = "FILE", required = true, num_args = 1..)]
