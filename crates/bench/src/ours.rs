@@ -153,7 +153,7 @@ fn variable(shape: variable::Shape, single: bool) -> Result<Box<dyn Filter>> {
 /// and as many hashes.
 fn as_lines(target: Target) -> Result<variable::Shape> {
     let counting::Shape { counters, hashes, spread, .. } = plan::counting::shape(speed(target))?;
-    let (increments, overflow) = (Increments::range(4)?, Overflow::Refuse);
+    let (increments, overflow) = (Increments::of([4, 5, 6, 7]), Overflow::Refuse);
     Ok(variable::Shape { counters, hashes, width: 8, increments, overflow, spread })
 }
 
@@ -176,7 +176,7 @@ fn as_line(target: Target) -> Result<variable::Shape> {
 /// many hashes.
 fn as_counting(target: Target) -> Result<variable::Shape> {
     let counting::Shape { counters, hashes, .. } = plan::counting::shape(target)?;
-    let (increments, overflow) = (Increments::range(4)?, Overflow::Refuse);
+    let (increments, overflow) = (Increments::of([4, 5, 6, 7]), Overflow::Refuse);
     let spread = Spread::Anywhere;
     Ok(variable::Shape { counters, hashes, width: 7, increments, overflow, spread })
 }

@@ -165,10 +165,12 @@ impl Estimate {
     pub fn at_least(value: u64) -> Self {
         Estimate { value, bound: Bound::AtLeast, slack: 0, certainty: Certainty::Certain }
     }
+}
 
-    /// Whether the value is the truth.
-    pub fn is_exact(&self) -> bool {
-        self.bound == Bound::Exact
+/// Exactly zero.
+impl Default for Estimate {
+    fn default() -> Self {
+        Estimate::exact(0)
     }
 }
 
@@ -262,5 +264,6 @@ mod tests {
         assert_eq!(Certainty::from_rate(0.0), Certainty::Certain);
         assert_eq!(Certainty::from_rate(0.25).error(), 0.25);
         assert_eq!(Certainty::Certain.error(), 0.0);
+        assert_eq!(Estimate::default(), Estimate::exact(0));
     }
 }

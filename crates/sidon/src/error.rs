@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-/// Why a write was refused. Whoever returns this has changed nothing.
+/// Why a write was refused. A refused write has changed nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refused {
@@ -92,38 +92,7 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// Why a structure could not be built from keys.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Unbuilt {
-    /// The shape is not possible, or there is no memory for it.
-    Shape(Infeasible),
-    /// A key was refused.
-    Key {
-        /// The index of the key.
-        index: usize,
-        /// The reason.
-        why: Refused,
-    },
-}
-
-impl From<Infeasible> for Unbuilt {
-    fn from(why: Infeasible) -> Self {
-        Unbuilt::Shape(why)
-    }
-}
-
-impl fmt::Display for Unbuilt {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Unbuilt::Shape(why) => why.fmt(f),
-            Unbuilt::Key { index, why } => write!(f, "key {index} was refused: {why}"),
-        }
-    }
-}
-
-impl std::error::Error for Unbuilt {}
-
-/// Why a plan or a shape cannot be had.
+/// Why a plan, a shape or a structure of given keys is not possible.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Infeasible {
@@ -180,8 +149,15 @@ pub enum Infeasible {
     },
     /// The operating system does not give this much memory, or no machine could address it.
     Memory {
-        /// The bytes asked for; `u64::MAX` if their number does not fit 64 bits.
+        /// The bytes that the table needs; `u64::MAX` if their number does not fit 64 bits.
         bytes: u64,
+    },
+    /// A structure of given keys refused one of them.
+    Key {
+        /// The index of the key.
+        index: usize,
+        /// The reason.
+        why: Refused,
     },
 }
 
@@ -216,7 +192,7 @@ impl Infeasible {
         Infeasible::Conflict { name, got: format!("{got:?}"), must }
     }
 
-    /// The name of the parameter that must change; `None` if memory is missing.
+    /// The name of the parameter that must change; `None` if no parameter is wrong.
     #[doc(hidden)]
     pub fn name(&self) -> Option<&'static str> {
         match self {
@@ -225,7 +201,7 @@ impl Infeasible {
             | Infeasible::NotAMultiple { name, .. }
             | Infeasible::NotOneOf { name, .. }
             | Infeasible::Conflict { name, .. } => Some(name),
-            Infeasible::Memory { .. } => None,
+            Infeasible::Memory { .. } | Infeasible::Key { .. } => None,
         }
     }
 }
@@ -264,6 +240,7 @@ impl fmt::Display for Infeasible {
             Infeasible::Conflict { name, got, must } => {
                 write!(f, "{name} is {got}, and must {must}")
             }
+            Infeasible::Key { index, why } => write!(f, "key {index} was refused: {why}"),
             Infeasible::Memory { bytes: u64::MAX } => {
                 write!(f, "the table would need more bytes than a machine can address")
             }
@@ -298,7 +275,7 @@ pub enum Malformed {
     Length {
         /// The number of bytes that the header announces.
         expected: u64,
-        /// How many there are.
+        /// The number of bytes given.
         got: u64,
     },
     /// The first four bytes are not the magic number.
@@ -433,6 +410,11 @@ mod tests {
                 Infeasible::Memory { bytes: u64::MAX },
                 "the table would need more bytes than a machine can address",
             ),
+            (
+                Infeasible::Key { index: 7, why: Refused::Full { stored: 9, cells: 12 } },
+                "key 7 was refused: no cell is free for the key: 9 of 12 cells are in use; remove keys or \
+                 build a larger table",
+            ),
         ];
         let kind = |why: &Infeasible| match why {
             Infeasible::OutOfRange { .. } => 0,
@@ -441,11 +423,12 @@ mod tests {
             Infeasible::NotOneOf { .. } => 3,
             Infeasible::Conflict { .. } => 4,
             Infeasible::Memory { .. } => 5,
+            Infeasible::Key { .. } => 6,
         };
-        compare(&messages, kind, 6);
+        compare(&messages, kind, 7);
         assert_eq!(
             messages.each_ref().map(|(why, _)| why.name())[9..],
-            [Some("order"), Some("growths"), None, None]
+            [Some("order"), Some("growths"), None, None, None]
         );
 
         let messages = [

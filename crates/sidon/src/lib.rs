@@ -53,6 +53,7 @@ pub mod internals {
     pub use crate::{
         bytes::kinds::{ADDRESSES, CHECKPOINT, Kind, SNAPSHOT},
         cells::Memory,
+        dleft_table::Moved,
         probe::{LINE, SIEVED_MAX, prefetch},
         state::{
             Sweep,

@@ -197,8 +197,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
 fn shape(args: &Args, layout: Layout) -> anyhow::Result<Option<Shape>> {
     let bytes = match (args.epsilon, args.memory) {
         (Some(epsilon), _) => {
-            let target = count::Target { epsilon, delta: args.delta };
-            let shape = count::shape(target).map_err(|why| refusal(why, flag))?;
+            let shape = count::shape(epsilon, args.delta).map_err(|why| refusal(why, flag))?;
             let shape = Shape { width: args.width, ..shape };
             shape.check()?;
             if layout == Layout::Rows {

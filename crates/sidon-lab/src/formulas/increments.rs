@@ -352,7 +352,8 @@ mod tests {
     #[test]
     fn plans_of_variable_increments_follow_equation_4() {
         for least in [2, 4, 8, 16] {
-            let increments = Increments::range(least).unwrap();
+            let values: Vec<u8> = (least as u8..2 * least as u8).collect();
+            let increments = Increments::set(&values).unwrap();
             for (counters, hashes, keys) in [(4388, 5, 1024), (999, 3, 1024), (20, 1, 7)] {
                 let planned =
                     plan::variable::rate(table(counters, hashes, 10, increments), keys).unwrap();

@@ -270,7 +270,7 @@ impl FlowMap {
         let buckets = shape.moves.work_most(2 * self.packets);
         [
             Work { what: names[0], done: self.cells_read, most: cells },
-            Work { what: names[1], done: self.map.stats().moved.looked, most: buckets },
+            Work { what: names[1], done: self.map.stats().followed, most: buckets },
         ]
     }
 

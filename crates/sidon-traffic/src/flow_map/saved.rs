@@ -5,10 +5,7 @@ use crate::{
     resume::Resume,
     snapshot::encode::{In, Out},
 };
-use sidon::{
-    Malformed,
-    state::{Fingerprint, fingerprint::Moved},
-};
+use sidon::{Malformed, internals::Moved, state::Fingerprint};
 
 impl FlowMap {
     /// Takes a map from a file. An error if its shape differs.
@@ -30,7 +27,7 @@ impl FlowMap {
         timers.iter().for_each(|timer| out.number(timer.rounds));
         out.expected(*mistaken);
         out.numbers(&[*absent, *cells_read, *packets]);
-        let Moved { needed, resolved, cells, looked } = map.stats().moved;
+        let Moved { needed, resolved, cells, looked } = map.searches();
         out.numbers(&[map.search_tokens(), needed, resolved, cells, looked]);
         valve.save(out);
     }

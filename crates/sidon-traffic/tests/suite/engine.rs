@@ -325,7 +325,7 @@ fn a_capture_against_the_seed_costs_no_more_work() {
         }
         engine.flush();
         let map = engine.connections().map();
-        let (looked, most) = (map.stats().moved.looked, Moves::Search(64).work_most(10_000));
+        let (looked, most) = (map.stats().followed, Moves::Search(64).work_most(10_000));
         assert!(looked <= most, "bits from {bits}: {looked} buckets, at most {most}");
         let report = engine.finish().0;
         assert_eq!((report.ledger.seen, report.ledger.balance()), (10_000, 0));

@@ -64,6 +64,17 @@ impl Min {
 
     /// Writes the [`estimate`](Self::estimate) of each key to the same index.
     ///
+    /// ```
+    /// use sidon::{Estimate, Seed, count::Min, plan};
+    ///
+    /// let mut counts = Min::new(plan::count::shape(0.001, 0.01)?, Seed(1))?;
+    /// counts.add_batch(&[80u16, 443, 80], &[10, 20, 30], &mut |index, why| eprintln!("{index}: {why}"));
+    /// let mut estimates = [Estimate::default(); 2];
+    /// counts.estimate_batch(&[80u16, 443], &mut estimates);
+    /// assert_eq!(estimates.map(|estimate| estimate.value), [40, 20]);
+    /// # Ok::<(), sidon::Infeasible>(())
+    /// ```
+    ///
     /// # Panics
     /// If the two slices differ in length.
     pub fn estimate_batch<K: Key>(&self, keys: &[K], estimates: &mut [Estimate]) {

@@ -15,6 +15,7 @@ use super::{CELLS_MOST, Cell, SUBTABLES_MOST, Table};
 use crate::{
     Infeasible,
     cells::bucket::{Layout, with_layout},
+    member::Stats,
     probe::{self, BASE},
 };
 
@@ -46,7 +47,7 @@ impl Moves {
     pub(crate) const SEARCH_MOST: u32 = 4096;
 
     /// The most buckets whose cells searches follow over this many operations, for any keys and any
-    /// load ([`Moved::looked`]).
+    /// load ([`Stats::followed`](crate::member::Stats::followed)).
     #[doc(hidden)]
     pub fn work_most(self, operations: u64) -> u64 {
         EARNED.saturating_mul(operations).saturating_add(Budget::new(self).most)
@@ -93,6 +94,14 @@ pub struct Moved {
     pub cells: u64,
     /// Buckets whose cells searches followed: the work of all searches.
     pub looked: u64,
+}
+
+impl Moved {
+    /// These counts, with the others of `stats`.
+    pub(crate) fn stats(self, stats: Stats) -> Stats {
+        let Moved { needed: searches, resolved, cells: moved, looked: followed } = self;
+        Stats { searches, resolved, moved, followed, ..stats }
+    }
 }
 
 /// Tokens that a cell earns when it is taken or freed.

@@ -40,7 +40,7 @@ pub use bh::{Bh, Decode};
 pub use blocked::Blocked;
 pub use bloom::Bloom;
 pub use counting::{Counting, Overflow};
-pub use dleft::{DLeft, Moved, Moves};
+pub use dleft::{DLeft, Moves};
 pub use increments::Increments;
 pub(crate) use mapping::LINES_MOST;
 pub use mapping::Spread;

@@ -128,8 +128,8 @@ impl<const W: u32, const POWER: bool> Cells<'_, W, POWER> {
         self.rows.admits(value as u8, self.increment(fraction))
     }
 
-    /// The increment that the fraction of a position selects. Of `2^n` increments, the upper `n` bits
-    /// select one.
+    /// The increment that the fraction of a position selects. The upper `n` bits select one of `2^n`
+    /// increments.
     #[inline(always)]
     fn increment(&self, fraction: u64) -> u64 {
         if POWER {

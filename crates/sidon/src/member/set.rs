@@ -4,10 +4,8 @@
 //! names of [`Set`] with different bodies. The body holds the cells and works on digests; the set hashes
 //! the keys.
 
-use super::Moved;
 use crate::{
-    Certainty, Digest, Infeasible, Key, Malformed, Refused, Seed, bytes::Image, error::Unbuilt,
-    except::Exceptions,
+    Certainty, Digest, Infeasible, Key, Malformed, Refused, Seed, bytes::Image, except::Exceptions,
 };
 use std::fmt;
 
@@ -67,8 +65,16 @@ pub struct Stats {
     pub unknown: u64,
     /// The flows in the stash of a [`Fingerprint`](crate::state::Fingerprint).
     pub stashed: u64,
-    /// The searches for room in a [`DLeft`](super::DLeft) or a [`Fingerprint`](crate::state::Fingerprint).
-    pub moved: Moved,
+    /// The insertions into a [`DLeft`](super::DLeft) or a [`Fingerprint`](crate::state::Fingerprint) that found
+    /// all cells of their key taken, since the table was built or read from bytes. Each one searches for room
+    /// if the shape allows moves.
+    pub searches: u64,
+    /// The searches that made room.
+    pub resolved: u64,
+    /// The cells that these searches moved.
+    pub moved: u64,
+    /// The buckets whose cells searches followed: the work of all searches.
+    pub followed: u64,
     /// The keys that [`Set::except`] or [`Map::except`](crate::state::Map::except) excepted.
     pub exceptions: u64,
 }
@@ -159,6 +165,14 @@ pub trait Removes: Filter {
     fn remove_batch<K: Key>(&mut self, keys: &[K], refused: &mut dyn FnMut(usize, Refused));
 }
 
+/// The cells of a [`Set`] that counts copies: of a [`DLeft`](super::DLeft) or a [`Backyard`](super::Backyard).
+#[doc(hidden)]
+pub trait Counts: Removes {
+    fn count(&self, digest: Digest) -> u64;
+    /// The two slices are of one length.
+    fn count_batch<K: Key>(&self, keys: &[K], counts: &mut [u64]);
+}
+
 impl<B: Filter> Set<B> {
     /// An empty set.
     pub fn new(shape: B::Shape, seed: Seed) -> Result<Self, Infeasible> {
@@ -191,7 +205,7 @@ impl<B: Filter> Set<B> {
         B::planned_bytes(shape)
     }
 
-    /// A set of these keys.
+    /// A set of these keys. [`Infeasible::Key`] if the set refuses one of them.
     ///
     /// ```
     /// use sidon::{Seed, member::{Blocked, blocked}};
@@ -205,10 +219,10 @@ impl<B: Filter> Set<B> {
         shape: B::Shape,
         seed: Seed,
         keys: impl IntoIterator<Item = K>,
-    ) -> Result<Self, Unbuilt> {
+    ) -> Result<Self, Infeasible> {
         let mut set = Self::new(shape, seed)?;
         for (index, key) in keys.into_iter().enumerate() {
-            set.insert(&key).map_err(|why| Unbuilt::Key { index, why })?;
+            set.insert(&key).map_err(|why| Infeasible::Key { index, why })?;
         }
         Ok(set)
     }
@@ -399,6 +413,24 @@ impl<B: Removes> Set<B> {
             first = at + 1;
         }
         self.body.remove_batch(&keys[first..], &mut |i, why| refused(first + i, why));
+    }
+}
+
+impl<B: Counts> Set<B> {
+    /// The number of copies of the key, and of other keys with its fingerprint. 0 for an excepted key.
+    pub fn count<K: Key + ?Sized>(&self, key: &K) -> u64 {
+        let digest = key.digest(self.body.seed());
+        if self.exceptions.has(digest) { 0 } else { self.body.count(digest) }
+    }
+
+    /// Writes the number of copies of each key to the same index of `counts`.
+    ///
+    /// # Panics
+    /// If the two slices differ in length.
+    pub fn count_batch<K: Key>(&self, keys: &[K], counts: &mut [u64]) {
+        assert_eq!(keys.len(), counts.len(), "one answer a key");
+        self.body.count_batch(keys, counts);
+        self.exceptions.reject(self.body.seed(), keys, counts, 0);
     }
 }
 

@@ -50,7 +50,7 @@ pub(crate) const WIDTH_MOST: u32 = code::WIDTH_MOST;
 ///     counters: 1_000,
 ///     hashes: 4,
 ///     width: 6,
-///     increments: Increments::range(4)?,
+///     increments: Increments::of([4, 5, 6, 7]),
 ///     overflow: Overflow::Refuse,
 ///     spread: Spread::Anywhere,
 /// };
@@ -80,7 +80,7 @@ pub struct Shape {
 /// ```
 /// use sidon::{Seed, member::{Increments, Overflow, Spread, Variable, variable::Shape}};
 ///
-/// let increments = Increments::range(4)?;
+/// let increments = Increments::of([4, 5, 6, 7]);
 /// let (overflow, spread) = (Overflow::Refuse, Spread::Anywhere);
 /// let shape = Shape { counters: 1_000, hashes: 4, width: 6, increments, overflow, spread };
 /// let mut seen = Variable::from_keys(shape, Seed(1), 0..50u32)?;

@@ -13,15 +13,6 @@ use crate::{
 };
 use std::f64::consts::E;
 
-/// The limits of how far a count may exceed the truth.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Target {
-    /// The error, as a share of the sum of all amounts: above 0 and below 1.
-    pub epsilon: f64,
-    /// The share of keys whose error may be larger: above 0 and below 1.
-    pub delta: f64,
-}
-
 /// The rows that keep all but a share `delta` of the keys within the error.
 fn rows(delta: f64) -> Result<u32, Infeasible> {
     let least = (-f64::from(ROWS_MOST)).exp();
@@ -34,19 +25,22 @@ fn rows(delta: f64) -> Result<u32, Infeasible> {
     Ok((exact - 1e-12).ceil().max(1.0) as u32)
 }
 
-/// The rows and columns of 32-bit counters that meet the target.
+/// The rows and columns of 32-bit counters that keep errors within a limit.
+///
+/// A count exceeds the truth by at most a share `epsilon` of the sum of all amounts. A share `delta` of the
+/// keys may exceed it by more. Both are above 0 and below 1.
 ///
 /// ```
-/// use sidon::plan::count::{self, Target};
+/// use sidon::plan::count;
 ///
 /// // ceil(ln(1/0.01)) rows and ceil(e/0.01) columns.
-/// let shape = count::shape(Target { epsilon: 0.01, delta: 0.01 })?;
+/// let shape = count::shape(0.01, 0.01)?;
 /// assert_eq!((shape.rows, shape.columns), (5, 272));
 /// # Ok::<(), sidon::Infeasible>(())
 /// ```
-pub fn shape(target: Target) -> Result<Shape, Infeasible> {
-    let rows = rows(target.delta)?;
-    let (got, least) = (target.epsilon, E / (1u64 << 48) as f64);
+pub fn shape(epsilon: f64, delta: f64) -> Result<Shape, Infeasible> {
+    let rows = rows(delta)?;
+    let (got, least) = (epsilon, E / (1u64 << 48) as f64);
     if !(got >= least && got < 1.0) {
         return Err(Infeasible::Rate { name: "epsilon", got, least, most: 1.0 });
     }
@@ -162,13 +156,13 @@ mod tests {
     #[test]
     fn rows_and_columns_are_the_papers() {
         // 003.cm.params: ceil(ln 100) = 5 and ceil(e / 0.01) = 272.
-        let planned = shape(Target { epsilon: 0.01, delta: 0.01 }).unwrap();
+        let planned = shape(0.01, 0.01).unwrap();
         assert_eq!((planned.rows, planned.columns), (5, 272));
         assert!(E / 272.0 <= 0.01 && (-5f64).exp() <= 0.01);
-        let planned = shape(Target { epsilon: 0.5, delta: (-4f64).exp() }).unwrap();
+        let planned = shape(0.5, (-4f64).exp()).unwrap();
         assert_eq!((planned.rows, planned.columns), (4, 6));
         for (epsilon, delta) in [(0.0, 0.1), (1.0, 0.1), (f64::NAN, 0.1), (0.1, 0.0), (0.1, 1.0)] {
-            assert!(shape(Target { epsilon, delta }).is_err(), "{epsilon} {delta}");
+            assert!(shape(epsilon, delta).is_err(), "{epsilon} {delta}");
         }
     }
 

@@ -9,7 +9,7 @@ const FILTER_SHARE: u64 = 5;
 const FILTER_ROWS: u32 = 2;
 
 /// The largest table of the heaviest keys in `bytes` bytes, for keys of `key_bytes` bytes with `amounts`
-/// amounts each.
+/// amounts each. [`Stored`](crate::count::Stored) lists the bytes of every type of key: 17 for an `IpAddr`.
 ///
 /// ```
 /// use sidon::{count::Top, plan::top};

@@ -5,7 +5,7 @@
 //! get a state (false positive) or a "don't know". A stored flow may get none (false negative), a
 //! wrong one (false return state) or a "don't know". Bonomi et al., SIGCOMM 2006, section 3.
 
-use super::{Cells, Event, Machine, Map, Next, State, Sweep};
+use super::{Cells, Machine, Map, Next, State, Sweep};
 use crate::{Key, Refused, answer::Lookup};
 use std::{collections::HashMap, hash::Hash};
 
@@ -144,7 +144,7 @@ impl<K: Key + Copy + Eq + Hash, B: Cells> Audit<Map<B>, K> {
             Next::Stay => Ok(()),
             Next::Insert(state) => self.map.insert(key, state),
             Next::Modify(state) => self.map.modify(key, state),
-            Next::Set(state) => self.map.set(key, state),
+            Next::Set(_) => self.map.transition(key, |_| next).map(|_| ()),
             Next::Forget => self.map.forget(key),
         };
         self.follow(key, next);
@@ -154,7 +154,7 @@ impl<K: Key + Copy + Eq + Hash, B: Cells> Audit<Map<B>, K> {
 
     /// Applies an event of a machine. The map starts from the state that it has for the flow, the
     /// reference from the true state. Counts an error if the two differ.
-    pub fn step(&mut self, key: &K, machine: &Machine, event: Event) -> Result<(), Refused> {
+    pub fn step(&mut self, key: &K, machine: &Machine, event: u16) -> Result<(), Refused> {
         let truth = self.truth.get(key).copied();
         let done = self.map.transition(key, |now| machine.next(now, event));
         let refused = match done {

@@ -18,9 +18,6 @@ use super::{STATES_MOST, State};
 use crate::answer::Lookup;
 use std::{collections::HashMap, fmt};
 
-/// The number of an event: `0..events`.
-pub type Event = u16;
-
 /// The action of an event.
 ///
 /// ```
@@ -192,12 +189,13 @@ impl Machine {
         &self.events
     }
 
-    /// The number of an event.
-    pub fn event(&self, name: &str) -> Option<Event> {
-        self.events.iter().position(|event| event == name).map(|number| number as Event)
+    /// The number of an event: its index in [`events`](Self::events).
+    pub fn event(&self, name: &str) -> Option<u16> {
+        self.events.iter().position(|event| event == name).map(|number| number as u16)
     }
 
     /// Whether a flow that reaches the state is removed.
+    #[doc(hidden)]
     pub fn is_terminal(&self, state: State) -> bool {
         self.terminal.get(usize::from(state)).copied().unwrap_or(false)
     }
@@ -206,7 +204,7 @@ impl Machine {
     /// [`transition`](super::Map::transition). `Stay` for an event or a state that the
     /// machine does not have.
     #[inline]
-    pub fn next(&self, now: Lookup<State>, event: Event) -> Next<State> {
+    pub fn next(&self, now: Lookup<State>, event: u16) -> Next<State> {
         let row = self.states.len() + 2;
         let column = match now {
             Lookup::State(state) if usize::from(state) < self.states.len() => usize::from(state),

@@ -59,7 +59,11 @@ pub enum Next<S> {
     Insert(S),
     /// Gives a stored key this state, as [`Map::modify`] does.
     Modify(S),
-    /// Gives the key this state, stored before or not, as [`Map::set`] does.
+    /// Inserts a key that looks absent, and modifies any other.
+    ///
+    /// Use this only if the caller cannot know whether the key is stored. If the cells of a new key equal
+    /// those of a stored key, the state of the stored key is overwritten. `Insert` would make both unknown
+    /// instead.
     Set(S),
     /// Removes the key, as [`Map::forget`] does.
     Forget,
@@ -349,15 +353,6 @@ impl<B: Cells> Map<B> {
     /// Changes the state of a key that is stored. On `Err`, nothing has changed.
     pub fn modify<K: Key + ?Sized>(&mut self, key: &K, state: State) -> Result<(), Refused> {
         self.body.modify(self.stored(key)?, state)
-    }
-
-    /// Inserts a key that looks absent, and modifies any other. On `Err`, nothing has changed.
-    ///
-    /// Use this only if the caller cannot know whether the key is stored. If the cells of a new key
-    /// equal those of a stored key, the state of the stored key is overwritten. [`insert`](Self::insert)
-    /// would make both unknown instead.
-    pub fn set<K: Key + ?Sized>(&mut self, key: &K, state: State) -> Result<(), Refused> {
-        self.transition(key, |_| Next::Set(state)).map(|_| ())
     }
 
     /// Removes a key that is stored. On `Err`, nothing has changed.

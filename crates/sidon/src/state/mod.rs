@@ -37,7 +37,7 @@ pub use clock::Clock;
 pub use clock::Sweep;
 pub use direct::Direct;
 pub use fingerprint::Fingerprint;
-pub use machine::{Event, Faulty, Machine, Rule};
+pub use machine::{Faulty, Machine, Rule};
 pub use map::{Cells, Map, Next};
 pub use stateful::Stateful;
 

@@ -161,8 +161,8 @@ enum Content {
 /// let shape = Shape { cells: 1_000, hashes: 4, states: 6, keeping: Keeping::Counted(4) };
 /// let mut flows = Stateful::new(shape, Seed(1))?;
 /// flows.insert("flow", 0)?;
-/// flows.set("flow", 5)?;
-/// flows.set("other", 1)?;
+/// flows.insert("flow", 5)?;
+/// flows.insert("other", 1)?;
 /// assert_eq!(flows.lookup("flow"), Lookup::State(5));
 /// assert_eq!(flows.lookup("another"), Lookup::Absent);
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -1,7 +1,7 @@
 //! Every structure has the same inherent methods. Each row of the table calls all of them.
 
 use sidon::{
-    Certainty, Seed,
+    Certainty, Infeasible, Refused, Seed,
     count::{Layout, Min, Top, Update, min, top},
     member::{
         AnySet, Backyard, Bh, Blocked, Bloom, Counting, DLeft, Decode, Increments, Moves,
@@ -86,7 +86,7 @@ macro_rules! set {
 #[test]
 fn sets() {
     let (spread, overflow) = (Spread::Anywhere, Overflow::Refuse);
-    let increments = Increments::range(4).unwrap();
+    let increments = Increments::of([4, 5, 6, 7]);
     set!(Bloom, bloom::Shape { bits: 1_000, hashes: 3 });
     set!(Blocked, blocked::Shape { lines: 10, hashes: 8 });
     set!(Counting, counting::Shape { counters: 1_000, hashes: 3, width: 4, overflow, spread });
@@ -141,6 +141,27 @@ fn sets() {
     );
     set!(Backyard, backyard::Shape { lines: 10, sharing: 2 });
     set!(AnySet, plan::set(Target { deletes: true, ..Target::new(1_000, 0.01) }).unwrap().shape);
+}
+
+/// Filters that refuse no key can be extended. Any set can be built from keys, if it refuses none.
+#[test]
+fn sets_from_many_keys() {
+    let keys = 0..500u32;
+    let shape = bloom::Shape { bits: 5_000, hashes: 3 };
+    let mut bloom = Bloom::new(shape, SEED).unwrap();
+    bloom.extend(keys.clone());
+    assert!(bloom.len() == 500 && bloom == Bloom::from_keys(shape, SEED, keys.clone()).unwrap());
+    let shape = blocked::Shape { lines: 10, hashes: 3 };
+    let mut blocked = Blocked::new(shape, SEED).unwrap();
+    blocked.extend(keys.clone());
+    assert!(blocked.len() == 500 && blocked == Blocked::from_keys(shape, SEED, keys).unwrap());
+    let (spread, overflow) = (Spread::Anywhere, Overflow::Refuse);
+    let shape = counting::Shape { counters: 1_000, hashes: 3, width: 2, overflow, spread };
+    let refused = Infeasible::Key { index: 3, why: Refused::Overflow { ceiling: 3 } };
+    assert_eq!(Counting::from_keys(shape, SEED, ["key"; 5]), Err(refused));
+    let impossible = counting::Shape { hashes: 0, ..shape };
+    let why = Counting::from_keys(impossible, SEED, ["key"]).unwrap_err();
+    assert!(matches!(why, Infeasible::OutOfRange { name: "hashes", got: 0, .. }), "{why}");
 }
 
 #[test]

@@ -80,9 +80,8 @@ proptest! {
     ) {
         let (epsilon, delta, bytes) = (epsilon.exp2(), delta.exp(), bytes.exp2() as u64);
         let layout = if line { Layout::Line } else { Layout::Rows };
-        let target = plan::count::Target { epsilon, delta };
         let shapes =
-            [plan::count::shape(target), plan::count::shape_in(bytes, delta, width, layout)];
+            [plan::count::shape(epsilon, delta), plan::count::shape_in(bytes, delta, width, layout)];
         for shape in shapes.into_iter().flatten() {
             prop_assert!(built(Min::new(shape, SEED)), "{shape:?}");
         }
@@ -173,7 +172,7 @@ proptest! {
         let states = States { flows: keys, states: n, error: rate };
         let _ = (plan::direct::shape(states), plan::stateful::shape(states));
         let _ = plan::fingerprint::shape(states, Prefer::Memory);
-        let _ = plan::count::shape(plan::count::Target { epsilon: rate, delta: other });
+        let _ = plan::count::shape(rate, other);
         let _ = plan::count::shape_in(keys, rate, n, Layout::Rows);
         let _ = plan::count::shape_in(keys, rate, n, Layout::Line);
         let _ = plan::top::shape(keys, n as usize, 1);

@@ -5,7 +5,6 @@ use sidon::{
     Certainty, Digest, Estimate, Infeasible, Lookup, Malformed, Refused, Seed,
     bytes::{Parts, Writer},
     count::{Bounds, Entry, Min, Ranking, Solution, Top},
-    error::Unbuilt,
     member::{
         AnySet, Backyard, Bh, Blocked, Bloom, Counting, DLeft, Increments, Multilayer, Variable,
     },
@@ -23,7 +22,7 @@ macro_rules! shared {
 }
 shared! {
     Seed, Digest, Certainty, Estimate, Lookup<u16>,
-    Infeasible, Malformed, Refused, Unbuilt, Faulty,
+    Infeasible, Malformed, Refused, Faulty,
     AnySet, Bloom, Blocked, Counting, Variable, Bh, Multilayer, DLeft, Backyard, Increments,
     Min, Top<u64>, Ranking<u64, 1>, Entry<u64, 1>, Bounds, Solution,
     Direct, Stateful, Fingerprint, Machine,

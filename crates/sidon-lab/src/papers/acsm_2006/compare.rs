@@ -18,8 +18,7 @@ use sidon::{
     internals::{Audit, Tally},
     plan,
     state::{
-        Cells, Clock, Direct, Event, Faulty, Fingerprint, Machine, Map, Rule, State, Stateful,
-        direct,
+        Cells, Clock, Direct, Faulty, Fingerprint, Machine, Map, Rule, State, Stateful, direct,
         fingerprint::{self, Moves, Placing},
         stateful::{self, Keeping},
     },
@@ -115,10 +114,10 @@ fn machine() -> Result<Machine, Faulty> {
     Machine::new(&states, &["over"], &events)
 }
 
-const BEGIN: Event = 0;
-const END: Event = 1;
+const BEGIN: u16 = 0;
+const END: u16 = 1;
 
-fn step(from: State, to: State) -> Event {
+fn step(from: State, to: State) -> u16 {
     2 + from * STATES as State + to
 }
 

@@ -76,7 +76,7 @@ pub fn dleft(shape: dleft::Shape, keys: u64, watch: Watch, rng: Rng) -> Result<S
         counter,
         full: churn.full,
         broken: churn.broken,
-        pressed: churn.filter.stats().moved.needed,
+        pressed: churn.filter.stats().searches,
         passed: if watch == Watch::All { churn.strangers() } else { 0 },
     })
 }

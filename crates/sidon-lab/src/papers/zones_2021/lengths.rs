@@ -19,7 +19,7 @@ use sidon::{
 
 /// Tables 6 to 8, figure 9, sections 1 and 5.
 pub fn lengths(_: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>, Infeasible> {
-    let sketch = plan::count::shape(plan::count::Target { epsilon: 0.01, delta: 0.01 })?;
+    let sketch = plan::count::shape(0.01, 0.01)?;
     let pol = |universe, members, fields, points| {
         bits(polynomials(Target { universe, members }, 3, fields, points))
     };

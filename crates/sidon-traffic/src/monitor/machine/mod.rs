@@ -26,7 +26,7 @@ use sidon::{
     Digest, Infeasible, Lookup, Seed,
     internals::{Fate, Visited},
     state::{
-        Event, Fingerprint, Machine, Next, State,
+        Fingerprint, Machine, Next, State,
         fingerprint::{Moves, Placing, Shape},
     },
 };
@@ -55,7 +55,7 @@ pub struct Definition {
     /// The machine.
     pub machine: Machine,
     /// The conditions and number of each event. The first match is used.
-    pub events: Vec<(When, Event)>,
+    pub events: Vec<(When, u16)>,
     /// The timeout of a silent flow in each state, in seconds.
     pub timeouts: Vec<u64>,
 }
@@ -303,7 +303,7 @@ struct Batch<'a> {
     rules: &'a mut Rules,
     packets: &'a [Packet],
     /// The event that the current packet triggers.
-    event: Option<Event>,
+    event: Option<u16>,
 }
 
 impl Monitor for Batch<'_> {
@@ -315,7 +315,7 @@ impl Monitor for Batch<'_> {
             other => (high, other),
         };
         let Rules { definition, compared, .. } = &mut *self.rules;
-        let fits = |(when, _): &&(When, Event)| {
+        let fits = |(when, _): &&(When, u16)| {
             *compared += 1;
             when.fits(packet, opener == high)
         };
@@ -469,7 +469,7 @@ mod tests {
             let machine = Machine::new(&["a"], &[], &rules).unwrap();
             // No packet has a protocol with this number.
             let when = When { protocol: Some(255), ..When::default() };
-            let events = (0..events).map(|number| (when.clone(), number as Event)).collect();
+            let events = (0..events).map(|number| (when.clone(), number as u16)).collect();
             let (name, timeouts) = ("many".to_owned(), vec![TIMEOUT]);
             Arc::new(Definition { name, machine, events, timeouts })
         };

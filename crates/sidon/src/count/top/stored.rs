@@ -6,8 +6,20 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 /// A key that a table can keep, of a fixed number of bytes. Keys with equal amounts are listed in
 /// this order in a [`Ranking`](super::Ranking).
 ///
-/// Byte arrays, integers, addresses, digests, and tuples of two to six kept keys implement it. A
-/// type of your own names such a key as its parts, and is made from them again:
+/// Byte arrays, integers, addresses, digests, and tuples of two to six kept keys implement it. A table keeps
+/// each key in a fixed number of bytes, which [`plan::top::shape`](crate::plan::top::shape) takes:
+///
+/// | key | bytes |
+/// |---|---|
+/// | `[u8; N]` | `N` |
+/// | integers | as wide as the type |
+/// | `Ipv4Addr`, `Ipv6Addr` | 4, 16 |
+/// | `IpAddr`, `SocketAddr` | 17, 19 |
+/// | [`Digest`] | 8 |
+/// | a tuple | the sum of its parts |
+/// | a type of your own | as its parts |
+///
+/// A type of your own names such a key as its parts, and is made from them again:
 ///
 /// ```
 /// use sidon::{Digest, Key, Seed, count::{Stored, Top, top::Shape}, hash::Hasher};
@@ -36,6 +48,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 /// assert_eq!(top.heaviest(1).entries[0].key, Vlan(100));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// The two implementations cannot be one, because they may differ. A key is hashed by the bytes of
+/// [`Key`], which identify it and may be of any length; [`Hasher`](crate::hash::Hasher) cannot return a key
+/// from them. A table needs bytes of a fixed length from which it can make the key again. An `IpAddr`, for
+/// example, is hashed as 4 or 16 bytes and kept as 17. Nor can every kept key get its `Key` from its parts:
+/// Rust rejects this beside the implementation for references, because another crate may keep a `&T`.
 ///
 /// Memory is fixed at the start, so a table cannot keep a `String` or a `Vec<u8>`. Keep text as an
 /// array that has room for the longest text, with zeros behind it:

@@ -29,8 +29,9 @@ impl Body {
 }
 
 impl Body {
-    /// Counts what is stored. Nothing for a table that no sequence of operations leads to: bits beyond a
-    /// cell's parts, a line that does not know what is behind it, has room for it, or holds more than the least of it.
+    /// Counts the stored keys. `None` for a table that no sequence of operations leads to. Such a table has
+    /// bits beyond the parts of a cell. Or a line with spilled keys does not record the smallest of them, has
+    /// room for one, or stores a larger value than the smallest.
     fn recount(&mut self) -> Option<()> {
         let beyond = !self.back.addressing.cell_mask as u32;
         let cells = self.back.payload().as_chunks().0;

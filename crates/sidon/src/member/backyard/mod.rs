@@ -43,7 +43,7 @@ use crate::{
     dleft_table::Table,
     member::{
         same,
-        set::{Filter, Removes, Set, Stats},
+        set::{Counts, Filter, Removes, Set, Stats},
     },
     probe::{BASE, LINE},
 };
@@ -220,27 +220,18 @@ impl Removes for Body {
     }
 }
 
+impl Counts for Body {
+    fn count(&self, digest: Digest) -> u64 {
+        let place = self.place_of(digest);
+        Line(&self.lines()[place.line as usize]).count(BASE, place, &self.back)
+    }
+
+    fn count_batch<K: Key>(&self, keys: &[K], counts: &mut [u64]) {
+        self.count_keys(keys, counts);
+    }
+}
+
 impl Backyard {
-    /// The number of copies of the key, and of other keys with its fingerprint. 0 for an excepted key.
-    pub fn count<K: Key + ?Sized>(&self, key: &K) -> u64 {
-        let digest = key.digest(self.body.seed);
-        if self.exceptions.has(digest) {
-            return 0;
-        }
-        let place = self.body.place_of(digest);
-        Line(&self.body.lines()[place.line as usize]).count(BASE, place, &self.body.back)
-    }
-
-    /// Writes the number of copies of each key to the same index of `counts`.
-    ///
-    /// # Panics
-    /// If the two slices differ in length.
-    pub fn count_batch<K: Key>(&self, keys: &[K], counts: &mut [u64]) {
-        assert_eq!(keys.len(), counts.len(), "one answer a key");
-        self.body.count_keys(keys, counts);
-        self.exceptions.reject(self.body.seed, keys, counts, 0);
-    }
-
     /// The fingerprint of a key. Keys of one fingerprint are the same key to the filter.
     #[doc(hidden)]
     pub fn fingerprint<K: Key + ?Sized>(&self, key: &K) -> u64 {

@@ -45,11 +45,11 @@ mod merge;
 mod operations;
 mod shape;
 
-pub use crate::dleft_table::{Moved, Moves};
+pub use crate::dleft_table::Moves;
 pub(crate) use shape::COUNTER_MOST;
 pub use shape::Shape;
 
-use super::set::{Filter, Removes, Set, Stats};
+use super::set::{Counts, Filter, Removes, Set, Stats};
 use crate::{
     Digest, Infeasible, Key, Malformed, Refused, Seed,
     batch::{Keys, hasher},
@@ -139,7 +139,7 @@ impl Filter for Body {
     }
 
     fn stats(&self) -> Stats {
-        Stats { moved: self.table.moved, ..Stats::default() }
+        self.table.moved.stats(Stats::default())
     }
 
     fn rate(&self) -> f64 {
@@ -200,23 +200,17 @@ impl Removes for Body {
     }
 }
 
+impl Counts for Body {
+    fn count(&self, digest: Digest) -> u64 {
+        self.count_digest(digest)
+    }
+
+    fn count_batch<K: Key>(&self, keys: &[K], counts: &mut [u64]) {
+        self.count_keys(Keys::Any(keys.len(), &hasher(self.seed, keys)), counts);
+    }
+}
+
 impl DLeft {
-    /// The number of copies of the key, and of other keys with its fingerprint. 0 for an excepted key.
-    pub fn count<K: Key + ?Sized>(&self, key: &K) -> u64 {
-        let digest = key.digest(self.body.seed);
-        if self.exceptions.has(digest) { 0 } else { self.body.count_digest(digest) }
-    }
-
-    /// Writes the number of copies of each key to the same index of `counts`.
-    ///
-    /// # Panics
-    /// If the two slices differ in length.
-    pub fn count_batch<K: Key>(&self, keys: &[K], counts: &mut [u64]) {
-        assert_eq!(keys.len(), counts.len(), "one answer a key");
-        self.body.count_keys(Keys::Any(keys.len(), &hasher(self.body.seed, keys)), counts);
-        self.exceptions.reject(self.body.seed, keys, counts, 0);
-    }
-
     /// The fingerprint of a key. Keys of one fingerprint are the same key to the filter.
     #[doc(hidden)]
     pub fn fingerprint<K: Key + ?Sized>(&self, key: &K) -> u64 {

@@ -271,10 +271,10 @@ fn moves_fill_a_table_further() {
             }
         }
         assert!(members.iter().all(|key| filter.contains(key)));
-        let moved = filter.stats().moved;
-        assert_eq!(moved.needed, moved.resolved + 1);
-        assert!(moved.cells >= moved.resolved);
-        filter.stats().load
+        let stats = filter.stats();
+        assert_eq!(stats.searches, stats.resolved + 1);
+        assert!(stats.moved >= stats.resolved);
+        stats.load
     };
     let (never, first, search) =
         (filled(Moves::Never), filled(Moves::First), filled(Moves::Search(500)));

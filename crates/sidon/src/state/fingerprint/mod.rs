@@ -47,7 +47,7 @@ mod sweep;
 mod tally;
 mod transition;
 
-pub use crate::dleft_table::{Moved, Moves, Placing};
+pub use crate::dleft_table::{Moves, Placing};
 #[doc(hidden)]
 pub use age::{Fate, Swept, Visited};
 #[doc(hidden)]
@@ -64,7 +64,7 @@ use crate::{
     Digest, Infeasible, Key, Malformed, Refused, Seed,
     answer::Lookup,
     batch::{Keys, hasher},
-    dleft_table::{Form, Table},
+    dleft_table::{Form, Moved, Table},
     hash::spread,
     member,
 };
@@ -216,8 +216,7 @@ impl Cells for Body {
 
     fn stats(&self) -> Stats {
         let stashed = self.stash.len() as u64;
-        let (unknown, moved) = (self.tally.shared, self.table.moved);
-        Stats { unknown, stashed, moved, ..Stats::default() }
+        self.table.moved.stats(Stats { unknown: self.tally.shared, stashed, ..Stats::default() })
     }
 
     /// The share of fingerprints that are in use. With independent buckets, the chance that a cell matches.
@@ -394,6 +393,11 @@ impl Fingerprint {
     /// state of a map that its image leaves out.
     pub fn search_tokens(&self) -> u64 {
         self.body.table.tokens()
+    }
+
+    /// The counts of searches.
+    pub fn searches(&self) -> Moved {
+        self.body.table.moved
     }
 
     /// Sets [`search_tokens`](Self::search_tokens) and the counts of searches to those of an earlier

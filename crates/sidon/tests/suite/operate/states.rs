@@ -38,7 +38,10 @@ fn operate<B: Cells>(
     match draw(32) {
         0..10 => map.insert(&member(draw), state(draw, states)),
         10..14 => map.modify(&any_key(draw), state(draw, states)),
-        14..16 => map.set(&any_key(draw), state(draw, states)),
+        14..16 => {
+            let next = Next::Set(state(draw, states));
+            map.transition(&any_key(draw), |_| next).map(|_| ())
+        }
         16..22 => map.forget(&any_key(draw)),
         22..24 => {
             let _ = map.touch(&any_key(draw));
