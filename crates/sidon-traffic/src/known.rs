@@ -92,7 +92,7 @@ pub fn read(disk: &dyn Disk, path: &Path) -> Result<Known, KnownError> {
 /// The addresses of a file that is being read. After an error there are no more.
 pub struct Known {
     lines: Lines<BufReader<Box<dyn Read + Send>>>,
-    /// Whether the last line ended with a carriage return and a line feed.
+    /// Whether the last line with a line feed has a carriage return before it.
     crlf: bool,
 }
 
@@ -106,7 +106,10 @@ impl Iterator for Known {
                 Ok(None) => return None,
                 Err(why) => return Some(Err(why.into())),
             };
-            self.crlf = line.ends_with(b"\r\n");
+            // A last line without a line feed tells nothing.
+            if line.ends_with(b"\n") {
+                self.crlf = line.ends_with(b"\r\n");
+            }
             match address(line) {
                 Ok(None) => {}
                 Ok(Some(address)) => return Some(Ok(address)),

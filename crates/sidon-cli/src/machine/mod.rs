@@ -31,8 +31,12 @@ use sidon::{
     Lookup,
     state::{Next, State},
 };
-use sidon_traffic::{files::input, monitor::machine::Definition};
+use sidon_traffic::{
+    files::input::{self, Unread},
+    monitor::machine::Definition,
+};
 use std::{
+    fs::File,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -75,28 +79,43 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     match (&args.command, &args.table) {
         (Some(Command::Check(table)), _) | (None, Some(table)) => show_table(table),
         (Some(Command::Dot { file }), _) => {
-            let text = text_of(file)?;
-            sandbox::confine(&Needs::nothing())?;
+            let text = text_confined(file)?;
             show::print(&dot::draw(&read(&text).map_err(|why| at_file(file, &text, &why))?))
         }
         (None, None) => anyhow::bail!("no file; type: sidon machine FILE"),
     }
 }
 
-/// The machine over packets in the text of a file. Its name is the file's name without the extension.
-pub(crate) fn definition(file: &Path, text: &str) -> anyhow::Result<Arc<Definition>> {
+/// The machine over packets in an open file. Its name is the file's name without the extension.
+pub(crate) fn definition(file: &Path, open: File) -> anyhow::Result<Arc<Definition>> {
+    let text = text_of(file, open)?;
     let name = show::path(file.file_stem().unwrap_or(file.as_os_str()));
-    let definition = read(text).and_then(|read| read.definition(name));
-    definition.map(Arc::new).map_err(|why| at_file(file, text, &why))
+    let definition = read(&text).and_then(|read| read.definition(name));
+    definition.map(Arc::new).map_err(|why| at_file(file, &text, &why))
 }
 
 /// The most bytes of a file with a machine.
 const FILE_MOST: u64 = 1 << 20;
 
-/// The text of a file with a machine.
-pub(crate) fn text_of(file: &Path) -> anyhow::Result<String> {
-    let text = input::text(file, FILE_MOST);
-    text.map_err(|why| anyhow::anyhow!("cannot read the machine {}: {why}", show::path(file)))
+/// Opens a file with a machine. The program may confine itself before it reads the file.
+pub(crate) fn open(file: &Path) -> anyhow::Result<File> {
+    File::open(file).map_err(|why| unread(file, why.into()))
+}
+
+/// The text of an open file with a machine.
+fn text_of(file: &Path, open: File) -> anyhow::Result<String> {
+    input::text(open, FILE_MOST).map_err(|why| unread(file, why))
+}
+
+fn unread(file: &Path, why: Unread) -> anyhow::Error {
+    anyhow::anyhow!("cannot read the machine {}: {why}", show::path(file))
+}
+
+/// Opens a file with a machine, gives up all rights, and reads the file.
+fn text_confined(file: &Path) -> anyhow::Result<String> {
+    let open = open(file)?;
+    sandbox::confine(&Needs::nothing())?;
+    text_of(file, open)
 }
 
 fn at_file(file: &Path, text: &str, why: &Wrong) -> anyhow::Error {
@@ -104,8 +123,7 @@ fn at_file(file: &Path, text: &str, why: &Wrong) -> anyhow::Error {
 }
 
 fn show_table(args: &Table) -> anyhow::Result<()> {
-    let text = text_of(&args.file)?;
-    sandbox::confine(&Needs::nothing())?;
+    let text = text_confined(&args.file)?;
     let machine = read(&text).map_err(|why| at_file(&args.file, &text, &why))?.machine;
     let mut columns: Vec<(String, Lookup<State>)> = (0..)
         .zip(machine.states())

@@ -14,13 +14,32 @@ use std::{
 /// The most bytes of a saved file, unless the user allows more.
 pub(crate) const MOST: u64 = 1 << 30;
 
+/// A saved file that is open, and of which nothing was read. The program may confine itself now.
+pub(crate) struct Opened {
+    input: Box<dyn Read>,
+    name: String,
+}
+
+impl Opened {
+    /// Opens a saved file; `-` is standard input.
+    pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
+        if path.as_os_str() == "-" {
+            return Ok(Opened { input: Box::new(io::stdin()), name: "standard input".to_owned() });
+        }
+        let name = show::path(path);
+        let file = File::open(path).with_context(|| format!("cannot read {name}"))?;
+        Ok(Opened { input: Box::new(file), name })
+    }
+
+    /// The bytes of the file, at most `most`.
+    pub(crate) fn read(mut self, most: u64) -> anyhow::Result<Vec<u8>> {
+        take(&mut *self.input, most).with_context(|| format!("cannot read {}", self.name))
+    }
+}
+
 /// The bytes of a saved file, of at most `most` bytes; `-` is standard input.
 pub(crate) fn read(path: &Path, most: u64) -> anyhow::Result<Vec<u8>> {
-    if path.as_os_str() == "-" {
-        return take(&mut io::stdin().lock(), most).context("cannot read standard input");
-    }
-    let place = || format!("cannot read {}", show::path(path));
-    take(&mut File::open(path).with_context(place)?, most).with_context(place)
+    Opened::open(path)?.read(most)
 }
 
 /// Reads as many bytes as the header announces, and one more if there is one. If the header is

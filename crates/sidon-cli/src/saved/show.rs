@@ -52,8 +52,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let image = file::read(&args.file, args.max_size)?;
+    let opened = file::Opened::open(&args.file)?;
     sandbox::confine(&Needs::nothing().quiet(args.quiet))?;
+    let image = opened.read(args.max_size)?;
     let path = show::path(&args.file);
     let parts = match Parts::of(&image) {
         Ok(parts) => parts,

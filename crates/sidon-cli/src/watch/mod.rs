@@ -154,9 +154,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Ok(given) => choice(given, args.source.read.is_some()),
         Err(why) => return wrong(why),
     };
-    let texts = args.machine.iter().map(|file| machine::text_of(file));
-    let texts = match texts.collect::<anyhow::Result<Vec<_>>>() {
-        Ok(texts) => texts,
+    let open = args.machine.iter().map(|file| machine::open(file));
+    let open = match open.collect::<anyhow::Result<Vec<_>>>() {
+        Ok(open) => open,
         Err(why) => return wrong(why),
     };
     let Some(opened) = args.source.open()? else {
@@ -169,10 +169,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         _ => None,
     };
     let _shared = rotation.as_ref().map(|one| found::share(one.directory())).transpose()?;
-    // Everything is open now, and no byte was read of the input: the program needs no more rights.
+    // Everything is open now, and no byte was read of an input: the program needs no more rights.
     confine(args)?;
-    let machines = args.machine.iter().zip(&texts);
-    let machines = machines.map(|(file, text)| machine::definition(file, text));
+    let machines = args.machine.iter().zip(open);
+    let machines = machines.map(|(file, open)| machine::definition(file, open));
     let machines = match machines.collect::<anyhow::Result<Vec<_>>>() {
         Ok(machines) => machines,
         Err(why) => return wrong(why),

@@ -250,6 +250,37 @@ fn the_kernel_sees_no_capabilities_and_a_filter_while_input_is_read() {
     assert_eq!(std::os::unix::fs::MetadataExt::uid(&environment), 0, "{secret}");
 }
 
+/// A pipe from which nothing has come yet, in place of each file that others may have written.
+#[test]
+fn rights_are_gone_before_the_first_byte_of_a_file() {
+    if !has("seccomp") {
+        return;
+    }
+    let folder = Folder::new("first");
+    let [capture, saved, machine] =
+        ["in/a.pcap", "in/a.sidon", "in/machine.toml"].map(|name| folder.path(name));
+    let [fifo, out] = ["in/fifo", "out/new.sidon"].map(|name| folder.path(name));
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    for (arguments, whole) in [
+        (&["watch", "-r", &fifo][..], &capture),
+        (&["watch", "-r", &capture, "--machine", &fifo], &machine),
+        (&["show", &fifo], &saved),
+        (&["merge", &fifo, "-o", &out], &saved),
+        (&["machine", &fifo], &machine),
+        (&["machine", "dot", &fifo], &machine),
+    ] {
+        let whole = fs::read(whole).unwrap();
+        let child = sidon().args(arguments).stdout(Stdio::null()).spawn();
+        let mut child = Running(child.unwrap());
+        // Returns when the program has opened the pipe, too.
+        let mut input = fs::File::options().write(true).open(&fifo).unwrap();
+        assert_confined(arguments[0], &child.0);
+        input.write_all(&whole).unwrap();
+        drop(input);
+        assert!(child.0.wait().unwrap().success(), "{arguments:?}");
+    }
+}
+
 /// Inputs: plain, compressed, standard input, a FIFO, a link. Outputs: all options that write.
 #[test]
 fn every_input_and_output_works_while_confined() {

@@ -63,9 +63,9 @@ pub fn bytes(path: &Path, most: u64) -> Result<Vec<u8>, Unread> {
     all(File::open(path)?, most)
 }
 
-/// The text of a file of at most `most` bytes.
-pub fn text(path: &Path, most: u64) -> Result<String, Unread> {
-    String::from_utf8(bytes(path, most)?).map_err(|why| {
+/// The text of a reader, which has at most `most` bytes.
+pub fn text(input: impl Read, most: u64) -> Result<String, Unread> {
+    String::from_utf8(all(input, most)?).map_err(|why| {
         let before = &why.as_bytes()[..why.utf8_error().valid_up_to()];
         let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count() as u64;
         Unread::NotText { line }

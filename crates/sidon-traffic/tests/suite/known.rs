@@ -48,7 +48,7 @@ fn lines_comments_and_order_stay_and_new_addresses_follow() {
 #[test]
 fn line_ends_spellings_and_foreign_bytes_of_the_user_stay() {
     assert_eq!(added(b"10.0.0.1\r\n", &["10.0.0.1", "10.0.0.2"]), "10.0.0.1\r\n10.0.0.2\r\n");
-    assert_eq!(added(b"#a\r\n10.0.0.1", &["10.0.0.2"]), "#a\r\n10.0.0.1\n10.0.0.2\n");
+    assert_eq!(added(b"#a\r\n10.0.0.1", &["10.0.0.2"]), "#a\r\n10.0.0.1\r\n10.0.0.2\r\n");
     assert_eq!(added("\u{feff}10.0.0.1\n".as_bytes(), &["10.0.0.1"]), "\u{feff}10.0.0.1\n");
     let spellings = "2001:DB8:0:0:0:0:0:1\n2001:0db8::0002\n::ffff:192.0.2.1\n";
     let run = ["2001:db8::1", "2001:db8::2", "::ffff:c000:201", "192.0.2.1"];

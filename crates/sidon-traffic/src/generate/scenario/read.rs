@@ -4,6 +4,7 @@ use super::{Alarm, Choice, Flows, Must, Number, SECOND, Scenario, Step, size};
 use crate::{excerpt::word, files::input, flow::protocol, packet::TcpFlags, text};
 use std::{
     fmt,
+    fs::File,
     net::IpAddr,
     ops::Range,
     path::{Path, PathBuf},
@@ -113,7 +114,8 @@ fn add(scenario: &mut Scenario, path: &Path, depth: usize) -> Result<(), Scenari
     if scenario.files.len() > FILES_MOST {
         return Err(error(format!("more than {FILES_MOST} files are included; use fewer")));
     }
-    let text = input::text(path, FILE_MOST).map_err(|why| error(why.to_string()))?;
+    let file = File::open(path).map_err(|why| error(why.to_string()))?;
+    let text = input::text(file, FILE_MOST).map_err(|why| error(why.to_string()))?;
     let included = content(scenario, &text, depth == 0).map_err(|wrong| wrong.at(path, &text))?;
     if depth == DEEPEST && !included.is_empty() {
         return Err(error(format!("more than {DEEPEST} files include each other")));
