@@ -9,7 +9,7 @@
 //! - [`Wide`]: widths up to 64 bits, compared cell by cell.
 
 pub(crate) use super::any_width::{Eights, Odd, Wide};
-use crate::probe::{BASE, Isa, Lane};
+use crate::probe::{BASE, Isa};
 
 /// The positions of a bucket's cells in its bytes.
 pub(crate) trait Layout: Copy {
@@ -58,38 +58,25 @@ pub(crate) trait Layout: Copy {
     }
 }
 
-/// Cells that are lanes of a vector: of type `L`, filling `N` bytes.
-#[derive(Debug)]
-pub(crate) struct Lanes<L, const N: usize>(std::marker::PhantomData<L>);
+/// Cells that are lanes of a vector: of `BYTES` bytes each, filling `N` bytes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Lanes<const BYTES: usize, const N: usize>;
 
-impl<L, const N: usize> Lanes<L, N> {
-    pub(crate) const NEW: Self = Lanes(std::marker::PhantomData);
-}
-
-impl<L, const N: usize> Clone for Lanes<L, N> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<L, const N: usize> Copy for Lanes<L, N> {}
-
-impl<L: Lane, const N: usize> Layout for Lanes<L, N> {
+impl<const BYTES: usize, const N: usize> Layout for Lanes<BYTES, N> {
     #[inline(always)]
     fn matches<I: Isa>(self, isa: I, bytes: &[u8], value: u64, ignored: u64) -> u64 {
-        let (value, ignored) = (value as u32, ignored as u32);
         match bytes.first_chunk::<N>() {
-            Some(bucket) => isa.matches_but(bucket, L::from_u32(value), L::from_u32(ignored)),
+            Some(bucket) => isa.matches::<BYTES, N>(bucket, value as u32, ignored as u32),
             None => unreachable!("every bucket is whole"),
         }
     }
 
-    const SPAN: u32 = L::BYTES as u32;
+    const SPAN: u32 = BYTES as u32;
 
     #[inline(always)]
     fn marks<I: Isa>(self, isa: I, bytes: &[u8], value: u64, set: u64) -> u64 {
         match bytes.first_chunk::<N>() {
-            Some(bucket) => isa.marks(bucket, L::from_u32(value as u32), L::from_u32(set as u32)),
+            Some(bucket) => isa.marks::<BYTES, N>(bucket, value as u32, set as u32),
             None => unreachable!("every bucket is whole"),
         }
     }
@@ -112,19 +99,21 @@ impl<L: Lane, const N: usize> Layout for Lanes<L, N> {
 
     #[inline(always)]
     fn read(self, bytes: &[u8], cell: u32) -> u64 {
-        let cell = cell as usize % (N / L::BYTES);
-        L::read(&bytes[cell * L::BYTES..][..L::BYTES]).to_u32().into()
+        let cell = cell as usize % (N / BYTES);
+        let mut word = [0; 4];
+        word[..BYTES].copy_from_slice(&bytes[cell * BYTES..][..BYTES]);
+        u32::from_le_bytes(word).into()
     }
 
     #[inline(always)]
     fn write(self, bytes: &mut [u8], cell: u32, value: u64) {
-        let cell = cell as usize % (N / L::BYTES);
-        L::from_u32(value as u32).write(&mut bytes[cell * L::BYTES..][..L::BYTES]);
+        let cell = cell as usize % (N / BYTES);
+        bytes[cell * BYTES..][..BYTES].copy_from_slice(&(value as u32).to_le_bytes()[..BYTES]);
     }
 
     #[inline(always)]
     fn clear_lowest(self, bytes: &mut [u8], _: u32) {
-        let lowest = u64::MAX / (u64::MAX >> (64 - 8 * L::BYTES));
+        let lowest = u64::MAX / (u64::MAX >> (64 - 8 * BYTES));
         for word in bytes[..N].as_chunks_mut::<8>().0 {
             *word = (u64::from_le_bytes(*word) & !lowest).to_le_bytes();
         }
@@ -141,8 +130,8 @@ impl<const CELLS: usize, const N: usize, const HALF: usize> Layout for Split<CEL
     fn matches<I: Isa>(self, isa: I, bytes: &[u8], value: u64, ignored: u64) -> u64 {
         let Some(bucket) = bytes.first_chunk::<N>() else { unreachable!("every bucket is whole") };
         let Some(lower) = bucket.last_chunk::<HALF>() else { unreachable!("half a bucket") };
-        let upper = isa.matches_but(bucket, (value >> 8) as u16, (ignored >> 8) as u16);
-        let lower = isa.matches_but(lower, value as u8, ignored as u8);
+        let upper = isa.matches::<2, N>(bucket, (value >> 8) as u32, (ignored >> 8) as u32);
+        let lower = isa.matches::<1, HALF>(lower, value as u32, ignored as u32);
         // The second half of the bucket starts before the plane of lower bytes.
         upper & (lower >> (2 * CELLS - HALF)) & const { (1 << CELLS) - 1 }
     }
@@ -251,15 +240,15 @@ macro_rules! with_layout {
     ($shape:expr, |$layout:ident| $body:expr) => {{
         use $crate::cells::bucket::{Lanes, Odd, Split, Wide};
         with_layout!(@match ($shape.width, $shape.cells), $layout, $body,
-            (8, 16) => Lanes::<u8, 16>::NEW,
-            (8, 32) => Lanes::<u8, 32>::NEW,
-            (16, 8) => Lanes::<u16, 16>::NEW,
-            (16, 16) => Lanes::<u16, 32>::NEW,
-            (16, 32) => Lanes::<u16, 64>::NEW,
+            (8, 16) => Lanes::<1, 16>,
+            (8, 32) => Lanes::<1, 32>,
+            (16, 8) => Lanes::<2, 16>,
+            (16, 16) => Lanes::<2, 32>,
+            (16, 32) => Lanes::<2, 64>,
             (24, 10) => Split::<10, 32, 16>,
             (24, 21) => Split::<21, 64, 32>,
-            (32, 8) => Lanes::<u32, 32>::NEW,
-            (32, 16) => Lanes::<u32, 64>::NEW,
+            (32, 8) => Lanes::<4, 32>,
+            (32, 16) => Lanes::<4, 64>,
             (33.., _) => Wide { cells: $shape.cells, width: $shape.width },
             _ => Odd { cells: $shape.cells, width: $shape.width },
         )
@@ -267,10 +256,10 @@ macro_rules! with_layout {
     ($shape:expr, few |$layout:ident, $D:ident| $body:expr) => {{
         use $crate::cells::bucket::{ANY, Any, Lanes, Split};
         with_layout!(@match ($shape.subtables, $shape.width, $shape.cells), $layout, $D, $body,
-            (2, 16, 32) => 2, Lanes::<u16, 64>::NEW;
+            (2, 16, 32) => 2, Lanes::<2, 64>;
             (2, 24, 10) => 2, Split::<10, 32, 16>;
             (2, 24, 21) => 2, Split::<21, 64, 32>;
-            (2, 32, 16) => 2, Lanes::<u32, 64>::NEW;
+            (2, 32, 16) => 2, Lanes::<4, 64>;
             _ => ANY, Any { cells: $shape.cells, width: $shape.width };
         )
     }};
@@ -278,21 +267,21 @@ macro_rules! with_layout {
         use $crate::{cells::bucket::{ANY, Any, Eights, Lanes, Odd, Split}, probe::Eight};
         const EIGHTS: u32 = Eight::WIDTH_MOST;
         with_layout!(@match ($shape.subtables, $shape.width, $shape.cells), $layout, $D, $body,
-            (2, 8, 16) => 2, Lanes::<u8, 16>::NEW;
-            (2, 8, 32) => 2, Lanes::<u8, 32>::NEW;
-            (2, 16, 8) => 2, Lanes::<u16, 16>::NEW;
-            (2, 16, 16) => 2, Lanes::<u16, 32>::NEW;
-            (2, 16, 32) => 2, Lanes::<u16, 64>::NEW;
+            (2, 8, 16) => 2, Lanes::<1, 16>;
+            (2, 8, 32) => 2, Lanes::<1, 32>;
+            (2, 16, 8) => 2, Lanes::<2, 16>;
+            (2, 16, 16) => 2, Lanes::<2, 32>;
+            (2, 16, 32) => 2, Lanes::<2, 64>;
             (2, 24, 10) => 2, Split::<10, 32, 16>;
             (2, 24, 21) => 2, Split::<21, 64, 32>;
-            (2, 32, 8) => 2, Lanes::<u32, 32>::NEW;
-            (2, 32, 16) => 2, Lanes::<u32, 64>::NEW;
+            (2, 32, 8) => 2, Lanes::<4, 32>;
+            (2, 32, 16) => 2, Lanes::<4, 64>;
             (2, ..=EIGHTS, 8 | 16 | 32) => 2, Eights::new($shape.cells, $shape.width);
-            (4, 16, 8) => 4, Lanes::<u16, 16>::NEW;
-            (4, 16, 16) => 4, Lanes::<u16, 32>::NEW;
+            (4, 16, 8) => 4, Lanes::<2, 16>;
+            (4, 16, 16) => 4, Lanes::<2, 32>;
             (4, ..=EIGHTS, 8 | 16 | 32) => 4, Eights::new($shape.cells, $shape.width);
-            (_, 16, 8) => ANY, Lanes::<u16, 16>::NEW;
-            (_, 16, 16) => ANY, Lanes::<u16, 32>::NEW;
+            (_, 16, 8) => ANY, Lanes::<2, 16>;
+            (_, 16, 16) => ANY, Lanes::<2, 32>;
             (_, ..=EIGHTS, 8 | 16 | 32) => ANY, Eights::new($shape.cells, $shape.width);
             (_, 24, 10 | 21) | (_, 33.., _) => ANY, Any { cells: $shape.cells, width: $shape.width };
             _ => ANY, Odd { cells: $shape.cells, width: $shape.width };
@@ -383,12 +372,12 @@ mod tests {
         }
         is_a_vector(Split::<10, 32, 16>, 10, 24);
         is_a_vector(Split::<21, 64, 32>, 21, 24);
-        is_a_vector(Lanes::<u8, 16>::NEW, 16, 8);
-        is_a_vector(Lanes::<u8, 32>::NEW, 32, 8);
-        is_a_vector(Lanes::<u16, 16>::NEW, 8, 16);
-        is_a_vector(Lanes::<u16, 32>::NEW, 16, 16);
-        is_a_vector(Lanes::<u16, 64>::NEW, 32, 16);
-        is_a_vector(Lanes::<u32, 32>::NEW, 8, 32);
-        is_a_vector(Lanes::<u32, 64>::NEW, 16, 32);
+        is_a_vector(Lanes::<1, 16>, 16, 8);
+        is_a_vector(Lanes::<1, 32>, 32, 8);
+        is_a_vector(Lanes::<2, 16>, 8, 16);
+        is_a_vector(Lanes::<2, 32>, 16, 16);
+        is_a_vector(Lanes::<2, 64>, 32, 16);
+        is_a_vector(Lanes::<4, 32>, 8, 32);
+        is_a_vector(Lanes::<4, 64>, 16, 32);
     }
 }

@@ -5,7 +5,7 @@
 //! separately, but once for all types of keys.
 
 use super::{
-    cell::{self, Cell, Job, Mapping},
+    cell::{self, Job, Mapping},
     min::{self, Min, Update},
 };
 use crate::{
@@ -13,7 +13,6 @@ use crate::{
     batch::{self, AnyKeys, Batch, CHUNK, Keys, NEAR, Pace, hasher},
     probe::Isa,
 };
-use std::marker::PhantomData;
 
 impl Min {
     /// Adds to each key's count the amount at the same index. `refused` is called with the index of
@@ -47,16 +46,12 @@ impl Min {
         struct Loop<'a>(&'a mut Min, AnyKeys<'a>, &'a [u64]);
         impl Job for Loop<'_> {
             type Output = ();
-            fn run<C: Cell, const D: usize>(self) {
+            fn run<const B: usize, const D: usize>(self) {
                 let Loop(sketch, keys, amounts) = self;
                 let (mapping, update) = (sketch.mapping, sketch.shape.update);
-                let (table, cells) = (sketch.memory.bytes_mut(), PhantomData::<C>);
+                let table = sketch.memory.bytes_mut();
                 let bytes = table.len();
-                batch::dispatch(
-                    keys,
-                    bytes,
-                    Add::<C, D> { mapping, update, table, amounts, cells },
-                );
+                batch::dispatch(keys, bytes, Add::<B, D> { mapping, update, table, amounts });
             }
         }
         cell::by_shape(self.shape, Loop(self, keys, amounts));
@@ -98,10 +93,10 @@ impl Min {
         struct Loop<'a>(&'a Min, AnyKeys<'a>, Answers<'a>);
         impl Job for Loop<'_> {
             type Output = ();
-            fn run<C: Cell, const D: usize>(self) {
+            fn run<const B: usize, const D: usize>(self) {
                 let Loop(sketch, keys, answers) = self;
-                let (table, cells) = (sketch.table(), PhantomData::<C>);
-                batch::dispatch(keys, table.len(), Ask::<C, D> { sketch, table, answers, cells });
+                let table = sketch.table();
+                batch::dispatch(keys, table.len(), Ask::<B, D> { sketch, table, answers });
             }
         }
         cell::by_shape(self.shape, Loop(self, keys, answers));
@@ -110,7 +105,7 @@ impl Min {
 
 /// Keeps the digests, and prefetches their counters unless the table is in the cache.
 #[inline(always)]
-fn locate<C: Cell, const D: usize>(
+fn locate<const B: usize, const D: usize>(
     mapping: &Mapping,
     table: &[u8],
     digests: &[Digest],
@@ -118,38 +113,37 @@ fn locate<C: Cell, const D: usize>(
 ) {
     if table.len() > NEAR {
         for &digest in digests {
-            mapping.prefetch::<C, D>(table, digest);
+            mapping.prefetch::<B, D>(table, digest);
         }
     }
     positions.copy_from_slice(digests);
 }
 
 /// Adds an amount to the counters of each key.
-struct Add<'a, C, const D: usize> {
+struct Add<'a, const B: usize, const D: usize> {
     mapping: Mapping,
     update: Update,
     table: &'a mut [u8],
     amounts: &'a [u64],
-    cells: PhantomData<C>,
 }
 
-impl<C: Cell, const D: usize> Batch for Add<'_, C, D> {
+impl<const B: usize, const D: usize> Batch for Add<'_, B, D> {
     const PACE: Pace = Pace::USUAL;
     type Position = Digest;
     const NOWHERE: Digest = Digest(0);
 
     #[inline(always)]
     fn locate<I: Isa>(&mut self, _: I, digests: &[Digest], positions: &mut [Digest]) {
-        locate::<C, D>(&self.mapping, self.table, digests, positions);
+        locate::<B, D>(&self.mapping, self.table, digests, positions);
     }
 
     #[inline(always)]
     fn apply<I: Isa>(&mut self, _: I, first: usize, positions: &[Digest]) {
-        let (mapping, cells) = (self.mapping, C::cells_mut(self.table));
+        let (mapping, cells) = (self.mapping, cell::cells_mut::<B>(self.table));
         for (&digest, &amount) in positions.iter().zip(&self.amounts[first..]) {
             let mut at = [0; D];
-            mapping.places::<C, D>(digest, &mut at);
-            min::raise::<C>(cells, &at[..mapping.rows::<D>()], self.update, amount);
+            mapping.places::<B, D>(digest, &mut at);
+            min::raise::<B>(cells, &at[..mapping.rows::<D>()], self.update, amount);
         }
     }
 }
@@ -163,29 +157,32 @@ enum Answers<'a> {
 }
 
 /// Reads the counters of each key.
-struct Ask<'a, C, const D: usize> {
+struct Ask<'a, const B: usize, const D: usize> {
     sketch: &'a Min,
     table: &'a [u8],
     answers: Answers<'a>,
-    cells: PhantomData<C>,
 }
 
 /// The position of a key's first counter, and the smallest of its counters.
 #[inline(always)]
-fn least<C: Cell, const D: usize>(sketch: &Min, table: &[u8], digest: Digest) -> (usize, u64) {
+fn least<const B: usize, const D: usize>(
+    sketch: &Min,
+    table: &[u8],
+    digest: Digest,
+) -> (usize, u64) {
     let (mut at, mapping) = ([0; D], &sketch.mapping);
-    mapping.places::<C, D>(digest, &mut at);
-    (at[0], min::least::<C>(C::cells(table), &at[..mapping.rows::<D>()]))
+    mapping.places::<B, D>(digest, &mut at);
+    (at[0], min::least::<B>(cell::cells::<B>(table), &at[..mapping.rows::<D>()]))
 }
 
-impl<C: Cell, const D: usize> Batch for Ask<'_, C, D> {
+impl<const B: usize, const D: usize> Batch for Ask<'_, B, D> {
     const PACE: Pace = Pace::USUAL;
     type Position = Digest;
     const NOWHERE: Digest = Digest(0);
 
     #[inline(always)]
     fn locate<I: Isa>(&mut self, _: I, digests: &[Digest], positions: &mut [Digest]) {
-        locate::<C, D>(&self.sketch.mapping, self.table, digests, positions);
+        locate::<B, D>(&self.sketch.mapping, self.table, digests, positions);
     }
 
     #[inline(always)]
@@ -194,14 +191,14 @@ impl<C: Cell, const D: usize> Batch for Ask<'_, C, D> {
         match &mut self.answers {
             Answers::Least(answers) => {
                 for (&digest, answer) in positions.iter().zip(&mut answers[first..]) {
-                    *answer = least::<C, D>(sketch, table, digest).1;
+                    *answer = least::<B, D>(sketch, table, digest).1;
                 }
             }
             // The slack depends on the key's line.
             Answers::Estimates(answers) if sketch.reads_lines() => {
                 for (&digest, answer) in positions.iter().zip(&mut answers[first..]) {
-                    let (at, least) = least::<C, D>(sketch, table, digest);
-                    *answer = sketch.estimate_from::<C>(least, at);
+                    let (at, least) = least::<B, D>(sketch, table, digest);
+                    *answer = sketch.estimate_from::<B>(least, at);
                 }
             }
             // Two loops, because one loop would need more registers than there are.
@@ -209,7 +206,7 @@ impl<C: Cell, const D: usize> Batch for Ask<'_, C, D> {
                 let mut values = [0; CHUNK];
                 let values = &mut values[..positions.len()];
                 for (&digest, value) in positions.iter().zip(&mut *values) {
-                    *value = least::<C, D>(sketch, table, digest).1;
+                    *value = least::<B, D>(sketch, table, digest).1;
                 }
                 sketch.reading().estimates(values, &mut answers[first..first + positions.len()]);
             }

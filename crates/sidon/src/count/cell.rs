@@ -1,4 +1,4 @@
-//! Counters of 8, 16, 32 or 64 bits, and the positions of those of a key.
+//! Counters of 1, 2, 4 or 8 bytes, little-endian, and the positions of those of a key.
 //!
 //! ```text
 //! Rows   | row 0: . . x . . . | row 1: x . . . . . | row 2: . . . . x . |      one line per row
@@ -19,60 +19,51 @@ pub(crate) const ROWS_MOST: u32 = 16;
 /// [`ROWS_MOST`] as the length of an array.
 pub(super) const MOST: usize = ROWS_MOST as usize;
 
-/// A counter in memory, little-endian.
-pub(super) trait Cell {
-    /// Its bytes.
-    type Bytes: Copy;
-    const BYTES: usize;
-    /// The largest value. A counter at this value means it or more.
-    const CEILING: u64;
-    /// The counters of a table.
-    fn cells(table: &[u8]) -> &[Self::Bytes];
-    /// The counters of a table, mutable.
-    fn cells_mut(table: &mut [u8]) -> &mut [Self::Bytes];
-    fn get(cell: Self::Bytes) -> u64;
-    /// The bytes of a value, which must not be above the ceiling.
-    fn put(value: u64) -> Self::Bytes;
-    /// Adds an amount. A counter at its ceiling stays there.
-    fn raise(cell: &mut Self::Bytes, amount: u64);
+/// The counters of a table, of `B` bytes each.
+#[inline(always)]
+pub(super) fn cells<const B: usize>(table: &[u8]) -> &[[u8; B]] {
+    table.as_chunks().0
 }
 
-macro_rules! cell {
-    ($($int:ty),*) => {$(
-        impl Cell for $int {
-            type Bytes = [u8; size_of::<$int>()];
-            const BYTES: usize = size_of::<$int>();
-            const CEILING: u64 = <$int>::MAX as u64;
-
-            #[inline(always)]
-            fn cells(table: &[u8]) -> &[Self::Bytes] {
-                table.as_chunks().0
-            }
-
-            #[inline(always)]
-            fn cells_mut(table: &mut [u8]) -> &mut [Self::Bytes] {
-                table.as_chunks_mut().0
-            }
-
-            #[inline(always)]
-            fn get(cell: Self::Bytes) -> u64 {
-                u64::from(<$int>::from_le_bytes(cell))
-            }
-
-            #[inline(always)]
-            fn put(value: u64) -> Self::Bytes {
-                (value as $int).to_le_bytes()
-            }
-
-            #[inline(always)]
-            fn raise(cell: &mut Self::Bytes, amount: u64) {
-                let amount = amount.min(Self::CEILING) as $int;
-                *cell = <$int>::from_le_bytes(*cell).saturating_add(amount).to_le_bytes();
-            }
-        }
-    )*};
+/// The counters of a table, mutable.
+#[inline(always)]
+pub(super) fn cells_mut<const B: usize>(table: &mut [u8]) -> &mut [[u8; B]] {
+    table.as_chunks_mut().0
 }
-cell!(u8, u16, u32, u64);
+
+/// The largest value of a counter. A counter at this value means it or more.
+pub(super) const fn ceiling<const B: usize>() -> u64 {
+    u64::MAX >> (64 - 8 * B)
+}
+
+/// The value of a counter.
+#[inline(always)]
+pub(super) fn get<const B: usize>(cell: [u8; B]) -> u64 {
+    let mut word = [0; 8];
+    word[..B].copy_from_slice(&cell);
+    u64::from_le_bytes(word)
+}
+
+/// The bytes of a value, which must not be above the ceiling.
+#[inline(always)]
+pub(super) fn put<const B: usize>(value: u64) -> [u8; B] {
+    let mut cell = [0; B];
+    cell.copy_from_slice(&value.to_le_bytes()[..B]);
+    cell
+}
+
+/// Adds an amount. A counter at its ceiling stays there.
+#[inline(always)]
+pub(super) fn raise<const B: usize>(cell: &mut [u8; B], amount: u64) {
+    let (value, amount) = (get(*cell), amount.min(ceiling::<B>()));
+    // Sums of the counter's own width need no comparison with the ceiling.
+    *cell = put(match B {
+        1 => (value as u8).saturating_add(amount as u8).into(),
+        2 => (value as u16).saturating_add(amount as u16).into(),
+        4 => (value as u32).saturating_add(amount as u32).into(),
+        _ => value.saturating_add(amount),
+    });
+}
 
 /// The mapping from a digest to the positions of its counters.
 #[derive(Debug, Clone, Copy)]
@@ -114,7 +105,11 @@ impl Mapping {
 
     /// The positions of a digest: `D` of them, or one per row if `D` is [`MOST`].
     #[inline(always)]
-    pub(super) fn places<C: Cell, const D: usize>(&self, digest: Digest, at: &mut Places<D>) {
+    pub(super) fn places<const B: usize, const D: usize>(
+        &self,
+        digest: Digest,
+        at: &mut Places<D>,
+    ) {
         if self.segment == 0 {
             for (i, at) in at[..self.rows::<D>()].iter_mut().enumerate() {
                 *at = spread::position_in_row(digest, i as u32, self.columns) as usize;
@@ -122,7 +117,7 @@ impl Mapping {
             return;
         }
         let (line, mut word) = spread::split(digest, 0, self.lines);
-        let mut cell = line as usize * (LINE / C::BYTES);
+        let mut cell = line as usize * (LINE / B);
         for at in &mut at[..self.rows::<D>()] {
             // The whole part selects a cell of the segment, and the fraction selects the next. All
             // rows use at most 32 bits, and with up to 2^32 lines as many bits are uniform.
@@ -141,19 +136,19 @@ impl Mapping {
 
     /// Prefetches the lines of a key.
     #[inline(always)]
-    pub(super) fn prefetch<C: Cell, const D: usize>(&self, table: &[u8], digest: Digest) {
+    pub(super) fn prefetch<const B: usize, const D: usize>(&self, table: &[u8], digest: Digest) {
         let mut at = [0; D];
-        self.places::<C, D>(digest, &mut at);
+        self.places::<B, D>(digest, &mut at);
         let lines = if self.segment == 0 { self.rows::<D>() } else { 1 };
         for &at in &at[..lines] {
-            probe::prefetch(table, at * C::BYTES);
+            probe::prefetch(table, at * B);
         }
     }
 
     /// The segment of row 0 in the line of a place.
     #[inline(always)]
-    pub(super) fn segment<C: Cell>(&self, place: usize) -> std::ops::Range<usize> {
-        let start = place / (LINE / C::BYTES) * (LINE / C::BYTES);
+    pub(super) fn segment<const B: usize>(&self, place: usize) -> std::ops::Range<usize> {
+        let start = place / (LINE / B) * (LINE / B);
         start..start + self.segment as usize
     }
 }
@@ -161,20 +156,20 @@ impl Mapping {
 /// An operation that is compiled for each width, and for four rows separately.
 pub(super) trait Job {
     type Output;
-    fn run<C: Cell, const D: usize>(self) -> Self::Output;
+    fn run<const B: usize, const D: usize>(self) -> Self::Output;
 }
 
 /// Runs the job for the shape.
 #[inline(always)]
 pub(super) fn by_shape<J: Job>(shape: Shape, job: J) -> J::Output {
     match (shape.width, shape.rows) {
-        (8, 4) => job.run::<u8, 4>(),
-        (8, _) => job.run::<u8, MOST>(),
-        (16, 4) => job.run::<u16, 4>(),
-        (16, _) => job.run::<u16, MOST>(),
-        (32, 4) => job.run::<u32, 4>(),
-        (32, _) => job.run::<u32, MOST>(),
-        (_, 4) => job.run::<u64, 4>(),
-        _ => job.run::<u64, MOST>(),
+        (8, 4) => job.run::<1, 4>(),
+        (8, _) => job.run::<1, MOST>(),
+        (16, 4) => job.run::<2, 4>(),
+        (16, _) => job.run::<2, MOST>(),
+        (32, 4) => job.run::<4, 4>(),
+        (32, _) => job.run::<4, MOST>(),
+        (_, 4) => job.run::<8, 4>(),
+        _ => job.run::<8, MOST>(),
     }
 }

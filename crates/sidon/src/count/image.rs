@@ -1,7 +1,7 @@
 //! The saved bytes of a [`Min`]: eight fields, then the counters as they are in memory.
 
 use super::{
-    cell::{self, Cell, Job},
+    cell::{self, Job},
     min::{Layout, Min, Shape, Update},
 };
 use crate::{
@@ -79,16 +79,16 @@ struct Plausible<'a>(&'a Min);
 impl Job for Plausible<'_> {
     type Output = bool;
 
-    fn run<C: Cell, const D: usize>(self) -> bool {
+    fn run<const B: usize, const D: usize>(self) -> bool {
         let sketch = self.0;
         let rows = sketch.shape.rows as usize;
         let (mut sums, mut hidden) = ([0u128; cell::MOST], [false; cell::MOST]);
-        for (at, cell) in C::cells(sketch.table()).iter().enumerate() {
+        for (at, cell) in cell::cells::<B>(sketch.table()).iter().enumerate() {
             let row = match sketch.shape.layout {
                 Layout::Rows => at / sketch.shape.columns as usize,
-                Layout::Line => at % (LINE / C::BYTES) / sketch.mapping.segment as usize,
+                Layout::Line => at % (LINE / B) / sketch.mapping.segment as usize,
             };
-            let value = C::get(*cell);
+            let value = cell::get(*cell);
             if row >= rows {
                 // A cell of a line that belongs to no row.
                 if value != 0 {
@@ -97,9 +97,9 @@ impl Job for Plausible<'_> {
                 continue;
             }
             // A counter stays at its ceiling while all others, and the total, decay.
-            let stays = value == C::CEILING && sketch.rounding > 0;
+            let stays = value == cell::ceiling::<B>() && sketch.rounding > 0;
             sums[row] += if stays { 0 } else { u128::from(value) };
-            hidden[row] |= value == C::CEILING;
+            hidden[row] |= value == cell::ceiling::<B>();
         }
         let total = u128::from(sketch.total);
         let rounded = u128::from(sketch.rounding) * u128::from(sketch.shape.columns);

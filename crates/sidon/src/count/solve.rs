@@ -14,7 +14,7 @@
 //! Yoon and Zhang, IMC 2005.
 
 use super::{
-    cell::{self, Cell, Job},
+    cell::{self, Job},
     min::{self, Min},
 };
 use crate::{Key, Refused};
@@ -70,8 +70,8 @@ pub fn solve<K: Key>(sketch: &Min, keys: &[K], sweeps: u32) -> Result<Solution, 
     struct Solve<'a, K>(&'a Min, &'a [K], u32);
     impl<K: Key> Job for Solve<'_, K> {
         type Output = Solution;
-        fn run<C: Cell, const D: usize>(self) -> Solution {
-            System::new::<K, C, D>(self.0, self.1).solve(self.2)
+        fn run<const B: usize, const D: usize>(self) -> Solution {
+            System::new::<K, B, D>(self.0, self.1).solve(self.2)
         }
     }
     sketch.sums()?;
@@ -89,19 +89,20 @@ pub(crate) struct System {
 }
 
 impl System {
-    fn new<K: Key, C: Cell, const D: usize>(sketch: &Min, keys: &[K]) -> Self {
-        let cells = C::cells(sketch.table());
-        let value = |cell: &C::Bytes| match C::get(*cell) {
-            value if value == C::CEILING => 0.0,
+    fn new<K: Key, const B: usize, const D: usize>(sketch: &Min, keys: &[K]) -> Self {
+        let cells = cell::cells::<B>(sketch.table());
+        let value = |cell: &[u8; B]| match cell::get(*cell) {
+            value if value == cell::ceiling::<B>() => 0.0,
             value => value as f64,
         };
         let mut system = System::of(cells.iter().map(value).collect());
         for key in keys {
             let mut at = [0; D];
-            sketch.mapping.places::<C, D>(key.digest(sketch.seed), &mut at);
+            sketch.mapping.places::<B, D>(key.digest(sketch.seed), &mut at);
             let at = &at[..sketch.mapping.rows::<D>()];
-            let least = min::least::<C>(cells, at);
-            let below = at.iter().copied().filter(|&at| C::get(cells[at]) != C::CEILING);
+            let least = min::least::<B>(cells, at);
+            let below =
+                at.iter().copied().filter(|&at| cell::get(cells[at]) != cell::ceiling::<B>());
             system.unknown(below, least as f64);
         }
         system

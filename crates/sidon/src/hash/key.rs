@@ -164,6 +164,15 @@ keys! {
     [] Ipv6Addr: |key| key.octets();
     [] SocketAddrV4: |key| socket::<4, 6>(key.ip().octets(), key.port());
     [] SocketAddrV6: |key| socket::<16, 18>(key.ip().octets(), key.port());
+    [A: Key, B: Key] (A, B): |key| *Joined::new().add(&key.0).add(&key.1).bytes();
+    [A: Key, B: Key, C: Key] (A, B, C):
+        |key| *Joined::new().add(&key.0).add(&key.1).add(&key.2).bytes();
+    [A: Key, B: Key, C: Key, D: Key] (A, B, C, D):
+        |key| *Joined::new().add(&key.0).add(&key.1).add(&key.2).add(&key.3).bytes();
+    [A: Key, B: Key, C: Key, D: Key, E: Key] (A, B, C, D, E):
+        |key| *Joined::new().add(&key.0).add(&key.1).add(&key.2).add(&key.3).add(&key.4).bytes();
+    [A: Key, B: Key, C: Key, D: Key, E: Key, F: Key] (A, B, C, D, E, F):
+        |key| *Joined::new().add(&key.0).add(&key.1).add(&key.2).add(&key.3).add(&key.4).add(&key.5).bytes();
 }
 
 /// The bytes of an address, then the port in network order.
@@ -238,12 +247,13 @@ impl Joined {
 
     /// Adds the length of a part and its bytes.
     #[inline(always)]
-    fn add<K: Key + ?Sized>(&mut self, part: &K) {
+    fn add<K: Key + ?Sized>(&mut self, part: &K) -> &mut Self {
         let mut seen = false;
         let digest = part.digest_with(Part { joined: self, seen: &mut seen });
         if !seen {
             digest.0.to_le_bytes().digest_with(Part { joined: self, seen: &mut seen });
         }
+        self
     }
 
     #[inline(always)]
@@ -273,24 +283,4 @@ impl Hasher for Part<'_> {
         self.joined.extend(bytes);
         Digest(0)
     }
-}
-
-macro_rules! tuples {
-    ($($($part:ident $at:tt),+;)*) => {$(
-        impl<$($part: Key),+> Key for ($($part,)+) {
-            #[inline(always)]
-            fn digest_with<H: Hasher>(&self, hasher: H) -> Digest {
-                let mut joined = Joined::new();
-                $(joined.add(&self.$at);)+
-                hasher.digest(joined.bytes())
-            }
-        }
-    )*};
-}
-tuples! {
-    A 0, B 1;
-    A 0, B 1, C 2;
-    A 0, B 1, C 2, D 3;
-    A 0, B 1, C 2, D 3, E 4;
-    A 0, B 1, C 2, D 3, E 4, F 5;
 }

@@ -42,34 +42,45 @@ pub enum Body {
     Backyard(backyard::Body),
 }
 
-/// Evaluates `$do` with the body of `$self`.
+/// Evaluates `$do` with the body of `$self`, and with the function that makes its variant.
 macro_rules! each {
     ($self:expr, $body:ident => $do:expr) => {
-        match $self {
-            Body::Bloom($body) => $do,
-            Body::Blocked($body) => $do,
-            Body::Counting($body) => $do,
-            Body::Variable($body) => $do,
-            Body::Bh($body) => $do,
-            Body::Multilayer($body) => $do,
-            Body::DLeft($body) => $do,
-            Body::Backyard($body) => $do,
-        }
+        each!($self, $body, _ => $do)
     };
-}
-
-/// The body of the same structure as `$self`: `$make` in the variant of `$self`.
-macro_rules! again {
-    ($self:expr, $body:ident => $make:expr) => {
+    ($self:expr, $body:ident, $variant:pat => $do:expr) => {
         match $self {
-            Body::Bloom($body) => Body::Bloom($make),
-            Body::Blocked($body) => Body::Blocked($make),
-            Body::Counting($body) => Body::Counting($make),
-            Body::Variable($body) => Body::Variable($make),
-            Body::Bh($body) => Body::Bh($make),
-            Body::Multilayer($body) => Body::Multilayer($make),
-            Body::DLeft($body) => Body::DLeft($make),
-            Body::Backyard($body) => Body::Backyard($make),
+            Body::Bloom($body) => {
+                let $variant = Body::Bloom;
+                $do
+            }
+            Body::Blocked($body) => {
+                let $variant = Body::Blocked;
+                $do
+            }
+            Body::Counting($body) => {
+                let $variant = Body::Counting;
+                $do
+            }
+            Body::Variable($body) => {
+                let $variant = Body::Variable;
+                $do
+            }
+            Body::Bh($body) => {
+                let $variant = Body::Bh;
+                $do
+            }
+            Body::Multilayer($body) => {
+                let $variant = Body::Multilayer;
+                $do
+            }
+            Body::DLeft($body) => {
+                let $variant = Body::DLeft;
+                $do
+            }
+            Body::Backyard($body) => {
+                let $variant = Body::Backyard;
+                $do
+            }
         }
     };
 }
@@ -138,7 +149,7 @@ impl Filter for Body {
     }
 
     fn try_clone(&self) -> Result<Self, Infeasible> {
-        Ok(again!(self, body => body.try_clone()?))
+        Ok(each!(self, body, variant => variant(body.try_clone()?)))
     }
 
     fn insert(&mut self, digest: Digest) -> Result<(), Refused> {

@@ -26,9 +26,9 @@
 use super::{
     code::{PairShape, Pairs},
     coded::{self, Act, Coded, Plain, Store},
-    counting::Overflow,
     increments::Increments,
     mapping::{self, Spread},
+    overflow::Overflow,
     set::{Filter, Removes, Set, Stats},
     table::Table,
 };

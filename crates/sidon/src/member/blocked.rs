@@ -13,6 +13,11 @@
 //! passes. This adds about `keys per line / 2^32` to every rate. Putze, Sanders and Singler, WEA
 //! 2007. Parquet's split blocks also have one bit per word, in blocks of half the size.
 
+mod line_bits;
+
+pub(crate) use line_bits::HASHES_MAX;
+
+use self::line_bits::LineBits;
 use super::set::{Filter, Set};
 use crate::{
     Digest, Infeasible, Key, Malformed, Refused, Seed,
@@ -20,7 +25,7 @@ use crate::{
     bytes,
     cells::Memory,
     hash::spread,
-    probe::{self, Isa, Kernel, LINE, LINE_HASHES_MAX, LineChoice},
+    probe::{self, Isa, Kernel, LINE},
 };
 
 /// The integers that fix a blocked Bloom filter.
@@ -52,11 +57,10 @@ impl Shape {
         spread::fraction(digest.0, self.lines) as usize * LINE
     }
 
+    /// The bits of the digest in its line.
     #[inline(always)]
-    fn choice(&self, digest: Digest) -> LineChoice {
-        let hashes = self.hashes as u8;
-        let start = if hashes.is_multiple_of(8) { 0 } else { (digest.0 >> 32) as u8 % 8 };
-        LineChoice { word: digest.0 as u32, start, hashes }
+    fn bits(&self, digest: Digest) -> LineBits {
+        LineBits::of(digest, self.hashes)
     }
 }
 
@@ -108,20 +112,20 @@ impl Body {
     }
 
     #[inline(always)]
-    fn contains_digest<I: Isa>(&self, isa: I, digest: Digest) -> bool {
+    fn contains_digest(&self, digest: Digest) -> bool {
         match self.memory.bytes()[self.shape.line(digest)..].first_chunk() {
-            Some(line) => isa.line_contains(line, self.shape.choice(digest)),
+            Some(line) => self.shape.bits(digest).are_set(line),
             None => unreachable!("every line is whole"),
         }
     }
 
     #[inline(always)]
-    fn insert_digests<I: Isa>(&mut self, isa: I, digests: &[Digest]) {
+    fn insert_digests(&mut self, digests: &[Digest]) {
         let shape = self.shape;
         let table = self.memory.bytes_mut();
         for &digest in digests {
             match table[shape.line(digest)..].first_chunk_mut() {
-                Some(line) => isa.line_insert(line, shape.choice(digest)),
+                Some(line) => shape.bits(digest).set(line),
                 None => unreachable!("every line is whole"),
             }
         }
@@ -146,8 +150,8 @@ impl Batch for Enter<'_> {
     }
 
     #[inline(always)]
-    fn apply<I: Isa>(&mut self, isa: I, _: usize, positions: &[Digest]) {
-        self.0.insert_digests(isa, positions);
+    fn apply<I: Isa>(&mut self, _: I, _: usize, positions: &[Digest]) {
+        self.0.insert_digests(positions);
     }
 }
 
@@ -165,9 +169,9 @@ impl Batch for Ask<'_> {
     }
 
     #[inline(always)]
-    fn apply<I: Isa>(&mut self, isa: I, first: usize, positions: &[Digest]) {
+    fn apply<I: Isa>(&mut self, _: I, first: usize, positions: &[Digest]) {
         for (&digest, found) in positions.iter().zip(&mut self.1[first..]) {
-            *found = self.0.contains_digest(isa, digest);
+            *found = self.0.contains_digest(digest);
         }
     }
 }
@@ -181,7 +185,7 @@ impl Filter for Body {
     }
 
     fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
-        Infeasible::unless_within("hashes", shape.hashes.into(), 1, LINE_HASHES_MAX.into())?;
+        Infeasible::unless_within("hashes", shape.hashes.into(), 1, HASHES_MAX.into())?;
         Infeasible::unless_within("lines", shape.lines, 1, u64::MAX / LINE as u64)?;
         let memory = Memory::zeroed(shape.lines * LINE as u64)?;
         Ok(Body { shape, seed, memory, inserted: 0 })
@@ -241,8 +245,8 @@ impl Filter for Body {
         impl Kernel for One<'_> {
             type Output = ();
             #[inline(always)]
-            fn run<I: Isa>(self, isa: I) {
-                self.0.insert_digests(isa, &[self.1]);
+            fn run<I: Isa>(self, _: I) {
+                self.0.insert_digests(&[self.1]);
             }
         }
         probe::dispatch(One(self, digest));
@@ -259,8 +263,8 @@ impl Filter for Body {
         impl Kernel for One<'_> {
             type Output = bool;
             #[inline(always)]
-            fn run<I: Isa>(self, isa: I) -> bool {
-                self.0.contains_digest(isa, self.1)
+            fn run<I: Isa>(self, _: I) -> bool {
+                self.0.contains_digest(self.1)
             }
         }
         probe::dispatch(One(self, digest))

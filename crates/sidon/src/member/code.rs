@@ -5,8 +5,8 @@
 //! once. It also gives the value with the key, without the key, and merged with another cell.
 
 use super::{
-    counting::Overflow,
     increments::{INCREMENTS_MOST, Increments},
+    overflow::Overflow,
 };
 use crate::Infeasible;
 

@@ -14,9 +14,9 @@ mod batches;
 
 use super::{
     code::{Code, Sums},
-    counting::Overflow,
     increments::Increments,
     mapping::{InLines, Spread},
+    overflow::Overflow,
     rows::Rows,
     table::{ANY, MANY, Table, Width},
 };

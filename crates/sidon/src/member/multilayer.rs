@@ -24,9 +24,9 @@
 use super::{
     code::{Code, Sums},
     coded::{self, Act, Coded, Store},
-    counting::Overflow,
     increments::Increments,
     mapping::Spread,
+    overflow::Overflow,
     set::{Filter, Removes, Set, Stats},
     spill::Spill,
     table::{ANY, Table, Width},

@@ -74,20 +74,20 @@ impl<K: Key, const LINES: u32> Kernel for Sifted<'_, K, LINES> {
             mapping.lines = LINES;
         }
         let lines = table.as_chunks().0;
-        let sieve = (isa, isa.sieve(sieve, mapping.each));
-        batch::run(isa, keys, table.len(), Sieved { sieve, lines, mapping, found });
+        batch::run(isa, keys, table.len(), Sieved { sieve: *sieve, lines, mapping, found });
     }
 }
 
-/// Tests all cells of a line in parallel. The sieve comes with its instruction set.
-struct Sieved<'a, I: Isa> {
-    sieve: (I, I::Sieve),
+/// Tests all cells of a line in parallel.
+struct Sieved<'a> {
+    /// A copy, so that the compiler knows that writing `found` does not change it.
+    sieve: Sieve,
     lines: &'a [[u8; LINE]],
     mapping: InLines,
     found: &'a mut [bool],
 }
 
-impl<J: Isa> Batch for Sieved<'_, J> {
+impl Batch for Sieved<'_> {
     const PACE: Pace = Pace { singly: true, ..Pace::USUAL };
     type Position = Digest;
     const NOWHERE: Digest = Digest(0);
@@ -99,13 +99,13 @@ impl<J: Isa> Batch for Sieved<'_, J> {
     }
 
     #[inline(always)]
-    fn apply<I: Isa>(&mut self, _: I, first: usize, positions: &[Digest]) {
-        let (isa, sieve) = &self.sieve;
+    fn apply<I: Isa>(&mut self, isa: I, first: usize, positions: &[Digest]) {
+        let sieve = self.sieve;
         for (&digest, found) in positions.iter().zip(&mut self.found[first..]) {
             let mut all = true;
             for i in 0..self.mapping.lines {
                 let (line, word) = self.mapping.split(digest, i);
-                all = all && isa.all_admitted(&self.lines[line], word, sieve);
+                all = all && isa.all_admitted(&self.lines[line], word, &sieve);
             }
             *found = all;
         }

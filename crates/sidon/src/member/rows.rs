@@ -67,7 +67,8 @@ impl Rows {
 /// The sieve of cells in lines, if one 32-bit word holds the excluded values.
 fn sieve<C: Code>(code: &C, table: &Table) -> Option<Sieve> {
     let (excluded, marks) = (u32::try_from(code.excluded()?).ok()?, code.marks());
-    if excluded > u32::MAX / 2 || table.in_lines?.each > SIEVED_MAX {
+    let cells = table.in_lines?.each;
+    if excluded > u32::MAX / 2 || cells > SIEVED_MAX {
         return None;
     }
     // The factors that spread the cells of a line.
@@ -76,5 +77,5 @@ fn sieve<C: Code>(code: &C, table: &Table) -> Option<Sieve> {
         factors[i] = spread::again_in_line(factors[i - 1]);
     }
     let mark = |three_bits: usize| marks[three_bits * marks.len() / 8].into();
-    Some(Sieve { factors, marks: std::array::from_fn(mark), excluded })
+    Some(Sieve { cells, factors, marks: std::array::from_fn(mark), excluded })
 }

@@ -25,9 +25,9 @@
 use super::{
     code::{self, Sums},
     coded::{self, Act, Coded, Plain, Store},
-    counting::Overflow,
     increments::Increments,
     mapping::{self, Spread},
+    overflow::Overflow,
     set::{Filter, Removes, Set, Stats},
     table::Table,
 };

@@ -8,7 +8,10 @@ use super::{
     bloom::{CELLS_MOST, least},
     tail,
 };
-use crate::{Infeasible, member::blocked::Shape, probe::LINE_HASHES_MAX};
+use crate::{
+    Infeasible,
+    member::blocked::{HASHES_MAX, Shape},
+};
 
 /// Below this rate the digest word of a line is too narrow, and a blocked table wastes memory.
 const RATE_LEAST: f64 = 1e-8;
@@ -37,7 +40,7 @@ pub fn shape(target: Target) -> Result<Shape, Infeasible> {
     }
     let lines_for = |hashes| least_lines(target, hashes);
     let fast = lines_for(FAST_HASHES);
-    let least = (1..=LINE_HASHES_MAX).map(|hashes| (lines_for(hashes), hashes)).min();
+    let least = (1..=HASHES_MAX).map(|hashes| (lines_for(hashes), hashes)).min();
     let shape = match least {
         Some((lines, hashes)) if (lines as f64) < fast as f64 * (1.0 - WORTH) => {
             Shape { lines, hashes }

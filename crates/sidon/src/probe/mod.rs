@@ -1,10 +1,11 @@
 //! The operations that use SIMD instructions, and the library's only unsafe code.
 //!
-//! [`Isa`] lists them. [`Portable`] defines them in plain Rust and is the specification. `Sse2` and
-//! `Avx2` implement them for x86-64, `Neon` and `NeonAes` for AArch64; tests compare them with
-//! `Portable`. A hot loop is a [`Kernel`], generic over the instruction set. [`dispatch`] runs it
-//! with the best set that this processor has. The choice is made once per batch and costs nothing
-//! inside the loop.
+//! [`Isa`] lists them: blocks for the cipher, comparisons of lanes, and four steps of structures that
+//! no combination of these does as fast. [`Portable`] defines them in plain Rust and is the
+//! specification. `Sse2` and `Avx2` implement them for x86-64, `Neon` and `NeonAes` for AArch64; tests
+//! compare them with `Portable`. A hot loop is a [`Kernel`], generic over the instruction set.
+//! [`dispatch`] runs it with the best set that this processor has. The choice is made once per batch
+//! and costs nothing inside the loop.
 //!
 //! ```text
 //! dispatch(kernel) --+-- x86-64 ---+-- AVX2 found --> kernel.run(Avx2)     compiled with AVX2 and AES
@@ -50,9 +51,6 @@ pub(crate) use portable::Portable;
 /// Bytes per cache line, the unit of transfers from memory.
 pub const LINE: usize = 64;
 
-/// The most bits of a [`Blocked`](crate::member::Blocked) line that one key may set.
-pub(crate) const LINE_HASHES_MAX: u32 = 16;
-
 /// The most 4-bit cells of a line that one word selects.
 pub(crate) const NIBBLES_MAX: u32 = 5;
 
@@ -88,17 +86,53 @@ pub(crate) trait Isa: Copy {
         inner(self, kernel)
     }
 
-    /// The lanes of the bucket that hold `value`: bit `i` of the result is lane `i`. A lane is
-    /// little-endian, and the bucket has 16, 32 or 64 bytes.
-    fn matches<L: Lane, const N: usize>(self, bucket: &[u8; N], value: L) -> u64;
-
-    /// The lanes of the bucket that hold `value` outside the bits of `ignored`, as a mask.
-    fn matches_but<L: Lane, const N: usize>(self, bucket: &[u8; N], value: L, ignored: L) -> u64;
+    /// The lanes of `BYTES` bytes, 1, 2 or 4, that equal `value` outside the bits of `ignored`: bit
+    /// `i` of the result is lane `i`. A lane is little-endian, and the bucket has 16, 32 or 64 bytes.
+    /// Bits of `value` that a lane does not have are ignored, too.
+    fn matches<const BYTES: usize, const N: usize>(
+        self,
+        bucket: &[u8; N],
+        value: u32,
+        ignored: u32,
+    ) -> u64;
 
     /// The bytes of lanes that equal `value` after the bits of `set` are set in them. Bit `i` of
     /// the result is byte `i`, so a lane has as many bits as bytes. This takes fewer steps than
-    /// [`matches_but`](Self::matches_but).
-    fn marks<L: Lane, const N: usize>(self, bucket: &[u8; N], value: L, set: L) -> u64;
+    /// [`matches`](Self::matches).
+    fn marks<const BYTES: usize, const N: usize>(
+        self,
+        bucket: &[u8; N],
+        value: u32,
+        set: u32,
+    ) -> u64;
+
+    /// The cells among [`Eight`], stored without gaps from `bytes[0]`, that equal `value` after the
+    /// bits of `set` are set in them. Bit `i` of the result is cell `i`. At least `width / 2 + 16`
+    /// bytes must be readable.
+    fn eight(self, bytes: &[u8], eight: &Eight, value: u32, set: u32) -> u64;
+
+    // Each operation below is a step of one structure. The operations above and plain Rust could replace
+    // them, but would take more instructions:
+    //
+    // - `any_nibble_zero`: 73 to 114 % more for lookups of many keys by `Counting` in lines.
+    // - `nibble_ones`: 4 to 7 % more for its insertions of many keys.
+    // - `eight_lines`: 83 to 95 % more for lookups of many keys by `Backyard`.
+    // - `all_admitted`: 102 to 154 % more for lookups of many keys by `Variable` in lines.
+
+    /// Whether one of the 4-bit cells of the line that `word` selects is zero. The upper seven bits
+    /// of `word` select cell 0, the next seven cell 1, and so on, for `cells` cells, at most
+    /// [`NIBBLES_MAX`].
+    #[inline(always)]
+    fn any_nibble_zero(self, line: &[u8; LINE], word: u64, cells: u32) -> bool {
+        Portable.any_nibble_zero(line, word, cells)
+    }
+
+    /// A line of zeros with a one in the lowest bit of each cell that `word` selects: eight
+    /// little-endian words.
+    #[inline(always)]
+    fn nibble_ones(self, word: u64, cells: u32) -> [u64; LINE / 8] {
+        Portable.nibble_ones(word, cells)
+    }
 
     /// For each of eight lines, whether one of its 16-bit lanes except the last holds the value
     /// with the line's index. The second result has a bit for each line without its value: whether
@@ -107,7 +141,7 @@ pub(crate) trait Isa: Copy {
     fn eight_lines(self, lines: [&[u8; LINE]; 8], values: &[u16; 8]) -> ([bool; 8], u8) {
         let (mut held, mut beyond) = ([false; 8], 0);
         for (i, (line, &value)) in lines.into_iter().zip(values).enumerate() {
-            held[i] = self.marks(line, value, 0) << 2 != 0;
+            held[i] = self.marks::<2, LINE>(line, value.into(), 0) << 2 != 0;
             let [.., low, high] = *line;
             let carries = value.checked_add(u16::from_le_bytes([low, high])).is_none();
             beyond |= u8::from(!held[i] & carries) << i;
@@ -115,34 +149,11 @@ pub(crate) trait Isa: Copy {
         (held, beyond)
     }
 
-    /// Whether one of the 4-bit cells of the line that `word` selects is zero. The upper seven bits
-    /// of `word` select cell 0, the next seven cell 1, and so on, for `cells` cells, at most
-    /// [`NIBBLES_MAX`].
-    fn any_nibble_zero(self, line: &[u8; LINE], word: u64, cells: u32) -> bool;
-
-    /// A line of zeros with a one in the lowest bit of each selected cell: eight little-endian
-    /// words.
-    fn nibble_ones(self, word: u64, cells: u32) -> [u64; LINE / 8];
-
-    /// A [`Sieve`] and a number of cells, prepared for a loop.
-    type Sieve: Copy;
-
-    /// Prepares a sieve for `cells` cells of a line, at most [`SIEVED_MAX`].
-    fn sieve(self, sieve: &Sieve, cells: u32) -> Self::Sieve;
-
     /// Whether the sieve excludes none of the 8-bit cells of the line that `word` selects.
-    fn all_admitted(self, line: &[u8; LINE], word: u64, sieve: &Self::Sieve) -> bool;
-
-    /// The cells among [`Eight`], stored without gaps from `bytes[0]`, that equal `value` after the
-    /// bits of `set` are set in them. Bit `i` of the result is cell `i`. At least `width / 2 + 16`
-    /// bytes must be readable.
-    fn eight(self, bytes: &[u8], eight: &Eight, value: u32, set: u32) -> u64;
-
-    /// Whether all bits of `choice` are set in the line.
-    fn line_contains(self, line: &[u8; LINE], choice: LineChoice) -> bool;
-
-    /// Sets all bits of `choice` in the line.
-    fn line_insert(self, line: &mut [u8; LINE], choice: LineChoice);
+    #[inline(always)]
+    fn all_admitted(self, line: &[u8; LINE], word: u64, sieve: &Sieve) -> bool {
+        Portable.all_admitted(line, word, sieve)
+    }
 }
 
 /// The most 8-bit cells of a line that one word selects.
@@ -155,6 +166,8 @@ pub const SIEVED_MAX: u32 = 8;
 /// `excluded` is set. Bit 31 must not be set; sums above 31 exclude no key.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sieve {
+    /// The number of cells, at most [`SIEVED_MAX`].
+    pub cells: u32,
     /// One factor per cell.
     pub factors: [u64; SIEVED_MAX as usize],
     /// One mark for each value of the three bits.
@@ -203,80 +216,6 @@ impl Eight {
     }
 }
 
-/// The bits of a 64-byte line that represent a key.
-///
-/// The line is eight little-endian words of 64 bits. Bit `i` of a key is in word `(i + start) mod
-/// 8`, at the position given by the upper six bits of `word * SALT[i]`. A key therefore uses as
-/// many words as possible. If the number of bits is no multiple of eight, `start` makes all words
-/// equally likely.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct LineChoice {
-    /// 32 digest bits that select the positions.
-    pub word: u32,
-    /// The first word, below 8; zero if `hashes` is 8 or 16.
-    pub start: u8,
-    /// The number of bits that a key sets, 1 to [`LINE_HASHES_MAX`].
-    pub hashes: u8,
-}
-
-/// Odd multipliers of [`LineChoice`]: the upper halves of the first 16 multiples of the golden
-/// ratio's 64 bits under the SplitMix64 finaliser, made odd. They are part of the byte format.
-pub(crate) const SALT: [u32; LINE_HASHES_MAX as usize] = salts();
-
-const fn salts() -> [u32; LINE_HASHES_MAX as usize] {
-    let mut salts = [0; LINE_HASHES_MAX as usize];
-    let mut i = 0;
-    while i < salts.len() {
-        let mut x = 0x9e37_79b9_7f4a_7c15u64.wrapping_mul(i as u64 + 1);
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        salts[i] = ((x ^ (x >> 31)) >> 32) as u32 | 1;
-        i += 1;
-    }
-    salts
-}
-
-/// An unsigned integer type that fills the lanes of a bucket.
-pub(crate) trait Lane: Copy + Eq {
-    /// Its size in memory.
-    const BYTES: usize;
-    /// Reads a lane from exactly [`Self::BYTES`] bytes.
-    fn read(bytes: &[u8]) -> Self;
-    /// The value in the lowest bits.
-    fn to_u32(self) -> u32;
-    /// The lowest bits of a value.
-    fn from_u32(value: u32) -> Self;
-    /// Writes a lane to exactly [`Self::BYTES`] bytes.
-    fn write(self, bytes: &mut [u8]);
-}
-
-macro_rules! lane {
-    ($($int:ty),*) => {$(
-        impl Lane for $int {
-            const BYTES: usize = size_of::<$int>();
-            #[inline(always)]
-            fn read(bytes: &[u8]) -> Self {
-                let mut lane = [0; size_of::<$int>()];
-                lane.copy_from_slice(bytes);
-                <$int>::from_le_bytes(lane)
-            }
-            #[inline(always)]
-            fn to_u32(self) -> u32 {
-                u32::from(self)
-            }
-            #[inline(always)]
-            fn from_u32(value: u32) -> Self {
-                value as $int
-            }
-            #[inline(always)]
-            fn write(self, bytes: &mut [u8]) {
-                bytes.copy_from_slice(&self.to_le_bytes());
-            }
-        }
-    )*};
-}
-lane!(u8, u16, u32);
-
 /// A loop that runs with the best available instruction set.
 ///
 /// Its `run` and all functions that it calls in the loop should be `#[inline(always)]`. Code
@@ -303,4 +242,4 @@ pub fn prefetch(bytes: &[u8], index: usize) {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -8,9 +8,9 @@
 //! different bit of each of eight bytes and adds neighbours three times, which also joins the four
 //! registers of a line.
 //!
-//! Operations on 4-bit cells and on a [`Sieve`] use the portable definition.
+//! Operations on a [`Sieve`](super::Sieve) use the portable definition.
 
-use super::{Eight, Isa, Kernel, LINE, Lane, LineChoice, Portable, SALT, Sieve, portable};
+use super::{Eight, Isa, Kernel, LINE, Portable};
 use std::arch::{aarch64::*, asm, is_aarch64_feature_detected};
 
 /// NEON, which every AArch64 processor with an operating system has.
@@ -94,11 +94,15 @@ fn load(bytes: &[u8], at: usize) -> uint8x16_t {
 /// For each lane of the bucket, all its bits if it equals `value` after the bits of `set` are set in
 /// it, and none otherwise. Registers beyond the bucket are zero.
 #[inline(always)]
-fn equal<L: Lane, const N: usize>(bucket: &[u8; N], value: u32, set: u32) -> [uint8x16_t; 4] {
+fn equal<const BYTES: usize, const N: usize>(
+    bucket: &[u8; N],
+    value: u32,
+    set: u32,
+) -> [uint8x16_t; 4] {
     const { assert!(N == 16 || N == 32 || N == 64, "a bucket has 16, 32 or 64 bytes") };
     // SAFETY: all intrinsics of this block are NEON, which AArch64 has; `load` checks its own bounds.
     unsafe {
-        let (value, set) = match L::BYTES {
+        let (value, set) = match BYTES {
             1 => (vdupq_n_u8(value as u8), vdupq_n_u8(set as u8)),
             2 => {
                 let (value, set) = (vdupq_n_u16(value as u16), vdupq_n_u16(set as u16));
@@ -112,7 +116,7 @@ fn equal<L: Lane, const N: usize>(bucket: &[u8; N], value: u32, set: u32) -> [ui
         let mut equal = [vdupq_n_u8(0); 4];
         for i in 0..N / 16 {
             let lanes = vorrq_u8(load(bucket, i * 16), set);
-            equal[i] = match L::BYTES {
+            equal[i] = match BYTES {
                 1 => vceqq_u8(lanes, value),
                 2 => {
                     let (lanes, value) = (vreinterpretq_u16_u8(lanes), vreinterpretq_u16_u8(value));
@@ -147,31 +151,6 @@ fn low_half(block: uint8x16_t) -> u64 {
     unsafe { vgetq_lane_u64::<0>(vreinterpretq_u64_u8(block)) }
 }
 
-/// The bits of the choice: two words in each register.
-#[inline(always)]
-fn line_bits(choice: LineChoice) -> [uint64x2_t; 4] {
-    if choice.hashes != 8 {
-        // Other numbers of bits are rare, so they use the portable definition.
-        let bits = portable::line_bits(choice);
-        let [a, b, c, d] = [0, 2, 4, 6].map(|i| [bits[i], bits[i + 1]]);
-        // SAFETY: each array has 16 readable bytes; the loads allow any alignment; AArch64 has NEON.
-        return [a, b, c, d].map(|words| unsafe { vld1q_u64(words.as_ptr()) });
-    }
-    // SAFETY: all intrinsics of this block are NEON, which AArch64 has; `SALT` has the 32 bytes that
-    // are read.
-    unsafe {
-        let one = vdupq_n_u64(1);
-        let four = |salts: *const u32| {
-            let product = vmulq_n_u32(vld1q_u32(salts), choice.word);
-            let places = vreinterpretq_s32_u32(vshrq_n_u32::<26>(product));
-            let [low, high] = [vmovl_s32(vget_low_s32(places)), vmovl_high_s32(places)];
-            [vshlq_u64(one, low), vshlq_u64(one, high)]
-        };
-        let ([a, b], [c, d]) = (four(SALT.as_ptr()), four(SALT.as_ptr().add(4)));
-        [a, b, c, d]
-    }
-}
-
 impl Isa for Neon {
     type Block = [u64; 2];
 
@@ -201,19 +180,18 @@ impl Isa for Neon {
     }
 
     #[inline(always)]
-    fn matches<L: Lane, const N: usize>(self, bucket: &[u8; N], value: L) -> u64 {
-        self.matches_but(bucket, value, L::from_u32(0))
-    }
-
-    #[inline(always)]
-    fn matches_but<L: Lane, const N: usize>(self, bucket: &[u8; N], value: L, ignored: L) -> u64 {
-        let (value, ignored) = (value.to_u32(), ignored.to_u32());
-        let equal @ [a, b, c, d] = equal::<L, N>(bucket, value | ignored, ignored);
+    fn matches<const BYTES: usize, const N: usize>(
+        self,
+        bucket: &[u8; N],
+        value: u32,
+        ignored: u32,
+    ) -> u64 {
+        let equal @ [a, b, c, d] = equal::<BYTES, N>(bucket, value | ignored, ignored);
         // SAFETY: all intrinsics of this block are NEON, which AArch64 has.
         unsafe {
             // The even bytes of two registers: one byte of each 16-bit lane, or two of 32 bits.
             let (none, low, high) = (vdupq_n_u8(0), vuzp1q_u8(a, b), vuzp1q_u8(c, d));
-            match L::BYTES {
+            match BYTES {
                 1 => collect(equal),
                 2 => collect([low, high, none, none]),
                 _ => collect([vuzp1q_u8(low, high), none, none, none]),
@@ -222,8 +200,13 @@ impl Isa for Neon {
     }
 
     #[inline(always)]
-    fn marks<L: Lane, const N: usize>(self, bucket: &[u8; N], value: L, set: L) -> u64 {
-        collect(equal::<L, N>(bucket, value.to_u32(), set.to_u32()))
+    fn marks<const BYTES: usize, const N: usize>(
+        self,
+        bucket: &[u8; N],
+        value: u32,
+        set: u32,
+    ) -> u64 {
+        collect(equal::<BYTES, N>(bucket, value, set))
     }
 
     #[inline(always)]
@@ -260,28 +243,6 @@ impl Isa for Neon {
     }
 
     #[inline(always)]
-    fn any_nibble_zero(self, line: &[u8; LINE], word: u64, cells: u32) -> bool {
-        Portable.any_nibble_zero(line, word, cells)
-    }
-
-    #[inline(always)]
-    fn nibble_ones(self, word: u64, cells: u32) -> [u64; LINE / 8] {
-        Portable.nibble_ones(word, cells)
-    }
-
-    type Sieve = (Sieve, u32);
-
-    #[inline(always)]
-    fn sieve(self, sieve: &Sieve, cells: u32) -> (Sieve, u32) {
-        Portable.sieve(sieve, cells)
-    }
-
-    #[inline(always)]
-    fn all_admitted(self, line: &[u8; LINE], word: u64, sieve: &(Sieve, u32)) -> bool {
-        Portable.all_admitted(line, word, sieve)
-    }
-
-    #[inline(always)]
     fn eight(self, bytes: &[u8], eight: &Eight, value: u32, set: u32) -> u64 {
         // SAFETY: all intrinsics of this block are NEON, which AArch64 has; `load` checks its own
         // bounds; the fields have the 32 bytes that are read.
@@ -299,30 +260,6 @@ impl Isa for Neon {
             };
             let lanes = vuzp1q_u8(four(0, 0), four(eight.width as usize / 2, 4));
             collect([vuzp1q_u8(lanes, none), none, none, none])
-        }
-    }
-
-    #[inline(always)]
-    fn line_contains(self, line: &[u8; LINE], choice: LineChoice) -> bool {
-        let [a, b, c, d] = line_bits(choice);
-        // SAFETY: all intrinsics of this block are NEON, which AArch64 has; `load` checks its own
-        // bounds.
-        unsafe {
-            let missing = |bits, at| vbicq_u64(bits, vreinterpretq_u64_u8(load(line, at)));
-            let low = vorrq_u64(missing(a, 0), missing(b, 16));
-            let high = vorrq_u64(missing(c, 32), missing(d, 48));
-            vmaxvq_u32(vreinterpretq_u32_u64(vorrq_u64(low, high))) == 0
-        }
-    }
-
-    #[inline(always)]
-    fn line_insert(self, line: &mut [u8; LINE], choice: LineChoice) {
-        for (part, bits) in line.chunks_exact_mut(16).zip(line_bits(choice)) {
-            // SAFETY: `part` has 16 writable bytes, and the store allows any alignment; `load` checks
-            // its own bounds; AArch64 has NEON.
-            unsafe {
-                vst1q_u8(part.as_mut_ptr(), vorrq_u8(load(part, 0), vreinterpretq_u8_u64(bits)));
-            }
         }
     }
 }
@@ -377,18 +314,23 @@ impl Isa for NeonAes {
     }
 
     #[inline(always)]
-    fn matches<L: Lane, const N: usize>(self, bucket: &[u8; N], value: L) -> u64 {
-        Neon::ALWAYS.matches(bucket, value)
+    fn matches<const BYTES: usize, const N: usize>(
+        self,
+        bucket: &[u8; N],
+        value: u32,
+        ignored: u32,
+    ) -> u64 {
+        Neon::ALWAYS.matches::<BYTES, N>(bucket, value, ignored)
     }
 
     #[inline(always)]
-    fn matches_but<L: Lane, const N: usize>(self, bucket: &[u8; N], value: L, ignored: L) -> u64 {
-        Neon::ALWAYS.matches_but(bucket, value, ignored)
-    }
-
-    #[inline(always)]
-    fn marks<L: Lane, const N: usize>(self, bucket: &[u8; N], value: L, set: L) -> u64 {
-        Neon::ALWAYS.marks(bucket, value, set)
+    fn marks<const BYTES: usize, const N: usize>(
+        self,
+        bucket: &[u8; N],
+        value: u32,
+        set: u32,
+    ) -> u64 {
+        Neon::ALWAYS.marks::<BYTES, N>(bucket, value, set)
     }
 
     #[inline(always)]
@@ -397,39 +339,7 @@ impl Isa for NeonAes {
     }
 
     #[inline(always)]
-    fn any_nibble_zero(self, line: &[u8; LINE], word: u64, cells: u32) -> bool {
-        Neon::ALWAYS.any_nibble_zero(line, word, cells)
-    }
-
-    #[inline(always)]
-    fn nibble_ones(self, word: u64, cells: u32) -> [u64; LINE / 8] {
-        Neon::ALWAYS.nibble_ones(word, cells)
-    }
-
-    type Sieve = (Sieve, u32);
-
-    #[inline(always)]
-    fn sieve(self, sieve: &Sieve, cells: u32) -> (Sieve, u32) {
-        Neon::ALWAYS.sieve(sieve, cells)
-    }
-
-    #[inline(always)]
-    fn all_admitted(self, line: &[u8; LINE], word: u64, sieve: &(Sieve, u32)) -> bool {
-        Neon::ALWAYS.all_admitted(line, word, sieve)
-    }
-
-    #[inline(always)]
     fn eight(self, bytes: &[u8], eight: &Eight, value: u32, set: u32) -> u64 {
         Neon::ALWAYS.eight(bytes, eight, value, set)
-    }
-
-    #[inline(always)]
-    fn line_contains(self, line: &[u8; LINE], choice: LineChoice) -> bool {
-        Neon::ALWAYS.line_contains(line, choice)
-    }
-
-    #[inline(always)]
-    fn line_insert(self, line: &mut [u8; LINE], choice: LineChoice) {
-        Neon::ALWAYS.line_insert(line, choice);
     }
 }

@@ -1,6 +1,6 @@
 //! The definition of every operation, in plain Rust.
 
-use super::{Eight, Isa, LINE, Lane, LineChoice, SALT, Sieve, aes};
+use super::{Eight, Isa, LINE, Sieve, aes};
 
 /// Plain Rust, for any processor.
 #[derive(Debug, Clone, Copy)]
@@ -35,29 +35,34 @@ impl Isa for Portable {
     }
 
     #[inline(always)]
-    fn matches<L: Lane, const N: usize>(self, bucket: &[u8; N], value: L) -> u64 {
-        self.matches_but(bucket, value, L::from_u32(0))
-    }
-
-    #[inline(always)]
-    fn matches_but<L: Lane, const N: usize>(self, bucket: &[u8; N], value: L, ignored: L) -> u64 {
+    fn matches<const BYTES: usize, const N: usize>(
+        self,
+        bucket: &[u8; N],
+        value: u32,
+        ignored: u32,
+    ) -> u64 {
         const { assert!(N == 16 || N == 32 || N == 64, "a bucket has 16, 32 or 64 bytes") };
         let mut mask = 0;
-        for (i, lane) in bucket.chunks_exact(L::BYTES).enumerate() {
-            let differ = (L::read(lane).to_u32() ^ value.to_u32()) & !ignored.to_u32();
-            mask |= u64::from(differ == 0) << i;
+        for (i, lane) in bucket.as_chunks::<BYTES>().0.iter().enumerate() {
+            mask |= u64::from(differ(*lane, value) & !ignored == 0) << i;
         }
         mask
     }
 
     #[inline(always)]
-    fn marks<L: Lane, const N: usize>(self, bucket: &[u8; N], value: L, set: L) -> u64 {
+    fn marks<const BYTES: usize, const N: usize>(
+        self,
+        bucket: &[u8; N],
+        value: u32,
+        set: u32,
+    ) -> u64 {
         const { assert!(N == 16 || N == 32 || N == 64, "a bucket has 16, 32 or 64 bytes") };
-        let lane_bits = u64::MAX >> (64 - L::BYTES);
+        let lane_bits = u64::MAX >> (64 - BYTES);
         let mut marks = 0;
-        for (i, lane) in bucket.chunks_exact(L::BYTES).enumerate() {
-            let equal = L::read(lane).to_u32() | set.to_u32() == value.to_u32();
-            marks |= (lane_bits * u64::from(equal)) << (i * L::BYTES);
+        for (i, lane) in bucket.as_chunks::<BYTES>().0.iter().enumerate() {
+            // Bits of `set` are compared with one.
+            let differ = (differ(*lane, value) & !set) | differ([0xff; BYTES], value) & set;
+            marks |= (lane_bits * u64::from(differ == 0)) << (i * BYTES);
         }
         marks
     }
@@ -86,20 +91,10 @@ impl Isa for Portable {
         ones
     }
 
-    type Sieve = (Sieve, u32);
-
     #[inline(always)]
-    fn sieve(self, sieve: &Sieve, cells: u32) -> (Sieve, u32) {
-        debug_assert!(cells <= super::SIEVED_MAX, "the word names no more cells");
-        debug_assert!(sieve.excluded >> 31 == 0, "what lies beyond is not excluded");
-        (*sieve, cells)
-    }
-
-    #[inline(always)]
-    fn all_admitted(self, line: &[u8; LINE], word: u64, sieve: &(Sieve, u32)) -> bool {
-        let (sieve, cells) = sieve;
+    fn all_admitted(self, line: &[u8; LINE], word: u64, sieve: &Sieve) -> bool {
         let mut excluded = 0;
-        for factor in &sieve.factors[..*cells as usize] {
+        for factor in &sieve.factors[..sieve.cells as usize] {
             let named = word.wrapping_mul(*factor);
             let value = u32::from(line[(named >> 58) as usize]);
             let index = value + sieve.marks[(named >> 55) as usize % 8];
@@ -119,36 +114,12 @@ impl Isa for Portable {
         }
         mask
     }
-
-    #[inline(always)]
-    fn line_contains(self, line: &[u8; LINE], choice: LineChoice) -> bool {
-        let wanted = line_bits(choice);
-        (0..8).all(|i| word(line, i) & wanted[i] == wanted[i])
-    }
-
-    #[inline(always)]
-    fn line_insert(self, line: &mut [u8; LINE], choice: LineChoice) {
-        for (i, wanted) in line_bits(choice).into_iter().enumerate() {
-            let united = word(line, i) | wanted;
-            line[i * 8..][..8].copy_from_slice(&united.to_le_bytes());
-        }
-    }
 }
 
-/// The bits of the choice as eight words.
+/// The bits in which a lane differs from the lowest bits of `value`.
 #[inline(always)]
-pub(super) fn line_bits(choice: LineChoice) -> [u64; 8] {
-    let mut bits = [0; 8];
-    for i in 0..usize::from(choice.hashes) {
-        let place = choice.word.wrapping_mul(SALT[i]) >> 26;
-        bits[(i + usize::from(choice.start)) % 8] |= 1 << place;
-    }
-    bits
-}
-
-#[inline(always)]
-fn word(line: &[u8; LINE], i: usize) -> u64 {
-    let mut word = [0; 8];
-    word.copy_from_slice(&line[i * 8..][..8]);
-    u64::from_le_bytes(word)
+fn differ<const BYTES: usize>(lane: [u8; BYTES], value: u32) -> u32 {
+    let mut word = [0; 4];
+    word[..BYTES].copy_from_slice(&lane);
+    (u32::from_le_bytes(word) ^ value) & (u32::MAX >> (32 - 8 * BYTES))
 }

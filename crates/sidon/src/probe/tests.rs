@@ -3,72 +3,81 @@
 use super::*;
 use proptest::prelude::*;
 
-/// Runs the same closure body with every instruction set this processor has, and compares.
-macro_rules! twins_agree {
-    (|$isa:ident| $body:expr) => {{
-        let expected = {
-            let $isa = Portable;
-            $body
-        };
-        #[cfg(target_arch = "x86_64")]
-        {
-            let $isa = x86::Sse2::ALWAYS;
-            assert_eq!(expected, $body, "SSE2");
-            if let Some($isa) = x86::Avx2::detect() {
-                assert_eq!(expected, $body, "AVX2");
-            }
+/// The result of a kernel, which is the same with every instruction set that this processor has.
+pub(crate) fn with_every_isa<K>(kernel: K) -> K::Output
+where
+    K: Kernel<Output: PartialEq + std::fmt::Debug> + Copy,
+{
+    let expected = kernel.run(Portable);
+    #[cfg(target_arch = "x86_64")]
+    {
+        assert_eq!(expected, x86::Sse2::ALWAYS.apart(kernel), "SSE2");
+        if let Some(isa) = x86::Avx2::detect() {
+            assert_eq!(expected, isa.apart(kernel), "AVX2");
         }
-        #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
-        {
-            let $isa = neon::Neon::ALWAYS;
-            assert_eq!(expected, $body, "NEON");
-            if let Some($isa) = neon::NeonAes::detect() {
-                assert_eq!(expected, $body, "NEON and AES");
-            }
+    }
+    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+    {
+        assert_eq!(expected, neon::Neon::ALWAYS.apart(kernel), "NEON");
+        if let Some(isa) = neon::NeonAes::detect() {
+            assert_eq!(expected, isa.apart(kernel), "NEON and AES");
         }
-        expected
-    }};
+    }
+    expected
+}
+
+/// The masks of lanes of 1, 2 and 4 bytes: equal outside the bits of a word, and equal to `marked`
+/// after they are set.
+#[derive(Clone, Copy)]
+struct Lanes<'a, const N: usize> {
+    bucket: &'a [u8; N],
+    value: u32,
+    marked: u32,
+    ignored: u32,
+}
+
+impl<const N: usize> Kernel for Lanes<'_, N> {
+    type Output = [[u64; 3]; 2];
+
+    #[inline(always)]
+    fn run<I: Isa>(self, isa: I) -> [[u64; 3]; 2] {
+        let Lanes { bucket, value, marked, ignored } = self;
+        let matches = [
+            isa.matches::<1, N>(bucket, value, ignored),
+            isa.matches::<2, N>(bucket, value, ignored),
+            isa.matches::<4, N>(bucket, value, ignored),
+        ];
+        let marks = [
+            isa.marks::<1, N>(bucket, marked, ignored),
+            isa.marks::<2, N>(bucket, marked, ignored),
+            isa.marks::<4, N>(bucket, marked, ignored),
+        ];
+        [matches, marks]
+    }
 }
 
 fn all_widths<const N: usize>(bucket: [u8; N], value: u32) {
-    let by_hand = |bytes: usize| {
-        let value = &value.to_le_bytes()[..bytes];
-        bucket
-            .chunks_exact(bytes)
-            .enumerate()
-            .map(|(i, lane)| u64::from(lane == value) << i)
-            .sum::<u64>()
-    };
-    assert_eq!(twins_agree!(|isa| isa.matches(&bucket, value as u8)), by_hand(1));
-    assert_eq!(twins_agree!(|isa| isa.matches(&bucket, value as u16)), by_hand(2));
-    assert_eq!(twins_agree!(|isa| isa.matches(&bucket, value)), by_hand(4));
-    for ignored in [0x01, 0x0103, 0x8000_0001, u32::MAX] {
-        let seeing = |bytes: usize| {
-            let blind = |lane: &[u8]| -> Vec<u8> {
+    for ignored in [0, 0x01, 0x0103, 0x8000_0001, u32::MAX] {
+        let equal = |bytes: usize| -> Vec<bool> {
+            let seen = |lane: &[u8]| -> Vec<u8> {
                 lane.iter().zip(ignored.to_le_bytes()).map(|(byte, off)| byte & !off).collect()
             };
-            let wanted = blind(&value.to_le_bytes()[..bytes]);
-            let lanes = bucket.chunks_exact(bytes).enumerate();
-            lanes.map(|(i, lane)| u64::from(blind(lane) == wanted) << i).sum::<u64>()
+            let wanted = seen(&value.to_le_bytes()[..bytes]);
+            bucket.chunks_exact(bytes).map(|lane| seen(lane) == wanted).collect()
         };
-        let (value8, ignored8) = (value as u8, ignored as u8);
-        let (value16, ignored16) = (value as u16, ignored as u16);
-        assert_eq!(twins_agree!(|isa| isa.matches_but(&bucket, value8, ignored8)), seeing(1));
-        assert_eq!(twins_agree!(|isa| isa.matches_but(&bucket, value16, ignored16)), seeing(2));
-        assert_eq!(twins_agree!(|isa| isa.matches_but(&bucket, value, ignored)), seeing(4));
-        let marked = |bytes: usize| {
-            let set = |lane: &[u8]| -> Vec<u8> {
-                lane.iter().zip(ignored.to_le_bytes()).map(|(byte, set)| byte | set).collect()
-            };
-            let wanted = set(&value.to_le_bytes()[..bytes]);
-            let lanes = bucket.chunks_exact(bytes).map(|lane| set(lane) == wanted);
-            let bits = lanes.flat_map(|equal| std::iter::repeat_n(equal, bytes));
-            bits.enumerate().map(|(i, equal)| u64::from(equal) << i).sum::<u64>()
-        };
-        let (set8, set16) = (value8 | ignored8, value16 | ignored16);
-        assert_eq!(twins_agree!(|isa| isa.marks(&bucket, set8, ignored8)), marked(1));
-        assert_eq!(twins_agree!(|isa| isa.marks(&bucket, set16, ignored16)), marked(2));
-        assert_eq!(twins_agree!(|isa| isa.marks(&bucket, value | ignored, ignored)), marked(4));
+        let mask = |bits: &[bool]| (0..).zip(bits).map(|(i, &bit)| u64::from(bit) << i).sum();
+        let matches = [1, 2, 4].map(|bytes| mask(&equal(bytes)));
+        let marks = [1, 2, 4].map(|bytes| {
+            let bits = equal(bytes).into_iter().flat_map(|bit| std::iter::repeat_n(bit, bytes));
+            mask(&bits.collect::<Vec<_>>())
+        });
+        let lanes = Lanes { bucket: &bucket, value, marked: value | ignored, ignored };
+        assert_eq!(with_every_isa(lanes), [matches, marks]);
+        if ignored != 0 {
+            // No lane lacks a bit that is set in all.
+            let lacks = Lanes { marked: value & !ignored, ..lanes };
+            assert_eq!(with_every_isa(lacks), [matches, [0; 3]]);
+        }
     }
 }
 
@@ -88,6 +97,19 @@ fn a_match_in_any_single_lane_is_that_lane() {
     check::<64>();
 }
 
+/// [`Isa::eight_lines`].
+#[derive(Clone, Copy)]
+struct EightLines<'a>([&'a [u8; LINE]; 8], [u16; 8]);
+
+impl Kernel for EightLines<'_> {
+    type Output = ([bool; 8], u8);
+
+    #[inline(always)]
+    fn run<I: Isa>(self, isa: I) -> Self::Output {
+        isa.eight_lines(self.0, &self.1)
+    }
+}
+
 #[test]
 fn a_line_holds_a_value_in_any_lane_but_the_last() {
     for lane in 0..LINE / 2 {
@@ -100,7 +122,7 @@ fn a_line_holds_a_value_in_any_lane_but_the_last() {
             for value in [0x8001, 0x8000, 0x7fff, 0x7ffe] {
                 let held = [0, 1, 2, 3, 4, 5, 6, 7].map(|i| i == which && !last && value == 0x8001);
                 let beyond = u8::from(last && value >= 0x7fff) << which;
-                let answer = twins_agree!(|isa| isa.eight_lines(lines, &[value; 8]));
+                let answer = with_every_isa(EightLines(lines, [value; 8]));
                 assert_eq!(answer, (held, beyond), "{lane} {which} {value:x}");
             }
         }
@@ -119,8 +141,68 @@ fn a_value_and_the_last_lane_add_up_to_more_than_a_lane_holds_or_not() {
     ] {
         let mut line = [0; LINE];
         line[LINE - 2..].copy_from_slice(&u16::to_le_bytes(last));
-        let answer = twins_agree!(|isa| isa.eight_lines([&line; 8], &[value; 8]));
+        let answer = with_every_isa(EightLines([&line; 8], [value; 8]));
         assert_eq!(answer, ([false; 8], beyond), "{value:x} {last:x}");
+    }
+}
+
+/// [`Isa::any_nibble_zero`] and [`Isa::nibble_ones`].
+#[derive(Clone, Copy)]
+struct Nibbles<'a>(&'a [u8; LINE], u64, u32);
+
+impl Kernel for Nibbles<'_> {
+    type Output = (bool, [u64; LINE / 8]);
+
+    #[inline(always)]
+    fn run<I: Isa>(self, isa: I) -> Self::Output {
+        let Nibbles(line, word, cells) = self;
+        (isa.any_nibble_zero(line, word, cells), isa.nibble_ones(word, cells))
+    }
+}
+
+/// [`Isa::all_admitted`].
+#[derive(Clone, Copy)]
+struct Sifted<'a>(&'a [u8; LINE], u64, &'a Sieve);
+
+impl Kernel for Sifted<'_> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<I: Isa>(self, isa: I) -> bool {
+        isa.all_admitted(self.0, self.1, self.2)
+    }
+}
+
+/// [`Isa::eight`].
+#[derive(Clone, Copy)]
+struct OfEight<'a>(&'a [u8], &'a Eight, u32, u32);
+
+impl Kernel for OfEight<'_> {
+    type Output = u64;
+
+    #[inline(always)]
+    fn run<I: Isa>(self, isa: I) -> u64 {
+        isa.eight(self.0, self.1, self.2, self.3)
+    }
+}
+
+/// The operations on blocks: a round, exclusive or, and both halves of a sum.
+#[derive(Clone, Copy)]
+struct Blocks([u64; 2], [u64; 2]);
+
+impl Kernel for Blocks {
+    type Output = [u64; 4];
+
+    #[inline(always)]
+    fn run<I: Isa>(self, isa: I) -> [u64; 4] {
+        let Blocks(block, key) = self;
+        let round = isa.aes_round(isa.block(block), isa.block(key));
+        let other = isa.xor(isa.block([block[1], block[0]]), isa.block(key));
+        let low = isa.add(isa.block(block), isa.block(key));
+        let high = isa.add(isa.block([0, block[1]]), isa.block([0, key[1]]));
+        // A round takes both halves of its block to the lower half of the result.
+        let high = isa.aes_round(high, isa.block([0, 0]));
+        [isa.low_half(round), isa.low_half(other), isa.low_half(low), isa.low_half(high)]
     }
 }
 
@@ -137,29 +219,8 @@ proptest! {
         all_widths(long, value);
         all_widths(bytes, value);
         all_widths(short, value);
-        let lane = u32::read(&bytes[8..12]);
+        let lane = u32::from_le_bytes(bytes[8..12].try_into().unwrap());
         all_widths(bytes, lane);
-    }
-
-    #[test]
-    fn lines_agree_on_any_choice(word: u32, other: u32, start in 0u8..8, hashes in 1u8..=16) {
-        let start = if hashes % 8 == 0 { 0 } else { start };
-        let choice = LineChoice { word, start, hashes };
-        let line = twins_agree!(|isa| {
-            let mut line = [0; LINE];
-            isa.line_insert(&mut line, choice);
-            line
-        });
-        let ones: u32 = line.iter().map(|byte| byte.count_ones()).sum();
-        prop_assert!(ones >= 1 && ones <= u32::from(hashes));
-        prop_assert!(twins_agree!(|isa| isa.line_contains(&line, choice)));
-        let other = LineChoice { word: other, ..choice };
-        twins_agree!(|isa| isa.line_contains(&line, other));
-        // One bit less, and the key is visibly absent.
-        let byte = line.iter().position(|&byte| byte != 0).unwrap();
-        let mut fewer = line;
-        fewer[byte] &= fewer[byte] - 1;
-        prop_assert!(!twins_agree!(|isa| isa.line_contains(&fewer, choice)));
     }
 
     #[test]
@@ -184,7 +245,7 @@ proptest! {
             beyond |= u8::from(!held[i] && carries) << i;
         }
         let lines = lines.each_ref();
-        prop_assert_eq!(twins_agree!(|isa| isa.eight_lines(lines, &values)), (held, beyond));
+        prop_assert_eq!(with_every_isa(EightLines(lines, values)), (held, beyond));
     }
 
     #[test]
@@ -198,31 +259,23 @@ proptest! {
             let mut cells = (0..cells).map(|i| (word << (7 * i)) >> 57);
             cells.any(|cell| (line[cell as usize / 2] >> (cell % 2 * 4)) & 15 == 0)
         };
-        prop_assert_eq!(twins_agree!(|isa| isa.any_nibble_zero(&line, word, cells)), by_hand(&line));
+        let zero = by_hand(&line);
         let mut ones = [0; LINE / 8];
         for i in 0..cells {
             let cell = (word << (7 * i)) >> 57;
             ones[(cell / 16) as usize] |= 1u64 << (cell % 16 * 4);
         }
-        prop_assert_eq!(twins_agree!(|isa| isa.nibble_ones(word, cells)), ones);
+        prop_assert_eq!(with_every_isa(Nibbles(&line, word, cells)), (zero, ones));
         for cell in 0..128 {
             let mut line = [0xff; LINE];
             line[cell / 2] = if cell % 2 == 0 { 0xf0 } else { 0x0f };
-            prop_assert_eq!(twins_agree!(|isa| isa.any_nibble_zero(&line, word, cells)), by_hand(&line));
+            prop_assert_eq!(with_every_isa(Nibbles(&line, word, cells)), (by_hand(&line), ones));
         }
     }
 
     #[test]
     fn a_round_of_aes_is_what_its_four_steps_are(block: [u64; 2], key: [u64; 2]) {
-        let twins = twins_agree!(|isa| {
-            let round = isa.aes_round(isa.block(block), isa.block(key));
-            let other = isa.xor(isa.block([block[1], block[0]]), isa.block(key));
-            let low = isa.add(isa.block(block), isa.block(key));
-            let high = isa.add(isa.block([0, block[1]]), isa.block([0, key[1]]));
-            // A round takes both halves of its block to the lower half of the result.
-            let high = isa.aes_round(high, isa.block([0, 0]));
-            [round, other, low, high].map(|block| isa.low_half(block))
-        });
+        let twins = with_every_isa(Blocks(block, key));
         let sum = |i: usize| block[i].wrapping_add(key[i]);
         let high = aes_by_steps([0, sum(1)], [0, 0])[0];
         prop_assert_eq!(twins, [aes_by_steps(block, key)[0], block[1] ^ key[0], sum(0), high]);
@@ -244,13 +297,13 @@ proptest! {
         // Few bits, so that all cells may pass; and many, so that one may stop the key.
         let excluded = excluded >> 1;
         for excluded in [excluded & excluded.rotate_left(7) & excluded.rotate_left(12), excluded, 0] {
-            let sieve = Sieve { factors, marks, excluded };
+            let sieve = Sieve { cells, factors, marks, excluded };
             let admitted = (0..cells as usize).all(|i| {
                 let named = word.wrapping_mul(factors[i]);
                 let index = u32::from(line[(named >> 58) as usize]) + marks[(named << 6 >> 61) as usize];
                 index >= 31 || (excluded >> index) & 1 == 0
             });
-            let answers = twins_agree!(|isa| isa.all_admitted(&line, word, &isa.sieve(&sieve, cells)));
+            let answers = with_every_isa(Sifted(&line, word, &sieve));
             prop_assert_eq!(answers, admitted);
         }
     }
@@ -270,7 +323,7 @@ proptest! {
         }
         for value in cells {
             let by_hand = cells.iter().enumerate().map(|(i, cell)| u64::from(cell | set == value | set) << i).sum::<u64>();
-            prop_assert_eq!(twins_agree!(|isa| isa.eight(&bytes, &eight, value | set, set)), by_hand);
+            prop_assert_eq!(with_every_isa(OfEight(&bytes, &eight, value | set, set)), by_hand);
         }
     }
 }
@@ -331,7 +384,7 @@ fn a_kernel_is_run_and_its_answer_returned() {
     impl Kernel for Sum<'_> {
         type Output = u32;
         fn run<I: Isa>(self, isa: I) -> u32 {
-            isa.matches(self.0, 7u8).count_ones()
+            isa.matches::<1, 32>(self.0, 7, 0).count_ones()
         }
     }
     assert_eq!(dispatch(Sum(&[7; 32])), 32);

@@ -94,7 +94,7 @@ impl Bucket {
     #[inline(always)]
     pub(super) fn tagged<I: Isa>(self, isa: I, bytes: &[u8], tag: u16) -> u64 {
         match bytes.first_chunk::<TAGS>() {
-            Some(tags) => isa.matches(tags, tag),
+            Some(tags) => isa.matches::<2, TAGS>(tags, tag.into(), 0),
             None => unreachable!("every bucket is whole"),
         }
     }

@@ -137,93 +137,95 @@ impl<const N: usize> Stored for [u8; N] {
     }
 }
 
+/// Keys that are kept as the result of `$to`.
 macro_rules! stored {
-    ($($key:ty: $array:ty, $to:expr, $from:expr;)*) => {$(
-        impl Stored for $key {
-            type Parts = Self;
+    ($([$($generics:tt)*] $key:ty: $parts:ty, $to:expr, $from:expr;)*) => {$(
+        impl<$($generics)*> Stored for $key {
+            type Parts = $parts;
 
             #[inline(always)]
-            fn parts(self) -> Self {
-                self
+            fn parts(self) -> $parts {
+                $to(self)
             }
 
             #[inline(always)]
-            fn from_parts(parts: Self) -> Self {
-                parts
-            }
-
-            const BYTES: usize = size_of::<$array>();
-
-            #[inline(always)]
-            fn write(&self, bytes: &mut [u8]) {
-                bytes.copy_from_slice(&$to(*self));
-            }
-
-            #[inline(always)]
-            fn read(bytes: &[u8]) -> Self {
-                $from(<$array>::read(bytes))
+            fn from_parts(parts: $parts) -> Self {
+                $from(parts)
             }
         }
     )*};
 }
 stored! {
-    u8: [u8; 1], u8::to_le_bytes, u8::from_le_bytes;
-    u16: [u8; 2], u16::to_le_bytes, u16::from_le_bytes;
-    u32: [u8; 4], u32::to_le_bytes, u32::from_le_bytes;
-    u64: [u8; 8], u64::to_le_bytes, u64::from_le_bytes;
-    u128: [u8; 16], u128::to_le_bytes, u128::from_le_bytes;
-    i8: [u8; 1], i8::to_le_bytes, i8::from_le_bytes;
-    i16: [u8; 2], i16::to_le_bytes, i16::from_le_bytes;
-    i32: [u8; 4], i32::to_le_bytes, i32::from_le_bytes;
-    i64: [u8; 8], i64::to_le_bytes, i64::from_le_bytes;
-    i128: [u8; 16], i128::to_le_bytes, i128::from_le_bytes;
-    Ipv4Addr: [u8; 4], |key: Ipv4Addr| key.octets(), Ipv4Addr::from;
-    Ipv6Addr: [u8; 16], |key: Ipv6Addr| key.octets(), Ipv6Addr::from;
-    Digest: [u8; 8], |key: Digest| key.0.to_le_bytes(), |bytes| Digest(u64::from_le_bytes(bytes));
+    [] u8: [u8; 1], u8::to_le_bytes, u8::from_le_bytes;
+    [] u16: [u8; 2], u16::to_le_bytes, u16::from_le_bytes;
+    [] u32: [u8; 4], u32::to_le_bytes, u32::from_le_bytes;
+    [] u64: [u8; 8], u64::to_le_bytes, u64::from_le_bytes;
+    [] u128: [u8; 16], u128::to_le_bytes, u128::from_le_bytes;
+    [] i8: [u8; 1], i8::to_le_bytes, i8::from_le_bytes;
+    [] i16: [u8; 2], i16::to_le_bytes, i16::from_le_bytes;
+    [] i32: [u8; 4], i32::to_le_bytes, i32::from_le_bytes;
+    [] i64: [u8; 8], i64::to_le_bytes, i64::from_le_bytes;
+    [] i128: [u8; 16], i128::to_le_bytes, i128::from_le_bytes;
+    [] Ipv4Addr: [u8; 4], |key: Ipv4Addr| key.octets(), Ipv4Addr::from;
+    [] Ipv6Addr: [u8; 16], |key: Ipv6Addr| key.octets(), Ipv6Addr::from;
+    [] IpAddr: (u8, [u8; 16]), version_and_bytes, |(version, bytes)| address(version, bytes);
+    [] Digest: [u8; 8], |key: Digest| key.0.to_le_bytes(), |bytes| Digest(u64::from_le_bytes(bytes));
+    // A tuple is kept as the pair of its last part and the others.
+    [A: Stored, B: Stored, C: Stored] (A, B, C): ((A, B), C),
+        |(a, b, c)| ((a, b), c), |((a, b), c)| (a, b, c);
+    [A: Stored, B: Stored, C: Stored, D: Stored] (A, B, C, D): ((A, B, C), D),
+        |(a, b, c, d)| ((a, b, c), d), |((a, b, c), d)| (a, b, c, d);
+    [A: Stored, B: Stored, C: Stored, D: Stored, E: Stored] (A, B, C, D, E): ((A, B, C, D), E),
+        |(a, b, c, d, e)| ((a, b, c, d), e), |((a, b, c, d), e)| (a, b, c, d, e);
+    [A: Stored, B: Stored, C: Stored, D: Stored, E: Stored, F: Stored] (A, B, C, D, E, F):
+        ((A, B, C, D, E), F),
+        |(a, b, c, d, e, f)| ((a, b, c, d, e), f), |((a, b, c, d, e), f)| (a, b, c, d, e, f);
 }
 
 /// The version, 4 or 6, and the bytes of the address, with zeros up to 16.
-impl Stored for IpAddr {
-    type Parts = Self;
-
-    #[inline(always)]
-    fn parts(self) -> Self {
-        self
-    }
-
-    #[inline(always)]
-    fn from_parts(parts: Self) -> Self {
-        parts
-    }
-
-    const BYTES: usize = 17;
-
-    #[inline(always)]
-    fn write(&self, bytes: &mut [u8]) {
-        bytes.fill(0);
-        match self {
-            IpAddr::V4(address) => {
-                bytes[0] = 4;
-                bytes[1..5].copy_from_slice(&address.octets());
-            }
-            IpAddr::V6(address) => {
-                bytes[0] = 6;
-                bytes[1..].copy_from_slice(&address.octets());
-            }
+#[inline(always)]
+fn version_and_bytes(address: IpAddr) -> (u8, [u8; 16]) {
+    match address {
+        IpAddr::V4(address) => {
+            let mut bytes = [0; 16];
+            bytes[..4].copy_from_slice(&address.octets());
+            (4, bytes)
         }
+        IpAddr::V6(address) => (6, address.octets()),
     }
+}
 
-    #[inline(always)]
-    fn read(bytes: &[u8]) -> Self {
-        match bytes[0] {
-            4 => IpAddr::V4(Ipv4Addr::read(&bytes[1..5])),
-            _ => IpAddr::V6(Ipv6Addr::read(&bytes[1..17])),
-        }
+/// The address of [`version_and_bytes`].
+#[inline(always)]
+fn address(version: u8, bytes: [u8; 16]) -> IpAddr {
+    match (version, bytes) {
+        (4, [a, b, c, d, ..]) => IpAddr::from([a, b, c, d]),
+        _ => IpAddr::from(bytes),
     }
 }
 
 /// The address as an [`IpAddr`], then the port. Flow label and scope of IPv6 are not part of a key.
 impl Stored for SocketAddr {
+    type Parts = (IpAddr, [u8; 2]);
+
+    #[inline(always)]
+    fn parts(self) -> (IpAddr, [u8; 2]) {
+        (self.ip(), self.port().to_be_bytes())
+    }
+
+    #[inline(always)]
+    fn from_parts((address, port): (IpAddr, [u8; 2])) -> Self {
+        SocketAddr::new(address, u16::from_be_bytes(port))
+    }
+
+    #[inline(always)]
+    fn is(&self, bytes: &[u8]) -> bool {
+        self.parts().is(bytes)
+    }
+}
+
+/// The stored parts one after the other.
+impl<A: Stored, B: Stored> Stored for (A, B) {
     type Parts = Self;
 
     #[inline(always)]
@@ -236,79 +238,20 @@ impl Stored for SocketAddr {
         parts
     }
 
-    const BYTES: usize = 19;
+    const BYTES: usize = A::BYTES + B::BYTES;
 
     #[inline(always)]
     fn write(&self, bytes: &mut [u8]) {
-        let (address, port) = bytes.split_at_mut(17);
-        self.ip().write(address);
-        port.copy_from_slice(&self.port().to_be_bytes());
+        let (first, second) = bytes.split_at_mut(A::BYTES);
+        self.0.write(first);
+        self.1.write(second);
     }
 
     #[inline(always)]
     fn read(bytes: &[u8]) -> Self {
-        let (address, port) = bytes.split_at(17);
-        SocketAddr::new(IpAddr::read(address), u16::from_be_bytes(<[u8; 2]>::read(port)))
+        let (first, second) = bytes.split_at(A::BYTES);
+        (A::read(first), B::read(second))
     }
-
-    #[inline(always)]
-    fn is(&self, bytes: &[u8]) -> bool {
-        let other = Self::read(bytes);
-        (self.ip(), self.port()) == (other.ip(), other.port())
-    }
-}
-
-/// The stored parts one after the other.
-macro_rules! tuples {
-    ($($($part:ident $at:tt),+;)*) => {$(
-        impl<$($part: Stored),+> Stored for ($($part,)+) {
-            type Parts = Self;
-
-            #[inline(always)]
-            fn parts(self) -> Self {
-                self
-            }
-
-            #[inline(always)]
-            fn from_parts(parts: Self) -> Self {
-                parts
-            }
-
-            const BYTES: usize = 0 $(+ $part::BYTES)+;
-
-            #[inline(always)]
-            fn write(&self, bytes: &mut [u8]) {
-                let mut rest = bytes;
-                $(
-                    let (part, behind) = rest.split_at_mut($part::BYTES);
-                    self.$at.write(part);
-                    rest = behind;
-                )+
-                let _ = rest;
-            }
-
-            #[inline(always)]
-            fn read(bytes: &[u8]) -> Self {
-                let mut rest = bytes;
-                let key = ($(
-                    {
-                        let (part, behind) = rest.split_at($part::BYTES);
-                        rest = behind;
-                        $part::read(part)
-                    },
-                )+);
-                let _ = rest;
-                key
-            }
-        }
-    )*};
-}
-tuples! {
-    A 0, B 1;
-    A 0, B 1, C 2;
-    A 0, B 1, C 2, D 3;
-    A 0, B 1, C 2, D 3, E 4;
-    A 0, B 1, C 2, D 3, E 4, F 5;
 }
 
 #[cfg(test)]

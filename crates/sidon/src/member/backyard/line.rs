@@ -18,11 +18,11 @@ pub(crate) const CELLS: u32 = 31;
 pub(super) const VALUES: u64 = 65_535;
 
 /// Bits per cell in a mask, and the mask of all cells of a line.
-const SPAN: u32 = <Lanes<u16, LINE> as Layout>::SPAN;
+const SPAN: u32 = <Lanes<2, LINE> as Layout>::SPAN;
 const MARKS: u64 = u64::MAX >> SPAN;
 
 /// A bucket of the overflow table fills a cache line.
-const BACK: Lanes<u32, LINE> = Lanes::NEW;
+const BACK: Lanes<4, LINE> = Lanes;
 pub(super) const BACK_WIDTH: u32 = u32::BITS;
 pub(super) const BACK_CELLS: u32 = LINE as u32 * 8 / BACK_WIDTH;
 
@@ -63,7 +63,7 @@ impl Place {
 
 /// The reader of the overflow table.
 #[inline(always)]
-fn finder(back: &Table) -> Finder<impl Isa, Lanes<u32, LINE>, 2> {
+fn finder(back: &Table) -> Finder<impl Isa, Lanes<4, LINE>, 2> {
     back.finder(BASE, BACK)
 }
 
@@ -88,7 +88,7 @@ impl Line<&[u8; LINE]> {
     /// The cells that hold a value, as a mask. For zero, the empty cells.
     #[inline(always)]
     fn holding<I: Isa>(&self, isa: I, value: u16) -> u64 {
-        isa.marks(self.0, value, 0) & MARKS
+        isa.marks::<2, LINE>(self.0, value.into(), 0) & MARKS
     }
 
     /// Whether the line itself holds a copy.
