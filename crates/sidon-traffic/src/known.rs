@@ -106,7 +106,7 @@ impl Iterator for Known {
                 Ok(None) => return None,
                 Err(why) => return Some(Err(why.into())),
             };
-            // A last line without a line feed tells nothing.
+            // The last line may lack its line feed.
             if line.ends_with(b"\n") {
                 self.crlf = line.ends_with(b"\r\n");
             }
