@@ -146,7 +146,7 @@ fn same(field: &'static str, same: bool) -> Result<(), Refused> {
 }
 
 /// Keeps the higher score of each host, with its reasons, and the [`SUSPECTS_MOST`] highest scores.
-/// The counts are lower bounds, because the other part may have more. Returns the number of hosts
+/// Exact counts become lower bounds, because the other part may have more. Returns the number of hosts
 /// that were left out.
 fn highest(own: &mut Vec<Suspect>, other: Vec<Suspect>) -> u64 {
     own.extend(other);

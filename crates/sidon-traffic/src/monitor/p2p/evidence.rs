@@ -175,9 +175,17 @@ impl Reason {
         matches!(self, Reason::PortsOfTheirOwn { .. } | Reason::Scattered { .. })
     }
 
-    /// The reason without the upper ends of its counts, some of which may be missing.
+    /// The reason, of traffic of which a part may be missing. An exact count becomes a lower bound.
+    /// An estimate has no bound, nor has a number of scattered peers: more traffic can show that a
+    /// host answers from one port.
     fn at_least(self) -> Self {
-        self.with(|figure| Figure::at_least(figure.least(), None))
+        match self {
+            Reason::Scattered { .. } => self.with(|figure| Figure::unknown(figure.value())),
+            _ => self.with(|figure| match figure.kind() {
+                Kind::Exact | Kind::AtLeast => Figure::at_least(figure.least(), None),
+                _ => Figure::unknown(figure.value()),
+            }),
+        }
     }
 
     /// The reason with other figures.
@@ -248,7 +256,7 @@ impl Suspect {
         (Reverse(self.score.value()), self.host)
     }
 
-    /// Turns counts into lower bounds, for a monitor that refused pairs or evicted hosts, for a
+    /// Turns exact counts into lower bounds, for a monitor that refused pairs or evicted hosts, for a
     /// source that lost packets, or for merged parts. The score then has no bound: lost peers can
     /// also be those of a server.
     pub(crate) fn at_least(self) -> Self {
@@ -431,6 +439,21 @@ mod tests {
         let (_, worth) = own(peers, ports);
         let (peers, ports) = (Figure::exact(peers), Figure::exact(ports));
         (Reason::Scattered { peers, ports }, worth)
+    }
+
+    #[test]
+    fn a_part_of_the_traffic_bounds_only_what_more_traffic_cannot_lower() {
+        let reasons = [both(3), own(10, 9), known(20), scattered(20, 19)].map(|(reason, _)| reason);
+        let kinds = |reasons: Vec<Reason>| -> Vec<Kind> {
+            let suspect = Suspect { host: [10, 0, 0, 1].into(), score: Figure::exact(90), reasons };
+            let suspect = suspect.at_least();
+            assert_eq!((suspect.score.least(), suspect.score.most()), (0, Some(100)));
+            suspect.reasons.iter().map(|reason| reason.figures().0.kind()).collect()
+        };
+        let estimates = reasons.iter().map(|reason| reason.with(about)).collect();
+        let [bound, none] = [Kind::AtLeast, Kind::Unknown];
+        assert_eq!(kinds(reasons.to_vec()), [bound, bound, bound, none]);
+        assert_eq!(kinds(estimates), [none; 4]);
     }
 
     #[test]
