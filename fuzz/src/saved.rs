@@ -1,6 +1,6 @@
 //! Saved bytes with a right header and checksum, from bytes that the fuzzer has changed.
 
-use sidon::{Seed, bytes::Parts};
+use sidon::{Seed, saved::Parts};
 
 /// Bytes before the fields, and after the payload.
 const HEADER: usize = 32;

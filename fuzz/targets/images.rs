@@ -14,9 +14,9 @@ mod addresses;
 use libfuzzer_sys::fuzz_target;
 use operate::{Draw, Operate, SEED, is_read_back, sequence};
 use sidon::{
-    bytes::Image,
+    saved::Save,
     count::{Min, Top},
-    member::{Backyard, Bh, Blocked, Bloom, Counting, DLeft, Multilayer, Variable},
+    set::{Backyard, Bh, Blocked, Bloom, Counting, DLeft, Multilayer, Variable},
     state::{Direct, Fingerprint, Stateful},
     zone::{Adaptive, Any, Filter, Hosts, Sketch, Subnets},
 };

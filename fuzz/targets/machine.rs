@@ -22,13 +22,13 @@ mod machine {
     use std::sync::{Arc, LazyLock};
 
     /// The most characters of an error.
-    const MESSAGE_MOST: usize = 1000;
+    const MESSAGE_MAX: usize = 1000;
 
     pub(super) fn take(bytes: &[u8]) {
         let Ok(text) = str::from_utf8(bytes) else { return };
         let machine = match read(text) {
             Ok(machine) => machine,
-            Err(why) => return assert!(why.at(text).chars().count() < MESSAGE_MOST),
+            Err(why) => return assert!(why.at(text).chars().count() < MESSAGE_MAX),
         };
         assert!(dot::draw(&machine).ends_with('}'));
         let states = machine.machine.states().len();
@@ -45,7 +45,7 @@ mod machine {
         }
         match machine.definition("fuzzed".to_owned()) {
             Ok(definition) => run(Arc::new(definition), bytes),
-            Err(why) => assert!(why.at(text).chars().count() < MESSAGE_MOST),
+            Err(why) => assert!(why.at(text).chars().count() < MESSAGE_MAX),
         }
     }
 

@@ -6,21 +6,21 @@ use libfuzzer_sys::fuzz_target;
 use sidon_traffic::generate::{scenario::Scenario, write_frame};
 
 /// The most characters of an error.
-const MESSAGE_MOST: usize = 1000;
+const MESSAGE_MAX: usize = 1000;
 /// The most packets of a scenario.
-const PACKETS_MOST: u64 = 2000;
+const PACKETS_MAX: u64 = 2000;
 
 fuzz_target!(init: sidon_fuzz::plant(seeds), |bytes: &[u8]| {
     let Ok(text) = str::from_utf8(bytes) else { return };
     let scenario = match Scenario::parse(text) {
         Ok(scenario) => scenario,
-        Err(why) => return assert!(why.to_string().chars().count() < MESSAGE_MOST),
+        Err(why) => return assert!(why.to_string().chars().count() < MESSAGE_MAX),
     };
     for unit in [0, 10, u64::MAX] {
-        let packets = match scenario.packets(unit, 1, PACKETS_MOST) {
+        let packets = match scenario.packets(unit, 1, PACKETS_MAX) {
             Ok(packets) => packets,
             Err(why) => {
-                assert!(why.to_string().chars().count() < MESSAGE_MOST);
+                assert!(why.to_string().chars().count() < MESSAGE_MAX);
                 continue;
             }
         };
@@ -31,7 +31,7 @@ fuzz_target!(init: sidon_fuzz::plant(seeds), |bytes: &[u8]| {
             frame.clear();
             write_frame(&packet, &mut frame);
         }
-        assert!(number <= PACKETS_MOST);
+        assert!(number <= PACKETS_MAX);
     }
 });
 

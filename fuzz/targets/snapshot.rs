@@ -8,7 +8,7 @@
 use libfuzzer_sys::fuzz_target;
 use sidon::{
     Seed,
-    bytes::{Image, Parts},
+    saved::{Save, Parts},
     count::{
         Top,
         top::{self, Stored},

@@ -10,7 +10,7 @@ use crate::{
     stats::Summary,
 };
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
-use sidon::{Digest, Key, Seed, hash};
+use sidon::{Digest, Key, Seed, key};
 use sidon_kit::FiveTuples;
 use siphasher::sip::SipHasher13;
 use std::{collections::BTreeMap, hint::black_box};
@@ -95,7 +95,7 @@ fn batch(seed: Seed, keys: &[Tuple]) -> f64 {
     ns_each(PASSES * keys.len(), || {
         for _ in 0..PASSES {
             for keys in black_box(keys).chunks(CHUNK) {
-                hash::digests(seed, keys, &mut digests[..keys.len()]);
+                key::digests(seed, keys, &mut digests[..keys.len()]);
                 black_box(&digests);
             }
         }

@@ -20,8 +20,8 @@ use crate::{
 use anyhow::Result;
 use sidon::{
     internals::{LINE, Memory, prefetch},
-    member::{Backyard, DLeft},
     plan::{self, Target},
+    set::{Backyard, DLeft},
 };
 use sidon_kit::Rng;
 use std::{collections::BTreeMap, hint::black_box};

@@ -7,11 +7,11 @@ use crate::{
 use anyhow::Result;
 use sidon::{
     internals::{LINE, SIEVED_MAX},
-    member::{
+    plan::{self, Prefer, Target},
+    set::{
         self, Backyard, Bh, Blocked, Bloom, Counting, DLeft, Increments, Moves, Multilayer,
         Overflow, Removes, Set, Spread, Variable, blocked, counting, dleft, variable,
     },
-    plan::{self, Prefer, Target},
 };
 
 pub(crate) const ENTRIES: &[Entry] = &[
@@ -64,7 +64,7 @@ struct Ours<B> {
     remove: Option<Take<B>>,
 }
 
-impl<B: member::Filter + 'static> Ours<B> {
+impl<B: set::Filter + 'static> Ours<B> {
     fn set(filter: Set<B>, bytes: u64, single: bool) -> Box<dyn Filter> {
         Box::new(Ours { filter, bytes, single, remove: None })
     }
@@ -87,7 +87,7 @@ impl<B: member::Filter + 'static> Ours<B> {
     }
 }
 
-impl<B: member::Filter> Filter for Ours<B> {
+impl<B: set::Filter> Filter for Ours<B> {
     fn bytes(&self) -> u64 {
         self.bytes
     }

@@ -13,8 +13,8 @@ use crate::{
 };
 use anyhow::{Result, bail, ensure};
 use sidon::{
-    member::{Backyard, Counting, DLeft, Filter, Set, Variable},
     plan::{self, Prefer, States, Target},
+    set::{Backyard, Counting, DLeft, Filter, Set, Variable},
     state::{Fingerprint, Next},
 };
 use sidon_kit::FiveTuples;

@@ -7,8 +7,8 @@ use anyhow::Result;
 use indicatif::ProgressBar;
 use sidon::{
     Refused, Seed,
-    member::{Backyard, Bh, Blocked, Bloom, Counting, DLeft, Filter, Multilayer, Set, Variable},
     plan::SetShape,
+    set::{Backyard, Bh, Blocked, Bloom, Counting, DLeft, Filter, Multilayer, Set, Variable},
 };
 use sidon_kit::FiveTuples;
 

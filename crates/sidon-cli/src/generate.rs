@@ -18,7 +18,7 @@ use sidon_traffic::{
     files::{self, Access, System},
     generate::{
         Flood, Shares,
-        scenario::{PACKETS_MOST, Scenario, TooLarge},
+        scenario::{PACKETS_MAX, Scenario, TooLarge},
         write_pcap,
     },
 };
@@ -91,7 +91,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = whole, requires = "scenario")]
     unit: u64,
     /// With --scenario: refuse a scenario with more packets than this
-    #[arg(long, value_name = "N", default_value_t = PACKETS_MOST, value_parser = whole, requires = "scenario")]
+    #[arg(long, value_name = "N", default_value_t = PACKETS_MAX, value_parser = whole, requires = "scenario")]
     packets_most: u64,
     /// Bytes to keep of each packet; 54 keep the headers of IPv4 and TCP without options
     #[arg(short = 's', long, value_name = "BYTES", default_value_t = 262_144, value_parser = within::<u32>(1..=262_144))]

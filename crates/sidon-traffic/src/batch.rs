@@ -16,7 +16,7 @@ use crate::{
     resume::{self, Resume},
     snapshot::encode::{In, Out},
 };
-use sidon::{Digest, Key, Malformed, Seed, count::top::Pick, hash};
+use sidon::{Digest, Key, Malformed, Seed, count::top::Pick, key};
 use std::net::IpAddr;
 
 /// Packets in a batch.
@@ -194,7 +194,7 @@ impl Batch {
     pub fn sort_ports(&mut self, seed: Seed) {
         let Batch { packets, columns, lanes, .. } = self;
         let (ports, digests) = (&columns.ports[..packets.len()], &mut columns.services);
-        hash::digests(seed, ports, &mut digests[..packets.len()]);
+        key::digests(seed, ports, &mut digests[..packets.len()]);
         for (at, (port, &digest)) in (0..).zip(ports.iter().zip(&*digests)) {
             if *port != sizes::NO_PORT {
                 lanes[shard(digest)].ports.push(Pick { digest, key: at, amounts: at });
@@ -213,10 +213,10 @@ impl Batch {
             networks[index] = subnet(&hosts[index][0]);
         }
         // Each column is hashed at once, which takes less time than the keys of each packet in turn.
-        hash::digests(seed, &keys[..length], &mut flows[..length]);
+        key::digests(seed, &keys[..length], &mut flows[..length]);
         let hosts = hosts[..length].as_flattened();
-        hash::digests(seed, hosts, ends[..length].as_flattened_mut());
-        hash::digests(seed, &networks[..length], &mut subnets[..length]);
+        key::digests(seed, hosts, ends[..length].as_flattened_mut());
+        key::digests(seed, &networks[..length], &mut subnets[..length]);
         for (index, packet) in packets.iter().enumerate() {
             let (at, digest) = (index as u32, flows[index]);
             lanes[shard(digest)].flows.push(Pick { digest, key: at, amounts: at });

@@ -39,7 +39,7 @@ const WHOLE: u64 = 100;
 /// The share of each user-defined machine, subtracted from that of the flows.
 const MACHINE: u64 = 4;
 /// The largest number of machines.
-pub const MACHINES_MOST: usize = 4;
+pub const MACHINES_MAX: usize = 4;
 
 /// The shapes of the tables of one shard, and of the tables that are not sharded.
 #[derive(Debug, Clone, Copy)]
@@ -74,8 +74,8 @@ impl Budget {
 
     /// Divides `memory` bytes, with room for this number of user-defined machines.
     pub fn with_machines(memory: u64, machines: usize) -> Result<Self, Infeasible> {
-        if machines > MACHINES_MOST {
-            let (got, most) = (machines as u64, MACHINES_MOST as u64);
+        if machines > MACHINES_MAX {
+            let (got, most) = (machines as u64, MACHINES_MAX as u64);
             return Err(Infeasible::OutOfRange { name: "machines", got, least: 0, most });
         }
         let machines = machines as u64;
@@ -120,13 +120,13 @@ mod tests {
     #[test]
     fn what_is_divided_is_no_more_than_what_there_is() {
         for memory in [LEAST, 1 << 20, 16 << 20, 1 << 30] {
-            for machines in [0, 1, MACHINES_MOST] {
+            for machines in [0, 1, MACHINES_MAX] {
                 let bytes = Budget::with_machines(memory, machines).unwrap().bytes();
                 assert!(bytes <= memory, "{bytes} of {memory}");
                 assert!(bytes >= memory / 2, "{bytes} of {memory}");
             }
         }
         assert!(Budget::of(LEAST - 1).is_err());
-        assert!(Budget::with_machines(LEAST, MACHINES_MOST + 1).is_err());
+        assert!(Budget::with_machines(LEAST, MACHINES_MAX + 1).is_err());
     }
 }

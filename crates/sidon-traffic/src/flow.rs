@@ -8,7 +8,7 @@
 //! SCTP and DCCP, and every fragment except the first. A key read from a packet is directed;
 //! [`FlowKey::undirected`] is the same for both directions.
 
-use sidon::{Digest, Key, count::Stored, hash::Hasher};
+use sidon::{Digest, Key, count::Stored, key::Hasher};
 use std::{
     fmt,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
@@ -566,7 +566,7 @@ mod tests {
         for n in [0, 1, 63, 64, 65, 300] {
             let keys: Vec<_> = (0..n).map(|_| random(&mut rng)).collect();
             let mut digests = vec![Digest(0); n];
-            sidon::hash::digests(Seed(5), &keys, &mut digests);
+            sidon::key::digests(Seed(5), &keys, &mut digests);
             let single: Vec<_> = keys.iter().map(|key| key.digest(Seed(5))).collect();
             assert_eq!(digests, single);
         }

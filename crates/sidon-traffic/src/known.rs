@@ -24,7 +24,7 @@ use std::{
 };
 
 /// The most bytes of a line, with its comment.
-pub const LINE_MOST: usize = 1 << 16;
+pub const LINE_MAX: usize = 1 << 16;
 /// How often a file that changes is read again.
 const ATTEMPTS: usize = 8;
 /// The most characters of a wrong line in an error.
@@ -86,7 +86,7 @@ pub fn read(disk: &dyn Disk, path: &Path) -> Result<Known, KnownError> {
         Target::File(path, _) => disk.read(&path).map_err(Unread::System)?,
         Target::Stream(_) => return Err(KnownError::NotAFile),
     };
-    Ok(Known { lines: Lines::new(BufReader::new(input), LINE_MOST), crlf: false })
+    Ok(Known { lines: Lines::new(BufReader::new(input), LINE_MAX), crlf: false })
 }
 
 /// The addresses of a file that is being read. After an error there are no more.

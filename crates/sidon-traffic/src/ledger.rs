@@ -8,13 +8,13 @@
 //! add up: [`Ledger::balance`], their difference, is 0.
 //!
 //! Every sum stops at [`CEILING`](crate::figure::CEILING), and so do both sides of the equation. A
-//! list has at most `NAMES_MOST` names: counts of further names, which only files can bring, are
+//! list has at most `NAMES_MAX` names: counts of further names, which only files can bring, are
 //! added to `OTHERS`.
 
 use crate::{Timing, monitor::services::RULES, packet::Undecoded};
 
 /// The most names of a list, [`OTHERS`] included.
-pub(crate) const NAMES_MOST: usize = 64;
+pub(crate) const NAMES_MAX: usize = 64;
 /// The name of the counts that found no room in a list.
 pub(crate) const OTHERS: &str = "others";
 
@@ -172,7 +172,7 @@ fn note(list: &mut Vec<(&'static str, u64)>, name: &'static str, times: u64) {
     if times == 0 {
         return;
     }
-    let has_room = list.len() < NAMES_MOST - 1 || name == OTHERS;
+    let has_room = list.len() < NAMES_MAX - 1 || name == OTHERS;
     match list.iter_mut().find(|(known, _)| *known == name) {
         Some((_, count)) => *count = count.saturating_add(times),
         None if has_room => list.push((name, times)),
@@ -214,7 +214,7 @@ mod tests {
         let mut ledger = Ledger::default();
         let name = |number: usize| -> &'static str { Box::leak(format!("n{number}").into()) };
         (0..100).for_each(|number| ledger.refused(name(number), 1));
-        assert_eq!(ledger.refused.len(), NAMES_MOST);
+        assert_eq!(ledger.refused.len(), NAMES_MAX);
         assert_eq!(ledger.refused.last(), Some(&(OTHERS, 37)));
         ledger.add(ledger.clone());
         assert_eq!(ledger.refused.iter().map(|(_, times)| times).sum::<u64>(), 200);

@@ -7,7 +7,7 @@
 
 use sidon::{
     Digest, Key, Lookup, Seed,
-    hash::Hasher,
+    key::Hasher,
     plan::{Prefer, States, fingerprint},
     state::{Clock, Fingerprint, Machine, Rule},
 };

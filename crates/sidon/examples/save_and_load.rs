@@ -7,8 +7,8 @@
 
 use sidon::{
     Seed,
-    member::Blocked,
     plan::{self, Target},
+    set::Blocked,
 };
 use std::{error::Error, fs, io::Write, path::Path};
 

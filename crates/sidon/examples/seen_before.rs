@@ -7,9 +7,9 @@
 
 use sidon::{
     Digest, Key, Seed,
-    hash::Hasher,
-    member::DLeft,
+    key::Hasher,
     plan::{self, Target},
+    set::DLeft,
 };
 use std::{collections::VecDeque, error::Error};
 

@@ -6,7 +6,7 @@ use std::fmt;
 ///
 /// Every structure that answers membership or states has a method `certainty`.
 /// ```
-/// use sidon::{Certainty, Seed, member::{Bloom, bloom}};
+/// use sidon::{Certainty, Seed, set::{Bloom, bloom}};
 ///
 /// let mut seen = Bloom::new(bloom::Shape { bits: 1_000, hashes: 3 }, Seed(1))?;
 /// assert_eq!(seen.certainty(), Certainty::Certain);

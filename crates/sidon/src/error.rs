@@ -333,7 +333,7 @@ impl fmt::Display for Malformed {
             Malformed::Version { got } => write!(
                 f,
                 "format version {got} is not known: this library reads version {}",
-                crate::bytes::VERSION
+                crate::saved::VERSION
             ),
             Malformed::Kind { expected: 0, got } => {
                 write!(f, "expected a set, got a structure of kind {got}")
@@ -345,7 +345,7 @@ impl fmt::Display for Malformed {
                 f,
                 "its digests are of hash function {got}, and this version has number {} only; build \
                  the structure again with this version",
-                crate::hash::KEYED_AES
+                crate::key::KEYED_AES
             ),
             Malformed::Seed => write!(
                 f,
@@ -528,7 +528,7 @@ mod tests {
     /// Compares messages, of which each of `kinds` variants must have one.
     #[track_caller]
     fn compare<E: std::error::Error>(messages: &[(E, &str)], kind: fn(&E) -> usize, kinds: usize) {
-        let hash = crate::hash::KEYED_AES.to_string();
+        let hash = crate::key::KEYED_AES.to_string();
         for (error, text) in messages {
             assert_eq!(error.to_string(), text.replace("HASH", &hash));
         }

@@ -26,11 +26,11 @@
 //! That filter moves the cell that caused the false positive to another fingerprint, and needs the stored
 //! keys for that. A list needs none, and works for every structure.
 
-use crate::{Digest, Infeasible, Key, Malformed, Refused, Seed, bytes};
+use crate::{Digest, Infeasible, Key, Malformed, Refused, Seed, saved};
 use std::borrow::Cow;
 
 /// The most exceptions that a list can have room for: 256 MiB.
-const ROOM_MOST: u32 = 1 << 24;
+const ROOM_MAX: u32 = 1 << 24;
 
 /// A list of exceptions that no sequence of operations produces.
 const MALFORMED: Malformed = Malformed::Field { name: "exceptions" };
@@ -55,7 +55,7 @@ impl Exceptions {
     /// These exceptions, with room for `room` in all.
     pub(crate) fn with_room(self, room: u32) -> Result<Self, Infeasible> {
         let stored = self.len();
-        Infeasible::unless_within("room", room.into(), stored, ROOM_MOST.into())?;
+        Infeasible::unless_within("room", room.into(), stored, ROOM_MAX.into())?;
         if room == 0 {
             return Ok(Exceptions::default());
         }
@@ -211,18 +211,18 @@ impl Exceptions {
         part.extend(self.len().to_le_bytes());
         part.extend(digests.iter().flat_map(|digest| digest.to_le_bytes()));
         part.resize(8 + self.memory_bytes() as usize, 0);
-        bytes::append(&image, self.room(), &part)
+        saved::append(&image, self.room(), &part)
     }
 
     /// The image of a structure without its exceptions, and the exceptions.
     pub(crate) fn split(image: &[u8]) -> Result<(Cow<'_, [u8]>, Self), Malformed> {
-        let Some(room) = bytes::room(image)? else {
+        let Some(room) = saved::room(image)? else {
             return Ok((Cow::Borrowed(image), Exceptions::default()));
         };
-        if room > ROOM_MOST {
+        if room > ROOM_MAX {
             return Err(MALFORMED);
         }
-        let (image, part) = bytes::detach(image, 8 + 16 * room as usize)?;
+        let (image, part) = saved::detach(image, 8 + 16 * room as usize)?;
         let (words, _) = part.as_chunks::<8>();
         let [stored, words @ ..] = words else { return Err(MALFORMED) };
         let stored = u64::from_le_bytes(*stored);
@@ -354,6 +354,6 @@ mod tests {
         assert!([0, 7, 9].iter().all(|&digest| list.has(Digest(digest))));
         assert_eq!(list.memory_bytes(), 48);
         assert!(list.with_room(2).is_err());
-        assert!(Exceptions::default().with_room(ROOM_MOST + 1).is_err());
+        assert!(Exceptions::default().with_room(ROOM_MAX + 1).is_err());
     }
 }

@@ -3,21 +3,21 @@
 //!
 //! The modules, in reading order:
 //!
-//! 1. [`hash`]: a [`Key`] becomes a [`Digest`] of 64 bits under a [`Seed`]. Structures derive positions
+//! 1. [`key`]: a [`Key`] becomes a [`Digest`] of 64 bits under a [`Seed`]. Structures derive positions
 //!    from the digest.
-//! 2. [`member`]: sets. [`member::Bloom`] and [`member::Blocked`] have no deletes; [`member::DLeft`] and
-//!    [`member::Backyard`] have.
+//! 2. [`set`]: sets. [`set::Bloom`] and [`set::Blocked`] have no deletes; [`set::DLeft`] and
+//!    [`set::Backyard`] have.
 //! 3. [`zone`]: sets and counts of numbers of a small universe that are proven exact.
 //! 4. [`count`]: counts. [`count::Min`] answers for any key, [`count::Top`] keeps the heaviest keys.
 //! 5. [`state`]: state maps (maplets), their ageing, and state machines as tables.
 //! 6. [`plan`]: from a target (keys, error) to a shape (the integers that fix the memory).
-//! 7. [`bytes`]: a versioned byte format with a checksum for every structure.
+//! 7. [`saved`]: a versioned byte format with a checksum for every structure.
 //!
 //! Answers are in [`answer`], refusals and other errors in [`error`]. Generic code takes a
-//! [`member::Set<B>`](member::Set) or a [`state::Map<B>`](state::Map): each family is one type.
+//! [`set::Set<B>`](set::Set) or a [`state::Map<B>`](state::Map): each family is one type.
 //!
 //! ```
-//! use sidon::{Seed, member::Counting, plan};
+//! use sidon::{Seed, set::Counting, plan};
 //!
 //! let shape = plan::counting::shape(plan::Target::new(10_000, 0.01))?;
 //! let mut seen = Counting::new(shape, Seed(42))?;
@@ -30,16 +30,18 @@
 
 pub mod answer;
 pub(crate) mod batch;
-pub mod bytes;
-pub(crate) mod cells;
+pub(crate) mod bucket;
 pub mod count;
 pub(crate) mod dleft_table;
 pub mod error;
 pub(crate) mod except;
-pub mod hash;
-pub mod member;
+pub mod key;
+pub(crate) mod memory;
+pub(crate) mod packed;
 pub mod plan;
-pub(crate) mod probe;
+pub mod saved;
+pub mod set;
+pub(crate) mod simd;
 pub mod state;
 pub mod zone;
 
@@ -51,10 +53,10 @@ pub mod zone;
 #[doc(hidden)]
 pub mod internals {
     pub use crate::{
-        bytes::kinds::{ADDRESSES, CHECKPOINT, Kind, SNAPSHOT},
-        cells::Memory,
         dleft_table::Moved,
-        probe::{LINE, SIEVED_MAX, prefetch},
+        memory::Memory,
+        saved::kinds::{ADDRESSES, CHECKPOINT, Kind, SNAPSHOT},
+        simd::{LINE, SIEVED_MAX, prefetch},
         state::{
             Sweep,
             audit::{Audit, Share, Tally},
@@ -69,7 +71,7 @@ pub mod internals {
 
 pub use answer::{Bound, Certainty, Estimate, Lookup};
 pub use error::{Infeasible, Malformed, Refused};
-pub use hash::{Digest, Key, Seed};
+pub use key::{Digest, Key, Seed};
 
 /// The examples of the README are compiled and run with the tests.
 #[cfg(doctest)]

@@ -19,7 +19,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
 ];
 
 const BLOCK_BITS: f64 = 256.0;
-const BITS_MOST: usize = 128;
+const BITS_MAX: usize = 128;
 
 struct Sbbf<H>(Table, PhantomData<H>);
 
@@ -56,7 +56,7 @@ fn table(target: Target) -> Table {
 
 /// The least whole number of bits a key that keeps to the rate.
 fn bits_per_key(false_positives: f64) -> usize {
-    (1..BITS_MOST).find(|&bits| rate(bits as f64) <= false_positives).unwrap_or(BITS_MOST)
+    (1..BITS_MAX).find(|&bits| rate(bits as f64) <= false_positives).unwrap_or(BITS_MAX)
 }
 
 /// The share of strangers that pass: blocks get a Poisson number of keys, and each of the eight

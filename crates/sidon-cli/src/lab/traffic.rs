@@ -14,11 +14,11 @@ use serde_json::{Value, json};
 use sidon::{
     Infeasible, Seed,
     internals::{Ladder, Way},
-    member::{
+    plan,
+    set::{
         Bh, Counting, Decode, Filter, Increments, Overflow, Set, Spread, Variable, bh, counting,
         variable,
     },
-    plan,
 };
 use sidon_lab::formulas::{
     bloom::best_hashes,
@@ -46,7 +46,7 @@ const SEEDS: u64 = 20;
 /// The fewest five-tuples from which a rate is measured.
 const LEAST: usize = 200;
 /// The most five-tuples, and the most directories inside each other.
-const FLOWS_MOST: usize = 1 << 21;
+const FLOWS_MAX: usize = 1 << 21;
 const DEEPEST: usize = 16;
 
 #[derive(Debug, clap::Args)]
@@ -146,8 +146,8 @@ fn gather(path: &Path, depth: usize, limits: Limits, trace: &mut Trace) -> anyho
         let Ok(flow) = Flow::try_from(packet.flow.as_bytes()) else { continue };
         trace.flows.insert(flow);
         ensure!(
-            trace.flows.len() <= FLOWS_MOST,
-            "more than {FLOWS_MOST} five-tuples, which are counted exactly in memory; give fewer \
+            trace.flows.len() <= FLOWS_MAX,
+            "more than {FLOWS_MAX} five-tuples, which are counted exactly in memory; give fewer \
              captures"
         );
         let [a, b, c, host, ..] = flow;

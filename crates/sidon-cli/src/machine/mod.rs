@@ -95,7 +95,7 @@ pub(crate) fn definition(file: &Path, open: File) -> anyhow::Result<Arc<Definiti
 }
 
 /// The most bytes of a file with a machine.
-const FILE_MOST: u64 = 1 << 20;
+const FILE_MAX: u64 = 1 << 20;
 
 /// Opens a file with a machine. The program may confine itself before it reads the file.
 pub(crate) fn open(file: &Path) -> anyhow::Result<File> {
@@ -104,7 +104,7 @@ pub(crate) fn open(file: &Path) -> anyhow::Result<File> {
 
 /// The text of an open file with a machine.
 fn text_of(file: &Path, open: File) -> anyhow::Result<String> {
-    input::text(open, FILE_MOST).map_err(|why| unread(file, why))
+    input::text(open, FILE_MAX).map_err(|why| unread(file, why))
 }
 
 fn unread(file: &Path, why: Unread) -> anyhow::Error {

@@ -4,7 +4,7 @@ use super::when;
 use sidon::state::{Faulty, Machine, Rule};
 use sidon_traffic::{
     excerpt::{excerpt, word},
-    monitor::machine::{Definition, EVENTS_MOST, STATES_MOST, TIMEOUT, When},
+    monitor::machine::{Definition, EVENTS_MAX, STATES_MAX, TIMEOUT, When},
     text,
 };
 use std::ops::Range;
@@ -14,7 +14,7 @@ use toml::{
 };
 
 /// The most states, and the most events, of a machine in a file.
-const NAMES_MOST: usize = 1024;
+const NAMES_MAX: usize = 1024;
 
 /// What is wrong, and where in the text.
 #[derive(Debug)]
@@ -58,16 +58,14 @@ impl Read {
     /// The machine over packets, if every event has `when`.
     pub(super) fn definition(self, name: String) -> Result<Definition, Wrong> {
         let Read { machine, events, timeouts, states } = self;
-        if machine.states().len() > STATES_MOST {
+        if machine.states().len() > STATES_MAX {
             let got = machine.states().len();
-            let what =
-                format!("{got} states are too many; over packets, use at most {STATES_MOST}");
+            let what = format!("{got} states are too many; over packets, use at most {STATES_MAX}");
             return Err(Wrong::new(what, states));
         }
-        if let Some((_, span)) = events.get(EVENTS_MOST) {
+        if let Some((_, span)) = events.get(EVENTS_MAX) {
             let got = events.len();
-            let what =
-                format!("{got} events are too many; over packets, use at most {EVENTS_MOST}");
+            let what = format!("{got} events are too many; over packets, use at most {EVENTS_MAX}");
             return Err(Wrong::new(what, span.clone()));
         }
         let mut own = Vec::new();
@@ -221,11 +219,11 @@ pub(super) fn read(text: &str) -> Result<Read, Wrong> {
     Ok(Read { machine, events: whens, timeouts, states: states_span })
 }
 
-/// Refuses a list that is longer than [`NAMES_MOST`]. The table of transitions has one cell for each
+/// Refuses a list that is longer than [`NAMES_MAX`]. The table of transitions has one cell for each
 /// state and event.
 fn few(what: &str, got: usize, span: &Range<usize>) -> Result<(), Wrong> {
-    if got > NAMES_MOST {
-        let what = format!("{got} {what} are too many; a machine has at most {NAMES_MOST}");
+    if got > NAMES_MAX {
+        let what = format!("{got} {what} are too many; a machine has at most {NAMES_MAX}");
         return Err(Wrong::new(what, span.clone()));
     }
     Ok(())
@@ -355,9 +353,9 @@ rst = { go = "closed" }
             let events: String = (0..events).map(one).collect();
             format!("states = [\"a\"]\n[events]\n{events}")
         };
-        let most = text(EVENTS_MOST);
+        let most = text(EVENTS_MAX);
         assert!(read(&most).unwrap().definition(String::new()).is_ok());
-        let more = text(EVENTS_MOST + 1);
+        let more = text(EVENTS_MAX + 1);
         let why = read(&more).unwrap().definition(String::new()).unwrap_err().at(&more);
         let expected = "259:1: 257 events are too many; over packets, use at most 256";
         assert!(why.starts_with(expected), "{why}");

@@ -15,8 +15,8 @@ use crate::{
 use serde_json::{Value, json};
 use sidon::{
     Infeasible,
-    member::{Moves, Overflow, Spread},
     plan::{self, SetRow, SetShape, Target},
+    set::{Moves, Overflow, Spread},
 };
 
 #[derive(Debug, clap::Args)]

@@ -3,7 +3,7 @@
 
 use crate::show;
 use anyhow::{Context, ensure};
-use sidon::bytes;
+use sidon::saved;
 use sidon_traffic::files::{self, Access, Disk};
 use std::{
     fs::File,
@@ -46,8 +46,8 @@ pub(crate) fn read(path: &Path, most: u64) -> anyhow::Result<Vec<u8>> {
 /// wrong, reads the header alone: the reader of the bytes says what is wrong.
 fn take(input: &mut dyn Read, most: u64) -> anyhow::Result<Vec<u8>> {
     let mut image = Vec::new();
-    input.take(bytes::START as u64).read_to_end(&mut image)?;
-    let Ok(length) = bytes::announced(&image) else { return Ok(image) };
+    input.take(saved::START as u64).read_to_end(&mut image)?;
+    let Ok(length) = saved::announced(&image) else { return Ok(image) };
     ensure!(
         length <= most,
         "its header announces {length} bytes, more than the limit of {most}; if the file is yours, \
@@ -82,7 +82,7 @@ pub(crate) fn create(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sidon::{Seed, member::Bloom};
+    use sidon::{Seed, set::Bloom};
 
     /// A reader that counts, and never ends.
     struct Endless<'a> {

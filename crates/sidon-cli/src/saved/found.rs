@@ -26,7 +26,7 @@ use std::{
 
 /// Name of the note of a running server, and its most bytes.
 const NOTE: &str = ".serve";
-const NOTE_MOST: u64 = 4096;
+const NOTE_MAX: u64 = 4096;
 /// Name of the file that is locked while a command saves to the directory.
 const LOCK: &str = ".lock";
 /// The most files that are read to find the last one that is whole.
@@ -143,7 +143,7 @@ impl Note {
             return None;
         }
         // A note that cannot be read still shows that the server was killed.
-        let text = input::bytes(&path, NOTE_MOST).unwrap_or_default();
+        let text = input::bytes(&path, NOTE_MAX).unwrap_or_default();
         let json: Value = serde_json::from_slice(&text).unwrap_or_default();
         let number = |name: &str| json[name].as_u64();
         Some(Note {

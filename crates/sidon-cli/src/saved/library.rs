@@ -9,10 +9,10 @@ use crate::show;
 use serde_json::{Value, json};
 use sidon::{
     Malformed, Refused, Seed,
-    bytes::{Image, Parts},
     count::{Layout, Min, Top},
     internals::Kind,
-    member::{self, Backyard, Bh, Blocked, Bloom, Counting, DLeft, Multilayer, Set, Variable},
+    saved::{Parts, Save},
+    set::{self, Backyard, Bh, Blocked, Bloom, Counting, DLeft, Multilayer, Set, Variable},
     state::{Direct, Fingerprint, Stateful},
     zone::{Adaptive, Any, Filter, Hosts, Sketch, Subnets},
 };
@@ -39,7 +39,7 @@ fn without_seed(parts: &Parts<'_>) -> Vec<u8> {
 }
 
 /// The structure, read with seed 0.
-fn read<S: Image>(parts: &Parts<'_>) -> Result<S, Malformed> {
+fn read<S: Save>(parts: &Parts<'_>) -> Result<S, Malformed> {
     S::from_bytes(&without_seed(parts), Seed(0))
 }
 
@@ -102,7 +102,7 @@ impl Saved {
         })
     }
 
-    fn new<S: Image + 'static>(
+    fn new<S: Save + 'static>(
         facts: fn(&S) -> Facts,
         merge: fn(&mut S, &S) -> Result<(), Refused>,
     ) -> Self {
@@ -123,7 +123,7 @@ impl Saved {
     }
 }
 
-fn set<B: member::Filter>(one: &Set<B>) -> Facts {
+fn set<B: set::Filter>(one: &Set<B>) -> Facts {
     vec![
         ("keys", Fact::Number(one.len())),
         ("cells in use", Fact::Share(one.stats().load)),

@@ -12,7 +12,7 @@ use crate::{
     signals::Signals,
 };
 use anyhow::{bail, ensure};
-use sidon::{Malformed, Refused, bytes::Parts};
+use sidon::{Malformed, Refused, saved::Parts};
 use sidon_traffic::{
     Snapshot,
     files::System,

@@ -11,7 +11,7 @@ use crate::{
     watch::screen,
 };
 use serde_json::json;
-use sidon::{Infeasible, Malformed, bytes::Parts};
+use sidon::{Infeasible, Malformed, saved::Parts};
 use sidon_traffic::{
     Snapshot,
     snapshot::{self, KIND},

@@ -22,7 +22,7 @@ use std::{
 };
 
 /// Blocks labelled `console,norun` in all documents together.
-const NORUN_AT_MOST: usize = 10;
+const NORUN_AT_MAX: usize = 10;
 
 /// Examples of help texts that do not run here, by a part of the command.
 const NOT_RUN: [(&str, &str); 5] = [
@@ -248,7 +248,7 @@ fn documents_show_what_their_commands_print() {
         }
     }
     assert!(wrong.is_empty(), "{wrong}");
-    assert!(norun <= NORUN_AT_MOST, "{norun} blocks do not run");
+    assert!(norun <= NORUN_AT_MAX, "{norun} blocks do not run");
     assert!(monitor >= 20, "{monitor} commands in WATCH.md and SERVE.md");
 }
 

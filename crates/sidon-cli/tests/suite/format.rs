@@ -1,6 +1,6 @@
 //! docs/FORMAT.md and the saved files of the tests have the kinds that the library lists.
 
-use sidon::{bytes::Parts, internals::Kind};
+use sidon::{internals::Kind, saved::Parts};
 use std::{fs, path::Path};
 
 fn root() -> &'static Path {

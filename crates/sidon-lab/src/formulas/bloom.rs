@@ -1,14 +1,14 @@
 //! Bloom filters and counting filters: limits, bounds and the levels of counters.
 
 use sidon::{
-    member::{bloom, counting},
     plan,
+    set::{bloom, counting},
 };
 use sidon_kit::poisson::{poisson, poisson_at_least};
 use std::f64::consts::{E, LN_2};
 
 /// The most hashes of a filter.
-const HASHES_MOST: u32 = 32;
+const HASHES_MAX: u32 = 32;
 
 /// The rate of a very large table: `(1 - e^(-k/c))^k` for `c` cells per key.
 pub fn rate_limit(cells_per_key: f64, hashes: u32) -> f64 {
@@ -25,7 +25,7 @@ pub fn bits_per_key(false_positives: f64) -> f64 {
 pub fn best_hashes(cells: u64, keys: u64) -> u32 {
     let rate =
         |hashes: &u32| plan::bloom::rate(bloom::Shape { bits: cells, hashes: *hashes }, keys);
-    let best = (1..=HASHES_MOST).min_by(|a, b| rate(a).total_cmp(&rate(b)));
+    let best = (1..=HASHES_MAX).min_by(|a, b| rate(a).total_cmp(&rate(b)));
     best.unwrap_or(1)
 }
 
@@ -55,7 +55,7 @@ fn mean(shape: counting::Shape, keys: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sidon::member::{Overflow, Spread};
+    use sidon::set::{Overflow, Spread};
     use sidon_kit::rate::assert_close;
 
     fn table(counters: u64, hashes: u32) -> counting::Shape {

@@ -2,16 +2,15 @@
 
 use super::sequences;
 use sidon::{
-    Infeasible,
-    member::{Decode, Increments, Overflow, Spread, bh, variable},
-    plan,
+    Infeasible, plan,
+    set::{Decode, Increments, Overflow, Spread, bh, variable},
 };
 use std::f64::consts::E;
 
 /// The most hashes of a filter.
-const HASHES_MOST: u32 = 32;
+const HASHES_MAX: u32 = 32;
 /// More keys in one cell than a useful table ever has.
-const KEYS_MOST: usize = 96;
+const KEYS_MAX: usize = 96;
 
 /// Two numbers of hashes and their shares of the keys, for a number that is no integer: the lower
 /// one's share is the distance to the upper one.
@@ -126,7 +125,7 @@ fn pairs_exclude(increments: Increments, decode: Decode) -> Vec<f64> {
 
 fn best_hashes(excludes: &[f64], cells: u64, keys: u64) -> u32 {
     let rate = |hashes: &u32| rate(excludes, cells, *hashes, keys);
-    (1..=HASHES_MOST).min_by(|a, b| rate(a).total_cmp(&rate(b))).unwrap_or(1)
+    (1..=HASHES_MAX).min_by(|a, b| rate(a).total_cmp(&rate(b))).unwrap_or(1)
 }
 
 /// The number of hashes with the least rate, for a filter of variable increments.
@@ -153,7 +152,7 @@ fn least_cells(excludes: &[f64], keys: u64, false_positives: f64) -> (u64, u32) 
         }
         (holds, hashes)
     };
-    (1..=HASHES_MOST).map(of).min().unwrap_or((1, 1))
+    (1..=HASHES_MAX).map(of).min().unwrap_or((1, 1))
 }
 
 /// The least number near `near` that meets a condition which all larger numbers meet.
@@ -229,7 +228,7 @@ pub fn counter_at_least(shape: variable::Shape, keys: u64, level: usize) -> f64 
     let mut chances = vec![0.0; level];
     chances[0] = 1.0;
     let mut reached = vec![0.0];
-    for keys in 1..KEYS_MOST {
+    for keys in 1..KEYS_MAX {
         let (next, beyond) = added(&chances, shape.increments);
         reached.push(reached[keys - 1] + beyond);
         chances = next;

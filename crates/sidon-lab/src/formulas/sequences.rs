@@ -5,7 +5,7 @@
 //!
 //! Graham, "B_h sequences", 1996; Rottenstreich et al., INFOCOM 2012, sections II and III.
 
-use sidon::member::Increments;
+use sidon::set::Increments;
 use std::{collections::BTreeSet, ops::RangeInclusive};
 
 fn least(set: Increments) -> usize {

@@ -1,6 +1,6 @@
 //! State maps of 000 and 001: tables of states and pair filters.
 
-use sidon::{member::bloom, plan, state::direct};
+use sidon::{plan, set::bloom, state::direct};
 
 /// The rate at which pairs that are not stored are found, with `flows` flows stored.
 pub fn pair_rate(shape: direct::Shape, flows: u64) -> f64 {

@@ -117,7 +117,7 @@ pub enum Points {
 }
 
 /// The largest order of a field.
-const ORDER_MOST: u64 = 1 << 16;
+const ORDER_MAX: u64 = 1 << 16;
 
 /// The polynomials of `digits` digits, 2 to 16, over the least field; `None` if it is too large.
 pub fn polynomials(
@@ -140,7 +140,7 @@ pub fn polynomials(
                 Fields::PrimePowers => primes_of(order).len() == 1,
             }
     };
-    let order = (first..=ORDER_MOST).find(allowed)? as u32;
+    let order = (first..=ORDER_MAX).find(allowed)? as u32;
     Some(pol::Shape { universe, order, digits, groups: groups as u32, infinity })
 }
 
@@ -179,7 +179,7 @@ pub fn fewest_primes(target: Target) -> Result<egh::Shape, Infeasible> {
 }
 
 /// The largest universe of [`crossovers`], which tries every one.
-const CROSSOVERS_MOST: u64 = 1 << 24;
+const CROSSOVERS_MAX: u64 = 1 << 24;
 
 /// The runs of numbers from `first` to `last` that meet a condition.
 fn runs(first: u64, last: u64, meets: impl Fn(u64) -> bool) -> Vec<(u64, u64)> {
@@ -204,8 +204,8 @@ pub fn squares(universe: u64, members: u64) -> Option<ols::Shape> {
 /// members: Latin squares, and polynomials of three digits. Figure 9. The first universe is 8, or
 /// `members` if that is larger.
 pub fn crossovers(members: u64, last: u64) -> Result<[Vec<(u64, u64)>; 2], Infeasible> {
-    if !(2..=CROSSOVERS_MOST).contains(&last) {
-        let (name, most) = ("last", CROSSOVERS_MOST);
+    if !(2..=CROSSOVERS_MAX).contains(&last) {
+        let (name, most) = ("last", CROSSOVERS_MAX);
         return Err(Infeasible::OutOfRange { name, got: last, least: 2, most });
     }
     let residues = Residues::new(members, last)?;

@@ -21,7 +21,7 @@ use crate::{
 };
 use sidon::{
     Infeasible, Malformed, Refused, Seed,
-    bytes::{Parts, Writer},
+    saved::{Parts, Writer},
 };
 use std::fmt;
 

@@ -31,7 +31,7 @@ use crate::{
         machine::Runner,
         p2p::{self, All, Keeping, P2p},
         services::Services,
-        subnet::{SUBNETS_MOST, Watched},
+        subnet::{SUBNETS_MAX, Watched},
     },
     query::{Answer, Question},
     report::{self, Report},
@@ -70,8 +70,8 @@ impl Engine {
     pub fn new(settings: Settings, filter: Filter, decoder: Decoder) -> Result<Self, Infeasible> {
         let budget = Budget::with_machines(settings.memory, settings.machines.len())?;
         let Settings { seed, audit, .. } = settings;
-        if settings.subnets.len() > SUBNETS_MOST {
-            let (got, most) = (settings.subnets.len() as u64, SUBNETS_MOST as u64);
+        if settings.subnets.len() > SUBNETS_MAX {
+            let (got, most) = (settings.subnets.len() as u64, SUBNETS_MAX as u64);
             return Err(Infeasible::OutOfRange { name: "subnets", got, least: 0, most });
         }
         let shards = (0..SHARDS).map(|number| Shard::new(number, &budget, seed, audit));
@@ -475,8 +475,8 @@ impl Engine {
         let state = &mut self.state;
         state.machines = self.machines.iter().map(Runner::counts).collect();
         state.peers = self.p2p.suspects(p2p::LISTED);
-        let unlisted = state.peers.len().saturating_sub(p2p::SUSPECTS_MOST);
-        state.peers.truncate(p2p::SUSPECTS_MOST);
+        let unlisted = state.peers.len().saturating_sub(p2p::SUSPECTS_MAX);
+        state.peers.truncate(p2p::SUSPECTS_MAX);
         let twin = self.p2p_twin.as_ref();
         state.peers_audit = twin.map(|twin| Audit::default().and_p2p(&state.peers, Some(twin)).p2p);
         let [mut refused, mut dont_know] = [0u64; 2];

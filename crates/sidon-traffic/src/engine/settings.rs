@@ -20,7 +20,7 @@ pub struct Settings {
     pub audit: bool,
     /// Subnets whose hosts are counted exactly.
     pub subnets: Vec<Network>,
-    /// State machines that users define, up to [`MACHINES_MOST`](crate::budget::MACHINES_MOST).
+    /// State machines that users define, up to [`MACHINES_MAX`](crate::budget::MACHINES_MAX).
     pub machines: Vec<Arc<Definition>>,
     /// Length of the top lists in the report.
     pub top: usize,

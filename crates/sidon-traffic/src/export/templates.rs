@@ -22,9 +22,9 @@ use std::{
 /// The most templates of all exporters that are kept for the file.
 const MOST: usize = 8192;
 /// The most bytes of a line: 256 fields with an enterprise take 6 KiB.
-const LINE_MOST: usize = 8 << 10;
+const LINE_MAX: usize = 8 << 10;
 /// The most bytes of a file: [`MOST`] of the longest lines.
-const FILE_MOST: u64 = (MOST * LINE_MOST) as u64;
+const FILE_MAX: u64 = (MOST * LINE_MAX) as u64;
 
 type Key = (Origin, u16);
 
@@ -68,17 +68,17 @@ impl Templates {
             Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
             Err(why) => return Err(TemplatesError::Unread(why.into())),
         };
-        Self::read_from(BufReader::new(file.take(FILE_MOST + 1)))
+        Self::read_from(BufReader::new(file.take(FILE_MAX + 1)))
     }
 
     /// Reads the templates in the text of such a file.
     pub fn read_from(input: impl io::BufRead) -> Result<Self, TemplatesError> {
-        let mut lines = Lines::new(input, LINE_MOST);
+        let mut lines = Lines::new(input, LINE_MAX);
         let (mut all, mut bytes) = (BTreeMap::new(), 0);
         while let Some(line) = lines.next().map_err(TemplatesError::Unread)? {
             bytes += line.len() as u64;
-            if bytes > FILE_MOST {
-                return Err(TemplatesError::Unread(Unread::Long { most: FILE_MOST }));
+            if bytes > FILE_MAX {
+                return Err(TemplatesError::Unread(Unread::Long { most: FILE_MAX }));
             }
             let line = line.trim_ascii_end();
             if line.is_empty() || line.starts_with(b"#") {

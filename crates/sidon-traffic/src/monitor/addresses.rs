@@ -13,7 +13,7 @@
 use super::sizes;
 use sidon::{
     Digest, Infeasible, Key, Malformed, Refused, Seed,
-    bytes::{Image, Parts},
+    saved::{Parts, Save},
 };
 use std::net::Ipv6Addr;
 
@@ -128,7 +128,7 @@ impl Addresses {
     }
 }
 
-impl Image for Addresses {
+impl Save for Addresses {
     const KIND: u16 = sidon::internals::ADDRESSES.number;
 
     fn to_bytes(&self) -> Vec<u8> {

@@ -9,7 +9,7 @@ use std::{
 };
 
 /// The most subnets of an engine: every packet is compared with each.
-pub const SUBNETS_MOST: usize = 64;
+pub const SUBNETS_MAX: usize = 64;
 
 /// A host's address, packets sent and packets received.
 pub type HostPackets = (Ipv4Addr, u64, u64);

@@ -7,7 +7,7 @@ use super::{
     image::{KIND, PART},
     parts::Part,
 };
-use sidon::{Malformed, bytes, internals::SNAPSHOT};
+use sidon::{Malformed, internals::SNAPSHOT, saved};
 use std::{fmt, ops::Range};
 
 /// A part of a snapshot that is damaged.
@@ -34,7 +34,7 @@ const FRONT: usize = 32 + SNAPSHOT.fields.len() * 8;
 /// The damaged tables of a file that is, or was, a snapshot. Empty if the damage is elsewhere.
 pub fn damage(image: &[u8]) -> Vec<Damage> {
     let mut found = Vec::new();
-    if bytes::kind(image) != Ok(KIND) {
+    if saved::kind(image) != Ok(KIND) {
         return found;
     }
     let mut at = FRONT;
@@ -59,7 +59,7 @@ pub fn damage(image: &[u8]) -> Vec<Damage> {
             break;
         };
         if kind.is_image
-            && let Err(why) = sidon::bytes::Parts::of(inside)
+            && let Err(why) = sidon::saved::Parts::of(inside)
         {
             found.push(Damage { part, bytes, why });
         }

@@ -1,7 +1,7 @@
 //! Numbers, figures, texts and lists of names as bytes, and back.
 //!
 //! A count may be any number up to [`CEILING`], where every sum of counts stops. An expected number
-//! may be from 0 to [`EXPECTED_MOST`]. The lengths of lists have limits that the writer keeps, too.
+//! may be from 0 to [`EXPECTED_MAX`]. The lengths of lists have limits that the writer keeps, too.
 
 use crate::{
     Figure, FlowKey,
@@ -14,11 +14,11 @@ use sidon::{Malformed, count::Stored};
 use std::net::{IpAddr, SocketAddr};
 
 /// The largest expected number. A larger sum is saved as this.
-const EXPECTED_MOST: f64 = CEILING as f64;
+const EXPECTED_MAX: f64 = CEILING as f64;
 
 /// The largest count that an engine may go on from. It has room for 2,000 years of a million packets
 /// a second, and sums of a few such counts do not overflow.
-const COUNT_MOST: u64 = 1 << 56;
+const COUNT_MAX: u64 = 1 << 56;
 
 /// The kinds of figures, by their numbers.
 const KINDS: [Kind; 5] = [Kind::Exact, Kind::AtMost, Kind::AtLeast, Kind::Estimate, Kind::Unknown];
@@ -75,9 +75,9 @@ impl Out {
         self.raw(&flow.parts());
     }
 
-    /// Writes an expected number, at most [`EXPECTED_MOST`].
+    /// Writes an expected number, at most [`EXPECTED_MAX`].
     pub(crate) fn expected(&mut self, expected: f64) {
-        let expected = if expected > 0.0 { expected.min(EXPECTED_MOST) } else { 0.0 };
+        let expected = if expected > 0.0 { expected.min(EXPECTED_MAX) } else { 0.0 };
         self.number(expected.to_bits());
     }
 
@@ -155,10 +155,10 @@ impl<'a> In<'a> {
         Ok(length)
     }
 
-    /// An expected number, from 0 to [`EXPECTED_MOST`].
+    /// An expected number, from 0 to [`EXPECTED_MAX`].
     pub(crate) fn expected(&mut self, field: &'static str) -> Result<f64, Malformed> {
         let expected = f64::from_bits(self.number()?);
-        self.check(field, expected.is_sign_positive() && expected <= EXPECTED_MOST)?;
+        self.check(field, expected.is_sign_positive() && expected <= EXPECTED_MAX)?;
         Ok(expected)
     }
 
@@ -214,12 +214,12 @@ impl<'a> In<'a> {
         Ok(figure)
     }
 
-    /// Different names, each with its count, at most [`ledger::NAMES_MOST`].
+    /// Different names, each with its count, at most [`ledger::NAMES_MAX`].
     pub(crate) fn list(
         &mut self,
         field: &'static str,
     ) -> Result<Vec<(&'static str, u64)>, Malformed> {
-        let length = self.length(field, ledger::NAMES_MOST)?;
+        let length = self.length(field, ledger::NAMES_MAX)?;
         let mut list: Vec<(&'static str, u64)> = Vec::new();
         for _ in 0..length {
             let (name, count) = (self.name(field)?, self.number()?);
@@ -228,7 +228,7 @@ impl<'a> In<'a> {
         }
         // The last entry of a full list is `OTHERS`.
         let named = list.iter().filter(|(name, _)| *name != ledger::OTHERS).count();
-        self.check(field, named < ledger::NAMES_MOST)?;
+        self.check(field, named < ledger::NAMES_MAX)?;
         Ok(list)
     }
 
@@ -238,13 +238,13 @@ impl<'a> In<'a> {
         Ok(In { bytes: self.take(length)?, part: self.part })
     }
 
-    /// A number up to [`COUNT_MOST`].
+    /// A number up to [`COUNT_MAX`].
     pub(crate) fn count(&mut self, field: &'static str) -> Result<u64, Malformed> {
         let [count] = self.counts(field)?;
         Ok(count)
     }
 
-    /// Numbers up to [`COUNT_MOST`].
+    /// Numbers up to [`COUNT_MAX`].
     pub(crate) fn counts<const N: usize>(
         &mut self,
         field: &'static str,
@@ -254,9 +254,9 @@ impl<'a> In<'a> {
         Ok(counts)
     }
 
-    /// Refuses numbers above [`COUNT_MOST`].
+    /// Refuses numbers above [`COUNT_MAX`].
     pub(crate) fn are_counts(&self, field: &'static str, counts: &[u64]) -> Result<(), Malformed> {
-        self.check(field, counts.iter().all(|&count| count <= COUNT_MOST))
+        self.check(field, counts.iter().all(|&count| count <= COUNT_MAX))
     }
 
     /// A number below `end`, as an index.
@@ -354,8 +354,8 @@ mod tests {
         for (written, expected) in [
             (0.0, 0.0),
             (1.5, 1.5),
-            (EXPECTED_MOST, EXPECTED_MOST),
-            (f64::INFINITY, EXPECTED_MOST),
+            (EXPECTED_MAX, EXPECTED_MAX),
+            (f64::INFINITY, EXPECTED_MAX),
             (-1.0, 0.0),
         ] {
             let mut out = Out::default();
@@ -364,7 +364,7 @@ mod tests {
             assert_eq!(read(bits), Ok(expected));
         }
         let why = Malformed::Part { part: "test", field: "mistaken" };
-        for wrong in [-0.0, -1.0, f64::NAN, f64::INFINITY, EXPECTED_MOST * 1.001] {
+        for wrong in [-0.0, -1.0, f64::NAN, f64::INFINITY, EXPECTED_MAX * 1.001] {
             assert_eq!(read(wrong.to_bits()), Err(why.clone()), "{wrong}");
         }
     }

@@ -24,7 +24,7 @@ use crate::{
 };
 use sidon::{
     Malformed, Seed,
-    bytes::{self, Image},
+    saved::{self, Save},
     state::Fingerprint,
 };
 use std::io;
@@ -75,7 +75,7 @@ impl Snapshot {
             self.engines,
             u64::from(self.crossing),
         ];
-        let mut image = bytes::Writer::new(out, KIND, seed, &fields, payload)?;
+        let mut image = saved::Writer::new(out, KIND, seed, &fields, payload)?;
         self.each_part(&mut |part, shard, bytes| {
             let mut head = [0; PART];
             head[..2].copy_from_slice(&part.number.to_le_bytes());
@@ -128,7 +128,7 @@ impl Snapshot {
     }
 
     fn read(image: &[u8], known: Option<Seed>) -> Result<Self, Malformed> {
-        let frame = bytes::Parts::of(image)?;
+        let frame = saved::Parts::of(image)?;
         if frame.kind != KIND {
             return Err(Malformed::Kind { expected: KIND, got: frame.kind });
         }
@@ -164,11 +164,11 @@ impl Snapshot {
         for number in 0..SHARDS as u16 {
             let counts = part(rest, COUNTS, number)?;
             let mut next = |one| part(rest, one, number).map(|part| part.bytes);
-            let flows = Image::from_bytes(next(FLOWS)?, seed)?;
-            let hosts = Image::from_bytes(next(HOSTS)?, seed)?;
-            let ports = Image::from_bytes(next(PORTS)?, seed)?;
-            let v4 = Image::from_bytes(next(SOURCES_V4)?, seed)?;
-            let v6 = Image::from_bytes(next(SOURCES_V6)?, seed)?;
+            let flows = Save::from_bytes(next(FLOWS)?, seed)?;
+            let hosts = Save::from_bytes(next(HOSTS)?, seed)?;
+            let ports = Save::from_bytes(next(PORTS)?, seed)?;
+            let v4 = Save::from_bytes(next(SOURCES_V4)?, seed)?;
+            let v6 = Save::from_bytes(next(SOURCES_V6)?, seed)?;
             let (unlearnt, sources) = parts::read_counts(counts, v4, v6)?;
             let sizes = Sizes { flows, hosts, ports };
             let shard = Shard::of(number.into(), sizes, sources, unlearnt);

@@ -25,7 +25,7 @@
 use super::Snapshot;
 use crate::monitor::{
     machine,
-    p2p::{SUSPECTS_MOST, Suspect},
+    p2p::{SUSPECTS_MAX, Suspect},
 };
 use sidon::Refused;
 use std::{cmp::Reverse, net::IpAddr};
@@ -145,7 +145,7 @@ fn same(field: &'static str, same: bool) -> Result<(), Refused> {
     if same { Ok(()) } else { Err(Refused::Mismatch { field }) }
 }
 
-/// Keeps the higher score of each host, with its reasons, and the [`SUSPECTS_MOST`] highest scores.
+/// Keeps the higher score of each host, with its reasons, and the [`SUSPECTS_MAX`] highest scores.
 /// Exact counts become lower bounds, because the other part may have more. Returns the number of hosts
 /// that were left out.
 fn highest(own: &mut Vec<Suspect>, other: Vec<Suspect>) -> u64 {
@@ -154,8 +154,8 @@ fn highest(own: &mut Vec<Suspect>, other: Vec<Suspect>) -> u64 {
     own.sort_by_key(|suspect| (host(suspect), Reverse(suspect.score.value())));
     own.dedup_by_key(|suspect| host(suspect));
     own.sort_by_key(Suspect::order);
-    let left_out = own.len().saturating_sub(SUSPECTS_MOST);
-    own.truncate(SUSPECTS_MOST);
+    let left_out = own.len().saturating_sub(SUSPECTS_MAX);
+    own.truncate(SUSPECTS_MAX);
     *own = std::mem::take(own).into_iter().map(Suspect::at_least).collect();
     left_out as u64
 }
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn each_host_keeps_its_higher_score_and_the_work_is_n_log_n() {
-        for count in [1, 100, 3_000, SUSPECTS_MOST as u64] {
+        for count in [1, 100, 3_000, SUSPECTS_MAX as u64] {
             let (one, two) = (suspects(count, 3 << 16, 1), suspects(count, 3 << 16, 2));
             let mut best: HashMap<IpAddr, Suspect> = HashMap::new();
             for suspect in one.iter().chain(&two) {
@@ -243,7 +243,7 @@ mod tests {
             let most = 2 * (2 * n * u64::from(n.ilog2() + 1) + n);
             assert!(READ.get() <= most, "{} of {most}", READ.get());
             assert_eq!(both.len() as u64 + left_out, best.len() as u64);
-            assert_eq!(left_out > 0, count as usize == SUSPECTS_MOST);
+            assert_eq!(left_out > 0, count as usize == SUSPECTS_MAX);
             assert!(both.is_sorted_by_key(Suspect::order));
             let lowest = both.last().map(|suspect| suspect.score.value());
             for suspect in both {

@@ -9,16 +9,16 @@
 
 use super::encode::{In, Out};
 use crate::{
-    budget::MACHINES_MOST,
+    budget::MACHINES_MAX,
     ledger::Ledger,
     monitor::{
         addresses::Addresses,
         alarms::{self, Alarm, Alarms, Evidence},
         connections::{Counts, Merged, Sampling},
         machine::{self, Stay},
-        p2p::{REASONS_MOST, Reason, SUSPECTS_MOST, Suspect},
+        p2p::{REASONS_MAX, Reason, SUSPECTS_MAX, Suspect},
         sources::{Sources, Subnet},
-        subnet::{Network, SUBNETS_MOST, Watched},
+        subnet::{Network, SUBNETS_MAX, Watched},
     },
 };
 use sidon::{Malformed, Seed, internals::CLASSES, zone::Subnets};
@@ -150,7 +150,7 @@ pub(super) fn subnets(subnets: &[Watched]) -> Vec<u8> {
 
 pub(super) fn read_subnets(mut bytes: In<'_>) -> Result<Vec<Watched>, Malformed> {
     let mut subnets = Vec::new();
-    for _ in 0..bytes.length("subnets", SUBNETS_MOST)? {
+    for _ in 0..bytes.length("subnets", SUBNETS_MAX)? {
         let text = bytes.text("network")?;
         let network = text.parse::<Network>().ok().filter(|one| one.to_string() == text);
         let Some(network) = network else { return bytes.wrong("network") };
@@ -295,7 +295,7 @@ pub(super) fn alarms(all: &Alarms) -> Vec<u8> {
 pub(super) fn read_alarms(mut bytes: In<'_>, seed: Seed) -> Result<Alarms, Malformed> {
     let unlisted = bytes.number()?;
     let mut list = Vec::new();
-    for _ in 0..bytes.length("alarms", alarms::LISTED_MOST)? {
+    for _ in 0..bytes.length("alarms", alarms::LISTED_MAX)? {
         let (kind, subject) = (bytes.name("kind")?, bytes.address("subject")?);
         let text = bytes.text("text")?.to_owned();
         let opened = bytes.number()?;
@@ -303,14 +303,14 @@ pub(super) fn read_alarms(mut bytes: In<'_>, seed: Seed) -> Result<Alarms, Malfo
         bytes.check("closed", is_closed || closed == 0)?;
         let closed = is_closed.then_some(closed);
         let mut evidence = Evidence::new();
-        for _ in 0..bytes.length("evidence", alarms::EVIDENCE_MOST)? {
+        for _ in 0..bytes.length("evidence", alarms::EVIDENCE_MAX)? {
             let (name, figure) = (bytes.name("evidence")?, bytes.figure("evidence")?);
             bytes.check("evidence", evidence.iter().all(|(had, _)| *had != name))?;
             evidence.push((name, figure));
         }
         let filter = bytes.text("filter")?.to_owned();
-        bytes.check("text", text.len() <= alarms::TEXT_MOST)?;
-        bytes.check("filter", filter.len() <= alarms::TEXT_MOST)?;
+        bytes.check("text", text.len() <= alarms::TEXT_MAX)?;
+        bytes.check("filter", filter.len() <= alarms::TEXT_MAX)?;
         list.push(Alarm { kind, subject, text, opened, closed, evidence, filter });
     }
     bytes.end()?;
@@ -346,10 +346,10 @@ pub(super) fn peers(peers: &[Suspect]) -> Vec<u8> {
 
 pub(super) fn read_peers(mut bytes: In<'_>) -> Result<Vec<Suspect>, Malformed> {
     let (mut peers, mut hosts): (Vec<Suspect>, HashSet<IpAddr>) = Default::default();
-    for _ in 0..bytes.length("hosts", SUSPECTS_MOST)? {
+    for _ in 0..bytes.length("hosts", SUSPECTS_MAX)? {
         let (host, score) = (bytes.address("host")?, bytes.figure("score")?);
         let mut reasons = Vec::new();
-        for _ in 0..bytes.length("reasons", REASONS_MOST)? {
+        for _ in 0..bytes.length("reasons", REASONS_MAX)? {
             let ([kind, port], peers) = (bytes.numbers()?, bytes.figure("peers")?);
             reasons.push(match (kind, u16::try_from(port)) {
                 (1, Ok(0)) => Reason::BothProtocols { peers },
@@ -394,17 +394,17 @@ pub(crate) fn machines(machines: &[machine::Counts]) -> Vec<u8> {
 
 pub(crate) fn read_machines(mut bytes: In<'_>) -> Result<Vec<machine::Counts>, Malformed> {
     let mut machines = Vec::new();
-    for _ in 0..bytes.length("machines", MACHINES_MOST)? {
+    for _ in 0..bytes.length("machines", MACHINES_MAX)? {
         let name = bytes.text("name")?.to_owned();
         let mistaken = bytes.expected("mistaken")?;
         let [crossing, flows, refused, dont_know] = bytes.numbers()?;
         let (mut states, mut events) = (Vec::new(), Vec::new());
-        for _ in 0..bytes.length("states", machine::STATES_MOST)? {
+        for _ in 0..bytes.length("states", machine::STATES_MAX)? {
             let name = bytes.text("states")?.to_owned();
             let [entered, now, expired] = bytes.numbers()?;
             states.push((name, Stay { entered, now, expired }));
         }
-        for _ in 0..bytes.length("events", machine::EVENTS_MOST)? {
+        for _ in 0..bytes.length("events", machine::EVENTS_MAX)? {
             events.push((bytes.text("events")?.to_owned(), bytes.number()?));
         }
         let counts = machine::Counts {

@@ -7,12 +7,12 @@ use crate::{
     figure::CEILING,
     flow::protocol,
     generate::Flood,
-    ledger::NAMES_MOST,
+    ledger::NAMES_MAX,
     monitor::{
-        alarms::{Alarm, EVIDENCE_MOST, KINDS, LISTED_MOST, TEXT_MOST},
+        alarms::{Alarm, EVIDENCE_MAX, KINDS, LISTED_MAX, TEXT_MAX},
         connections::{self, Counts, Merged, OUTCOMES},
         machine::{Definition, Stay, When},
-        p2p::{Reason, SUSPECTS_MOST},
+        p2p::{Reason, SUSPECTS_MAX},
         sizes,
     },
 };
@@ -128,7 +128,7 @@ fn fill_ledger(ledger: &mut Ledger, count: u64) {
     *guessed = [count; 2];
     (*time_jumps, *time_steps) = (count, count);
     for list in [&mut *undecoded, refused, dont_know, source] {
-        *list = (0..NAMES_MOST - 1).map(|number| (name("n", number), count)).collect();
+        *list = (0..NAMES_MAX - 1).map(|number| (name("n", number), count)).collect();
         list.push(("others", count));
     }
     let all = [count; 2].into_iter().chain(undecoded.iter().map(|(_, times)| *times));
@@ -196,15 +196,15 @@ fn figures(count: u64) -> [Figure; 5] {
 }
 
 fn alarm(number: usize, count: u64) -> Alarm {
-    let evidence = (0..EVIDENCE_MOST).map(|i| (name("e", i), figures(count)[i % 5])).collect();
+    let evidence = (0..EVIDENCE_MAX).map(|i| (name("e", i), figures(count)[i % 5])).collect();
     Alarm {
         kind: KINDS[number % KINDS.len()],
         subject: IpAddr::from((10 << 24 | number as u32).to_be_bytes()),
-        text: "x".repeat(TEXT_MOST),
+        text: "x".repeat(TEXT_MAX),
         opened: count,
         closed: number.is_multiple_of(2).then_some(count),
         evidence,
-        filter: "y".repeat(TEXT_MOST),
+        filter: "y".repeat(TEXT_MAX),
     }
 }
 
@@ -312,25 +312,25 @@ fn lists_keep_their_limits_when_files_with_other_names_are_merged() {
         fill(&mut snapshot, 5);
         let Ledger { undecoded, refused, dont_know, source, .. } = &mut snapshot.ledger;
         for list in [undecoded, refused, dont_know, source] {
-            list.truncate(NAMES_MOST - 1);
+            list.truncate(NAMES_MAX - 1);
             for (number, (own, _)) in list.iter_mut().enumerate() {
                 *own = name(prefix, number);
             }
         }
         let own: u64 = snapshot.ledger.undecoded.iter().map(|(_, times)| times).sum();
         snapshot.ledger.seen = 10 + own;
-        snapshot.peers = (from..from + SUSPECTS_MOST).map(|number| suspect(number, 9)).collect();
-        let listed = (0..LISTED_MOST).map(|number| alarm(from + number, 9)).collect();
+        snapshot.peers = (from..from + SUSPECTS_MAX).map(|number| suspect(number, 9)).collect();
+        let listed = (0..LISTED_MAX).map(|number| alarm(from + number, 9)).collect();
         snapshot.alarms = Alarms::of(listed, 0, Seed(7)).unwrap().unwrap();
         reread(&snapshot)
     };
     let mut one = filled("a", 0);
-    one.merge(filled("b", SUSPECTS_MOST / 2)).unwrap();
+    one.merge(filled("b", SUSPECTS_MAX / 2)).unwrap();
     let one = reread(&one);
-    assert_eq!(one.ledger.undecoded.len(), NAMES_MOST);
-    assert_eq!(one.ledger.undecoded.last(), Some(&("others", 5 * (NAMES_MOST as u64 - 1))));
-    assert_eq!((one.peers.len(), one.alarms.alarms().len()), (SUSPECTS_MOST, LISTED_MOST));
-    assert_eq!(one.alarms.unlisted(), LISTED_MOST as u64);
+    assert_eq!(one.ledger.undecoded.len(), NAMES_MAX);
+    assert_eq!(one.ledger.undecoded.last(), Some(&("others", 5 * (NAMES_MAX as u64 - 1))));
+    assert_eq!((one.peers.len(), one.alarms.alarms().len()), (SUSPECTS_MAX, LISTED_MAX));
+    assert_eq!(one.alarms.unlisted(), LISTED_MAX as u64);
 }
 
 #[test]
@@ -380,7 +380,7 @@ fn the_reader_names_the_part_and_the_field_that_it_refuses() {
         ),
         (
             |s| {
-                let events = vec![(String::new(), 0); machine::EVENTS_MOST + 1];
+                let events = vec![(String::new(), 0); machine::EVENTS_MAX + 1];
                 s.machines = vec![machine::Counts { events, ..machine::Counts::default() }];
             },
             "field events of the part machines",

@@ -2,7 +2,7 @@
 //!
 //! Magic numbers identify gzip, zstd and lz4 frames. Frames may follow one another, and their
 //! checksums are verified. The decompressors are pure Rust and hold one window each. A decompressor
-//! reads on until it has a byte, so bytes that decompress to nothing have a limit ([`EMPTY_MOST`]).
+//! reads on until it has a byte, so bytes that decompress to nothing have a limit ([`EMPTY_MAX`]).
 
 use flate2::read::MultiGzDecoder;
 use lz4_flex::frame::FrameDecoder as Lz4Frame;
@@ -34,7 +34,7 @@ pub enum Compression {
 /// The end of a Zstandard frame: an empty last block, and a checksum that is not read.
 const ZSTD_END: [u8; 7] = [1, 0, 0, 0, 0, 0, 0];
 /// The most bytes of a Zstandard window: the limit of the command `zstd`.
-const ZSTD_WINDOW_MOST: u64 = 128 << 20;
+const ZSTD_WINDOW_MAX: u64 = 128 << 20;
 /// The start of a Zstandard frame.
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// A damaged Zstandard block adds fewer bytes than this before the decoder refuses it: 1 MiB of
@@ -44,7 +44,7 @@ const ZSTD_DAMAGED: u64 = 3 << 19;
 const CHUNK: usize = 64 << 10;
 /// The most bytes of a compressed file in a row that decompress to nothing, such as empty gzip members
 /// and skippable zstd frames. As many as the reader of pcapng skips before it returns.
-pub(super) const EMPTY_MOST: u64 = 16 << 20;
+pub(super) const EMPTY_MAX: u64 = 16 << 20;
 
 /// Counters of the bytes of a file.
 #[derive(Debug, Default)]
@@ -64,7 +64,7 @@ impl Taken {
     /// Whether too many bytes have decompressed to nothing.
     pub(super) fn is_empty(&self) -> bool {
         let [bytes, useful] = [&self.bytes, &self.useful].map(|one| one.load(Ordering::Relaxed));
-        bytes.saturating_sub(useful) > EMPTY_MOST
+        bytes.saturating_sub(useful) > EMPTY_MAX
     }
 }
 
@@ -185,7 +185,7 @@ struct Zstd<R> {
 impl<R: Read> Zstd<R> {
     fn new(input: R, taken: Arc<Taken>) -> io::Result<Self> {
         let mut frame = ZstdFrame::new();
-        frame.set_max_window_size(ZSTD_WINDOW_MOST);
+        frame.set_max_window_size(ZSTD_WINDOW_MAX);
         // The decoder grows its buffer in the first frame, and reserves the window at the start of
         // all others. A first frame with a window of 1 KiB makes the first one of the file such a one.
         let small = [&ZSTD_MAGIC[..], &[0, 0]].concat();
@@ -216,7 +216,7 @@ impl<R: Read> Zstd<R> {
             if magic == ZSTD_MAGIC {
                 let window = read_header(&mut self.input, &mut header)?;
                 // The decoder itself refuses a larger window.
-                if window > self.window && window <= ZSTD_WINDOW_MOST {
+                if window > self.window && window <= ZSTD_WINDOW_MAX {
                     reserve(window)?;
                     self.window = window;
                 }

@@ -31,7 +31,7 @@ const AROUND: u32 = 12;
 /// Bytes that are skipped before a call returns.
 const STRIDE: u64 = 16 << 20;
 /// Most interfaces stored per section.
-const INTERFACES_MOST: usize = 1 << 16;
+const INTERFACES_MAX: usize = 1 << 16;
 
 pub(super) struct Pcapng {
     endian: Endian,
@@ -286,7 +286,7 @@ impl Pcapng {
         if length < AROUND + 8 {
             return Err(Broken { offset, why: Why::BlockLength { length } });
         }
-        if self.interfaces.len() == INTERFACES_MOST {
+        if self.interfaces.len() == INTERFACES_MAX {
             return Err(Broken { offset, why: Why::TooManyInterfaces });
         }
         let block = self.whole(window, length)?;

@@ -8,7 +8,7 @@
 
 use super::{
     error::{Broken, Why},
-    input::{Bytes, EMPTY_MOST, Taken},
+    input::{Bytes, EMPTY_MAX, Taken},
     limits::{Limit, Limits},
 };
 use std::{
@@ -166,7 +166,7 @@ impl Window {
     fn reason(&self, why: &io::Error) -> Why {
         let message = why.to_string();
         if self.taken.is_empty() {
-            return Why::Limit(Limit::Empty(EMPTY_MOST));
+            return Why::Limit(Limit::Empty(EMPTY_MAX));
         }
         if why.kind() == io::ErrorKind::OutOfMemory {
             return Why::Memory { message };

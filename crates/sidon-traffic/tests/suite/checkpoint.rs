@@ -2,7 +2,7 @@
 
 use sidon::{
     Infeasible, Malformed, Seed,
-    bytes::Parts,
+    saved::Parts,
     state::{Machine, Rule},
 };
 use sidon_kit::Rng;

@@ -1,6 +1,6 @@
 //! The engine against exact references, on generated traffic and on every capture of the corpus.
 
-use sidon::{Key, Seed, member::Moves};
+use sidon::{Key, Seed, set::Moves};
 use sidon_traffic::{
     Decoder, Engine, Filter, FlowKey, Generator, Mix, Packet, Question, Report, Settings, Source,
     flow::protocol,

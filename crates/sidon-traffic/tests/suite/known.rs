@@ -6,7 +6,7 @@ use sidon_traffic::{
         Disk, System,
         memory::{Fault, Memory},
     },
-    known::{self, KnownError, LINE_MOST, Seen},
+    known::{self, KnownError, LINE_MAX, Seen},
 };
 use std::{
     collections::HashSet,
@@ -73,8 +73,8 @@ fn a_first_file_has_a_title_and_every_address() {
 
 #[test]
 fn a_wrong_line_is_named_and_nothing_is_written() {
-    let long = [b"10.0.0.1\n#".as_slice(), &vec![b'x'; LINE_MOST], b"\n10.0.0.3\n"].concat();
-    let endless = vec![0; LINE_MOST * 2];
+    let long = [b"10.0.0.1\n#".as_slice(), &vec![b'x'; LINE_MAX], b"\n10.0.0.3\n"].concat();
+    let endless = vec![0; LINE_MAX * 2];
     for (text, says) in [
         (&b"10.0.0.1\nnot one\n"[..], "line 2: expected one IP address per line, got \"not one\""),
         (b"10.0.0.1 10.0.0.2\n", "line 1: expected one IP address per line"),

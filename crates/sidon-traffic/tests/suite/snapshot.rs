@@ -2,7 +2,7 @@
 
 use sidon::{
     Key, Malformed, Refused, Seed,
-    bytes::Image,
+    saved::Save,
     state::{Machine, Rule},
 };
 use sidon_kit::Rng;
@@ -623,7 +623,7 @@ fn a_damaged_table_is_found() {
     assert_eq!(found[0].why, Malformed::Checksum);
     let cut = damage(&image[..middle]);
     assert!(matches!(cut[..], [ref one] if one.to_string().contains("expected")), "{cut:?}");
-    assert_eq!(sidon::bytes::kind(&image), Ok(KIND));
+    assert_eq!(sidon::saved::kind(&image), Ok(KIND));
 }
 
 #[test]

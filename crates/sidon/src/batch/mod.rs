@@ -29,8 +29,8 @@ pub(crate) use pace::DEEP;
 pub(crate) use pace::{CHUNK, NEAR, Pace};
 
 use crate::{
-    Digest, Key, Seed, hash,
-    probe::{self, Isa, Kernel},
+    Digest, Key, Seed, key,
+    simd::{self, Isa, Kernel},
 };
 
 /// An operation of a structure on many keys. See the [module](self).
@@ -69,7 +69,7 @@ pub(crate) type AnyKeys<'a> = Keys<'a, Digest>;
 
 /// Makes the function of [`Keys::Any`]: it hashes keys from an index on, until the output is full.
 pub(crate) fn hasher<K: Key>(seed: Seed, keys: &[K]) -> impl Fn(usize, &mut [Digest]) {
-    move |from, digests| hash::digests(seed, &keys[from..from + digests.len()], digests)
+    move |from, digests| key::digests(seed, &keys[from..from + digests.len()], digests)
 }
 
 /// Calls `act` with the digests of one chunk of keys after the other, and the index of its first
@@ -78,7 +78,7 @@ pub(crate) fn hashed<K: Key>(seed: Seed, keys: &[K], mut act: impl FnMut(usize, 
     let mut digests = [Digest(0); CHUNK];
     for (i, keys) in keys.chunks(CHUNK).enumerate() {
         let digests = &mut digests[..keys.len()];
-        hash::digests(seed, keys, digests);
+        key::digests(seed, keys, digests);
         act(i * CHUNK, digests);
     }
 }
@@ -103,7 +103,7 @@ pub(crate) fn dispatch<K: Key, B: Batch>(keys: Keys<'_, K>, bytes: usize, batch:
             run(isa, self.0, self.1, self.2);
         }
     }
-    probe::dispatch(Loop(keys, bytes, batch));
+    simd::dispatch(Loop(keys, bytes, batch));
 }
 
 /// Runs the steps for all keys, in order, on a table of `bytes` bytes.
@@ -121,13 +121,13 @@ pub(crate) fn run<I: Isa, K: Key, B: Batch>(isa: I, keys: Keys<'_, K>, bytes: us
         match keys {
             Keys::Typed(seed, keys) if B::PACE.singly => {
                 for (key, to) in keys[located..located + group].iter().zip(to) {
-                    let digest = hash::digest_by(key, isa, seed);
+                    let digest = key::digest_by(key, isa, seed);
                     batch.locate(isa, &[digest], std::slice::from_mut(to));
                 }
             }
             Keys::Typed(seed, keys) => {
                 let digests = &mut digests[..group];
-                hash::digests_by(isa, seed, &keys[located..located + group], digests);
+                key::digests_by(isa, seed, &keys[located..located + group], digests);
                 batch.locate(isa, digests, to);
             }
             Keys::Any(_, hash) => {
@@ -158,7 +158,7 @@ pub(crate) fn run<I: Isa, K: Key, B: Batch>(isa: I, keys: Keys<'_, K>, bytes: us
 #[cfg(test)]
 mod tests {
     use super::{Batch, CHUNK, Keys, Pace, hasher, run};
-    use crate::{Digest, Key, Seed, probe::BASE, probe::Isa};
+    use crate::{Digest, Key, Seed, simd::BASE, simd::Isa};
 
     /// Checks that each key passes the three steps in order, and that no more keys are in flight
     /// than the pace allows. `PACE` is the index of the pace.

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     Digest, Estimate, Key, Refused,
     batch::{self, AnyKeys, Batch, CHUNK, Keys, NEAR, Pace, hasher},
-    probe::Isa,
+    simd::Isa,
 };
 
 impl Min {

@@ -10,14 +10,14 @@
 use super::min::{Layout, Shape};
 use crate::{
     Digest, Infeasible,
-    hash::spread,
-    probe::{self, LINE},
+    key::spread,
+    simd::{self, LINE},
 };
 
 /// The most rows of a sketch.
-pub(crate) const ROWS_MOST: u32 = 16;
-/// [`ROWS_MOST`] as the length of an array.
-pub(super) const MOST: usize = ROWS_MOST as usize;
+pub(crate) const ROWS_MAX: u32 = 16;
+/// [`ROWS_MAX`] as the length of an array.
+pub(super) const MOST: usize = ROWS_MAX as usize;
 
 /// The counters of a table, of `B` bytes each.
 #[inline(always)]
@@ -86,7 +86,7 @@ impl Mapping {
             let near = shape.width.clamp(8, 64).next_power_of_two().into();
             return Err(Infeasible::NotOneOf { name, got, allowed, near });
         }
-        Infeasible::unless_within("rows", shape.rows.into(), 1, ROWS_MOST.into())?;
+        Infeasible::unless_within("rows", shape.rows.into(), 1, ROWS_MAX.into())?;
         Infeasible::unless_within("columns", shape.columns, 1, 1 << 48)?;
         let (rows, columns) = (shape.rows, shape.columns);
         let cell = u64::from(shape.width / 8);
@@ -141,7 +141,7 @@ impl Mapping {
         self.places::<B, D>(digest, &mut at);
         let lines = if self.segment == 0 { self.rows::<D>() } else { 1 };
         for &at in &at[..lines] {
-            probe::prefetch(table, at * B);
+            simd::prefetch(table, at * B);
         }
     }
 

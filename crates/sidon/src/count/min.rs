@@ -15,7 +15,7 @@
 //! share a line share more counters.
 //!
 //! A counter that reaches its ceiling stays there and means that value or more. If all counters of
-//! a key are at their ceiling, its answer is [`Bound::AtLeast`]. Cormode and Muthukrishnan, J.
+//! a key are at their ceiling, its answer is [`Bound::AtLeast`](crate::Bound::AtLeast). Cormode and Muthukrishnan, J.
 //! Algorithms 2005; conservative update by Estan and Varghese, 2002; the unbiased median by
 //! Krishnamurthy et al., IMC 2003.
 
@@ -30,8 +30,8 @@ use self::estimate::Slack;
 use super::cell::{self, Job, Mapping};
 use crate::{
     Certainty, Digest, Estimate, Infeasible, Key, Refused, Seed,
-    cells::Memory,
-    member::{Stats, same},
+    memory::Memory,
+    set::{Stats, same},
 };
 
 /// Counts under keys. See the [module](self).

@@ -9,12 +9,12 @@
 
 mod bulk;
 mod cell;
-mod image;
 pub mod min;
+mod saved;
 pub mod solve;
 pub mod top;
 
-pub(crate) use cell::ROWS_MOST;
+pub(crate) use cell::ROWS_MAX;
 pub use min::{Layout, Min, Update};
 pub use solve::{Solution, solve};
 pub use top::{Bounds, Entry, Ranking, Stored, Top};

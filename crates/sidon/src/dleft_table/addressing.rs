@@ -14,13 +14,13 @@
 //! else, once for each form of a table. A loop copies them, restricted to its number of subtables,
 //! so that the compiler keeps them in registers.
 
-use super::{ANY, Form, Placing, SUBTABLES_MOST, Table};
+use super::{ANY, Form, Placing, SUBTABLES_MAX, Table};
 use crate::{
     Digest, Infeasible,
     batch::NEAR,
-    cells::bucket::Layout,
-    hash::{permute::Permutation, spread},
-    probe::{self, Isa, Kernel},
+    bucket::Layout,
+    key::{permute::Permutation, spread},
+    simd::{self, Isa, Kernel},
 };
 
 /// The counts, masks and permutations of a table, for `D` subtables or for any number of them.
@@ -67,7 +67,7 @@ impl Addressing {
     #[cold]
     #[inline(never)]
     pub(crate) fn independent(&self, digest: Digest) -> [u64; ANY] {
-        let remainder = spread::position(digest, SUBTABLES_MOST, 1 << self.remainder);
+        let remainder = spread::position(digest, SUBTABLES_MAX, 1 << self.remainder);
         let mut words = [remainder; ANY];
         for (i, word) in (0..).zip(&mut words[..self.subtables()]) {
             *word |= spread::position(digest, i, self.buckets as u64) << self.remainder;
@@ -261,7 +261,7 @@ impl<L: Layout, const D: usize> Kernel for Locate<'_, L, D> {
                 for (&digest, permuted) in located {
                     *permuted = addressing.permuted(addressing.fingerprint_of(digest));
                     for (i, &permuted) in permuted[..addressing.subtables()].iter().enumerate() {
-                        probe::prefetch(bytes, layout.offset(addressing.bucket(i, permuted)));
+                        simd::prefetch(bytes, layout.offset(addressing.bucket(i, permuted)));
                     }
                 }
             }

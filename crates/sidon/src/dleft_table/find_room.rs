@@ -12,8 +12,8 @@
 
 use super::Addressing;
 use crate::{
-    cells::bucket::Layout,
-    probe::{BASE, Isa},
+    bucket::Layout,
+    simd::{BASE, Isa},
 };
 use std::hint::select_unpredictable;
 

@@ -8,7 +8,7 @@
 //! neither can overflow. Shrinking joins two neighbouring buckets, if their cells fit into one.
 
 use super::{Form, Table};
-use crate::{Infeasible, cells::bucket::Layout};
+use crate::{Infeasible, bucket::Layout};
 
 impl Form {
     /// This form with twice the buckets, if it allows one more growth.

@@ -1,7 +1,7 @@
 //! A d-left table: buckets of cells in a few subtables.
 //!
-//! [`member::DLeft`](crate::member::DLeft), [`state::Fingerprint`](crate::state::Fingerprint) and
-//! the overflow table of [`member::Backyard`](crate::member::Backyard) are built on it. A
+//! [`set::DLeft`](crate::set::DLeft), [`state::Fingerprint`](crate::state::Fingerprint) and
+//! the overflow table of [`set::Backyard`](crate::set::Backyard) are built on it. A
 //! fingerprint has one bucket in each subtable. `DLeft` and `Fingerprint` store it in one cell;
 //! `Backyard` stores one cell per overflowed key. A cell holds the remainder and some low bits: the
 //! number of copies of a key, or the state of a flow.
@@ -21,7 +21,7 @@ mod find_room;
 mod grow;
 mod moves;
 
-pub(crate) use crate::cells::bucket::ANY;
+pub(crate) use crate::bucket::ANY;
 pub(crate) use addressing::Addressing;
 pub(crate) use find_room::{Cell, Finder};
 pub use moves::{Moved, Moves};
@@ -29,19 +29,17 @@ pub use moves::{Moved, Moves};
 use crate::{
     Infeasible,
     batch::{self, AnyKeys, Batch},
-    cells::{
-        Memory,
-        bucket::{Any, Layout, bucket_bytes},
-    },
-    hash::permute::MODULUS_MOST,
-    probe::{self, BASE, Isa, Kernel},
+    bucket::{Any, Layout, bucket_bytes},
+    key::permute::MODULUS_MAX,
+    memory::Memory,
+    simd::{self, BASE, Isa, Kernel},
 };
 use moves::Budget;
 
 /// The most subtables.
-pub(crate) const SUBTABLES_MOST: u32 = ANY as u32;
+pub(crate) const SUBTABLES_MAX: u32 = ANY as u32;
 /// The most cells per bucket.
-const CELLS_MOST: usize = 32;
+const CELLS_MAX: usize = 32;
 
 /// The source of a key's buckets and remainder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -89,7 +87,7 @@ impl Form {
 
     /// Checks the limits that hold for every table.
     pub(crate) fn check(&self) -> Result<(), Infeasible> {
-        Infeasible::unless_within("buckets", self.buckets, 1, MODULUS_MOST >> self.remainder)?;
+        Infeasible::unless_within("buckets", self.buckets, 1, MODULUS_MAX >> self.remainder)?;
         let buckets = u128::from(self.subtables) * u128::from(self.buckets);
         let bytes = buckets * u128::from(bucket_bytes(self.cells, self.width));
         if bytes > u128::from(u64::MAX / 4) {
@@ -289,7 +287,7 @@ impl Table {
 /// Runs a batch on a table of `bytes` bytes with the best instruction set of this processor.
 #[inline(always)]
 pub(crate) fn run_best<B: Batch>(keys: AnyKeys<'_>, bytes: usize, batch: B) {
-    probe::dispatch(Run { keys, bytes, batch });
+    simd::dispatch(Run { keys, bytes, batch });
 }
 
 struct Run<'a, B> {

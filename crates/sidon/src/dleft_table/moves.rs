@@ -11,18 +11,18 @@
 //! resume when cells become free. Over any `n` operations, searches follow at most `EARNED * n +
 //! SAVED * limit` buckets.
 
-use super::{CELLS_MOST, Cell, SUBTABLES_MOST, Table};
+use super::{CELLS_MAX, Cell, SUBTABLES_MAX, Table};
 use crate::{
     Infeasible,
-    cells::bucket::{Layout, with_layout},
-    member::Stats,
-    probe::{self, BASE},
+    bucket::{Layout, with_layout},
+    set::Stats,
+    simd::{self, BASE},
 };
 
 /// The policy when all cells of a key are taken.
 ///
 /// ```
-/// use sidon::member::Moves;
+/// use sidon::set::Moves;
 ///
 /// // Searches share a budget, so that many of them in a row stay cheap.
 /// assert_eq!(Moves::Never.work_most(0), 0);
@@ -44,10 +44,10 @@ pub enum Moves {
 
 impl Moves {
     /// The most buckets that one search may read.
-    pub(crate) const SEARCH_MOST: u32 = 4096;
+    pub(crate) const SEARCH_MAX: u32 = 4096;
 
     /// The most buckets whose cells searches follow over this many operations, for any keys and any
-    /// load ([`Stats::followed`](crate::member::Stats::followed)).
+    /// load ([`Stats::followed`](crate::set::Stats::followed)).
     #[doc(hidden)]
     pub fn work_most(self, operations: u64) -> u64 {
         EARNED.saturating_mul(operations).saturating_add(Budget::new(self).most)
@@ -57,7 +57,7 @@ impl Moves {
         match self {
             Moves::Never | Moves::First => Ok(()),
             Moves::Search(limit) => {
-                let most = Moves::SEARCH_MOST.into();
+                let most = Moves::SEARCH_MAX.into();
                 Infeasible::unless_within("search limit", limit.into(), 1, most)
             }
         }
@@ -260,11 +260,11 @@ impl Table {
                     continue;
                 }
                 // Prefetches the target buckets of all cells before reading the first.
-                let mut nexts = [None; CELLS_MOST];
+                let mut nexts = [None; CELLS_MAX];
                 for (cell, next) in (0..self.form.cells).zip(&mut nexts) {
                     *next = self.step(layout, &steps[at], at as u32, cell, other);
                     if let Some(next) = next {
-                        probe::prefetch(self.memory.bytes(), layout.offset(next.bucket));
+                        simd::prefetch(self.memory.bytes(), layout.offset(next.bucket));
                     }
                 }
                 for next in nexts.into_iter().flatten() {
@@ -338,4 +338,4 @@ impl Table {
     }
 }
 
-const _: () = assert!(Moves::SEARCH_MOST as usize > SUBTABLES_MOST as usize);
+const _: () = assert!(Moves::SEARCH_MAX as usize > SUBTABLES_MAX as usize);

@@ -22,16 +22,16 @@ use super::{
 };
 use crate::{
     Infeasible,
-    member::backyard::{CELLS, Shape},
+    set::backyard::{CELLS, Shape},
 };
 
 /// The most keys per line, on average, and the fewest that a low rate may need.
-const LOAD_MOST: f64 = 24.0;
+const LOAD_MAX: f64 = 24.0;
 const LOAD_LEAST: f64 = 15.0;
 /// How many lines may share a bucket of the overflow table, as a power of two.
 const SHARING: [u32; 5] = [7, 6, 5, 4, 3];
 /// The share of the overflow table that may be in use, six standard deviations above the mean.
-const BACK_MOST: f64 = 0.9;
+const BACK_MAX: f64 = 0.9;
 const DEVIATIONS: f64 = 6.0;
 /// How many lines may have more keys than they and their overflow buckets hold, on average.
 const OVERFULL: f64 = 1e-3;
@@ -58,7 +58,7 @@ pub fn shape(target: Target) -> Result<Shape, Infeasible> {
     let smallest = |sharing| {
         let lines = least(keys, |lines| {
             let shape = Shape { lines, sharing };
-            keys as f64 <= LOAD_MOST * lines as f64
+            keys as f64 <= LOAD_MAX * lines as f64
                 && rate(shape, keys) <= got
                 && back_holds(shape, keys)
         });
@@ -71,7 +71,7 @@ pub fn shape(target: Target) -> Result<Shape, Infeasible> {
 /// The false-positive rate of a filter that holds `keys` keys; 1 for a shape that cannot be built.
 ///
 /// ```
-/// use sidon::{member::backyard::Shape, plan::backyard};
+/// use sidon::{set::backyard::Shape, plan::backyard};
 ///
 /// // 24 keys per line share 65,535 values: 1 - (1 - 1/65535)^24 at one line.
 /// let rate = backyard::rate(Shape { lines: 1, sharing: 3 }, 24);
@@ -97,18 +97,18 @@ fn spilled(shape: Shape, keys: u64, power: i32) -> f64 {
 
 fn back_holds(shape: Shape, keys: u64) -> bool {
     let load = keys as f64 / shape.lines as f64;
-    if shape.lines as f64 * poisson_at_least(load, u64::from(Shape::LINE_MOST) + 1) > OVERFULL {
+    if shape.lines as f64 * poisson_at_least(load, u64::from(Shape::LINE_MAX) + 1) > OVERFULL {
         return false;
     }
     let deviation = (shape.lines as f64 * spilled(shape, keys, 2)).sqrt();
     let most = overflowed(shape, keys) + DEVIATIONS * deviation;
-    most <= BACK_MOST * shape.back_cells() as f64
+    most <= BACK_MAX * shape.back_cells() as f64
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Seed, member::Backyard};
+    use crate::{Seed, set::Backyard};
     use sidon_kit::{FiveTuples, rate::assert_close};
 
     #[test]
@@ -118,7 +118,7 @@ mod tests {
             for false_positives in [0.3, 0.0015, 0.0004] {
                 let shape = shape(Target::new(keys, false_positives)).unwrap();
                 assert!(rate(shape, keys) <= false_positives);
-                assert!(keys as f64 / shape.lines as f64 <= LOAD_MOST && back_holds(shape, keys));
+                assert!(keys as f64 / shape.lines as f64 <= LOAD_MAX && back_holds(shape, keys));
                 assert!(bits(shape, keys) <= most, "{keys} {shape:?} {}", bits(shape, keys));
             }
         }

@@ -8,8 +8,8 @@ use super::{
 };
 use crate::{
     Infeasible,
-    member::{Decode, Increments, Overflow, Spread, bh::Shape},
-    probe::LINE,
+    set::{Decode, Increments, Overflow, Spread, bh::Shape},
+    simd::LINE,
 };
 
 /// The best B_3 sequence of four increments up to 15; its mirror `{1, 3, 12, 15}` is as good.
@@ -22,7 +22,7 @@ const WIDTHS: [(u32, u32); 5] = [(4, 8), (5, 8), (5, 9), (6, 9), (6, 10)];
 /// as a counting filter. It decodes cells of any number of keys.
 ///
 /// ```
-/// use sidon::{member::bh::Shape, plan::{Target, bh}};
+/// use sidon::{set::bh::Shape, plan::{Target, bh}};
 ///
 /// let shape = bh::shape(Target::new(50_000, 0.001))?;
 /// let less = Shape { cells: shape.cells - 1, ..shape };
@@ -68,7 +68,7 @@ fn least(
 /// unless the table is small. A cell that would leave its range counts as pinned.
 ///
 /// ```
-/// use sidon::{member::{Decode, Increments, Overflow, Spread, bh::Shape}, plan::bh};
+/// use sidon::{set::{Decode, Increments, Overflow, Spread, bh::Shape}, plan::bh};
 ///
 /// // Figure 5 of the paper, 30 bits per key.
 /// let shape = Shape {
@@ -103,7 +103,7 @@ pub fn rate(shape: Shape, keys: u64) -> Result<f64, Infeasible> {
 /// The share of cells that would have left their range with `keys` keys stored.
 ///
 /// ```
-/// use sidon::{member::{Decode, Increments, Overflow, Spread, bh::Shape}, plan::bh};
+/// use sidon::{set::{Decode, Increments, Overflow, Spread, bh::Shape}, plan::bh};
 ///
 /// // Computed independently, by exact enumeration.
 /// let shape = Shape {

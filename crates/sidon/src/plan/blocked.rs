@@ -5,12 +5,12 @@
 
 use super::{
     Target,
-    bloom::{CELLS_MOST, least},
+    bloom::{CELLS_MAX, least},
     tail,
 };
 use crate::{
     Infeasible,
-    member::blocked::{HASHES_MAX, Shape},
+    set::blocked::{HASHES_MAX, Shape},
 };
 
 /// Below this rate the digest word of a line is too narrow, and a blocked table wastes memory.
@@ -28,7 +28,7 @@ const FAST_HASHES: u32 = 8;
 /// let shape = blocked::shape(Target::new(1_000_000, 0.01))?;
 /// assert_eq!(shape.hashes, 8);
 /// // One line fewer errs more often than once in a hundred.
-/// let fewer = sidon::member::blocked::Shape { lines: shape.lines - 1, ..shape };
+/// let fewer = sidon::set::blocked::Shape { lines: shape.lines - 1, ..shape };
 /// assert!(blocked::rate(shape, 1_000_000) <= 0.01 && blocked::rate(fewer, 1_000_000) > 0.01);
 /// # Ok::<(), sidon::Infeasible>(())
 /// ```
@@ -51,7 +51,7 @@ pub fn shape(target: Target) -> Result<Shape, Infeasible> {
 }
 
 fn least_lines(target: Target, hashes: u32) -> u64 {
-    least(CELLS_MOST, |lines| rate(Shape { lines, hashes }, target.keys) <= target.false_positives)
+    least(CELLS_MAX, |lines| rate(Shape { lines, hashes }, target.keys) <= target.false_positives)
 }
 
 /// Two keys that share line and digest word cannot be distinguished: a lower bound of every rate, per
@@ -61,7 +61,7 @@ const FLOOR: f64 = 1.0 / (1u64 << 32) as f64;
 /// The false-positive rate of a table that holds `keys` keys.
 ///
 /// ```
-/// use sidon::{member::blocked::Shape, plan::blocked};
+/// use sidon::{set::blocked::Shape, plan::blocked};
 ///
 /// // Eight hashes: one bit in each word of a line. The mean of (1 - (63/64)^j)^8 + j/2^32 over the
 /// // keys j of a line, Poisson(20).

@@ -7,7 +7,7 @@
 //! section 2.1.
 
 use super::{Target, draws};
-use crate::{Infeasible, hash::spread, member::bloom::Shape};
+use crate::{Infeasible, key::spread, set::bloom::Shape};
 
 /// The smallest table that meets the target. Keys cannot leave it, and it cannot grow.
 ///
@@ -29,7 +29,7 @@ pub fn shape(target: Target) -> Result<Shape, Infeasible> {
 /// The false-positive rate of a table that holds `keys` keys.
 ///
 /// ```
-/// use sidon::{member::bloom::Shape, plan::bloom};
+/// use sidon::{set::bloom::Shape, plan::bloom};
 ///
 /// // (1 - (1 - 1/10000)^7000)^7
 /// let rate = bloom::rate(Shape { bits: 10_000, hashes: 7 }, 1_000);
@@ -42,7 +42,7 @@ pub fn rate(shape: Shape, keys: u64) -> f64 {
 /// Whether equation 7 is more than half a per cent below the truth, for rates of any use. It assumes that
 /// the bits of a key are independent, and is off by about `0.15 k (k - 1) / m` of itself.
 pub(super) fn is_small(cells: f64, hashes: u32) -> bool {
-    hashes <= spread::MOST && cells < 32.0 * f64::from(hashes) * (f64::from(hashes) - 1.0)
+    hashes <= spread::MAX && cells < 32.0 * f64::from(hashes) * (f64::from(hashes) - 1.0)
 }
 
 /// The rate of `cells` bits with `hashes` bits per key.
@@ -66,14 +66,14 @@ pub(super) fn least_cells(target: Target) -> Result<(u64, u32), Infeasible> {
     let keys = target.keys as f64;
     let cells_for = |hashes| {
         let meets = |cells| rate_of(cells as f64, hashes, keys) <= target.false_positives;
-        (least(CELLS_MOST, meets), hashes)
+        (least(CELLS_MAX, meets), hashes)
     };
-    let best = (1..=spread::MOST).map(cells_for).min();
+    let best = (1..=spread::MAX).map(cells_for).min();
     Ok(best.unwrap_or((1, 1)))
 }
 
 /// More cells or lines than any target needs.
-pub(super) const CELLS_MOST: u64 = 1 << 58;
+pub(super) const CELLS_MAX: u64 = 1 << 58;
 
 /// The least number from 1 to `most` that meets a condition which all larger numbers meet too;
 /// `most` if none does.
@@ -99,7 +99,7 @@ mod tests {
             for false_positives in [0.3, 0.01, 1e-4, 1e-8] {
                 let planned = shape(Target::new(keys, false_positives)).unwrap();
                 assert!(rate(planned, keys) <= false_positives);
-                for hashes in 1..=spread::MOST {
+                for hashes in 1..=spread::MAX {
                     let smaller = Shape { bits: planned.bits - 1, hashes };
                     assert!(planned.bits == 1 || rate(smaller, keys) > false_positives);
                 }

@@ -8,14 +8,14 @@
 use super::tail;
 use crate::{
     Infeasible,
-    count::{Layout, ROWS_MOST, Update, min::Shape},
-    probe::LINE,
+    count::{Layout, ROWS_MAX, Update, min::Shape},
+    simd::LINE,
 };
 use std::f64::consts::E;
 
 /// The rows that keep all but a share `delta` of the keys within the error.
 fn rows(delta: f64) -> Result<u32, Infeasible> {
-    let least = (-f64::from(ROWS_MOST)).exp();
+    let least = (-f64::from(ROWS_MAX)).exp();
     // Written so that a share that is no number is refused too.
     if !(delta >= least && delta < 1.0) {
         return Err(Infeasible::Rate { name: "delta", got: delta, least, most: 1.0 });
@@ -105,12 +105,12 @@ pub fn excess(shape: Shape, keys: u64, total: u64) -> f64 {
 }
 
 /// A Poisson number of a larger mean is replaced by its mean: six standard deviations are 0.6 % of it.
-const MEAN_MOST: f64 = 1e6;
+const MEAN_MAX: f64 = 1e6;
 
 /// The mean of the least of `rows` Poisson numbers: the sum over all levels of the chance that
 /// every one of them reaches the level.
 fn least_of_poissons(mean: f64, rows: u32) -> f64 {
-    if mean > MEAN_MOST {
+    if mean > MEAN_MAX {
         return mean;
     }
     let reach = 12.0 * mean.sqrt() + 40.0;
@@ -129,7 +129,7 @@ fn least_of_binomials(keys: u64, chance: f64, rows: u32) -> f64 {
     if chance >= 1.0 {
         return keys as f64;
     }
-    if keys as f64 * chance > MEAN_MOST {
+    if keys as f64 * chance > MEAN_MAX {
         return keys as f64 * chance;
     }
     // The chance of exactly `level`, by its logarithm: the first may be too small for a double.

@@ -7,9 +7,9 @@
 use super::{Prefer, Target, bloom, dleft::least_from, draws, lines::Lines, tail};
 use crate::{
     Infeasible,
-    hash::spread,
-    member::{LINES_MOST, Overflow, Spread, counting::Shape},
-    probe::LINE,
+    key::spread,
+    set::{LINES_MAX, Overflow, Spread, counting::Shape},
+    simd::LINE,
 };
 use std::cell::RefCell;
 
@@ -22,7 +22,7 @@ const WIDTH: u32 = 4;
 /// memory than the smallest.
 ///
 /// ```
-/// use sidon::{member::Spread, plan::{Prefer, Target, counting}};
+/// use sidon::{set::Spread, plan::{Prefer, Target, counting}};
 ///
 /// // Table I of Rottenstreich et al.: 28,756 counters of four bits, 14.04 KiB.
 /// let small = counting::shape(Target::new(2_000, 0.001))?;
@@ -55,7 +55,7 @@ fn fewest_lines(target: Target) -> Result<Shape, Infeasible> {
     let tables: Vec<_> = (1..=8).map(|each| Passes::new(WIDTH, each)).collect();
     // No mapping takes fewer counters than the one that puts them anywhere.
     let least = (smallest.counters / in_line(WIDTH)).max(1);
-    let few = (2..=LINES_MOST).find_map(|lines| {
+    let few = (2..=LINES_MAX).find_map(|lines| {
         let shapes = tables.iter().map(|passes| in_lines(target, least, lines, passes));
         let best = shapes.flatten().min_by_key(|shape| shape.counters)?;
         (best.counters as f64 <= worth).then_some(best)
@@ -70,7 +70,7 @@ fn fewest_lines(target: Target) -> Result<Shape, Infeasible> {
 fn in_lines(target: Target, least: u64, lines: u32, passes: &Passes) -> Option<Shape> {
     const MOST: u64 = 1 << 48;
     let hashes = lines * passes.each;
-    if hashes > spread::MOST {
+    if hashes > spread::MAX {
         return None;
     }
     let of = |all| Lines { all, of_key: lines, keys: target.keys };
@@ -88,7 +88,7 @@ fn in_lines(target: Target, least: u64, lines: u32, passes: &Passes) -> Option<S
 /// The false-positive rate of a table that holds `keys` keys; 1 for a shape that cannot be built.
 ///
 /// ```
-/// use sidon::{member::{Overflow, Spread, counting::Shape}, plan::counting};
+/// use sidon::{set::{Overflow, Spread, counting::Shape}, plan::counting};
 ///
 /// // Bonomi et al., ESA 2006, section 5.1: 13.5 counters per key and nine hashes.
 /// let (overflow, spread) = (Overflow::Refuse, Spread::Anywhere);
@@ -125,7 +125,7 @@ struct Passes {
 impl Passes {
     /// For lines of counters of `width` bits, `each` of which a key draws.
     fn new(width: u32, each: u32) -> Self {
-        let known = RefCell::new(vec![vec![]; LINES_MOST as usize]);
+        let known = RefCell::new(vec![vec![]; LINES_MAX as usize]);
         Passes { cells: in_line(width) as f64, each, known }
     }
 
@@ -161,7 +161,7 @@ const KNOWN: usize = 1 << 12;
 /// number is about the chance that storing the keys overflows at all.
 ///
 /// ```
-/// use sidon::{member::{Overflow, Spread, counting::Shape}, plan::counting};
+/// use sidon::{set::{Overflow, Spread, counting::Shape}, plan::counting};
 ///
 /// // A counter of two bits is above its ceiling of 3 if four keys or more hash to it: with a mean of
 /// // 7 * 100,000 / 1,000,000, that is 1 - (1 + 0.7 + 0.7^2/2 + 0.7^3/6) e^-0.7.

@@ -28,10 +28,10 @@
 use super::{Prefer, Target, bloom::least, fluid::Fluid, tail::ln_factorial};
 use crate::{
     Infeasible,
-    hash::permute::MODULUS_MOST,
-    member::{
+    key::permute::MODULUS_MAX,
+    set::{
         Moves,
-        dleft::{COUNTER_MOST, Shape},
+        dleft::{COUNTER_MAX, Shape},
     },
 };
 
@@ -45,7 +45,7 @@ use crate::{
 /// takes a cell, and at most sixteen copies find one.
 ///
 /// ```
-/// use sidon::{member::DLeft, plan::{Prefer, Target, dleft}};
+/// use sidon::{set::DLeft, plan::{Prefer, Target, dleft}};
 ///
 /// let bits = |shape| DLeft::planned_bytes(shape) * 8 / 1_000_000;
 /// let target = Target::new(1_000_000, 0.001);
@@ -80,7 +80,7 @@ pub fn shape(target: Target, counter: u32) -> Result<Shape, Infeasible> {
 /// The false-positive rate of a table that holds `keys` keys; 1 for a shape that cannot be built.
 ///
 /// ```
-/// use sidon::{member::{Moves, dleft::Shape}, plan::dleft};
+/// use sidon::{set::{Moves, dleft::Shape}, plan::dleft};
 ///
 /// // Bonomi et al., ESA 2006, section 5.1: 49,152 keys share 2,048 * 2^14 fingerprints.
 /// let paper = Shape {
@@ -117,7 +117,7 @@ pub fn rate(shape: Shape, keys: u64) -> f64 {
 /// shape that cannot be built.
 ///
 /// ```
-/// use sidon::{member::{Moves, dleft::Shape}, plan::dleft};
+/// use sidon::{set::{Moves, dleft::Shape}, plan::dleft};
 ///
 /// // Bonomi et al., ESA 2006, section 5.2: 6.5 keys per bucket overflow 0.0257 times in 2^20
 /// // insertions.
@@ -216,9 +216,9 @@ struct Wish {
 impl Wish {
     fn new(target: Target, counter: u32) -> Result<Self, Infeasible> {
         target.check()?;
-        Infeasible::unless_within("counter", counter.into(), 0, COUNTER_MOST.into())?;
+        Infeasible::unless_within("counter", counter.into(), 0, COUNTER_MAX.into())?;
         let Target { keys, false_positives, growth, .. } = target;
-        let most = (super::KEYS_MOST / keys).ilog2();
+        let most = (super::KEYS_MAX / keys).ilog2();
         Infeasible::unless_within("growth", growth.into(), 0, most.into())?;
         let grown = keys << growth;
         Target::new(grown, false_positives).check()?;
@@ -251,7 +251,7 @@ enum Room {
 }
 
 /// A load that plans do not exceed.
-pub(super) const LOAD_MOST: f64 = 0.955;
+pub(super) const LOAD_MAX: f64 = 0.955;
 /// The most buckets that a search for moves reads.
 const SEARCH: Moves = Moves::Search(256);
 /// Cells to spare in any table of more than one bucket a subtable.
@@ -262,7 +262,7 @@ const MOVES_RARE: f64 = 1e-3;
 const SPARSE: u64 = 8;
 
 fn smallest_of(wish: &Wish, frames: impl IntoIterator<Item = Frame>) -> Result<Shape, Infeasible> {
-    let counters = if wish.counter == 0 { 0..=0 } else { wish.counter..=COUNTER_MOST };
+    let counters = if wish.counter == 0 { 0..=0 } else { wish.counter..=COUNTER_MAX };
     let mut best: Option<Shape> = None;
     for frame in frames {
         let load_buckets = frame.buckets_for_load(wish);
@@ -310,7 +310,7 @@ impl Frame {
                 rate(shape, wish.grown) <= wish.false_positives
                     && counter_overflow(shape, wish.grown, 1_000_000) <= REFUSALS
             };
-            let most = load_buckets.saturating_mul(SPARSE).min(MODULUS_MOST >> remainder);
+            let most = load_buckets.saturating_mul(SPARSE).min(MODULUS_MAX >> remainder);
             let buckets = least_from(load_buckets, most, |buckets| meets(&shape(buckets)));
             Some(shape(buckets)).filter(|shape| buckets <= most && meets(shape))
         })
@@ -330,7 +330,7 @@ impl Frame {
     /// The share of cells that may be in use in a large table.
     fn load(self) -> f64 {
         match self.room {
-            Room::Least => LOAD_MOST,
+            Room::Least => LOAD_MAX,
             Room::MovesAreRare => load_where(self.subtables, self.cells, |fluid| {
                 fluid.overflow_chance(self.cells) <= MOVES_RARE
             }),
@@ -341,7 +341,7 @@ impl Frame {
 /// The largest load, to a thousandth, at which a condition holds that all lower loads meet.
 pub(super) fn load_where(subtables: u32, cells: u32, holds: impl Fn(&Fluid) -> bool) -> f64 {
     let load = |thousandths: u64| f64::from(cells) * thousandths as f64 / 1000.0;
-    let most = (LOAD_MOST * 1000.0) as u64;
+    let most = (LOAD_MAX * 1000.0) as u64;
     let fails = |thousandths| !holds(&overflowing(subtables, cells, load(thousandths)));
     let first = least_from(1, most + 1, fails);
     (first - 1).max(1) as f64 / 1000.0
@@ -409,7 +409,7 @@ mod tests {
                     };
                     assert!(!fails(shape) && shape.growths == growth);
                     let load = keys as f64 / shape.all_cells() as f64;
-                    assert!(load <= LOAD_MOST || shape.buckets == 1, "{shape:?}");
+                    assert!(load <= LOAD_MAX || shape.buckets == 1, "{shape:?}");
                     if shape.buckets == 1 {
                         continue;
                     }

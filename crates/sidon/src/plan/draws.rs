@@ -3,11 +3,11 @@
 //!
 //! Where a chance is small, it is a sum of positive terms. So small rates keep their digits.
 
-use crate::hash::spread;
+use crate::key::spread;
 use std::sync::OnceLock;
 
 /// The most cells that [`onto`] knows.
-const CELLS: usize = spread::MOST as usize;
+const CELLS: usize = spread::MAX as usize;
 /// Draws below this number are in the table of [`onto`].
 const DRAWS: usize = 256;
 

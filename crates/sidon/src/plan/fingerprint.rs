@@ -6,14 +6,14 @@
 
 use super::{
     Prefer, States,
-    dleft::{LOAD_MOST, SPARE, least_from, load_where},
+    dleft::{LOAD_MAX, SPARE, least_from, load_where},
     fluid::Fluid,
 };
 use crate::{
     Infeasible,
-    cells::bucket::bucket_bytes,
+    bucket::bucket_bytes,
     state::{
-        STATES_MOST,
+        STATES_MAX,
         fingerprint::{Moves, Placing, Shape, low_bits},
     },
 };
@@ -40,7 +40,7 @@ use crate::{
 pub fn shape(target: States, prefer: Prefer) -> Result<Shape, Infeasible> {
     match prefer {
         Prefer::Speed => {
-            smallest(target, &[(16, 32), (24, 10), (24, 21), (32, 16)], Some(MOVES_MOST))
+            smallest(target, &[(16, 32), (24, 10), (24, 21), (32, 16)], Some(MOVES_MAX))
         }
         Prefer::Memory => {
             let widths: Vec<_> = (8..=64).map(|width| (width, 8)).collect();
@@ -103,7 +103,7 @@ pub fn overflow(shape: Shape, flows: u64) -> f64 {
 const SHARED: u32 = 3;
 const STASH: u32 = 8;
 /// The share of insertions that may need a move in the fast layout.
-const MOVES_MOST: f64 = 2e-2;
+const MOVES_MAX: f64 = 2e-2;
 
 fn smallest(
     target: States,
@@ -114,12 +114,12 @@ fn smallest(
     let States { flows, states, error } = target;
     let low = low_bits(states, SHARED);
     // All values that the bits allow count flows.
-    let shared = ((1u32 << (low - 1)) - 1 - states).min(STATES_MOST);
+    let shared = ((1u32 << (low - 1)) - 1 - states).min(STATES_MAX);
     let mut best: Option<Shape> = None;
     for &(width, cells) in layouts.iter().filter(|&&(width, _)| width > low) {
         let load = match moves_most {
             Some(most) => load_where(2, cells, |fluid| fluid.overflow_chance(cells) <= most),
-            None => LOAD_MOST,
+            None => LOAD_MAX,
         };
         let needed = ((flows as f64 / load + SPARE) / f64::from(2 * cells)).ceil() as u64;
         let remainder = (width - low).min(62);
@@ -138,7 +138,7 @@ fn smallest(
             growths: 0,
             grows: false,
         };
-        let most = needed.saturating_mul(8).min(crate::hash::permute::MODULUS_MOST >> remainder);
+        let most = needed.saturating_mul(8).min(crate::key::permute::MODULUS_MAX >> remainder);
         let meets = |buckets| self::error(shape(buckets), flows) <= error;
         let buckets = least_from(needed.max(1), most, meets);
         let bytes = |shape: Shape| shape.buckets * 2 * bucket_bytes(shape.cells, shape.width);

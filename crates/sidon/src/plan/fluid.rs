@@ -29,12 +29,12 @@ pub(super) struct Fluid {
 /// Steps of the integration from an empty table to a full one.
 const STEPS: u32 = 4096;
 /// The most subtables and the largest height: more than any table has.
-const SUBTABLES_MOST: u32 = 16;
-const HEIGHT_MOST: u32 = 256;
+const SUBTABLES_MAX: u32 = 16;
+const HEIGHT_MAX: u32 = 256;
 /// The relative change that ends a search for the steady state.
 const STILL: f64 = 1e-13;
 /// Rounds after which a search ends in any case; a few hundred are usual.
-const ROUNDS_MOST: u32 = 100_000;
+const ROUNDS_MAX: u32 = 100_000;
 /// Below this, products have lost digits to the end of the range of a double.
 const FAINT: f64 = 1e-290;
 
@@ -77,7 +77,7 @@ impl Fluid {
             let share = 0.5f64.powf((j as f64 - load).max(0.0));
             fluid.shares[j * d..(j + 1) * d].fill(share);
         }
-        for _ in 0..ROUNDS_MOST {
+        for _ in 0..ROUNDS_MAX {
             let mut change = 0f64;
             for j in 1..=fluid.height() {
                 for i in 0..d {
@@ -116,8 +116,8 @@ impl Fluid {
     }
 
     fn empty(subtables: u32, height: u32) -> Fluid {
-        let subtables = subtables.clamp(1, SUBTABLES_MOST) as usize;
-        let height = height.min(HEIGHT_MOST);
+        let subtables = subtables.clamp(1, SUBTABLES_MAX) as usize;
+        let height = height.min(HEIGHT_MAX);
         let mut shares = vec![0.0; (height as usize + 2) * subtables];
         shares[..subtables].fill(1.0);
         Fluid { subtables, shares }

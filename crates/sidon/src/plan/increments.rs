@@ -8,10 +8,10 @@
 //! Equations 1, 4 and 9 of Rottenstreich et al. are the cases in which the walk has a closed form.
 
 use super::{bloom, lines::Lines};
-use crate::{hash::spread, member::code::Code};
+use crate::{key::spread, set::increment_code::IncrementCode};
 
 /// More keys in one cell than a table that is any use ever has.
-const KEYS_MOST: usize = 96;
+const KEYS_MAX: usize = 96;
 /// What a cell says after 0, 1, 2, .. keys.
 #[derive(Debug, Clone)]
 pub(super) struct Cell {
@@ -25,13 +25,13 @@ pub(super) struct Cell {
 
 impl Cell {
     /// Walks the `values` values of a code. A cell that leaves its range admits all increments.
-    pub(super) fn walk(code: &impl Code, values: usize) -> Self {
+    pub(super) fn walk(code: &impl IncrementCode, values: usize) -> Self {
         let count = code.marks().len();
         let (mut chances, mut next) = (vec![0.0; values], vec![0.0; values]);
         let (mut met, mut out) = (vec![0], 0.0);
         chances[0] = 1.0;
         let mut cell = Cell { excludes: vec![], pinned: vec![], admits: vec![] };
-        for _ in 0..KEYS_MOST {
+        for _ in 0..KEYS_MAX {
             let (mut admits, mut pinned) = (vec![0.0; count + 1], out);
             admits[count] = out;
             let mut raised = vec![];
@@ -133,13 +133,13 @@ impl Line {
         let shares = cell.shares(draws);
         // `all[left][members]` is the chance that `left` draws meet exactly `met` cells and all pass,
         // times the ways to meet them.
-        let none = vec![vec![0.0; KEYS_MOST]; draws + 1];
+        let none = vec![vec![0.0; KEYS_MAX]; draws + 1];
         let mut all = none.clone();
-        all[0] = vec![1.0; KEYS_MOST];
-        let mut passes: Vec<_> = (0..times).map(|_| vec![vec![0.0; KEYS_MOST]]).collect();
+        all[0] = vec![1.0; KEYS_MAX];
+        let mut passes: Vec<_> = (0..times).map(|_| vec![vec![0.0; KEYS_MAX]]).collect();
         for met in 1..=draws {
             let mut next = none.clone();
-            for members in 0..KEYS_MOST {
+            for members in 0..KEYS_MAX {
                 let split = binomial(members, 1.0 / met as f64);
                 for here in 1..=draws - met + 1 {
                     let here_passes: Vec<f64> = split
@@ -213,16 +213,16 @@ fn choose(n: usize, k: usize) -> f64 {
 }
 
 /// More cells than any target needs.
-const CELLS_MOST: u64 = 1 << 56;
+const CELLS_MAX: u64 = 1 << 56;
 
 /// The least number of cells for some number of hashes, and that number, by [`Cell::equation`]. A rate
 /// falls with cells.
 pub(super) fn least_cells(fpr: f64, cell: &Cell, keys: f64) -> Option<(u64, u32)> {
     let of = |hashes| {
         let meets = |cells: u64| cell.equation(cells as f64, hashes, keys) <= fpr;
-        (bloom::least(CELLS_MOST, meets), hashes)
+        (bloom::least(CELLS_MAX, meets), hashes)
     };
-    (1..=spread::MOST).map(of).filter(|&(cells, _)| cells < CELLS_MOST).min()
+    (1..=spread::MAX).map(of).filter(|&(cells, _)| cells < CELLS_MAX).min()
 }
 
 /// The least number of cells by [`Cell::rate`], given what [`least_cells`] found. A small table is best
@@ -237,7 +237,7 @@ pub(super) fn exactly(
         return Some((cells, hashes));
     }
     // One walk for all numbers of hashes: a line of which a key draws one cell as often.
-    let most = (hashes + 2).min(spread::MOST);
+    let most = (hashes + 2).min(spread::MAX);
     let line = Line::new(cell, 1, most);
     let of = |hashes| {
         let meets = |cells: u64| {
@@ -249,9 +249,9 @@ pub(super) fn exactly(
             };
             rate <= fpr
         };
-        (bloom::least(CELLS_MOST, meets), hashes)
+        (bloom::least(CELLS_MAX, meets), hashes)
     };
-    (1..=most).map(of).filter(|&(cells, _)| cells < CELLS_MOST).min()
+    (1..=most).map(of).filter(|&(cells, _)| cells < CELLS_MAX).min()
 }
 
 #[cfg(test)]
@@ -260,7 +260,7 @@ mod tests {
     use crate::plan::draws;
     use crate::{
         Infeasible,
-        member::{Increments, Overflow, Spread, variable},
+        set::{Increments, Overflow, Spread, variable},
     };
     use sidon_kit::rate::assert_close;
 

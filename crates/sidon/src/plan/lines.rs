@@ -14,7 +14,7 @@ const TOGETHER: u64 = 64;
 /// mean.
 const KEYS_TOGETHER: f64 = 300.0;
 /// From this mean number of keys on, every line is treated as having the mean number.
-const KEYS_MOST: f64 = 1e4;
+const KEYS_MAX: f64 = 1e4;
 
 /// A table: its lines, the lines of a key, and the keys.
 #[derive(Debug, Clone, Copy)]
@@ -101,7 +101,7 @@ impl Lines {
     /// The numbers of draws that a line gets with a chance worth naming.
     fn window(self) -> (u64, u64) {
         let mean = self.mean();
-        if self.all == 1 || mean > KEYS_MOST {
+        if self.all == 1 || mean > KEYS_MAX {
             return (mean as u64, mean as u64);
         }
         // The chance to lie outside is below 1e-20.

@@ -9,7 +9,7 @@
 //! under ideal hashing, and the tests measure them.
 //!
 //! ```
-//! use sidon::{Seed, member::Counting, plan::{self, Target}};
+//! use sidon::{Seed, set::Counting, plan::{self, Target}};
 //!
 //! // 2,000 keys at one in a thousand: table I of Rottenstreich et al.
 //! let shape = plan::counting::shape(Target::new(2_000, 0.001))?;
@@ -83,7 +83,7 @@ pub enum Prefer {
 }
 
 /// The most keys of a plan: more would not fit 64-bit addresses.
-const KEYS_MOST: u64 = 1 << 48;
+const KEYS_MAX: u64 = 1 << 48;
 /// The smallest rate of a plan.
 const RATE_LEAST: f64 = 1e-12;
 
@@ -95,7 +95,7 @@ impl Target {
 
     /// Checks `keys` and `false_positives`.
     fn check(self) -> Result<(), Infeasible> {
-        Infeasible::unless_within("keys", self.keys, 1, KEYS_MOST)?;
+        Infeasible::unless_within("keys", self.keys, 1, KEYS_MAX)?;
         let (name, got) = ("false_positives", self.false_positives);
         // A key never inserted shares its 64-bit digest with a stored one at a rate of keys / 2^64, in
         // any structure. A plan keeps that below a sixteenth of the target, and then leaves it out.

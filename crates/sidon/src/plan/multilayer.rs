@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     Infeasible,
-    member::{Increments, Overflow, Spread, code::Sums, multilayer::Shape},
+    set::{Increments, Overflow, Spread, increment_code::Sums, multilayer::Shape},
 };
 use std::{collections::HashMap, sync::OnceLock};
 
@@ -28,7 +28,7 @@ const FURTHER: usize = 3;
 /// [`variable`](super::variable) increments.
 ///
 /// ```
-/// use sidon::{member::Multilayer, plan::{Target, multilayer, variable}};
+/// use sidon::{set::Multilayer, plan::{Target, multilayer, variable}};
 ///
 /// let target = Target::new(20_000, 0.001);
 /// let shape = multilayer::shape(target)?;
@@ -146,7 +146,7 @@ fn buckets(most: f64) -> u64 {
 /// lines, which have no formula.
 ///
 /// ```
-/// use sidon::{member::{Increments, Overflow, Spread, multilayer::Shape}, plan::multilayer};
+/// use sidon::{set::{Increments, Overflow, Spread, multilayer::Shape}, plan::multilayer};
 ///
 /// // Layers hold the same counters as a single layer. With increments of 1, that is a counting filter:
 /// // (1 - (1 - 1/10000)^7000)^7.
@@ -180,7 +180,7 @@ fn cell(increments: Increments, ceiling: u64) -> Result<Cell, Infeasible> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Seed, member::Multilayer};
+    use crate::{Seed, set::Multilayer};
     use sidon_kit::{FiveTuples, assert_rate};
 
     #[test]

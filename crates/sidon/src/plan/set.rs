@@ -3,9 +3,9 @@
 use super::{Prefer, Target, backyard, bh, blocked, bloom, counting, dleft, multilayer, variable};
 use crate::{
     Infeasible,
-    cells::bucket::bucket_bytes,
-    member::{self, Spread},
-    probe::LINE,
+    bucket::bucket_bytes,
+    set::{self, Spread},
+    simd::LINE,
 };
 
 /// A set that meets a target, and its cost.
@@ -21,28 +21,28 @@ pub struct SetRow {
     pub shape: SetShape,
 }
 
-/// The shape of any set. [`AnySet::new`](crate::member::AnySet::new) builds it.
+/// The shape of any set. [`AnySet::new`](crate::set::AnySet::new) builds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum SetShape {
-    /// A [`member::Bloom`].
-    Bloom(member::bloom::Shape),
-    /// A [`member::Blocked`].
-    Blocked(member::blocked::Shape),
-    /// A [`member::Counting`].
-    Counting(member::counting::Shape),
-    /// A [`member::Variable`].
-    Variable(member::variable::Shape),
-    /// A [`member::Bh`].
-    Bh(member::bh::Shape),
-    /// A [`member::Multilayer`].
-    Multilayer(member::multilayer::Shape),
-    /// A [`member::DLeft`].
-    DLeft(member::dleft::Shape),
-    /// A [`member::Backyard`].
-    Backyard(member::backyard::Shape),
+    /// A [`set::Bloom`].
+    Bloom(set::bloom::Shape),
+    /// A [`set::Blocked`].
+    Blocked(set::blocked::Shape),
+    /// A [`set::Counting`].
+    Counting(set::counting::Shape),
+    /// A [`set::Variable`].
+    Variable(set::variable::Shape),
+    /// A [`set::Bh`].
+    Bh(set::bh::Shape),
+    /// A [`set::Multilayer`].
+    Multilayer(set::multilayer::Shape),
+    /// A [`set::DLeft`].
+    DLeft(set::dleft::Shape),
+    /// A [`set::Backyard`].
+    Backyard(set::backyard::Shape),
 }
 
 impl SetShape {
@@ -117,7 +117,7 @@ impl SetShape {
 /// times. In all other sets, each insertion stores one more copy. Only d-left filters grow.
 ///
 /// ```
-/// use sidon::{Seed, member::AnySet, plan::{self, Prefer, SetShape, Target}};
+/// use sidon::{Seed, set::AnySet, plan::{self, Prefer, SetShape, Target}};
 ///
 /// // Fixed, without deletes: a Bloom filter of 14.4 bits per key.
 /// let target = Target::new(100_000, 0.001);

@@ -1,7 +1,7 @@
 //! The target of a state map.
 
 use super::Target;
-use crate::{Infeasible, state::STATES_MOST};
+use crate::{Infeasible, state::STATES_MAX};
 
 /// The requirements on a state map.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -18,6 +18,6 @@ pub struct States {
 impl States {
     pub(super) fn check(self) -> Result<(), Infeasible> {
         Target::new(self.flows, self.error).check()?;
-        Infeasible::unless_within("states", self.states.into(), 1, STATES_MOST.into())
+        Infeasible::unless_within("states", self.states.into(), 1, STATES_MAX.into())
     }
 }

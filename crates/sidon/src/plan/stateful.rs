@@ -41,7 +41,7 @@ pub fn shape(target: States) -> Result<Shape, Infeasible> {
         };
         (bloom::least(MOST, meets), hashes)
     };
-    let best = (1..=crate::hash::spread::MOST).map(least).min();
+    let best = (1..=crate::key::spread::MAX).map(least).min();
     let found = best.filter(|&(cells, _)| cells < MOST);
     let (cells, hashes) = found.ok_or(Infeasible::Memory { bytes: u64::MAX })?;
     Ok(shape(cells, hashes))

@@ -10,13 +10,13 @@ use super::{
 };
 use crate::{
     Infeasible,
-    hash::spread,
-    member::{
+    key::spread,
+    set::{
         Increments, Overflow, Spread,
-        code::Sums,
-        variable::{Shape, WIDTH_MOST},
+        increment_code::Sums,
+        variable::{Shape, WIDTH_MAX},
     },
-    probe::LINE,
+    simd::LINE,
 };
 
 /// How many counters may be at their ceiling or above at a time, on average: one table in a million
@@ -43,7 +43,7 @@ const IN_LINES: Increments = SETS[1];
 /// most 12 % more memory than the smallest. Its counters have eight bits.
 ///
 /// ```
-/// use sidon::{member::{Spread, variable::Shape}, plan::{Prefer, Target, counting, variable}};
+/// use sidon::{set::{Spread, variable::Shape}, plan::{Prefer, Target, counting, variable}};
 ///
 /// let target = Target::new(100_000, 0.001);
 /// let shape = variable::shape(target)?;
@@ -98,7 +98,7 @@ fn least_width_of(
     size: impl Fn(&Cell, (u64, u32)) -> Option<(u64, u32)>,
 ) -> Result<Shape, Infeasible> {
     let (fpr, keys) = (target.false_positives, target.keys as f64);
-    for width in width..=WIDTH_MOST {
+    for width in width..=WIDTH_MAX {
         let cell = cell(table(1, 1, width, increments, Spread::Anywhere))?;
         let least = least_cells(fpr, &cell, keys).and_then(|near| size(&cell, near));
         let Some((counters, hashes)) = least else { continue };
@@ -121,7 +121,7 @@ fn fewest_lines(target: Target) -> Result<Shape, Infeasible> {
         // As many hashes as are best anywhere, or one or two fewer.
         let most = smallest.hashes.div_ceil(lines);
         for each in most.saturating_sub(1).max(1)..=most {
-            if lines * each > spread::MOST {
+            if lines * each > spread::MAX {
                 continue;
             }
             let Some(found) = in_lines(target, &cell, bits(&smallest), lines, each) else {
@@ -170,7 +170,7 @@ fn in_lines(target: Target, cell: &Cell, bits: u64, lines: u32, each: u32) -> Op
 /// counts as pinned there.
 ///
 /// ```
-/// use sidon::{member::{Increments, Overflow, Spread, variable::Shape}, plan::variable};
+/// use sidon::{set::{Increments, Overflow, Spread, variable::Shape}, plan::variable};
 ///
 /// // With one increment of 1 it is a counting filter: (1 - (1 - 1/10000)^7000)^7.
 /// let (overflow, spread) = (Overflow::Refuse, Spread::Anywhere);
@@ -198,7 +198,7 @@ pub fn rate(shape: Shape, keys: u64) -> Result<f64, Infeasible> {
 /// How many counters would be above their ceiling while `keys` keys are stored, on average.
 ///
 /// ```
-/// use sidon::{member::{Increments, Overflow, Spread, variable::Shape}, plan::variable};
+/// use sidon::{set::{Increments, Overflow, Spread, variable::Shape}, plan::variable};
 ///
 /// // Four bits hold at most 15. Two increments from 4 to 7 never exceed that, three do in 44 of 64
 /// // ways, four always. A counter gets a binomial number of increments, 0.1 on average.

@@ -11,10 +11,10 @@ use super::zone_search;
 use crate::{
     Infeasible,
     zone::{
-        Shape, UNIVERSE_MOST, egh,
-        field::{ORDER_MOST, prime_power},
+        Shape, UNIVERSE_MAX, egh,
+        field::{ORDER_MAX, prime_power},
         ols,
-        pol::{self, DIGITS_MOST},
+        pol::{self, DIGITS_MAX},
     },
 };
 
@@ -28,14 +28,14 @@ pub struct Target {
 }
 
 /// The most moduli that are searched for.
-const SEARCHED_MOST: u64 = 512;
+const SEARCHED_MAX: u64 = 512;
 /// The most members of a plan.
-const MEMBERS_MOST: u64 = 1024;
+const MEMBERS_MAX: u64 = 1024;
 
 impl Target {
     fn check(self) -> Result<(), Infeasible> {
-        Infeasible::unless_within("universe", self.universe, 2, UNIVERSE_MOST)?;
-        Infeasible::unless_within("members", self.members, 1, MEMBERS_MOST.min(self.universe))
+        Infeasible::unless_within("universe", self.universe, 2, UNIVERSE_MAX)?;
+        Infeasible::unless_within("members", self.members, 1, MEMBERS_MAX.min(self.universe))
     }
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn least_polynomials(universe: u64, members: u64) -> Option<Shape> {
 
 /// The shortest code of polynomials of any number of digits.
 fn polynomials(target: Target, infinity: Infinity) -> Option<pol::Shape> {
-    let all = (2..=DIGITS_MOST).take_while(|&digits| groups(target, digits) <= ORDER_MOST + 1);
+    let all = (2..=DIGITS_MAX).take_while(|&digits| groups(target, digits) <= ORDER_MAX + 1);
     let shapes = all.filter_map(|digits| of_digits(target, digits, infinity));
     shapes.min_by_key(|shape| (shape.cells(), shape.groups))
 }
@@ -102,7 +102,7 @@ fn of_digits(target: Target, digits: u32, infinity: Infinity) -> Option<pol::Sha
     let groups = groups(target, digits);
     let reaches = |q: &u64| u128::from(*q).saturating_pow(digits) >= target.universe.into();
     let first = (groups - 1).max(2).max(root(target.universe, digits));
-    let order = (first..=ORDER_MOST).filter(reaches).find(|&order| prime_power(order).is_some())?;
+    let order = (first..=ORDER_MAX).filter(reaches).find(|&order| prime_power(order).is_some())?;
     let infinity = infinity == Infinity::Always || groups > order;
     let (universe, order, groups) = (target.universe, order as u32, groups as u32);
     Some(pol::Shape { universe, order, digits, groups, infinity })
@@ -145,11 +145,11 @@ fn coprime(target: Target) -> Option<egh::Shape> {
     target.check().ok()?;
     let mut best: Option<Vec<u32>> = None;
     let sum = |moduli: &[u32]| moduli.iter().map(|&m| u64::from(m)).sum::<u64>();
-    for digits in 2..=DIGITS_MOST {
+    for digits in 2..=DIGITS_MAX {
         let groups = groups(target, digits);
         // The least sum of so many numbers from 2 up rules out all that follow.
         let bound = best.as_deref().map_or(u64::MAX, sum);
-        if groups > SEARCHED_MOST || groups.saturating_mul(groups) / 2 >= bound {
+        if groups > SEARCHED_MAX || groups.saturating_mul(groups) / 2 >= bound {
             break;
         }
         if let Some(moduli) = zone_search::moduli(target.universe, groups, digits, bound) {

@@ -11,7 +11,7 @@
 use super::tail::ln_factorial;
 
 /// The most members for which the exact rate is computed: it takes a step for each.
-const MEMBERS_MOST: u64 = 1 << 16;
+const MEMBERS_MAX: u64 = 1 << 16;
 
 /// The exact false-positive rate of a code of all `order^digits` polynomials at `groups` points with
 /// `members` random ones stored. `None` if the terms cancel to fewer digits than a double has, and for
@@ -20,7 +20,7 @@ pub(crate) fn pol_rate(order: u32, digits: u32, groups: u32, members: u64) -> Op
     let (q, k) = (f64::from(order), groups);
     let all = q.powi(digits as i32) - 1.0;
     let c = members as f64;
-    if c > all || k > 64 || members > MEMBERS_MOST {
+    if c > all || k > 64 || members > MEMBERS_MAX {
         return (c > all).then_some(1.0);
     }
     let (mut sum, mut largest) = (0.0, 0.0f64);

@@ -4,12 +4,12 @@
 //! that shares no prime with those taken. For few moduli, a search of bounded length then tries every
 //! next number, and skips those that cannot come below the best sum.
 
-use crate::zone::egh::MODULUS_MOST;
+use crate::zone::egh::MODULUS_MAX;
 
 /// Numbers that the search tries for each `t`.
 const STEPS: u32 = 100_000;
 /// The most moduli that are searched for beyond the greedy ones.
-const SEARCHED_MOST: u64 = 32;
+const SEARCHED_MAX: u64 = 32;
 /// How many starts the greedy way has.
 const STARTS: u64 = 64;
 
@@ -28,7 +28,7 @@ pub(super) fn moduli(universe: u64, groups: u64, digits: u32, bound: u64) -> Opt
     for start in (root / 2..root + 4 * step).step_by(step as usize) {
         search.greedy(start.max(2));
     }
-    if groups <= SEARCHED_MOST {
+    if groups <= SEARCHED_MAX {
         search.extend(&mut Vec::new(), 1, 0);
     }
     search.best
@@ -52,7 +52,7 @@ impl Search {
         let mut next = start;
         while chosen.len() < self.groups {
             let left = (self.groups - chosen.len()) as u64;
-            if left.saturating_mul(next).saturating_add(sum) >= self.bound || next > MODULUS_MOST {
+            if left.saturating_mul(next).saturating_add(sum) >= self.bound || next > MODULUS_MAX {
                 return;
             }
             let primes = primes_of(next);
@@ -92,7 +92,7 @@ impl Search {
         let gaps = left.saturating_sub(2) * left.saturating_sub(1);
         loop {
             let least = left.saturating_mul(next).saturating_add(gaps).saturating_add(sum);
-            if least >= self.bound || next > MODULUS_MOST || self.steps == 0 {
+            if least >= self.bound || next > MODULUS_MAX || self.steps == 0 {
                 return;
             }
             self.steps -= 1;

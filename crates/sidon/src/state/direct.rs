@@ -14,16 +14,17 @@
 //! DBF.
 
 use super::{
-    Map, State, Sweep, check_states, known,
+    Map, State, Sweep,
+    cell_set::{Array, CellSet},
+    check_states, known,
     map::Cells,
-    spots::{Array, Spots},
 };
 use crate::{
-    Digest, Infeasible, Key, Malformed, Refused, Seed, answer::Lookup, bytes, cells::Packed, member,
+    Digest, Infeasible, Key, Malformed, Refused, Seed, answer::Lookup, packed::Packed, saved, set,
 };
 
 /// The widest counter.
-pub(crate) const COUNTER_MOST: u32 = 16;
+pub(crate) const COUNTER_MAX: u32 = 16;
 
 /// The integers that fix the table.
 ///
@@ -112,11 +113,11 @@ impl Body {
         Ok(())
     }
 
-    fn spots(&self, digest: Digest, state: State) -> Spots {
+    fn spots(&self, digest: Digest, state: State) -> CellSet {
         self.array.spots(pair(digest, state))
     }
 
-    fn all_in_use(&self, spots: &Spots) -> bool {
+    fn all_in_use(&self, spots: &CellSet) -> bool {
         spots.as_slice().iter().all(|&cell| self.array.value(cell) != 0)
     }
 
@@ -126,13 +127,13 @@ impl Body {
 
     /// Removes the old pair and adds the new one. Refused if a counter of the new one is at its
     /// ceiling.
-    fn replace(&mut self, old: &Spots, new: &Spots) -> Result<(), Refused> {
+    fn replace(&mut self, old: &CellSet, new: &CellSet) -> Result<(), Refused> {
         self.raise(new)?;
         self.lower(old);
         Ok(())
     }
 
-    fn raise(&mut self, spots: &Spots) -> Result<(), Refused> {
+    fn raise(&mut self, spots: &CellSet) -> Result<(), Refused> {
         let (ceiling, counts) = (self.ceiling(), self.shape.counter > 1);
         let full = |&cell: &u64| self.array.value(cell) == ceiling;
         if counts && spots.as_slice().iter().any(full) {
@@ -146,7 +147,7 @@ impl Body {
     }
 
     /// Decrements the counters of a pair. A bit is kept, because another pair may share it.
-    fn lower(&mut self, spots: &Spots) {
+    fn lower(&mut self, spots: &CellSet) {
         if self.shape.counter > 1 {
             for &cell in spots.as_slice() {
                 // Ageing may have cleared a counter that flows still use.
@@ -182,7 +183,7 @@ impl Sweep for Body {
 
 impl Cells for Body {
     type Shape = Shape;
-    const KIND: u16 = crate::bytes::kinds::DIRECT.number;
+    const KIND: u16 = crate::saved::kinds::DIRECT.number;
 
     fn planned_bytes(shape: Self::Shape) -> u64 {
         shape.bytes()
@@ -191,7 +192,7 @@ impl Cells for Body {
     fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
         check_states(shape.states)?;
         let least = if shape.timed { 1 } else { 2 };
-        Infeasible::unless_within("counter", shape.counter.into(), least, COUNTER_MOST.into())?;
+        Infeasible::unless_within("counter", shape.counter.into(), least, COUNTER_MAX.into())?;
         let array = Array::new(shape.cells, shape.hashes, shape.counter, shape.timed)?;
         Ok(Body { shape, seed, array })
     }
@@ -283,8 +284,8 @@ impl Cells for Body {
     }
 
     fn merge(&mut self, other: &Self) -> Result<(), Refused> {
-        member::same("seed", self.seed == other.seed)?;
-        member::same("shape", self.shape == other.shape)?;
+        set::same("seed", self.seed == other.seed)?;
+        set::same("shape", self.shape == other.shape)?;
         let (ceiling, counts) = (self.ceiling(), self.shape.counter > 1);
         let sum = |cell| self.array.value(cell) + other.array.value(cell);
         if counts && (0..self.shape.cells).any(|cell| sum(cell) > ceiling) {
@@ -302,21 +303,21 @@ impl Cells for Body {
         let Shape { cells, hashes, states, counter, timed } = self.shape;
         let hand = self.array.hand;
         let fields = [cells, hashes.into(), states.into(), counter.into(), timed.into(), hand];
-        bytes::write(Self::KIND, self.seed, &fields, self.array.cells.payload())
+        saved::write(Self::KIND, self.seed, &fields, self.array.cells.payload())
     }
 
     fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
-        let (fields, payload) = bytes::read::<6>(image, Self::KIND, seed)?;
+        let (fields, payload) = saved::read::<6>(image, Self::KIND, seed)?;
         let [cells, hashes, states, counter, timed, hand] = fields;
         let shape = Shape {
             cells,
-            hashes: bytes::narrow("hashes", hashes)?,
-            states: bytes::narrow("states", states)?,
-            counter: bytes::narrow("counter", counter)?,
-            timed: bytes::flag("timed", timed)?,
+            hashes: saved::narrow("hashes", hashes)?,
+            states: saved::narrow("states", states)?,
+            counter: saved::narrow("counter", counter)?,
+            timed: saved::flag("timed", timed)?,
         };
-        Infeasible::unless_within("counter", counter, 1, COUNTER_MOST.into())?;
-        bytes::justify(payload, Packed::payload_bytes(cells, shape.width())?)?;
+        Infeasible::unless_within("counter", counter, 1, COUNTER_MAX.into())?;
+        saved::justify(payload, Packed::payload_bytes(cells, shape.width())?)?;
         let mut map = Body::new(shape, seed)?;
         map.array.load(hand, payload, |_| true)?;
         Ok(map)
@@ -370,7 +371,7 @@ mod tests {
         for (cell, value) in (0..).zip([0, 0, 1, 0, 2, 3, 0, 1, 1, 0, 0, 0]) {
             map.body.array.write(cell, value, false);
         }
-        map.body.replace(&Spots::of([2, 4, 7]), &Spots::of([6, 8, 10])).unwrap();
+        map.body.replace(&CellSet::of([2, 4, 7]), &CellSet::of([6, 8, 10])).unwrap();
         let after: Vec<u64> = (0..12).map(|cell| map.body.array.value(cell)).collect();
         assert_eq!(after, [0, 0, 0, 0, 1, 3, 1, 0, 2, 0, 1, 0]);
     }

@@ -14,7 +14,7 @@
 //! present state. Bonomi et al., SIGCOMM 2006, section 3.
 
 use super::Next;
-use super::{STATES_MOST, State};
+use super::{STATES_MAX, State};
 use crate::answer::Lookup;
 use std::{collections::HashMap, fmt};
 
@@ -97,7 +97,7 @@ impl fmt::Display for Faulty {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Faulty::Number { what, got } => {
-                write!(f, "{got} {what}: a machine has from 1 to {STATES_MOST}")
+                write!(f, "{got} {what}: a machine has from 1 to {STATES_MAX}")
             }
             Faulty::Twice { what, name } => write!(f, "the {what} {name:?} is named twice"),
             Faulty::Unknown { what, name } => write!(f, "there is no {what} {name:?}"),
@@ -291,7 +291,7 @@ fn numbers<'a>(
     names: impl ExactSizeIterator<Item = &'a str>,
 ) -> Result<HashMap<&'a str, State>, Faulty> {
     let got = names.len();
-    if got == 0 || got > STATES_MOST as usize {
+    if got == 0 || got > STATES_MAX as usize {
         let what = if what == "state" { "states" } else { "events" };
         return Err(Faulty::Number { what, got });
     }

@@ -7,7 +7,7 @@
 use super::{State, Sweep};
 use crate::{
     Certainty, Digest, Infeasible, Key, Malformed, Refused, Seed, answer::Lookup, batch,
-    bytes::Image, except::Exceptions, member::Stats,
+    except::Exceptions, saved::Save, set::Stats,
 };
 use std::fmt;
 
@@ -498,7 +498,7 @@ impl<B: Cells> Sweep for Map<B> {
     }
 }
 
-impl<B: Cells> Image for Map<B> {
+impl<B: Cells> Save for Map<B> {
     const KIND: u16 = B::KIND;
 
     fn to_bytes(&self) -> Vec<u8> {

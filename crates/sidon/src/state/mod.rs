@@ -24,12 +24,12 @@
 //! filter: how maplets simplify system design", 2025.
 
 pub(crate) mod audit;
+mod cell_set;
 pub mod clock;
 pub mod direct;
 pub mod fingerprint;
 pub mod machine;
 mod map;
-mod spots;
 pub mod stateful;
 
 pub use clock::Clock;
@@ -45,13 +45,13 @@ pub use stateful::Stateful;
 pub type State = u16;
 
 /// The most states of a structure.
-pub(crate) const STATES_MOST: u32 = 1 << 15;
+pub(crate) const STATES_MAX: u32 = 1 << 15;
 
-use crate::{Infeasible, Refused, member::Stats};
+use crate::{Infeasible, Refused, set::Stats};
 
-/// Checks that the number of states is 1 to [`STATES_MOST`].
+/// Checks that the number of states is 1 to [`STATES_MAX`].
 fn check_states(states: u32) -> Result<(), Infeasible> {
-    Infeasible::unless_within("states", states.into(), 1, STATES_MOST.into())
+    Infeasible::unless_within("states", states.into(), 1, STATES_MAX.into())
 }
 
 /// Refuses a state number that the structure does not have.

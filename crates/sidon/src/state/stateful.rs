@@ -25,18 +25,19 @@
 //! (Rottenstreich et al., INFOCOM 2012) to states. The cells are wider.
 
 use super::{
-    Map, State, Stats, Sweep, check_states, known,
+    Map, State, Stats, Sweep,
+    cell_set::{Array, CellSet},
+    check_states, known,
     map::Cells,
-    spots::{Array, Spots},
 };
 use crate::{
-    Digest, Infeasible, Malformed, Refused, Seed, answer::Lookup, bytes, cells::Packed, member,
+    Digest, Infeasible, Malformed, Refused, Seed, answer::Lookup, packed::Packed, saved, set,
 };
 
 /// The widest counter.
-pub(crate) const COUNTER_MOST: u32 = 8;
+pub(crate) const COUNTER_MAX: u32 = 8;
 /// The most states with [`Keeping::Summed`].
-pub(crate) const SUMMED_MOST: u32 = 64;
+pub(crate) const SUMMED_MAX: u32 = 64;
 
 /// The content of a cell.
 ///
@@ -104,8 +105,8 @@ impl Shape {
             // Without a counter, the value zero must mean empty.
             Keeping::Timed => u64::from(self.states) + 2,
             Keeping::Summed(counter) => {
-                let largest = marks(self.states.min(SUMMED_MOST)).last().copied().unwrap_or(0);
-                largest * ((1 << counter.min(COUNTER_MOST)) - 1) + 2
+                let largest = marks(self.states.min(SUMMED_MAX)).last().copied().unwrap_or(0);
+                largest * ((1 << counter.min(COUNTER_MAX)) - 1) + 2
             }
         };
         values.next_power_of_two().ilog2()
@@ -116,11 +117,11 @@ impl Shape {
         match self.keeping {
             Keeping::Timed => Ok(()),
             Keeping::Counted(counter) => {
-                Infeasible::unless_within("counter", counter.into(), 2, COUNTER_MOST.into())
+                Infeasible::unless_within("counter", counter.into(), 2, COUNTER_MAX.into())
             }
             Keeping::Summed(counter) => {
-                Infeasible::unless_within("states", self.states.into(), 1, SUMMED_MOST.into())?;
-                Infeasible::unless_within("counter", counter.into(), 2, COUNTER_MOST.into())
+                Infeasible::unless_within("states", self.states.into(), 1, SUMMED_MAX.into())?;
+                Infeasible::unless_within("counter", counter.into(), 2, COUNTER_MAX.into())
             }
         }
     }
@@ -161,7 +162,7 @@ enum Content {
 /// let shape = Shape { cells: 1_000, hashes: 4, states: 6, keeping: Keeping::Counted(4) };
 /// let mut flows = Stateful::new(shape, Seed(1))?;
 /// flows.insert("flow", 0)?;
-/// flows.insert("flow", 5)?;
+/// flows.modify("flow", 5)?;
 /// flows.insert("other", 1)?;
 /// assert_eq!(flows.lookup("flow"), Lookup::State(5));
 /// assert_eq!(flows.lookup("another"), Lookup::Absent);
@@ -259,7 +260,7 @@ impl Body {
         }
     }
 
-    fn lookup_at(&self, spots: &Spots) -> Lookup<State> {
+    fn lookup_at(&self, spots: &CellSet) -> Lookup<State> {
         // The states that all known cells so far have in common, at most two. `None` before the
         // first known cell.
         let mut common: Option<[Option<State>; 2]> = None;
@@ -282,7 +283,7 @@ impl Body {
         }
     }
 
-    fn insert_at(&mut self, spots: &Spots, state: State) -> Result<(), Refused> {
+    fn insert_at(&mut self, spots: &CellSet, state: State) -> Result<(), Refused> {
         known(state, self.shape.states)?;
         let ceiling = self.ceiling();
         if spots.as_slice().iter().any(|&cell| self.parts(cell).0 == ceiling) {
@@ -303,7 +304,7 @@ impl Body {
         Ok(())
     }
 
-    fn modify_at(&mut self, spots: &Spots, state: State) -> Result<(), Refused> {
+    fn modify_at(&mut self, spots: &CellSet, state: State) -> Result<(), Refused> {
         known(state, self.shape.states)?;
         let now = self.lookup_at(spots);
         if now == Lookup::Absent {
@@ -325,7 +326,7 @@ impl Body {
         Ok(())
     }
 
-    fn forget_at(&mut self, spots: &Spots) -> Result<(), Refused> {
+    fn forget_at(&mut self, spots: &CellSet) -> Result<(), Refused> {
         let now = self.lookup_at(spots);
         if now == Lookup::Absent {
             return Err(Refused::NotStored);
@@ -365,7 +366,7 @@ impl Sweep for Body {
 
 impl Cells for Body {
     type Shape = Shape;
-    const KIND: u16 = crate::bytes::kinds::STATEFUL.number;
+    const KIND: u16 = crate::saved::kinds::STATEFUL.number;
 
     fn planned_bytes(shape: Self::Shape) -> u64 {
         shape.bytes()
@@ -451,8 +452,8 @@ impl Cells for Body {
     }
 
     fn merge(&mut self, other: &Self) -> Result<(), Refused> {
-        member::same("seed", self.seed == other.seed)?;
-        member::same("shape", self.shape == other.shape)?;
+        set::same("seed", self.seed == other.seed)?;
+        set::same("shape", self.shape == other.shape)?;
         let ceiling = self.ceiling();
         let flows = |cell| self.parts(cell).0.saturating_add(other.parts(cell).0);
         if (0..self.shape.cells).any(|cell| flows(cell) > ceiling) {
@@ -484,17 +485,17 @@ impl Cells for Body {
         };
         let hand = self.array.hand;
         let fields = [cells, hashes.into(), states.into(), kind, counter.into(), hand];
-        bytes::write(Self::KIND, self.seed, &fields, self.array.cells.payload())
+        saved::write(Self::KIND, self.seed, &fields, self.array.cells.payload())
     }
 
     fn from_bytes(image: &[u8], seed: Seed) -> Result<Self, Malformed> {
-        let (fields, payload) = bytes::read::<6>(image, Self::KIND, seed)?;
+        let (fields, payload) = saved::read::<6>(image, Self::KIND, seed)?;
         let [cells, hashes, states, kind, counter, hand] = fields;
         let shape = Shape {
             cells,
-            hashes: bytes::narrow("hashes", hashes)?,
-            states: bytes::narrow("states", states)?,
-            keeping: match (kind, bytes::narrow("counter", counter)?) {
+            hashes: saved::narrow("hashes", hashes)?,
+            states: saved::narrow("states", states)?,
+            keeping: match (kind, saved::narrow("counter", counter)?) {
                 (0, counter) => Keeping::Counted(counter),
                 (1, 0) => Keeping::Timed,
                 (2, counter) => Keeping::Summed(counter),
@@ -502,7 +503,7 @@ impl Cells for Body {
             },
         };
         shape.check()?;
-        bytes::justify(payload, Packed::payload_bytes(cells, shape.width())?)?;
+        saved::justify(payload, Packed::payload_bytes(cells, shape.width())?)?;
         let mut map = Body::new(shape, seed)?;
         let (bits, lost) = (map.bits, map.lost());
         let largest = map.marks.last().copied().unwrap_or(0);
@@ -554,7 +555,7 @@ mod tests {
                     state => map.body.write(cell, 1, map.body.value_of(state as State), false),
                 }
             }
-            let spots = Spots::of([2, 4, 7]);
+            let spots = CellSet::of([2, 4, 7]);
             assert_eq!(map.body.lookup_at(&spots), Lookup::State(3));
             map.body.modify_at(&spots, 5).unwrap();
             assert_eq!(contents(&map), [2, 1, 5, 0, 5, 2, 0, -1, 1, 0, 0, 0]);
@@ -564,7 +565,7 @@ mod tests {
     #[test]
     fn unknown_spreads_where_states_meet_and_heals_when_all_have_left() {
         let mut map = map(Keeping::Counted(2));
-        let (x, y) = (Spots::of([0, 1, 2]), Spots::of([2, 3, 3]));
+        let (x, y) = (CellSet::of([0, 1, 2]), CellSet::of([2, 3, 3]));
         map.body.insert_at(&x, 1).unwrap();
         map.body.insert_at(&y, 1).unwrap();
         // First both flows are in the same state, then in different ones.
@@ -578,9 +579,9 @@ mod tests {
             (Lookup::State(1), Lookup::State(4))
         );
         // Cells with two states, or an empty cell, mean that the flow is absent.
-        assert_eq!(map.body.lookup_at(&Spots::of([0, 3])), Lookup::Absent);
-        assert_eq!(map.body.lookup_at(&Spots::of([0, 9])), Lookup::Absent);
-        assert_eq!(map.body.lookup_at(&Spots::of([2])), Lookup::DontKnow);
+        assert_eq!(map.body.lookup_at(&CellSet::of([0, 3])), Lookup::Absent);
+        assert_eq!(map.body.lookup_at(&CellSet::of([0, 9])), Lookup::Absent);
+        assert_eq!(map.body.lookup_at(&CellSet::of([2])), Lookup::DontKnow);
         map.body.forget_at(&y).unwrap();
         assert_eq!(contents(&map)[..4], [1, 1, -1, 0]);
         map.body.forget_at(&x).unwrap();
@@ -595,7 +596,7 @@ mod tests {
     #[test]
     fn a_sum_of_two_is_two_states_and_a_sum_of_three_is_unknown_for_as_long() {
         let mut map = map(Keeping::Summed(3));
-        let [x, y, z] = [[0, 1], [1, 2], [1, 3]].map(Spots::of);
+        let [x, y, z] = [[0, 1], [1, 2], [1, 3]].map(CellSet::of);
         map.body.insert_at(&x, 2).unwrap();
         map.body.insert_at(&y, 7).unwrap();
         assert_eq!(contents(&map)[..4], [2, 207, 7, 0]);
@@ -605,7 +606,7 @@ mod tests {
         map.body.forget_at(&z).unwrap();
         assert_eq!(contents(&map)[..4], [2, 206, 6, 0]);
         // Only the pair of states of this flow is known, so the cell is unknown after it changes.
-        let w = Spots::of([1]);
+        let w = CellSet::of([1]);
         assert_eq!(map.body.lookup_at(&w), Lookup::DontKnow);
         map.body.insert_at(&w, 6).unwrap();
         map.body.forget_at(&w).unwrap();
@@ -619,7 +620,7 @@ mod tests {
 
     #[test]
     fn no_two_pairs_of_marks_have_one_sum() {
-        let marks = marks(SUMMED_MOST);
+        let marks = marks(SUMMED_MAX);
         assert_eq!(marks[..8], [0, 1, 3, 7, 12, 20, 30, 44]);
         let mut sums = std::collections::HashSet::new();
         for (i, a) in marks.iter().enumerate() {

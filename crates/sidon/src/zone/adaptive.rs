@@ -21,14 +21,13 @@ use super::{
     within,
 };
 use crate::{
-    Certainty, Infeasible, Malformed, Refused, Seed,
-    bytes::{self, Image},
-    plan,
+    Certainty, Infeasible, Malformed, Refused, Seed, plan,
+    saved::{self, Save},
 };
 use std::sync::Arc;
 
 /// The largest universe. Its bitmap has 8 KiB.
-pub(crate) const UNIVERSE_MOST: u64 = 1 << 16;
+pub(crate) const UNIVERSE_MAX: u64 = 1 << 16;
 
 /// The representation of a set before it becomes a bitmap.
 ///
@@ -88,7 +87,7 @@ enum Held {
 impl Ladder {
     /// The stages for sets of numbers below `universe`, 1 to 2^16.
     pub fn new(universe: u64, way: Way) -> Result<Self, Infeasible> {
-        Infeasible::unless_within("universe", universe, 1, UNIVERSE_MOST)?;
+        Infeasible::unless_within("universe", universe, 1, UNIVERSE_MAX)?;
         let bitmap = universe.div_ceil(64) as usize;
         let mut steps = Vec::new();
         match way {
@@ -313,7 +312,7 @@ impl Adaptive {
         };
         let payload: Vec<u8> = self.words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let fields = [self.ladder.universe, way, self.members];
-        bytes::write(<Self as Image>::KIND, NO_SEED, &fields, &payload)
+        saved::write(<Self as Save>::KIND, NO_SEED, &fields, &payload)
     }
 
     /// The structure of a byte image.
@@ -321,7 +320,7 @@ impl Adaptive {
     /// Accepts any seed, because no key is hashed.
     pub fn from_bytes(image: &[u8], _: Seed) -> Result<Self, Malformed> {
         let ([universe, way, members], payload) =
-            bytes::read(image, <Self as Image>::KIND, NO_SEED)?;
+            saved::read(image, <Self as Save>::KIND, NO_SEED)?;
         let field = |name| Malformed::Field { name };
         let way = match way {
             0 => Way::List,
@@ -332,7 +331,7 @@ impl Adaptive {
         if members > universe {
             return Err(field("members"));
         }
-        bytes::justify(payload, 8 * ladder.step(members).words as u64)?;
+        saved::justify(payload, 8 * ladder.step(members).words as u64)?;
         let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
         let words = payload.chunks_exact(8).map(word).collect();
         let read = Adaptive { ladder, words, members };
@@ -349,8 +348,8 @@ impl Adaptive {
     }
 }
 
-impl Image for Adaptive {
-    const KIND: u16 = crate::bytes::kinds::ADAPTIVE.number;
+impl Save for Adaptive {
+    const KIND: u16 = crate::saved::kinds::ADAPTIVE.number;
 
     fn to_bytes(&self) -> Vec<u8> {
         Adaptive::to_bytes(self)

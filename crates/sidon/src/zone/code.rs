@@ -88,7 +88,7 @@ pub trait Cells: Clone + fmt::Debug + PartialEq + Sized {
         Self: Code,
     {
         let words = self.cells().div_ceil(64) as usize;
-        if words > WORDS_MOST || self.universe() > COLUMNS_MOST {
+        if words > WORDS_MAX || self.universe() > COLUMNS_MAX {
             return None;
         }
         let columns = self.columns().0.get_or_init(|| {
@@ -111,9 +111,9 @@ pub trait Cells: Clone + fmt::Debug + PartialEq + Sized {
 }
 
 /// The largest universe whose columns are kept as words.
-pub(crate) const COLUMNS_MOST: u64 = 1 << 12;
+pub(crate) const COLUMNS_MAX: u64 = 1 << 12;
 /// The most words of a column: one cache line. All columns fit in 256 KiB.
-const WORDS_MOST: usize = 8;
+const WORDS_MAX: usize = 8;
 
 /// The columns of a small code, computed at first use and shared by its clones.
 #[derive(Debug, Clone, Default)]
@@ -310,7 +310,7 @@ pub enum AnySplit {
     Digits(pol::Digits),
 }
 
-macro_rules! each {
+macro_rules! with_code {
     ($self:expr, $code:ident => $do:expr) => {
         match $self {
             Any::Egh($code) => $do,
@@ -322,10 +322,10 @@ macro_rules! each {
 
 impl Code for Any {
     fn shape(&self) -> Shape {
-        each!(self, code => Code::shape(code))
+        with_code!(self, code => Code::shape(code))
     }
     fn zone(&self) -> u64 {
-        each!(self, code => code.zone())
+        with_code!(self, code => code.zone())
     }
 }
 
@@ -339,14 +339,14 @@ impl Cells for Any {
         }
     }
     fn universe(&self) -> u64 {
-        each!(self, code => code.universe())
+        with_code!(self, code => code.universe())
     }
 
     fn groups(&self) -> u32 {
-        each!(self, code => code.groups())
+        with_code!(self, code => code.groups())
     }
     fn start(&self, group: u32) -> u64 {
-        each!(self, code => code.start(group))
+        with_code!(self, code => code.start(group))
     }
     fn split(&self, element: u64) -> AnySplit {
         match self {
@@ -364,15 +364,15 @@ impl Cells for Any {
         }
     }
     fn rate(&self, members: u64) -> f64 {
-        each!(self, code => code.rate(members))
+        with_code!(self, code => code.rate(members))
     }
     fn candidates(&self, found: &Found, visit: &mut dyn FnMut(u64)) {
-        each!(self, code => code.candidates(found, visit));
+        with_code!(self, code => code.candidates(found, visit));
     }
     fn work(&self, found: &Found) -> u64 {
-        each!(self, code => code.work(found))
+        with_code!(self, code => code.work(found))
     }
     fn columns(&self) -> &Columns {
-        each!(self, code => code.columns())
+        with_code!(self, code => code.columns())
     }
 }

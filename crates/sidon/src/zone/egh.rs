@@ -16,16 +16,16 @@
 //! `5 7 8 9 11 13 17`, 70 cells instead of 100. [`plan::zone::shapes`] finds them.
 
 use super::{
-    UNIVERSE_MOST,
+    UNIVERSE_MAX,
     code::{self, Cells, Code, Columns, Found},
 };
 use crate::{Infeasible, plan};
 use std::{collections::HashSet, sync::Arc};
 
 /// The largest modulus.
-pub(crate) const MODULUS_MOST: u64 = 1 << 24;
+pub(crate) const MODULUS_MAX: u64 = 1 << 24;
 /// The most moduli.
-pub(crate) const MODULI_MOST: u64 = 1 << 12;
+pub(crate) const MODULI_MAX: u64 = 1 << 12;
 
 /// The integers that fix a code of residues.
 ///
@@ -52,11 +52,11 @@ impl Shape {
     }
 
     fn check(&self) -> Result<(), Infeasible> {
-        Infeasible::unless_within("universe", self.universe, 1, UNIVERSE_MOST)?;
-        Infeasible::unless_within("moduli", self.moduli.len() as u64, 1, MODULI_MOST)?;
+        Infeasible::unless_within("universe", self.universe, 1, UNIVERSE_MAX)?;
+        Infeasible::unless_within("moduli", self.moduli.len() as u64, 1, MODULI_MAX)?;
         let (mut least, mut primes) = (2, HashSet::new());
         for &modulus in &self.moduli {
-            Infeasible::unless_within("modulus", modulus.into(), least, MODULUS_MOST)?;
+            Infeasible::unless_within("modulus", modulus.into(), least, MODULUS_MAX)?;
             least = u64::from(modulus) + 1;
             for prime in plan::primes_of(modulus.into()) {
                 if !primes.insert(prime) {

@@ -22,7 +22,7 @@ use crate::Infeasible;
 use std::{fmt, sync::Arc};
 
 /// The largest order.
-pub(crate) const ORDER_MOST: u64 = 1 << 16;
+pub(crate) const ORDER_MAX: u64 = 1 << 16;
 
 /// The prime and the exponent of a prime power. `None` for any other number.
 pub(crate) fn prime_power(q: u64) -> Option<(u64, u32)> {
@@ -66,7 +66,7 @@ pub(crate) fn points(order: u64) -> u64 {
 
 /// The least prime power that is at least `q`. `None` if it is above 2^16.
 pub(crate) fn next_prime_power(q: u64) -> Option<u64> {
-    (q.max(2)..=ORDER_MOST).find(|&q| prime_power(q).is_some())
+    (q.max(2)..=ORDER_MAX).find(|&q| prime_power(q).is_some())
 }
 
 /// A field of `q` elements, `0..q`, or a product of fields.
@@ -95,9 +95,9 @@ struct Tables {
 impl Field {
     /// The field of this order: a prime power up to 2^16.
     pub(crate) fn new(order: u64) -> Result<Self, Infeasible> {
-        Infeasible::unless_within("order", order, 2, ORDER_MOST)?;
+        Infeasible::unless_within("order", order, 2, ORDER_MAX)?;
         let Some((p, exponent)) = prime_power(order) else {
-            let near = next_prime_power(order).unwrap_or(ORDER_MOST);
+            let near = next_prime_power(order).unwrap_or(ORDER_MAX);
             let (name, allowed) = ("order", "a prime power");
             return Err(Infeasible::NotOneOf { name, got: order, allowed, near });
         };
@@ -128,7 +128,7 @@ impl Field {
 
     /// The field of this order, or the product of fields if it is no prime power. Up to 2^16.
     pub(crate) fn product(order: u64) -> Result<Self, Infeasible> {
-        Infeasible::unless_within("order", order, 2, ORDER_MOST)?;
+        Infeasible::unless_within("order", order, 2, ORDER_MAX)?;
         let parts = prime_powers(order).into_iter().map(Field::new);
         let parts = parts.collect::<Result<Arc<[Field]>, _>>()?;
         if let [single] = &*parts {

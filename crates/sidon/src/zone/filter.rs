@@ -25,8 +25,8 @@ use super::{
 };
 use crate::{
     Certainty, Infeasible, Malformed, Refused, Seed,
-    bytes::{self, Image},
-    cells::{self, Packed},
+    packed::{self, Packed},
+    saved::{self, Save},
 };
 
 /// The most elements that a merge checks to find out whether the filter is still inside the zone.
@@ -123,7 +123,7 @@ impl<C: Code> Filter<C> {
 
     #[inline(always)]
     fn is_set(&self, cell: u64) -> bool {
-        cells::read(self.bits.bytes(), 1, cell) == 1
+        packed::read(self.bits.bytes(), 1, cell) == 1
     }
 
     /// The conclusion that the bits alone prove. `None` if listing would check more than `budget`
@@ -185,8 +185,8 @@ pub(super) fn read_code<C: Code>(
 ) -> Result<(C, &[u8]), Malformed> {
     let [family, universe, order, digits, groups, infinity] = fields;
     let field = |name| Err(Malformed::Field { name });
-    let (order, digits) = (bytes::narrow("order", order)?, bytes::narrow("digits", digits)?);
-    let narrow = bytes::narrow("groups", groups)?;
+    let (order, digits) = (saved::narrow("order", order)?, saved::narrow("digits", digits)?);
+    let narrow = saved::narrow("groups", groups)?;
     let (shape, cells) = match (family, order, digits, infinity) {
         (1, 0, 0, 0) => {
             let len = usize::try_from(groups).ok().and_then(|groups| groups.checked_mul(4));
@@ -206,7 +206,7 @@ pub(super) fn read_code<C: Code>(
         }
         _ => return field("code"),
     };
-    bytes::justify(cells, Packed::payload_bytes(shape.cells(), width)?)?;
+    saved::justify(cells, Packed::payload_bytes(shape.cells(), width)?)?;
     match C::of(&shape) {
         Some(code) => Ok((code?, cells)),
         None => field("code"),
@@ -229,7 +229,7 @@ impl<C: Code> Filter<C> {
             let (split, groups) = (self.code.split(key), self.code.groups());
             for group in 0..groups {
                 let cell = self.code.position(split, group);
-                fresh |= cells::write(self.bits.bytes_mut(), 1, cell, 1) == 0;
+                fresh |= packed::write(self.bits.bytes_mut(), 1, cell, 1) == 0;
             }
         }
         self.columns = self.columns.saturating_add(fresh.into());
@@ -283,14 +283,14 @@ impl<C: Code> Filter<C> {
         let [family, universe, order, digits, groups, infinity] = code;
         let fields = [family, universe, order, digits, groups, infinity, self.columns];
         payload.extend(self.bits.payload());
-        bytes::write(<Self as Image>::KIND, NO_SEED, &fields, &payload)
+        saved::write(<Self as Save>::KIND, NO_SEED, &fields, &payload)
     }
 
     /// The structure of a byte image.
     ///
     /// Accepts any seed, because no key is hashed.
     pub fn from_bytes(image: &[u8], _: Seed) -> Result<Self, Malformed> {
-        let (fields, payload) = bytes::read::<7>(image, <Self as Image>::KIND, NO_SEED)?;
+        let (fields, payload) = saved::read::<7>(image, <Self as Save>::KIND, NO_SEED)?;
         let [code @ .., columns] = fields;
         let (code, cells) = read_code::<C>(code, payload, 1)?;
         let mut filter = Filter::new(code)?;
@@ -301,7 +301,7 @@ impl<C: Code> Filter<C> {
         // The bits must fit the number of columns, and the image must claim the zone exactly if the
         // bits prove it.
         let found = Found::new(&filter.code, |cell| filter.is_set(cell));
-        bytes::plausible("columns", found.total(), columns, filter.code.groups())?;
+        saved::plausible("columns", found.total(), columns, filter.code.groups())?;
         let agrees = match filter.proven(READ_BUDGET) {
             Some(Proven::Inside(members)) => columns == members,
             Some(Proven::Outside) => !filter.is_inside(),
@@ -316,8 +316,8 @@ impl<C: Code> Filter<C> {
 }
 
 /// `Filter<Any>` reads an image of any code.
-impl<C: Code> Image for Filter<C> {
-    const KIND: u16 = crate::bytes::kinds::FILTER.number;
+impl<C: Code> Save for Filter<C> {
+    const KIND: u16 = crate::saved::kinds::FILTER.number;
 
     fn to_bytes(&self) -> Vec<u8> {
         Filter::to_bytes(self)

@@ -14,11 +14,11 @@
 use super::{NO_SEED, within};
 use crate::{
     Certainty, Estimate, Infeasible, Malformed, Refused, Seed,
-    bytes::{self, Image},
+    saved::{self, Save},
 };
 
 /// The largest universe.
-pub(crate) const UNIVERSE_MOST: u64 = 1 << 16;
+pub(crate) const UNIVERSE_MAX: u64 = 1 << 16;
 /// The bytes of an entry of the list: key and count, 32 bits each.
 const ENTRY: usize = 8;
 
@@ -55,7 +55,7 @@ enum Held {
 impl Hosts {
     /// All counts zero, for keys below `universe`, 1 to 2^16.
     pub fn new(universe: u64) -> Result<Self, Infeasible> {
-        Infeasible::unless_within("universe", universe, 1, UNIVERSE_MOST)?;
+        Infeasible::unless_within("universe", universe, 1, UNIVERSE_MAX)?;
         Ok(Hosts { universe, held: Held::List(Vec::new()), active: 0 })
     }
 
@@ -137,7 +137,7 @@ impl Hosts {
             |(key, count): (u64, u64)| [(key as u32).to_le_bytes(), (count as u32).to_le_bytes()];
         let payload: Vec<u8> = self.list().into_iter().flat_map(entry).flatten().collect();
         let fields = [self.universe, table, self.active];
-        bytes::write(<Self as Image>::KIND, NO_SEED, &fields, &payload)
+        saved::write(<Self as Save>::KIND, NO_SEED, &fields, &payload)
     }
 
     /// The structure of a byte image.
@@ -145,13 +145,13 @@ impl Hosts {
     /// Accepts any seed, because no key is hashed.
     pub fn from_bytes(image: &[u8], _: Seed) -> Result<Self, Malformed> {
         let ([universe, table, active], payload) =
-            bytes::read(image, <Self as Image>::KIND, NO_SEED)?;
+            saved::read(image, <Self as Save>::KIND, NO_SEED)?;
         let field = |name| Malformed::Field { name };
         let mut read = Hosts::new(universe)?;
         if active > universe {
             return Err(field("active"));
         }
-        bytes::justify(payload, active * ENTRY as u64)?;
+        saved::justify(payload, active * ENTRY as u64)?;
         match table {
             0 => {}
             1 => read.held = Held::Table(vec![0; universe as usize]),
@@ -241,8 +241,8 @@ impl Hosts {
     }
 }
 
-impl Image for Hosts {
-    const KIND: u16 = crate::bytes::kinds::HOSTS.number;
+impl Save for Hosts {
+    const KIND: u16 = crate::saved::kinds::HOSTS.number;
 
     fn to_bytes(&self) -> Vec<u8> {
         Hosts::to_bytes(self)

@@ -53,7 +53,7 @@ pub use subnets::Subnets;
 use crate::{Refused, Seed};
 
 /// The largest universe.
-pub(crate) const UNIVERSE_MOST: u64 = 1 << 48;
+pub(crate) const UNIVERSE_MAX: u64 = 1 << 48;
 
 /// The seed of zone images. Zones hash no key, so an image can be read under any seed.
 const NO_SEED: Seed = Seed(0);

@@ -25,7 +25,7 @@
 
 use super::{
     code::{self, Cells, Code, Columns, Found},
-    field::{ORDER_MOST, points},
+    field::{ORDER_MAX, points},
     pol::{self, Curve, Digits, Infinity},
 };
 use crate::Infeasible;
@@ -59,7 +59,7 @@ impl Shape {
     #[doc(hidden)]
     pub fn least(universe: u64, members: u64) -> Option<Self> {
         let side = universe.isqrt() + u64::from(universe.isqrt().pow(2) < universe);
-        let mut orders = side.max(members).max(2)..=ORDER_MOST;
+        let mut orders = side.max(members).max(2)..=ORDER_MAX;
         let order = orders.find(|&order| points(order) >= members)? as u32;
         Some(Shape { universe, order, groups: members as u32 + 1 })
     }

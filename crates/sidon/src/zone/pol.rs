@@ -19,15 +19,15 @@
 //! This is a Reed-Solomon code with one-hot symbols: Kautz and Singleton, 1964.
 
 use super::{
-    UNIVERSE_MOST,
+    UNIVERSE_MAX,
     code::{self, Cells, Code, Columns, Found},
-    field::{Field, ORDER_MOST},
+    field::{Field, ORDER_MAX},
 };
 use crate::{Infeasible, plan};
 
 /// The most coefficients. Sixteen digits of a base above 16 represent every 64-bit number, and
 /// smaller fields have at most 17 points.
-pub(crate) const DIGITS_MOST: u32 = 16;
+pub(crate) const DIGITS_MAX: u32 = 16;
 
 /// The integers that fix a code of polynomials.
 ///
@@ -75,17 +75,17 @@ impl Shape {
     }
 
     fn check(&self) -> Result<(), Infeasible> {
-        Infeasible::unless_within("order", self.order.into(), 2, ORDER_MOST)?;
-        Infeasible::unless_within("digits", self.digits.into(), 2, DIGITS_MOST.into())?;
+        Infeasible::unless_within("order", self.order.into(), 2, ORDER_MAX)?;
+        Infeasible::unless_within("digits", self.digits.into(), 2, DIGITS_MAX.into())?;
         let points = u64::from(self.order) + u64::from(self.infinity);
         Infeasible::unless_within("groups", self.groups.into(), 1, points)?;
         let all = u64::from(self.order).saturating_pow(self.digits);
-        Infeasible::unless_within("universe", self.universe, 1, all.min(UNIVERSE_MOST))
+        Infeasible::unless_within("universe", self.universe, 1, all.min(UNIVERSE_MAX))
     }
 }
 
 /// The coefficients of an element.
-pub(super) type Digits = [u16; DIGITS_MOST as usize];
+pub(super) type Digits = [u16; DIGITS_MAX as usize];
 
 /// A code of polynomials. See the [module](self).
 ///
@@ -183,7 +183,7 @@ impl Curve {
     #[inline(always)]
     pub(super) fn split(&self, mut element: u64) -> Digits {
         let order = u64::from(self.field.order());
-        let mut digits = [0; DIGITS_MOST as usize];
+        let mut digits = [0; DIGITS_MAX as usize];
         for digit in &mut digits[..self.digits as usize] {
             // Below 2^16, the largest order.
             *digit = (element % order) as u16;

@@ -28,7 +28,7 @@
 //! [`solve`](Sketch::solve) computes all counts together. Section II of the paper lists them.
 
 mod beyond;
-mod image;
+mod saved;
 
 use super::{
     code::{self, Code},
@@ -36,8 +36,8 @@ use super::{
 };
 use crate::{
     Certainty, Estimate, Infeasible, Refused,
-    cells::{self, Packed},
     count::Update,
+    packed::{self, Packed},
 };
 
 /// The most elements that a subtraction checks to find out whether the zone has been re-entered.
@@ -172,7 +172,7 @@ impl<C: Code> Sketch<C> {
         for group in 0..self.code.groups() {
             let cell = self.code.position(split, group);
             let rest = self.counter(cell) - amount;
-            cells::write(self.counters.bytes_mut(), width, cell, rest);
+            packed::write(self.counters.bytes_mut(), width, cell, rest);
             if rest == 0 {
                 self.occupied[group as usize] -= 1;
                 freed = true;
@@ -225,7 +225,7 @@ impl<C: Code> Sketch<C> {
 
     #[inline(always)]
     fn counter(&self, cell: u64) -> u64 {
-        cells::read(self.counters.bytes(), self.counters.width(), cell)
+        packed::read(self.counters.bytes(), self.counters.width(), cell)
     }
 
     /// The count of a key of the universe where it is proven, otherwise its smallest counter.
@@ -284,7 +284,7 @@ impl<C: Code> Sketch<C> {
         let width = self.width();
         for cell in 0..self.counters.cells() {
             let value = of(self.counter(cell), other.counter(cell));
-            cells::write(self.counters.bytes_mut(), width, cell, value);
+            packed::write(self.counters.bytes_mut(), width, cell, value);
         }
         if other.known != Known::Inside(0) {
             // With conservative update, an answer that was too large may stay in the counters.
@@ -388,7 +388,7 @@ impl<C: Code> Sketch<C> {
             let cell = self.code.position(split, group);
             let counter = self.counter(cell);
             self.occupied[group as usize] += u32::from(counter == 0);
-            cells::write(self.counters.bytes_mut(), width, cell, raised(counter));
+            packed::write(self.counters.bytes_mut(), width, cell, raised(counter));
         }
         self.known = match self.known {
             Known::Inside(active) if is_new && active == self.code.zone() => match self.update {

@@ -19,18 +19,19 @@
 //! subnets makes it longer. A subnet whose two windows are full is refused. Random subnets are
 //! first refused at a load of 0.82; 15 in a million are refused until the table is full.
 
-mod image;
+mod saved;
 
 use super::within;
 use crate::{
     Certainty, Digest, Infeasible, Key, Refused, Seed,
-    cells::{self, Memory, Packed},
-    hash::spread,
-    probe,
+    key::spread,
+    memory::Memory,
+    packed::{self, Packed},
+    simd,
 };
 
 /// The most hosts that a word lists.
-pub(crate) const LISTED_MOST: u32 = 7;
+pub(crate) const LISTED_MAX: u32 = 7;
 /// The count of a word whose hosts are stored in a bitmap.
 const PROMOTED: u64 = 0xff;
 /// The bytes of a bitmap.
@@ -195,7 +196,7 @@ impl Subnets {
         if holds(word, count, host) {
             return Ok(false);
         }
-        if count < LISTED_MOST.into() {
+        if count < LISTED_MAX.into() {
             let listed = word & !(0xff << 56) | u64::from(host) << (8 * count);
             self.set_word(slot, listed | (count + 1) << 56);
             return Ok(true);
@@ -207,7 +208,7 @@ impl Subnets {
         let promoted = PROMOTED << 56 | self.promoted;
         self.promoted += 1;
         let hosts = word.to_le_bytes();
-        for host in hosts[..LISTED_MOST as usize].iter().copied().chain([host]) {
+        for host in hosts[..LISTED_MAX as usize].iter().copied().chain([host]) {
             let (byte, bit) = bitmap_bit(promoted, host);
             self.bitmaps.bytes_mut()[byte] |= 1 << bit;
         }
@@ -319,8 +320,8 @@ impl Subnets {
     pub fn ask_ahead(&self, digest: Digest) {
         if let Some(keys) = &self.keys {
             let slot = spread::position(digest, 0, self.shape.slots) as usize;
-            probe::prefetch(self.words.bytes(), slot * 8);
-            probe::prefetch(keys.bytes(), slot * self.shape.subnet_bits as usize / 8);
+            simd::prefetch(self.words.bytes(), slot * 8);
+            simd::prefetch(keys.bytes(), slot * self.shape.subnet_bits as usize / 8);
         }
     }
 
@@ -377,7 +378,7 @@ impl Subnets {
             if words[slot as usize] == [0; 8] {
                 return Err(Some((distance, slot)));
             }
-            if cells::read(keys, bits, slot) == subnet {
+            if packed::read(keys, bits, slot) == subnet {
                 return Ok(slot);
             }
             slot += 1;

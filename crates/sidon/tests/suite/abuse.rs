@@ -6,7 +6,7 @@
 
 use sidon::{
     Refused, Seed,
-    member::{Backyard, DLeft, Moves, backyard, dleft::Shape},
+    set::{Backyard, DLeft, Moves, backyard, dleft::Shape},
 };
 use sidon_kit::{Multiset, Rng};
 use std::collections::HashMap;

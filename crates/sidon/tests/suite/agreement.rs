@@ -6,11 +6,11 @@
 
 use sidon::{
     Seed,
-    member::{
+    plan::{self, Prefer, Target},
+    set::{
         Bh, Counting, Decode, Filter, Increments, Overflow, Set, Spread, Variable, bh, counting,
         variable,
     },
-    plan::{self, Prefer, Target},
 };
 use sidon_kit::{rate::assert_close, rate::sigmas, trials};
 

@@ -2,8 +2,8 @@
 
 use sidon::{
     Seed,
-    member::Backyard,
     plan::{self, Target},
+    set::Backyard,
 };
 use sidon_kit::{FiveTuples, Rng, assert_rate, trials};
 

@@ -3,9 +3,9 @@
 use sidon::internals::{Ladder, Way};
 use sidon::{
     Malformed, Seed,
-    bytes::{self, Image},
     count::Update,
-    member::{
+    saved::{self, Save},
+    set::{
         self, Backyard, Bh, Blocked, Bloom, Counting, DLeft, Decode, Increments, Moves, Multilayer,
         Overflow, Set, Spread, Variable, backyard, bh, blocked, bloom, counting, dleft, multilayer,
         variable,
@@ -19,7 +19,7 @@ use std::path::PathBuf;
 const SEED: Seed = Seed(0x5eed);
 const KEYS: [&str; 5] = ["10.0.0.1", "10.0.0.2", "2001:db8::1", "", "sidon"];
 
-fn golden<S: Image>(name: &str, fresh: S) -> Vec<u8> {
+fn golden<S: Save>(name: &str, fresh: S) -> Vec<u8> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
     // This variable writes the file of a new structure, once and with one test thread.
     if std::env::var_os("SIDON_WRITE_GOLDEN").is_some() && !path.exists() {
@@ -30,7 +30,7 @@ fn golden<S: Image>(name: &str, fresh: S) -> Vec<u8> {
     image
 }
 
-fn filled<B: member::Filter>(mut empty: Set<B>) -> Set<B> {
+fn filled<B: set::Filter>(mut empty: Set<B>) -> Set<B> {
     for key in KEYS {
         empty.insert(key).unwrap();
     }
@@ -223,7 +223,7 @@ fn goldens() -> [Vec<u8>; 13] {
 /// Reads the image as every kind of structure. A reader that accepts it must write back the same
 /// bytes. Then no two images give the same structure, and no part of an image is ignored.
 fn read_as_all(image: &[u8]) -> Option<Malformed> {
-    fn one<S: Image>(image: &[u8]) -> Option<Malformed> {
+    fn one<S: Save>(image: &[u8]) -> Option<Malformed> {
         match S::from_bytes(image, SEED) {
             Ok(structure) => {
                 assert_eq!(structure.to_bytes(), image, "accepted, but written otherwise");
@@ -232,7 +232,7 @@ fn read_as_all(image: &[u8]) -> Option<Malformed> {
             Err(why) => Some(why),
         }
     }
-    match bytes::kind(image) {
+    match saved::kind(image) {
         Ok(Bloom::KIND) => one::<Bloom>(image),
         Ok(Blocked::KIND) => one::<Blocked>(image),
         Ok(Counting::KIND) => one::<Counting>(image),
@@ -257,7 +257,7 @@ fn read_as_all(image: &[u8]) -> Option<Malformed> {
 
 #[test]
 fn golden_images_are_read_back() {
-    fn check<B: member::Filter>(read: fn(&[u8], Seed) -> Result<Set<B>, Malformed>, image: &[u8]) {
+    fn check<B: set::Filter>(read: fn(&[u8], Seed) -> Result<Set<B>, Malformed>, image: &[u8]) {
         let structure = read(image, SEED).unwrap();
         assert!(KEYS.iter().all(|key| structure.contains(key)));
         assert!(!structure.contains("a stranger"));
@@ -447,13 +447,13 @@ fn a_zone_that_is_not_there_is_not_believed() {
 
 /// The bytes with a field or a byte of the payload changed, and a correct checksum.
 fn forged(image: &[u8], change: impl FnOnce(&mut [u64], &mut [u8])) -> Vec<u8> {
-    let parts = bytes::Parts::of(image).unwrap();
+    let parts = saved::Parts::of(image).unwrap();
     let (mut fields, mut payload) = (parts.fields.clone(), parts.payload.to_vec());
     change(&mut fields, &mut payload);
-    bytes::Parts { fields, payload: &payload, ..parts }.to_bytes()
+    saved::Parts { fields, payload: &payload, ..parts }.to_bytes()
 }
 
-fn why<S: Image>(image: &[u8], change: impl FnOnce(&mut [u64], &mut [u8])) -> Option<Malformed> {
+fn why<S: Save>(image: &[u8], change: impl FnOnce(&mut [u64], &mut [u8])) -> Option<Malformed> {
     S::from_bytes(&forged(image, change), SEED).err()
 }
 

@@ -3,8 +3,8 @@
 
 use sidon::{
     Malformed, Seed,
-    bytes::Image,
     count::{Layout, Min, Top, Update, min, top},
+    saved::Save,
 };
 use sidon_kit::Rng;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 const SEED: Seed = Seed(0x5eed);
 const KEYS: [&str; 5] = ["10.0.0.1", "10.0.0.2", "2001:db8::1", "", "sidon"];
 
-fn golden<S: Image>(name: &str, fresh: S) -> Vec<u8> {
+fn golden<S: Save>(name: &str, fresh: S) -> Vec<u8> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
     // This variable writes the file of a new structure, once and with one test thread.
     if std::env::var_os("SIDON_WRITE_GOLDEN").is_some() && !path.exists() {
@@ -57,7 +57,7 @@ fn goldens() -> [Vec<u8>; 4] {
 
 /// A reader that accepts an image must write back the same bytes.
 fn read(image: &[u8]) -> Option<Malformed> {
-    fn one<S: Image>(image: &[u8]) -> Option<Malformed> {
+    fn one<S: Save>(image: &[u8]) -> Option<Malformed> {
         match S::from_bytes(image, SEED) {
             Ok(structure) => {
                 assert_eq!(structure.to_bytes(), image, "accepted, but written otherwise");

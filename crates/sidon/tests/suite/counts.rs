@@ -506,7 +506,7 @@ fn empty_sketches_are_exact_and_hits_are_rare() {
     // 1/w)^500)^4.
     let stream: Vec<_> = (0..500).map(|key| (key, 1)).collect();
     let sketch = filled(Shape { columns: 1_000, ..SHAPE }, &stream);
-    let p = plan::bloom::rate(sidon::member::bloom::Shape { bits: 4_000, hashes: 4 }, 500);
+    let p = plan::bloom::rate(sidon::set::bloom::Shape { bits: 4_000, hashes: 4 }, 500);
     let hits = (500..400_500u64).filter(|key| sketch.estimate(key).bound != Bound::Exact).count();
     // This sketch's own fill differs from the mean by a few per cent.
     assert_close(hits as f64 / 400_000.0, p, 0.2);

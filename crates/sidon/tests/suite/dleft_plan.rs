@@ -4,8 +4,8 @@
 
 use sidon::{
     Seed,
-    member::{DLeft, Moves, dleft::Shape},
     plan::{self, Prefer, Target},
+    set::{DLeft, Moves, dleft::Shape},
 };
 use sidon_kit::{FiveTuples, Rng, assert_rate, rate::assert_close, trials};
 use std::f64::consts::LN_2;

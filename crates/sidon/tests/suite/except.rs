@@ -4,12 +4,12 @@
 use crate::operate::{Draw, Operate, SEED, is_read_back};
 use sidon::{
     Lookup, Malformed, Refused, Seed,
-    bytes::Image,
-    member::{
+    plan::{self, Target},
+    saved::Save,
+    set::{
         AnySet, Backyard, Bh, Blocked, Bloom, Counting, DLeft, Filter, Multilayer, Set, Variable,
         bloom,
     },
-    plan::{self, Target},
     state::{Cells, Direct, Fingerprint, Map, Next, Stateful},
 };
 use sidon_kit::{Multiset, Rng};

@@ -3,12 +3,12 @@
 use sidon::{
     Certainty, Infeasible, Refused, Seed,
     count::{Layout, Min, Top, Update, min, top},
-    member::{
+    plan::{self, Prefer, States, Target},
+    set::{
         AnySet, Backyard, Bh, Blocked, Bloom, Counting, DLeft, Decode, Increments, Moves,
         Multilayer, Overflow, Spread, Variable, backyard, bh, blocked, bloom, counting, dleft,
         multilayer, variable,
     },
-    plan::{self, Prefer, States, Target},
     state::{Direct, Fingerprint, Stateful, direct, stateful},
     zone::{Adaptive, Filter, Hosts, Ols, Sketch, Subnets, ols, subnets},
 };

@@ -2,8 +2,8 @@
 
 use sidon::{
     Certainty, Key, Malformed, Refused, Seed,
-    bytes::Image,
-    member::{
+    saved::Save,
+    set::{
         Backyard, Bh, Blocked, Bloom, Counting, DLeft, Decode, Increments, Moves, Multilayer,
         Overflow, Removes, Set, Spread, Variable, backyard, bh, blocked, bloom, counting, dleft,
         multilayer, variable,
@@ -648,12 +648,12 @@ fn shapes_that_cannot_be_are_refused_before_any_memory_is_taken() {
 }
 
 /// Work is bounded: over any number of operations searches follow at most
-/// [`Moves::work_most`](sidon::member::Moves::work_most) buckets. A table that does not change
+/// [`Moves::work_most`](sidon::set::Moves::work_most) buckets. A table that does not change
 /// follows none.
 #[test]
 fn a_full_filter_refuses_without_searching() {
     for limit in [16, 64, 500] {
-        let moves = sidon::member::Moves::Search(limit);
+        let moves = sidon::set::Moves::Search(limit);
         let target = sidon::plan::Target {
             prefer: sidon::plan::Prefer::Speed,
             ..sidon::plan::Target::new(5_000, 0.001)
@@ -714,7 +714,7 @@ fn a_few_keys_cannot_demand_any_amount_of_memory() {
 fn copies_beyond_those_that_can_be_counted_are_refused() {
     fn check<B: Removes>(empty: Set<B>) {
         let (seed, bytes) = (Seed(1), empty.to_bytes());
-        let mut parts = sidon::bytes::Parts::of(&bytes).unwrap();
+        let mut parts = sidon::saved::Parts::of(&bytes).unwrap();
         // All differences of the increments below divide it, so that cells without keys do not exclude it.
         let claim = u64::MAX / 15 * 15 - 30;
         *parts.fields.last_mut().unwrap() = claim;

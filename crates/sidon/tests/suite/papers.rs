@@ -4,8 +4,8 @@
 //! Rottenstreich et al., "The variable-increment counting Bloom filter", here `004`.
 
 use sidon::{
-    member::{Overflow, Spread, bloom, counting},
     plan,
+    set::{Overflow, Spread, bloom, counting},
 };
 use sidon_kit::rate::assert_close;
 
@@ -55,7 +55,7 @@ fn counting_filters_of_004() {
 #[test]
 fn a_simulated_filter_of_002_has_the_false_positives_of_the_formula() {
     // 002.sim.cbf_fpr, one slice: 49,152 elements, churned once over, then 3 million strangers.
-    use sidon::{Seed, member::Counting};
+    use sidon::{Seed, set::Counting};
     let mut filter = Counting::new(cbf(663_552, 9), Seed(7)).unwrap();
     let keys: Vec<u64> = sidon_kit::Keys::seeded(8).take(2 * 49_152).collect();
     filter.insert_batch(&keys[..49_152], &mut |_, why| panic!("{why}"));

@@ -4,11 +4,11 @@ use proptest::{collection::vec, prelude::*, sample::select};
 use sidon::{
     Infeasible, Seed,
     count::{Layout, Min, Top, min},
-    member::{
+    plan::{self, Prefer, SetShape, States, Target},
+    set::{
         AnySet, Counting, Decode, Increments, Moves, Multilayer, Overflow, Spread, Variable,
         backyard, bh, blocked, bloom, counting, dleft, multilayer, variable,
     },
-    plan::{self, Prefer, SetShape, States, Target},
     state::{Direct, Fingerprint, Stateful, direct, fingerprint, stateful},
     zone::{Code, Filter},
 };

@@ -1,12 +1,11 @@
 //! Planned rates are those measured, to six sigma.
 
 use sidon::{
-    Certainty, Lookup, Seed,
-    member::{
+    Certainty, Lookup, Seed, plan,
+    set::{
         Bh, Blocked, Bloom, Counting, Decode, Filter, Increments, Multilayer, Overflow, Removes,
         Set, Spread, Variable, bh, blocked, bloom, counting, variable,
     },
-    plan,
     state::{
         Cells, Direct, Fingerprint, Map, State, Stateful, direct,
         stateful::{self, Keeping},

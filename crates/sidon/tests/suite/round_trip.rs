@@ -5,9 +5,9 @@
 
 use crate::operate::{Draw, Operate, SEED, is_read_back, sequence};
 use sidon::{
-    bytes::Image,
     count::{Min, Top},
-    member::{Backyard, Bh, Blocked, Bloom, Counting, DLeft, Multilayer, Variable},
+    saved::Save,
+    set::{Backyard, Bh, Blocked, Bloom, Counting, DLeft, Multilayer, Variable},
     state::{Direct, Fingerprint, Stateful},
     zone::{Adaptive, Any, Filter, Hosts, Sketch, Subnets},
 };

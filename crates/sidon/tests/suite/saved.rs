@@ -4,13 +4,13 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, from_value, json, to_value};
 use sidon::{
     Malformed, Seed,
-    bytes::{Image, Saved},
     count::{Min, Top, min, top},
-    member::{
+    plan,
+    saved::{Save, Saved},
+    set::{
         Backyard, Bh, Blocked, Bloom, Counting, DLeft, Multilayer, Variable, backyard, bh, blocked,
         bloom, counting, dleft, multilayer, variable,
     },
-    plan,
     state::{Direct, Fingerprint, Stateful, direct, fingerprint, stateful},
     zone::{self, Adaptive, Any, Filter, Sketch, Subnets, subnets},
 };
@@ -20,7 +20,7 @@ use std::fmt::Debug;
 const SEED: Seed = Seed(0x5eed);
 
 /// A structure comes back from JSON and from postcard, and no damaged byte is accepted.
-fn is_saved<S: Image + Serialize>(image: &[u8]) {
+fn is_saved<S: Save + Serialize>(image: &[u8]) {
     let structure = S::from_bytes(image, SEED).unwrap();
     let json = serde_json::to_string(&structure).unwrap();
     let binary = postcard::to_allocvec(&structure).unwrap();
@@ -198,7 +198,7 @@ fn a_shape_is_checked_when_it_is_used() {
 
 #[test]
 fn increments_are_checked_when_they_are_read() {
-    let read = |values: Value| from_value::<sidon::member::Increments>(values);
+    let read = |values: Value| from_value::<sidon::set::Increments>(values);
     assert_eq!(read(json!([7, 4])).unwrap().values(), [4, 7]);
     let all: Vec<u8> = (1..18).collect();
     for values in [json!([]), json!([0, 4]), json!([4, 4]), json!([256]), json!(all)] {

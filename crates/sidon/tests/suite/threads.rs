@@ -3,9 +3,9 @@
 use sidon::internals::{Audit, Ladder};
 use sidon::{
     Certainty, Digest, Estimate, Infeasible, Lookup, Malformed, Refused, Seed,
-    bytes::{Parts, Writer},
     count::{Bounds, Entry, Min, Ranking, Solution, Top},
-    member::{
+    saved::{Parts, Writer},
+    set::{
         AnySet, Backyard, Bh, Blocked, Bloom, Counting, DLeft, Increments, Multilayer, Variable,
     },
     state::{Clock, Direct, Faulty, Fingerprint, Machine, Stateful},
@@ -31,11 +31,11 @@ shared! {
     Parts<'static>, Writer<Vec<u8>>,
 }
 #[cfg(feature = "serde")]
-shared!(sidon::bytes::Saved<std::cell::Cell<Bloom>>);
+shared!(sidon::saved::Saved<std::cell::Cell<Bloom>>);
 
 #[test]
 fn threads_read_one_set_together() {
-    let shape = sidon::member::bloom::Shape { bits: 10_000, hashes: 5 };
+    let shape = sidon::set::bloom::Shape { bits: 10_000, hashes: 5 };
     let set = Bloom::from_keys(shape, Seed(1), 0..100u32).unwrap();
     let found = std::thread::scope(|scope| {
         let parts = [0..50u32, 50..100]

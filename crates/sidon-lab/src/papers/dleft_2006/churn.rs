@@ -6,7 +6,7 @@
 
 use sidon::{
     Infeasible, Refused, Seed,
-    member::{Counting, DLeft, Removes, Set, counting, dleft},
+    set::{Counting, DLeft, Removes, Set, counting, dleft},
 };
 use sidon_kit::Rng;
 

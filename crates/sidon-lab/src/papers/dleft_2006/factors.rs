@@ -17,7 +17,7 @@ use crate::{
     row::Row,
     trials::Run,
 };
-use sidon::{Infeasible, Seed, member::DLeft};
+use sidon::{Infeasible, Seed, set::DLeft};
 use sidon_kit::Rng;
 use std::collections::HashSet;
 

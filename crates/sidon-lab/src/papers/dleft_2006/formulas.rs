@@ -16,8 +16,8 @@ use crate::{
 };
 use sidon::{
     Infeasible,
-    member::DLeft,
     plan::{self, dleft::bucket_loads},
+    set::DLeft,
 };
 use sidon_kit::poisson::{ln_factorial, poisson, poisson_at_least};
 use std::{borrow::Cow, f64::consts::LN_2};

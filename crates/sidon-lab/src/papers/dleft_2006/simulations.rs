@@ -13,9 +13,8 @@ use crate::{
     trials::Run,
 };
 use sidon::{
-    Infeasible,
-    member::{Moves, Overflow, Spread, counting, dleft},
-    plan,
+    Infeasible, plan,
+    set::{Moves, Overflow, Spread, counting, dleft},
 };
 use sidon_kit::poisson::poisson_at_least;
 

@@ -10,8 +10,8 @@ use crate::{
 };
 use sidon::{
     Infeasible,
-    member::Increments,
     plan::{self, Target},
+    set::Increments,
 };
 
 /// Those with numbers; figures 1 to 3 are worked examples and a circuit.

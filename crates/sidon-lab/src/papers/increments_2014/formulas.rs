@@ -12,9 +12,8 @@ use crate::{
     trials::Run,
 };
 use sidon::{
-    Infeasible,
-    member::{Decode, Increments, Overflow, Spread, bh, counting, variable},
-    plan,
+    Infeasible, plan,
+    set::{Decode, Increments, Overflow, Spread, bh, counting, variable},
 };
 use std::f64::consts::{E, LN_2};
 

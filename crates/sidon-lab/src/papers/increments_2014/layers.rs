@@ -17,7 +17,7 @@ use crate::{
 };
 use sidon::{
     Infeasible, Seed,
-    member::{Increments, Multilayer, Overflow, Spread, multilayer::Shape},
+    set::{Increments, Multilayer, Overflow, Spread, multilayer::Shape},
 };
 
 /// What each filter is measured for, in the order of its claims.

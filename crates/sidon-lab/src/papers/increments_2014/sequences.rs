@@ -10,7 +10,7 @@ use crate::{
 };
 use sidon::{
     Infeasible,
-    member::{Decode, Increments, bh},
+    set::{Decode, Increments, bh},
 };
 
 const EXAMPLE: Increments = Increments::of([1, 4, 8, 13]);

@@ -12,9 +12,8 @@ use crate::{
     trials::Run,
 };
 use sidon::{
-    Infeasible, Seed,
-    member::{Bh, Counting, Decode, Filter, Increments, Set, Variable, bh},
-    plan,
+    Infeasible, Seed, plan,
+    set::{Bh, Counting, Decode, Filter, Increments, Set, Variable, bh},
 };
 use sidon_kit::Rng;
 

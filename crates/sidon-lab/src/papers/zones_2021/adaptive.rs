@@ -16,7 +16,7 @@ use sidon::{
 use sidon_kit::Rng;
 
 /// The most hosts of a subnet without a bitmap.
-const LISTED_MOST: u32 = 7;
+const LISTED_MAX: u32 = 7;
 
 /// Subnets in a trial. 1024 trials cover all /24 subnets.
 const SUBNET_BITS: u32 = 14;
@@ -114,7 +114,7 @@ fn trial(ladders: &[Ladder; 2], mut rng: Rng) -> Result<Seen, Infeasible> {
     for (subnet, twin) in twins.iter().enumerate() {
         let wrong = |host: &usize| pooled.contains(subnet as u64, *host as u8) != twin[*host];
         seen.wrong += (0..256).filter(wrong).count() as u64;
-        let many = pooled.hosts(subnet as u64) > LISTED_MOST;
+        let many = pooled.hosts(subnet as u64) > LISTED_MAX;
         seen.pooled += 8 + 32 * u64::from(many);
     }
     seen.wrong += u64::from(pooled.len() != SUBNETS);

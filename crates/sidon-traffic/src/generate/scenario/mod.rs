@@ -41,7 +41,7 @@ mod read;
 mod size;
 
 pub use read::ScenarioError;
-pub use size::{FLOWS_MOST, PACKETS_MOST, TooLarge};
+pub use size::{FLOWS_MAX, PACKETS_MAX, TooLarge};
 
 use super::{Mix, SECOND};
 use crate::{
@@ -210,7 +210,7 @@ impl Scenario {
     }
 
     /// The packets, in the order of their times. Refuses a scenario with more than `most` packets,
-    /// or with more than [`FLOWS_MOST`] flows in progress at once.
+    /// or with more than [`FLOWS_MAX`] flows in progress at once.
     pub fn packets(&self, unit: u64, seed: u64, most: u64) -> Result<Packets<'_>, TooLarge> {
         self.check(unit, most)?;
         let mut packets =
@@ -252,7 +252,7 @@ impl Flows {
 }
 
 /// Iterator over the packets of a scenario. Memory holds one entry per flow in progress: at most
-/// [`FLOWS_MOST`].
+/// [`FLOWS_MAX`].
 #[derive(Debug, Clone)]
 pub struct Packets<'a> {
     scenario: &'a Scenario,

@@ -21,8 +21,8 @@ const MOST: u64 = 1 << 32;
 /// The longest chain of files that include each other.
 const DEEPEST: usize = 4;
 /// The most files of a scenario, and the most bytes of each.
-const FILES_MOST: usize = 64;
-const FILE_MOST: u64 = 1 << 20;
+const FILES_MAX: usize = 64;
+const FILE_MAX: u64 = 1 << 20;
 /// Nanoseconds between two packets of a flow, unless the file says otherwise.
 const GAP: u64 = 20_000;
 
@@ -111,11 +111,11 @@ const EMPTY: Scenario = Scenario {
 fn add(scenario: &mut Scenario, path: &Path, depth: usize) -> Result<(), ScenarioError> {
     let error = |what| ScenarioError { path: path.to_owned(), line: None, what };
     scenario.files.push(path.to_owned());
-    if scenario.files.len() > FILES_MOST {
-        return Err(error(format!("more than {FILES_MOST} files are included; use fewer")));
+    if scenario.files.len() > FILES_MAX {
+        return Err(error(format!("more than {FILES_MAX} files are included; use fewer")));
     }
     let file = File::open(path).map_err(|why| error(why.to_string()))?;
-    let text = input::text(file, FILE_MOST).map_err(|why| error(why.to_string()))?;
+    let text = input::text(file, FILE_MAX).map_err(|why| error(why.to_string()))?;
     let included = content(scenario, &text, depth == 0).map_err(|wrong| wrong.at(path, &text))?;
     if depth == DEEPEST && !included.is_empty() {
         return Err(error(format!("more than {DEEPEST} files include each other")));

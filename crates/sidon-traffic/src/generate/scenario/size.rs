@@ -8,10 +8,10 @@ use crate::excerpt::word;
 use std::fmt;
 
 /// The most flows in progress at once. Each takes about 100 bytes of memory: 400 MiB in all.
-pub const FLOWS_MOST: u64 = 1 << 22;
+pub const FLOWS_MAX: u64 = 1 << 22;
 
 /// The default of the most packets of a scenario. Frames of 60 bytes are then a capture of 760 MB.
-pub const PACKETS_MOST: u64 = 10_000_000;
+pub const PACKETS_MAX: u64 = 10_000_000;
 
 /// Why the packets of a scenario are not generated.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub enum TooLarge {
         /// The flows with the most packets: their name, or their number if they have none.
         flows: String,
     },
-    /// More than [`FLOWS_MOST`] flows may be in progress at once.
+    /// More than [`FLOWS_MAX`] flows may be in progress at once.
     Flows {
         /// An upper bound of the flows in progress at once.
         got: u64,
@@ -46,7 +46,7 @@ impl fmt::Display for TooLarge {
             TooLarge::Flows { got, flows } => write!(
                 f,
                 "up to {got} flows are in progress at once, most of them the flows {flows}; the \
-                 limit is {FLOWS_MOST}; use fewer or shorter flows, or a later `until`"
+                 limit is {FLOWS_MAX}; use fewer or shorter flows, or a later `until`"
             ),
         }
     }
@@ -55,14 +55,14 @@ impl fmt::Display for TooLarge {
 impl std::error::Error for TooLarge {}
 
 impl Scenario {
-    /// Refuses more than `most` packets, and more than [`FLOWS_MOST`] flows in progress at once.
+    /// Refuses more than `most` packets, and more than [`FLOWS_MAX`] flows in progress at once.
     pub(super) fn check(&self, unit: u64, most: u64) -> Result<(), TooLarge> {
         let (got, flows) = self.sum(|flows| flows.packets(unit));
         if got > most {
             return Err(TooLarge::Packets { got, most, flows });
         }
         let (got, flows) = self.sum(|flows| flows.at_once(unit));
-        if got > FLOWS_MOST {
+        if got > FLOWS_MAX {
             return Err(TooLarge::Flows { got, flows });
         }
         Ok(())

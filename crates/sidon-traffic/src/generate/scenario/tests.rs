@@ -251,7 +251,7 @@ fn memory_and_packets_stay_within_the_size_computed_before() {
         }
     }
     assert!(tight > 0.9, "a bound that no scenario comes near says little: {tight}");
-    assert!(size_of::<Reverse<(u64, u64, Next)>>() <= 104, "FLOWS_MOST says 100 bytes");
+    assert!(size_of::<Reverse<(u64, u64, Next)>>() <= 104, "FLOWS_MAX says 100 bytes");
 }
 
 #[test]
@@ -274,7 +274,7 @@ fn a_scenario_of_any_size_is_refused_before_its_first_packet() {
         assert!(why.to_string().contains(expected), "{why}");
     }
     // Few packets, and every flow is in progress until the last one has started.
-    let most = FLOWS_MOST;
+    let most = FLOWS_MAX;
     for (all, got, name) in [
         (vec![short.clone(), flows(most, 0, &[(0, 2)])], most + 2, "\"4194304 in 0\""),
         (vec![unnamed(flows(most, SECOND, &[(SECOND, 1)]))], most + 1, "number 1"),
@@ -311,7 +311,7 @@ fn shipped_scenarios_are_within_the_limits() {
     assert_eq!(files.len(), 10);
     for file in files {
         let scenario = Scenario::read(&file).unwrap();
-        assert_eq!(scenario.check(10_000, PACKETS_MOST), Ok(()), "{}", crate::text::path(&file));
-        assert_eq!(scenario.check(400_000, PACKETS_MOST), Ok(()), "{}", crate::text::path(&file));
+        assert_eq!(scenario.check(10_000, PACKETS_MAX), Ok(()), "{}", crate::text::path(&file));
+        assert_eq!(scenario.check(400_000, PACKETS_MAX), Ok(()), "{}", crate::text::path(&file));
     }
 }

@@ -4,9 +4,9 @@ use crate::{Figure, figure::Kind};
 use serde_json::Value;
 
 /// The most figures of an alarm. This version has seven names; a file may bring others.
-pub(crate) const EVIDENCE_MOST: usize = 16;
+pub(crate) const EVIDENCE_MAX: usize = 16;
 
-/// Figures by name, at most `EVIDENCE_MOST`.
+/// Figures by name, at most `EVIDENCE_MAX`.
 pub type Evidence = Vec<(&'static str, Figure)>;
 
 /// A plain label for a name of evidence, to print after the figure.
@@ -74,7 +74,7 @@ pub(super) fn widen(evidence: &mut Evidence, slack: u64) {
 /// Adds the evidence of another period for the same alarm. Leaves out names without room.
 pub(super) fn join(own: &mut Evidence, other: Evidence) {
     for (name, figure) in other {
-        let has_room = own.len() < EVIDENCE_MOST;
+        let has_room = own.len() < EVIDENCE_MAX;
         match own.iter_mut().find(|(known, _)| *known == name) {
             Some((_, had)) => *had = joined(name, *had, figure),
             None if has_room => own.push((name, figure)),

@@ -1,4 +1,4 @@
-//! The alarms raised so far, at most [`LISTED_MOST`]: a new one replaces the oldest closed one.
+//! The alarms raised so far, at most [`LISTED_MAX`]: a new one replaces the oldest closed one.
 
 use super::{Alarm, Evidence, KINDS, evidence};
 use crate::{
@@ -8,9 +8,9 @@ use crate::{
 use sidon::Malformed;
 
 /// The most alarms that are listed.
-pub(crate) const LISTED_MOST: usize = 256;
+pub(crate) const LISTED_MAX: usize = 256;
 /// The most bytes of the text and of the filter of an alarm in a file.
-pub(crate) const TEXT_MOST: usize = 4096;
+pub(crate) const TEXT_MAX: usize = 4096;
 
 /// The listed alarms, and the events about them that were not reported yet.
 #[derive(Debug, Default)]
@@ -26,9 +26,9 @@ pub(super) struct List {
 }
 
 impl List {
-    /// A list of alarms from a file; `None` if there are more than [`LISTED_MOST`].
+    /// A list of alarms from a file; `None` if there are more than [`LISTED_MAX`].
     pub(super) fn of(alarms: Vec<Alarm>, unlisted: u64) -> Option<Self> {
-        if alarms.len() > LISTED_MOST {
+        if alarms.len() > LISTED_MAX {
             return None;
         }
         let mut list = List { unlisted, ..List::default() };
@@ -81,17 +81,17 @@ impl List {
             evidence::join(&mut before.evidence, alarm.evidence);
         }
         let mut alarms: Vec<_> = joined.into_iter().map(|(_, alarm)| alarm).collect();
-        let more = alarms.len().saturating_sub(LISTED_MOST) as u64;
+        let more = alarms.len().saturating_sub(LISTED_MAX) as u64;
         let unlisted = self.unlisted.saturating_add(other.unlisted).saturating_add(more);
         alarms.sort_by_key(|alarm| !alarm.is_flood());
-        alarms.truncate(LISTED_MOST);
+        alarms.truncate(LISTED_MAX);
         alarms.sort_by(by_time);
         *self = List::of(alarms, unlisted).unwrap_or_default();
     }
 
     /// Raises an alarm and returns its number; `None` if no listed alarm can be replaced.
     pub(super) fn raise(&mut self, alarm: Alarm) -> Option<usize> {
-        if self.alarms.len() >= LISTED_MOST {
+        if self.alarms.len() >= LISTED_MAX {
             self.unlisted = self.unlisted.saturating_add(1);
             // An alarm stays listed until its events are reported.
             let mut untold: Vec<usize> = self.news.iter().map(|(number, _)| *number).collect();

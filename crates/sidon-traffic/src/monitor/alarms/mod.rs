@@ -29,9 +29,9 @@ mod list;
 mod saved;
 mod table;
 
-pub(crate) use evidence::EVIDENCE_MOST;
+pub(crate) use evidence::EVIDENCE_MAX;
 pub use evidence::{Evidence, label};
-pub(crate) use list::{LISTED_MOST, TEXT_MOST};
+pub(crate) use list::{LISTED_MAX, TEXT_MAX};
 
 use crate::{Event, Figure, Packet, monitor::sizes, time, work::Work};
 use distinct::Distinct;
@@ -410,7 +410,7 @@ impl Alarms {
     pub fn work(&self) -> Work {
         let scans = [&self.hosts, &self.ports, &self.random].map(Table::judged);
         let done = self.floods.judged() + scans.into_iter().sum::<u64>();
-        let each = 4 * (HOLDS / SECOND + 2) + list::LISTED_MOST as u64;
+        let each = 4 * (HOLDS / SECOND + 2) + list::LISTED_MAX as u64;
         // A resumed engine goes on from counts of any size.
         let most = each.saturating_mul(self.events.saturating_add(2));
         Work { what: "alarms: subjects judged", done, most }

@@ -34,10 +34,10 @@ use std::sync::Arc;
 
 /// The most states of a machine over packets. A cell of four bytes stores one of these and 23 bits
 /// of remainder.
-pub const STATES_MOST: usize = 120;
+pub const STATES_MAX: usize = 120;
 /// The most events of a machine over packets. A packet may be compared with all of them, by at most
 /// eight tests each.
-pub const EVENTS_MOST: usize = 256;
+pub const EVENTS_MAX: usize = 256;
 /// The timeout of a silent flow, in seconds, for states without their own.
 pub const TIMEOUT: u64 = 300;
 /// Bits of a cell, and cells of a bucket: 64 bytes, one cache line.
@@ -156,8 +156,8 @@ impl Counts {
 
 /// The shape of a map of `bytes` bytes for a machine of `states` states.
 pub fn shape(bytes: u64, states: usize) -> Result<Shape, Infeasible> {
-    if states == 0 || states > STATES_MOST {
-        let (got, most) = (states as u64, STATES_MOST as u64);
+    if states == 0 || states > STATES_MAX {
+        let (got, most) = (states as u64, STATES_MAX as u64);
         return Err(Infeasible::OutOfRange { name: "states", got, least: 1, most });
     }
     let bucket = u64::from(CELLS * WIDTH / 8);
@@ -211,8 +211,8 @@ impl Runner {
         let machine = &definition.machine;
         let shape = shape(bytes, machine.states().len())?;
         let events = machine.events().len().max(definition.events.len());
-        if events > EVENTS_MOST {
-            let (name, got, most) = ("events", events as u64, EVENTS_MOST as u64);
+        if events > EVENTS_MAX {
+            let (name, got, most) = ("events", events as u64, EVENTS_MAX as u64);
             return Err(Infeasible::OutOfRange { name, got, least: 0, most });
         }
         let states = machine.states().iter().map(|name| (name.clone(), Stay::default()));
@@ -270,7 +270,7 @@ impl Runner {
     pub(crate) fn work(&self) -> [Work; 3] {
         let names = ["machine: cells read by timers", "machine: buckets searched"];
         let [cells, buckets] = self.flows.work(names);
-        let most = self.rules.packets.saturating_mul(EVENTS_MOST as u64);
+        let most = self.rules.packets.saturating_mul(EVENTS_MAX as u64);
         [cells, buckets, Work { what: "machine: events compared", done: self.rules.compared, most }]
     }
 
@@ -473,12 +473,12 @@ mod tests {
             let (name, timeouts) = ("many".to_owned(), vec![TIMEOUT]);
             Arc::new(Definition { name, machine, events, timeouts })
         };
-        let mut runner = Runner::new(definition(EVENTS_MOST), 1 << 16, Seed(1)).unwrap();
+        let mut runner = Runner::new(definition(EVENTS_MAX), 1 << 16, Seed(1)).unwrap();
         let packets = &packets()[..PACKETS];
         take(&mut runner, packets);
         let [.., work] = runner.work();
         assert_eq!((work.done, work.most), (256 * PACKETS as u64, 256 * PACKETS as u64));
-        let more = Runner::new(definition(EVENTS_MOST + 1), 1 << 16, Seed(1));
+        let more = Runner::new(definition(EVENTS_MAX + 1), 1 << 16, Seed(1));
         let why = more.map(drop).unwrap_err();
         assert!(why.to_string().contains("events"), "{why}");
     }

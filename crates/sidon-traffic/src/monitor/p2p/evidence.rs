@@ -103,7 +103,7 @@ impl Resume for End<Few> {
 }
 
 /// The most reasons of a host: one of each kind.
-pub const REASONS_MOST: usize = 4;
+pub const REASONS_MAX: usize = 4;
 
 /// A reason to call a host P2P-like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -30,7 +30,7 @@ pub mod ports;
 mod table;
 
 pub use distinct::{All, Distinct, Few};
-pub use evidence::{REASONS_MOST, Reason, Suspect};
+pub use evidence::{REASONS_MAX, Reason, Suspect};
 pub use pairs::Keeping;
 
 use super::sizes;
@@ -53,7 +53,7 @@ use table::{Subject, Table};
 pub const LISTED: u8 = 50;
 
 /// The most P2P-like hosts of a snapshot, those with the highest scores. The ledger counts the others.
-pub const SUSPECTS_MOST: usize = 1 << 16;
+pub const SUSPECTS_MAX: usize = 1 << 16;
 
 /// The integers that fix the memory.
 #[derive(Debug, Clone, Copy)]

@@ -1,9 +1,9 @@
 //! One bucket: the layout of its bytes, and the operations on it.
 
-use super::{AMOUNTS_MOST, Bounds, Stored};
+use super::{AMOUNTS_MAX, Bounds, Stored};
 use crate::{
     Digest,
-    probe::{Isa, LINE},
+    simd::{Isa, LINE},
 };
 
 /// Entries of a bucket.
@@ -101,7 +101,7 @@ impl Bucket {
 
     /// The entries that hold a key.
     pub(super) fn taken(self, bytes: &[u8]) -> impl Iterator<Item = usize> + use<> {
-        let free = self.tagged(crate::probe::Portable, bytes, 0);
+        let free = self.tagged(crate::simd::Portable, bytes, 0);
         (0..ENTRIES).filter(move |entry| free >> entry & 1 == 0)
     }
 
@@ -146,7 +146,7 @@ impl Bucket {
     /// Adds to the amounts of an entry's key. A sum stops at [`CEILING`](super::CEILING).
     #[inline(always)]
     pub(super) fn add<const A: usize>(self, bytes: &mut [u8], entry: usize, amounts: [u64; A]) {
-        const { assert!(A <= AMOUNTS_MOST) };
+        const { assert!(A <= AMOUNTS_MAX) };
         for (amount, add) in amounts.into_iter().enumerate() {
             let at = self.most(amount, entry);
             set_word(bytes, at, word(bytes, at).saturating_add(add));

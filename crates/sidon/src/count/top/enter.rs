@@ -8,8 +8,8 @@ use super::{
 use crate::{
     Digest, Key, Seed,
     batch::{self, Batch, Keys, Pace},
-    hash::{Hasher, spread},
-    probe::{self, Isa, LINE},
+    key::{Hasher, spread},
+    simd::{self, Isa, LINE},
 };
 use std::marker::PhantomData;
 
@@ -172,7 +172,7 @@ impl<K: Stored, const A: usize> Batch for Enter<'_, K, A> {
             *place = self.cells.place(digest);
             if !self.near {
                 for line in (0..Top::<K, A>::BUCKET.head()).step_by(LINE) {
-                    probe::prefetch(self.cells.buckets, place.bucket + line);
+                    simd::prefetch(self.cells.buckets, place.bucket + line);
                 }
             }
         }
@@ -187,15 +187,15 @@ impl<K: Stored, const A: usize> Batch for Enter<'_, K, A> {
         let Cells { buckets, filter, shape, .. } = &self.cells;
         for place in places {
             let tag = bucket::tag_of(place.digest);
-            let tagged = Top::<K, A>::BUCKET.tagged(probe::BASE, &buckets[place.bucket..], tag);
+            let tagged = Top::<K, A>::BUCKET.tagged(simd::BASE, &buckets[place.bucket..], tag);
             if tagged != 0 {
                 let at = Top::<K, A>::BUCKET.entry(tagged.trailing_zeros() as usize);
                 for line in (0..Top::<K, A>::BUCKET.stride()).step_by(LINE) {
-                    probe::prefetch(buckets, place.bucket + at + line);
+                    simd::prefetch(buckets, place.bucket + at + line);
                 }
             } else {
                 for row in 0..shape.rows {
-                    probe::prefetch(filter, filter::place::<A>(shape, place.digest, row));
+                    simd::prefetch(filter, filter::place::<A>(shape, place.digest, row));
                 }
             }
         }
@@ -205,7 +205,7 @@ impl<K: Stored, const A: usize> Batch for Enter<'_, K, A> {
     fn apply<I: Isa>(&mut self, _: I, first: usize, places: &[Place]) {
         for (number, &place) in (first..).zip(places) {
             let (key, amounts) = self.additions.of(number);
-            self.cells.add(probe::BASE, place, key, amounts);
+            self.cells.add(simd::BASE, place, key, amounts);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The counters of keys without an entry: rows of 32 bits, with the amounts of a key side by side.
 
 use super::Shape;
-use crate::{Digest, hash::spread};
+use crate::{Digest, key::spread};
 
 /// The bytes of `A` counters.
 #[inline(always)]

@@ -10,7 +10,7 @@ use super::{
     bucket::{TAGS, set_word, tag_of},
     filter,
 };
-use crate::{Refused, member::same};
+use crate::{Refused, set::same};
 
 /// A key that competes for an entry of the merged table.
 #[derive(Clone, Copy)]

@@ -24,9 +24,9 @@
 mod bucket;
 mod enter;
 mod filter;
-mod image;
 mod merge;
 mod ranking;
+mod saved;
 mod stored;
 #[cfg(test)]
 mod tests;
@@ -37,17 +37,17 @@ pub use enter::Pick;
 pub use ranking::{Entry, Ranking};
 pub use stored::Stored;
 
-use crate::{Certainty, Digest, Infeasible, Seed, cells::Memory, hash::spread, probe};
+use crate::{Certainty, Digest, Infeasible, Seed, key::spread, memory::Memory, simd};
 use bucket::Bucket;
 use enter::{Additions, Cells};
 use std::{fmt, marker::PhantomData};
 
 /// The most amounts of a key.
-pub(crate) const AMOUNTS_MOST: usize = 4;
+pub(crate) const AMOUNTS_MAX: usize = 4;
 /// The largest amount. A sum that would exceed it stops here, and then means this or more.
 pub(crate) const CEILING: u64 = u64::MAX;
 /// The most rows of a filter.
-pub(crate) const ROWS_MOST: usize = 4;
+pub(crate) const ROWS_MAX: usize = 4;
 
 /// The integers that fix a table of the heaviest keys.
 ///
@@ -74,9 +74,9 @@ impl Shape {
     /// The bytes of the buckets and those of the filter.
     pub(crate) fn parts(&self, key_bytes: usize, amounts: usize) -> Result<(u64, u64), Infeasible> {
         Infeasible::unless_within("buckets", self.buckets, 1, 1 << 40)?;
-        Infeasible::unless_within("rows", self.rows.into(), 1, ROWS_MOST as u64)?;
+        Infeasible::unless_within("rows", self.rows.into(), 1, ROWS_MAX as u64)?;
         Infeasible::unless_within("columns", self.columns, 1, 1 << 48)?;
-        Infeasible::unless_within("amounts", amounts as u64, 1, AMOUNTS_MOST as u64)?;
+        Infeasible::unless_within("amounts", amounts as u64, 1, AMOUNTS_MAX as u64)?;
         Infeasible::unless_within("key bytes", key_bytes as u64, 1, 1 << 16)?;
         let bucket = Bucket { key: key_bytes, amounts }.bytes() as u64;
         let row = self.columns * amounts as u64 * 4;
@@ -175,7 +175,7 @@ impl<K: Stored, const A: usize> Top<K, A> {
         debug_assert_eq!(digest, key.digest(self.seed), "the digest is the key's own");
         let mut cells = self.cells();
         let place = cells.place(digest);
-        cells.add(probe::BASE, place, key, amounts);
+        cells.add(simd::BASE, place, key, amounts);
     }
 
     /// Adds to each key's amounts those at the same index, as [`add`](Self::add) does.
@@ -296,7 +296,7 @@ impl<K: Stored, const A: usize> Top<K, A> {
     /// The key's entry in its bucket.
     fn find(&self, place: &Place, key: &K) -> Option<usize> {
         let tag = bucket::tag_of(place.digest);
-        Self::BUCKET.find(probe::BASE, self.bucket(place.bucket), tag, key)
+        Self::BUCKET.find(simd::BASE, self.bucket(place.bucket), tag, key)
     }
 
     /// The upper bounds for a key without an entry.

@@ -22,7 +22,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 /// A type of your own names such a key as its parts, and is made from them again:
 ///
 /// ```
-/// use sidon::{Digest, Key, Seed, count::{Stored, Top, top::Shape}, hash::Hasher};
+/// use sidon::{Digest, Key, Seed, count::{Stored, Top, top::Shape}, key::Hasher};
 ///
 /// #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 /// struct Vlan(u16);
@@ -50,7 +50,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 /// ```
 ///
 /// The two implementations cannot be one, because they may differ. A key is hashed by the bytes of
-/// [`Key`], which identify it and may be of any length; [`Hasher`](crate::hash::Hasher) cannot return a key
+/// [`Key`], which identify it and may be of any length; [`Hasher`](crate::key::Hasher) cannot return a key
 /// from them. A table needs bytes of a fixed length from which it can make the key again. An `IpAddr`, for
 /// example, is hashed as 4 or 16 bytes and kept as 17. Nor can every kept key get its `Key` from its parts:
 /// Rust rejects this beside the implementation for references, because another crate may keep a `&T`.
@@ -298,7 +298,7 @@ mod tests {
     }
 
     impl Key for Login {
-        fn digest_with<H: crate::hash::Hasher>(&self, hasher: H) -> Digest {
+        fn digest_with<H: crate::key::Hasher>(&self, hasher: H) -> Digest {
             (self.user, self.device).digest_with(hasher)
         }
     }

@@ -7,8 +7,8 @@
 
 use super::{Body, Lookup, Marks, State, UNTOUCHED, marks::GROUP};
 use crate::{
-    cells::bucket::{Layout, with_layout},
-    probe::BASE,
+    bucket::{Layout, with_layout},
+    simd::BASE,
 };
 
 /// A cell that a sweep visits.

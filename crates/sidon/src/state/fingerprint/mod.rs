@@ -16,7 +16,7 @@
 //! # Certainty
 //!
 //! Bucket and remainder come from one fingerprint by a permutation for each subtable, so a
-//! fingerprint has at most one cell (see [`DLeft`](crate::member::DLeft)). Two flows interfere only
+//! fingerprint has at most one cell (see [`DLeft`](crate::set::DLeft)). Two flows interfere only
 //! if their whole fingerprints are equal: `n / (buckets * 2^r)` of the flows. A new flow with a
 //! stored fingerprint is detected, and the cell becomes *shared*. A shared cell answers
 //! [`Lookup::DontKnow`] and counts its flows. It is emptied when all have been removed. If one flow
@@ -37,23 +37,23 @@
 //! Cells do not move and tables do not grow. The variant exists for comparison.
 
 mod age;
-mod image;
 mod independent;
-mod join;
 mod marks;
+mod merge;
 mod operations;
+mod saved;
 mod shape;
 mod sweep;
-mod tally;
 mod transition;
+mod value;
 
 pub use crate::dleft_table::{Moves, Placing};
 #[doc(hidden)]
 pub use age::{Fate, Swept, Visited};
 #[doc(hidden)]
-pub use join::Met;
-#[doc(hidden)]
 pub use marks::GROUP;
+#[doc(hidden)]
+pub use merge::Met;
 #[doc(hidden)]
 pub use operations::Follow;
 pub use shape::Shape;
@@ -65,12 +65,12 @@ use crate::{
     answer::Lookup,
     batch::{Keys, hasher},
     dleft_table::{Form, Moved, Table},
-    hash::spread,
-    member,
+    key::spread,
+    set,
 };
 use marks::Marks;
 use operations::Refusing;
-use tally::Tally;
+use value::Tally;
 
 /// The highest sampling class, see `Fingerprint::classes`.
 #[doc(hidden)]
@@ -148,12 +148,12 @@ impl Body {
     /// Refuses a map whose cells are not compatible.
     fn same(&self, other: &Self) -> Result<(), Refused> {
         let (own, its) = (self.shape, other.shape);
-        member::same("seed", self.seed == other.seed)?;
-        member::same("subtables", own.subtables == its.subtables)?;
-        member::same("fingerprints", own.fingerprints() == its.fingerprints())?;
-        member::same("states", own.states == its.states)?;
+        set::same("seed", self.seed == other.seed)?;
+        set::same("subtables", own.subtables == its.subtables)?;
+        set::same("fingerprints", own.fingerprints() == its.fingerprints())?;
+        set::same("states", own.states == its.states)?;
         let permuted = |shape: Shape| shape.placing == Placing::Permuted;
-        member::same("placing", permuted(own) && permuted(its))
+        set::same("placing", permuted(own) && permuted(its))
     }
 }
 
@@ -174,7 +174,7 @@ impl Sweep for Body {
 
 impl Cells for Body {
     type Shape = Shape;
-    const KIND: u16 = crate::bytes::kinds::FINGERPRINT.number;
+    const KIND: u16 = crate::saved::kinds::FINGERPRINT.number;
 
     fn planned_bytes(shape: Self::Shape) -> u64 {
         shape.bytes()

@@ -14,9 +14,9 @@ use super::{Body, Lookup, Next, Placing, Refused, State, Table};
 use crate::{
     Digest,
     batch::{AnyKeys, Batch, Pace},
-    cells::bucket::{Layout, with_layout},
+    bucket::{Layout, with_layout},
     dleft_table::{ANY, Addressing, Cell, run_best},
-    probe::{BASE, Isa},
+    simd::{BASE, Isa},
 };
 
 /// The two sides of a transition: the choice before the write and the result after it.

@@ -3,12 +3,12 @@
 use super::{Moves, Placing, UNTOUCHED};
 use crate::{
     Infeasible,
-    dleft_table::{Form, SUBTABLES_MOST},
-    state::{STATES_MOST, check_states},
+    dleft_table::{Form, SUBTABLES_MAX},
+    state::{STATES_MAX, check_states},
 };
 
 /// The most flows in the stash.
-pub(crate) const STASH_MOST: u32 = 64;
+pub(crate) const STASH_MAX: u32 = 64;
 /// Bytes per stashed flow.
 pub(super) const STASH_BYTES: u64 = 16;
 
@@ -86,15 +86,15 @@ impl Shape {
 
     pub(crate) fn check(&self) -> Result<(), Infeasible> {
         let within = Infeasible::unless_within;
-        within("subtables", self.subtables.into(), 2, SUBTABLES_MOST.into())?;
+        within("subtables", self.subtables.into(), 2, SUBTABLES_MAX.into())?;
         within("cells", self.cells.into(), 1, 32)?;
         within("width", self.width.into(), 8, 64)?;
         Infeasible::unless_multiple("cells * width", (self.cells * self.width).into(), 8)?;
         check_states(self.states)?;
-        within("shared", self.shared.into(), 2, STATES_MOST.into())?;
+        within("shared", self.shared.into(), 2, STATES_MAX.into())?;
         let low = self.low_bits();
         within("remainder", self.remainder.into(), 1, self.width.saturating_sub(low).into())?;
-        within("stash", self.stash.into(), 0, STASH_MOST.into())?;
+        within("stash", self.stash.into(), 0, STASH_MAX.into())?;
         within("growths", self.growths.into(), 0, (self.remainder - 1).into())?;
         if self.placing == Placing::Independent {
             let conflict = |name, got, must| Err(Infeasible::conflict(name, got, must));

@@ -3,8 +3,8 @@
 use super::{Body, Form, Sweep, Tally, UNTOUCHED};
 use crate::{
     Infeasible,
-    cells::bucket::{Layout, with_layout},
-    probe::{self, Isa, Kernel},
+    bucket::{Layout, with_layout},
+    simd::{self, Isa, Kernel},
 };
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ impl Body {
         let to = to.clamp(self.hand, self.units());
         let buckets = self.hand as usize..to as usize;
         let mut cleared = with_layout!(self.shape, |layout| {
-            probe::dispatch(Pass { layout, map: self, buckets })
+            simd::dispatch(Pass { layout, map: self, buckets })
         });
         self.hand = to;
         if to == self.units() {

@@ -12,7 +12,7 @@
 //! the cell, for ageing. The rule writes nothing: single operations, batches and the stash apply it,
 //! each to its own cells.
 
-use super::{Next, State, UNTOUCHED, tally::Tally};
+use super::{Next, State, UNTOUCHED, value::Tally};
 use crate::Refused;
 
 /// The write of a transition, and the counts that change with it.

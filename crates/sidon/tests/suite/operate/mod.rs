@@ -9,7 +9,7 @@ mod sets;
 mod states;
 mod zones;
 
-use sidon::{Infeasible, Refused, Seed, bytes::Image};
+use sidon::{Infeasible, Refused, Seed, saved::Save};
 use std::fmt::Debug;
 
 /// The seed of all structures.
@@ -19,7 +19,7 @@ pub(crate) const SEED: Seed = Seed(0x5eed);
 pub(crate) type Draw<'a> = dyn FnMut(u64) -> u64 + 'a;
 
 /// A structure that can be built, changed and compared.
-pub(crate) trait Operate: Image {
+pub(crate) trait Operate: Save {
     /// An empty structure of a small shape.
     fn fresh(draw: &mut Draw<'_>) -> Result<Self, Infeasible>;
 

@@ -3,7 +3,7 @@
 use super::{Draw, MEMBERS, Operate, SEED, UNIVERSE, any_key, batch, keys, member, one_of};
 use sidon::{
     Infeasible, Refused,
-    member::{
+    set::{
         Backyard, Bh, Blocked, Bloom, Counting, DLeft, Decode, Filter, Increments, Moves,
         Multilayer, Overflow, Set, Spread, Variable, backyard, bh, blocked, bloom, counting, dleft,
         multilayer, variable,

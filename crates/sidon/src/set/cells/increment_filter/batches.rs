@@ -1,0 +1,181 @@
+//! Batches: locate the cells of keys, then look the keys up, insert or remove them.
+
+use super::{Act, IncrementFilter, Store, cell, place};
+use crate::{
+    Digest, Refused,
+    batch::{self, AnyKeys, Batch, NEAR, Pace},
+    key::spread,
+    set::{
+        cells::increment_code::IncrementCode,
+        cells::table::{ANY, FEW, MANY, Width},
+    },
+    simd::{self, Isa},
+};
+
+impl<C: IncrementCode, S: Store> IncrementFilter<C, S> {
+    /// [`contains_keys`](Self::contains_keys) without rows.
+    pub(in crate::set) fn contains_any(&self, keys: AnyKeys<'_>, found: &mut [bool]) {
+        batch::dispatch(
+            keys,
+            self.store.table().cells.bytes().len(),
+            Lookup { filter: self, found },
+        );
+    }
+
+    /// Acts on each key.
+    pub(in crate::set) fn act_on_keys(
+        &mut self,
+        act: Act,
+        keys: AnyKeys<'_>,
+        refused: &mut dyn FnMut(usize, Refused),
+    ) {
+        match act {
+            Act::Insert => self.change_keys::<true>(keys, refused),
+            Act::Remove => self.change_keys::<false>(keys, refused),
+        }
+    }
+
+    fn change_keys<const INSERT: bool>(
+        &mut self,
+        keys: AnyKeys<'_>,
+        refused: &mut dyn FnMut(usize, Refused),
+    ) {
+        let (bytes, filter) = (self.store.table().cells.bytes().len(), self);
+        if filter.store.table().hashes <= FEW {
+            batch::dispatch(keys, bytes, Change::<_, _, INSERT, FEW> { filter, refused });
+        } else {
+            batch::dispatch(keys, bytes, Change::<_, _, INSERT, MANY> { filter, refused });
+        }
+    }
+
+    /// Prefetches the cells `from..to` of the digest, which may be anywhere.
+    #[inline(always)]
+    fn prefetch(&self, digest: Digest, from: usize, to: usize) {
+        let cells = &self.store.table().cells;
+        for i in from..to {
+            let cell = spread::position(digest, i as u32, cells.cells());
+            Width::<ANY>(cells.width()).prefetch(cells.bytes(), cell);
+        }
+    }
+}
+
+/// Looks up each key, by the code itself. Positions are computed twice, which is cheaper than
+/// storing them. In a table that is not cached, the first cells are prefetched and tested before
+/// the others are prefetched: a line, or two cells. Two cells exclude two of three keys never
+/// inserted.
+struct Lookup<'a, C, S> {
+    filter: &'a IncrementFilter<C, S>,
+    found: &'a mut [bool],
+}
+
+/// The cells that are read first.
+const FIRST: usize = 2;
+
+impl<C: IncrementCode, S: Store> Batch for Lookup<'_, C, S> {
+    const PACE: Pace = Pace::CHUNKS_AHEAD;
+    type Position = Digest;
+    const NOWHERE: Digest = Digest(0);
+
+    #[inline(always)]
+    fn locate<I: Isa>(&mut self, _: I, digests: &[Digest], positions: &mut [Digest]) {
+        positions.copy_from_slice(digests);
+        let table = self.filter.store.table();
+        let bytes = table.cells.bytes();
+        if bytes.len() <= NEAR {
+            return;
+        }
+        for &digest in digests {
+            match table.in_lines {
+                None => self.filter.prefetch(digest, 0, FIRST.min(table.hashes)),
+                Some(mapping) => simd::prefetch(bytes, mapping.line(digest, 0).0),
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn read_ahead<I: Isa>(&mut self, _: I, first: usize, positions: &mut [Digest]) {
+        let table = self.filter.store.table();
+        let bytes = table.cells.bytes();
+        if bytes.len() <= NEAR {
+            return;
+        }
+        for (&mut digest, found) in positions.iter_mut().zip(&mut self.found[first..]) {
+            match table.in_lines {
+                None => {
+                    let read = FIRST.min(table.hashes);
+                    *found = self.filter.cells_admit(digest, 0, read);
+                    if *found {
+                        self.filter.prefetch(digest, read, table.hashes);
+                    }
+                }
+                Some(mapping) => {
+                    *found = self.filter.lines_admit(mapping, digest, 0, 1);
+                    if *found {
+                        for line in 1..mapping.lines {
+                            simd::prefetch(bytes, mapping.line(digest, line).0);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn apply<I: Isa>(&mut self, _: I, first: usize, positions: &[Digest]) {
+        let table = self.filter.store.table();
+        let cached = table.cells.bytes().len() <= NEAR;
+        for (&digest, found) in positions.iter().zip(&mut self.found[first..]) {
+            if cached {
+                *found = self.filter.all_admit(digest);
+            } else if *found {
+                *found = match table.in_lines {
+                    None => self.filter.cells_admit(digest, FIRST.min(table.hashes), table.hashes),
+                    Some(mapping) => self.filter.lines_admit(mapping, digest, 1, mapping.lines),
+                };
+            }
+        }
+    }
+}
+
+/// Inserts or removes each key.
+struct Change<'a, C, S, const INSERT: bool, const HASHES: usize> {
+    filter: &'a mut IncrementFilter<C, S>,
+    refused: &'a mut dyn FnMut(usize, Refused),
+}
+
+impl<C: IncrementCode, S: Store, const INSERT: bool, const HASHES: usize> Batch
+    for Change<'_, C, S, INSERT, HASHES>
+{
+    const PACE: Pace = Pace::CHUNKS;
+    type Position = [u64; HASHES];
+    const NOWHERE: [u64; HASHES] = [0; HASHES];
+
+    #[inline(always)]
+    fn locate<I: Isa>(&mut self, _: I, digests: &[Digest], positions: &mut [[u64; HASHES]]) {
+        let (table, marks) = (self.filter.store.table(), self.filter.code.marks());
+        let (bytes, hashes) = (table.cells.bytes(), table.hashes);
+        // Cells that share a line need one prefetch.
+        let step = table.in_lines.map_or(1, |mapping| mapping.each as usize);
+        for (&digest, spots) in digests.iter().zip(positions) {
+            place(table, marks, digest, 0, hashes, spots);
+            if bytes.len() > NEAR {
+                let mut i = 0;
+                while i < hashes {
+                    Width::<ANY>(table.cells.width()).prefetch(bytes, cell(spots[i]));
+                    i += step;
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn apply<I: Isa>(&mut self, _: I, first: usize, positions: &[[u64; HASHES]]) {
+        let act = if INSERT { Act::Insert } else { Act::Remove };
+        let hashes = self.filter.store.table().hashes;
+        for (key, spots) in (first..).zip(positions) {
+            if let Err(why) = self.filter.act(act, &spots[..hashes]) {
+                (self.refused)(key, why);
+            }
+        }
+    }
+}
