@@ -230,9 +230,11 @@ pub const SNAPSHOT: Kind = Kind {
         "packets",
         "first",
         "last",
+        "end",
         "tunnels",
         "partial",
         "engines",
+        "crossing",
     ],
 };
 /// The kind `set::Backyard`.
