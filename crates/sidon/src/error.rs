@@ -3,6 +3,7 @@
 //! Three occasions, three types: a write that did not happen ([`Refused`]), a target or shape that
 //! cannot be had ([`Infeasible`]), bytes that are not a structure ([`Malformed`]).
 
+use crate::saved::kinds::Kind;
 use std::fmt;
 
 /// Why a write was refused. A refused write has changed nothing.
@@ -13,7 +14,7 @@ pub enum Refused {
     Full {
         /// How many cells are in use.
         stored: u64,
-        /// The number of bytes given.
+        /// How many cells there are.
         cells: u64,
     },
     /// A counter that the write would raise is at its ceiling.
@@ -30,8 +31,8 @@ pub enum Refused {
     NotStored,
     /// Keys cannot leave this kind of set.
     Permanent,
-    /// Counters raised by conservative update are not sums of amounts: nothing can be taken out of
-    /// them again.
+    /// Counters raised by conservative update, or rounded by a decay, are not sums of amounts. Nothing
+    /// can be subtracted from them.
     NotSums,
     /// More than one cell may be the key's, and taking the wrong one would lose another key.
     Ambiguous,
@@ -45,6 +46,10 @@ pub enum Refused {
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Refused::Full { cells: 0, .. } => write!(
+                f,
+                "there is no room for exceptions; build the set or map with `with_exceptions`"
+            ),
             Refused::Full { stored, cells } => {
                 write!(
                     f,
@@ -60,9 +65,11 @@ impl fmt::Display for Refused {
                 )
             }
             Refused::Outside { universe } => {
-                write!(f, "the number is not below {universe}, the size of the universe")
+                write!(f, "the key or state is not a number below {universe}")
             }
-            Refused::NotStored => write!(f, "the key is not stored, so it cannot be removed"),
+            Refused::NotStored => {
+                write!(f, "the key is not stored, so it cannot be modified or removed")
+            }
             Refused::Permanent => write!(
                 f,
                 "keys cannot leave a Bloom filter; plan a set with deletes or take a counting filter"
@@ -70,14 +77,14 @@ impl fmt::Display for Refused {
             Refused::NotSums => {
                 write!(
                     f,
-                    "counters of a conservative update are not sums, so amounts cannot be subtracted; \
-                     build a table with a plain update"
+                    "counters of a conservative update or after a decay are not sums of amounts, so \
+                     nothing can be subtracted; build a table with a plain update and without decay"
                 )
             }
             Refused::Ambiguous => write!(
                 f,
                 "more than one cell may be the key's, and clearing the wrong one would lose \
-                 another key"
+                 another key; let ageing clear it, or build the table with permuted fingerprints"
             ),
             Refused::Mismatch { field } => {
                 write!(
@@ -267,6 +274,18 @@ impl fmt::Display for Number {
     }
 }
 
+/// A kind of structure in a message.
+struct Named(u16);
+
+impl fmt::Display for Named {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match Kind::of(self.0) {
+            Some(kind) => write!(f, "{} (kind {})", kind.name, self.0),
+            None => write!(f, "the unknown kind {}", self.0),
+        }
+    }
+}
+
 /// Why bytes are not a structure.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -336,10 +355,10 @@ impl fmt::Display for Malformed {
                 crate::saved::VERSION
             ),
             Malformed::Kind { expected: 0, got } => {
-                write!(f, "expected a set, got a structure of kind {got}")
+                write!(f, "expected a set, got {}", Named(*got))
             }
             Malformed::Kind { expected, got } => {
-                write!(f, "expected a structure of kind {expected}, got kind {got}")
+                write!(f, "expected {}, got {}", Named(*expected), Named(*got))
             }
             Malformed::Hash { got } => write!(
                 f,
@@ -442,11 +461,8 @@ mod tests {
                 "a counter of the key would exceed its ceiling of 15; build a table with wider \
                  counters",
             ),
-            (
-                Refused::Outside { universe: 256 },
-                "the number is not below 256, the size of the universe",
-            ),
-            (Refused::NotStored, "the key is not stored, so it cannot be removed"),
+            (Refused::Outside { universe: 256 }, "the key or state is not a number below 256"),
+            (Refused::NotStored, "the key is not stored, so it cannot be modified or removed"),
             (
                 Refused::Permanent,
                 "keys cannot leave a Bloom filter; plan a set with deletes or take a counting \
@@ -454,13 +470,17 @@ mod tests {
             ),
             (
                 Refused::NotSums,
-                "counters of a conservative update are not sums, so amounts cannot be subtracted; \
-                 build a table with a plain update",
+                "counters of a conservative update or after a decay are not sums of amounts, so nothing can \
+                 be subtracted; build a table with a plain update and without decay",
             ),
             (
                 Refused::Ambiguous,
                 "more than one cell may be the key's, and clearing the wrong one would lose \
-                 another key",
+                 another key; let ageing clear it, or build the table with permuted fingerprints",
+            ),
+            (
+                Refused::Full { stored: 0, cells: 0 },
+                "there is no room for exceptions; build the set or map with `with_exceptions`",
             ),
             (
                 Refused::Mismatch { field: "hashes" },
@@ -486,8 +506,11 @@ mod tests {
                 Malformed::Version { got: 9 },
                 "format version 9 is not known: this library reads version 1",
             ),
-            (Malformed::Kind { expected: 0, got: 9 }, "expected a set, got a structure of kind 9"),
-            (Malformed::Kind { expected: 1, got: 3 }, "expected a structure of kind 1, got kind 3"),
+            (Malformed::Kind { expected: 0, got: 9 }, "expected a set, got zone::Sketch (kind 9)"),
+            (
+                Malformed::Kind { expected: 1, got: 3 },
+                "expected set::Bloom (kind 1), got set::Counting (kind 3)",
+            ),
             (
                 Malformed::Hash { got: 77 },
                 "its digests are of hash function 77, and this version has number HASH only; \

@@ -177,8 +177,8 @@ impl Min {
     /// Subtracts an amount from the key's count. Subtract only amounts that were added: otherwise
     /// the counts of other keys become too small.
     ///
-    /// Refused if a counter is below the amount or at its ceiling, or if the update is
-    /// conservative.
+    /// Refused if a counter is below the amount or at its ceiling, if the sketch has decayed, or if the
+    /// update is conservative.
     pub fn subtract<K: Key + ?Sized>(&mut self, key: &K, amount: u64) -> Result<(), Refused> {
         struct Subtract<'a>(&'a mut Min, Digest, u64);
         impl Job for Subtract<'_> {
@@ -205,7 +205,7 @@ impl Min {
                 Ok(())
             }
         }
-        self.sums()?;
+        self.exact_sums()?;
         let digest = key.digest(self.seed);
         cell::by_shape(self.shape, Subtract(self, digest, amount))
     }
@@ -213,8 +213,8 @@ impl Min {
     /// Subtracts another sketch, all of whose amounts were added to this one, too: of a part of the
     /// same stream, or an earlier copy of this sketch.
     ///
-    /// Refused if a counter is below the other's or at its ceiling, if the other has decayed, or if
-    /// the update is conservative.
+    /// Refused if a counter is below the other's or at its ceiling, if one of the two has decayed, or
+    /// if the update is conservative.
     pub fn unmerge(&mut self, other: &Self) -> Result<(), Refused> {
         struct Unmerge<'a>(&'a mut Min, &'a Min);
         impl Job for Unmerge<'_> {
@@ -239,9 +239,9 @@ impl Min {
                 Ok(())
             }
         }
-        self.sums()?;
+        self.exact_sums()?;
         self.like(other)?;
-        same("rounding", other.rounding == 0)?;
+        other.exact_sums()?;
         cell::by_shape(self.shape, Unmerge(self, other))
     }
 
@@ -321,6 +321,11 @@ impl Min {
     /// Refused unless counters are sums of amounts.
     pub(super) fn sums(&self) -> Result<(), Refused> {
         if self.shape.update == Update::Plain { Ok(()) } else { Err(Refused::NotSums) }
+    }
+
+    /// Refused unless amounts can be subtracted: a decay rounds the amounts added before it.
+    fn exact_sums(&self) -> Result<(), Refused> {
+        if self.rounding == 0 { self.sums() } else { Err(Refused::NotSums) }
     }
 
     /// Refused unless both have the same seed and shape.

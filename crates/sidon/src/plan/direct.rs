@@ -19,6 +19,14 @@ use crate::{Infeasible, state::direct::Shape};
 /// ```
 pub fn shape(target: States) -> Result<Shape, Infeasible> {
     target.check()?;
+    smallest(target).map_err(|why| match why {
+        // The rate of pairs, which the caller did not give.
+        Infeasible::Rate { .. } => target.too_strict(|target| smallest(target).is_ok()),
+        why => why,
+    })
+}
+
+fn smallest(target: States) -> Result<Shape, Infeasible> {
     let States { flows, states, error } = target;
     // The larger of the two rates is about `states` times that of a pair.
     let meets = |pair: f64| dont_know(pair, states).max(wrong(pair, states)) <= error;

@@ -25,7 +25,7 @@
 //! four spare cells. Plans add 24 cells. Bonomi et al.,
 //! ESA 2006, sections 3 to 5.
 
-use super::{Prefer, Target, bloom::least, fluid::Fluid, tail::ln_factorial};
+use super::{Prefer, Target, bloom::least, fluid::Fluid, tail::ln_factorial, too_strict};
 use crate::{
     Infeasible,
     key::permute::MODULUS_MAX,
@@ -61,8 +61,23 @@ use crate::{
 /// # Ok::<(), sidon::Infeasible>(())
 /// ```
 pub fn shape(target: Target, counter: u32) -> Result<Shape, Infeasible> {
+    smallest(target, counter)?.ok_or_else(|| {
+        // Names the setting to change: less growth if that is enough, or else another rate.
+        let is_met = |target| smallest(target, counter).is_ok_and(|shape| shape.is_some());
+        let less = (0..target.growth).rev().find(|&growth| is_met(Target { growth, ..target }));
+        if let Some(most) = less {
+            let (got, most) = (target.growth.into(), most.into());
+            return Infeasible::OutOfRange { name: "growth", got, least: 0, most };
+        }
+        let with = |false_positives| Target { false_positives, ..target };
+        too_strict("false_positives", target.false_positives, |rate| is_met(with(rate)))
+    })
+}
+
+/// The smallest shape; `None` if no shape meets the target.
+fn smallest(target: Target, counter: u32) -> Result<Option<Shape>, Infeasible> {
     let wish = Wish::new(target, counter)?;
-    match target.prefer {
+    Ok(match target.prefer {
         Prefer::Memory => smallest_of(&wish, [TIGHT]),
         Prefer::Speed => {
             let layouts = [(8, 16), (8, 32), (16, 8), (16, 16), (32, 8)];
@@ -74,7 +89,7 @@ pub fn shape(target: Target, counter: u32) -> Result<Shape, Infeasible> {
             });
             smallest_of(&wish, frames)
         }
-    }
+    })
 }
 
 /// The false-positive rate of a table that holds `keys` keys; 1 for a shape that cannot be built.
@@ -261,7 +276,7 @@ const MOVES_RARE: f64 = 1e-3;
 /// A table this many times as large as the keys need is no plan: the fingerprints are too short.
 const SPARSE: u64 = 8;
 
-fn smallest_of(wish: &Wish, frames: impl IntoIterator<Item = Frame>) -> Result<Shape, Infeasible> {
+fn smallest_of(wish: &Wish, frames: impl IntoIterator<Item = Frame>) -> Option<Shape> {
     let counters = if wish.counter == 0 { 0..=0 } else { wish.counter..=COUNTER_MAX };
     let mut best: Option<Shape> = None;
     for frame in frames {
@@ -275,11 +290,7 @@ fn smallest_of(wish: &Wish, frames: impl IntoIterator<Item = Frame>) -> Result<S
             }
         }
     }
-    best.ok_or_else(|| {
-        let (name, got) = ("false_positives", wish.false_positives);
-        let least = f64::from(TIGHT.subtables * TIGHT.cells) / 2f64.powi(32 - wish.counter as i32);
-        Infeasible::Rate { name, got, least: least / SPARSE as f64, most: 1.0 }
-    })
+    best
 }
 
 impl Frame {

@@ -38,13 +38,20 @@ use crate::{
 /// # Ok::<(), sidon::Infeasible>(())
 /// ```
 pub fn shape(target: States, prefer: Prefer) -> Result<Shape, Infeasible> {
+    target.check()?;
+    let is_met = |target| smallest(target, prefer).is_some();
+    smallest(target, prefer).ok_or_else(|| target.too_strict(is_met))
+}
+
+/// The smallest shape; `None` if no shape meets the target.
+fn smallest(target: States, prefer: Prefer) -> Option<Shape> {
     match prefer {
         Prefer::Speed => {
-            smallest(target, &[(16, 32), (24, 10), (24, 21), (32, 16)], Some(MOVES_MAX))
+            smallest_of(target, &[(16, 32), (24, 10), (24, 21), (32, 16)], Some(MOVES_MAX))
         }
         Prefer::Memory => {
             let widths: Vec<_> = (8..=64).map(|width| (width, 8)).collect();
-            smallest(target, &widths, None)
+            smallest_of(target, &widths, None)
         }
     }
 }
@@ -105,12 +112,7 @@ const STASH: u32 = 8;
 /// The share of insertions that may need a move in the fast layout.
 const MOVES_MAX: f64 = 2e-2;
 
-fn smallest(
-    target: States,
-    layouts: &[(u32, u32)],
-    moves_most: Option<f64>,
-) -> Result<Shape, Infeasible> {
-    target.check()?;
+fn smallest_of(target: States, layouts: &[(u32, u32)], moves_most: Option<f64>) -> Option<Shape> {
     let States { flows, states, error } = target;
     let low = low_bits(states, SHARED);
     // All values that the bits allow count flows.
@@ -149,8 +151,7 @@ fn smallest(
             best = Some(shape(buckets));
         }
     }
-    let least = 16.0 / 2f64.powi(63 - low as i32);
-    best.ok_or(Infeasible::Rate { name: "error", got: error, least, most: 1.0 })
+    best
 }
 
 #[cfg(test)]

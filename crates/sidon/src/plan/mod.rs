@@ -95,8 +95,13 @@ impl Target {
 
     /// Checks `keys` and `false_positives`.
     fn check(self) -> Result<(), Infeasible> {
-        Infeasible::unless_within("keys", self.keys, 1, KEYS_MAX)?;
-        let (name, got) = ("false_positives", self.false_positives);
+        self.check_named("keys", "false_positives")
+    }
+
+    /// Checks the keys and the rate under the names that the caller knows them by.
+    fn check_named(self, keys: &'static str, name: &'static str) -> Result<(), Infeasible> {
+        Infeasible::unless_within(keys, self.keys, 1, KEYS_MAX)?;
+        let got = self.false_positives;
         // A key never inserted shares its 64-bit digest with a stored one at a rate of keys / 2^64, in
         // any structure. A plan keeps that below a sixteenth of the target, and then leaves it out.
         let least = RATE_LEAST.max(16.0 * self.keys as f64 / 2f64.powi(64));
@@ -125,5 +130,15 @@ impl Target {
             return Err(Infeasible::conflict("deletes", &true, must));
         }
         Ok(())
+    }
+}
+
+/// The error of a plan that finds no shape for the rate `got`: names the first of twice, four times,
+/// eight times .. that rate that `is_met`.
+fn too_strict(name: &'static str, got: f64, is_met: impl Fn(f64) -> bool) -> Infeasible {
+    let doubled = std::iter::successors(Some(got * 2.0), |rate| Some(rate * 2.0));
+    match doubled.take_while(|&rate| rate < 1.0).find(|&rate| is_met(rate)) {
+        Some(least) => Infeasible::Rate { name, got, least, most: 1.0 },
+        None => Infeasible::Memory { bytes: u64::MAX },
     }
 }

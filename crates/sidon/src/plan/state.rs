@@ -1,6 +1,6 @@
 //! The target of a state map.
 
-use super::Target;
+use super::{Target, too_strict};
 use crate::{Infeasible, state::STATES_MAX};
 
 /// The requirements on a state map.
@@ -17,7 +17,12 @@ pub struct States {
 
 impl States {
     pub(super) fn check(self) -> Result<(), Infeasible> {
-        Target::new(self.flows, self.error).check()?;
+        Target::new(self.flows, self.error).check_named("flows", "error")?;
         Infeasible::unless_within("states", self.states.into(), 1, STATES_MAX.into())
+    }
+
+    /// The error of a plan that finds no shape; `is_met` decides whether a plan of another error does.
+    pub(super) fn too_strict(self, is_met: impl Fn(Self) -> bool) -> Infeasible {
+        too_strict("error", self.error, |error| is_met(States { error, ..self }))
     }
 }

@@ -9,10 +9,13 @@ use crate::{Malformed, Seed, count, set, state, zone};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::{fmt, marker::PhantomData};
 
+/// The kind of [`set::AnySet`], whose saved bytes have the kind of the set inside.
+const ANY_SET: u16 = <set::AnySet as Save>::KIND;
+
 /// The saved bytes of a `T`, without its seed.
 ///
 /// Deserializing checks the kind, the length and the checksum. Opening checks the seed and the
-/// content.
+/// content, and the kind of a [`set::AnySet`].
 ///
 /// ```
 /// use sidon::{Malformed, Seed, saved::Saved, set::{Bloom, bloom}};
@@ -44,7 +47,7 @@ impl<T: Save> Saved<T> {
     /// Checks everything that needs neither a seed nor a shape.
     fn checked(image: Vec<u8>) -> Result<Self, Malformed> {
         let Parts { kind, .. } = Parts::of(&image)?;
-        if kind != T::KIND {
+        if T::KIND != ANY_SET && kind != T::KIND {
             return Err(Malformed::Kind { expected: T::KIND, got: kind });
         }
         Ok(Saved { image, structure: PhantomData })

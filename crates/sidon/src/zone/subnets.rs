@@ -87,7 +87,7 @@ impl Shape {
     fn check(&self) -> Result<(), Infeasible> {
         Infeasible::unless_within("subnet_bits", self.subnet_bits.into(), 1, 32)?;
         let all = 1u64 << self.subnet_bits;
-        let least = if self.is_direct() { 1 } else { 8 };
+        let least = if self.is_direct() { 1 } else { all.min(8) };
         Infeasible::unless_within("slots", self.slots, least, all)?;
         Infeasible::unless_within("bitmaps", self.bitmaps, 0, all)
     }

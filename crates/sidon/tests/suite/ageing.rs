@@ -229,6 +229,42 @@ fn a_cell_that_moves_lives_on_wherever_it_lands() {
 }
 
 #[test]
+fn forgetting_a_flow_of_a_shared_cell_does_not_end_the_other_one() {
+    let mut tried = 0;
+    for placing in [Placing::Permuted, Placing::Independent] {
+        for seed in 0..60 {
+            let shape = fingerprint::Shape {
+                subtables: 4,
+                buckets: 8,
+                cells: 4,
+                width: 16,
+                remainder: 4,
+                placing,
+                reinsert: true,
+                growths: 0,
+                ..SHAPE
+            };
+            let mut fresh = Fingerprint::new(shape, Seed(seed)).unwrap();
+            fresh.insert(&0u64, 0).unwrap();
+            let Some(twin) = (1..5_000u64).find(|key| fresh.holds(*key)) else { continue };
+            if fresh.insert(&twin, 1).is_err() || fresh.lookup(&0u64) != Lookup::DontKnow {
+                continue;
+            }
+            // Other flows, so that the emptiest bucket is another one.
+            (10_000..10_030u64).for_each(|key| drop(fresh.insert(&key, 0)));
+            for forgotten in (1..PERIOD).step_by(25) {
+                let mut clock = Clock::new(fresh.try_clone().unwrap(), PERIOD);
+                tried += u64::from(clock.tick(forgotten).forget(&twin).is_ok());
+                for now in forgotten..PERIOD {
+                    assert!(clock.tick(u64::from(now > forgotten)).holds(0), "{placing:?} {seed}");
+                }
+            }
+        }
+    }
+    assert!(tried > 300, "{tried}");
+}
+
+#[test]
 fn a_refused_shrinking_leaves_the_flags_and_the_hand() {
     let mut map = fingerprint(fingerprint::Shape { cells: 2, moves: Moves::Search(64), ..SHAPE });
     // 48 of 64 cells are taken at first, and 36 stay: more than half a map has.

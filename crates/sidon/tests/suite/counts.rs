@@ -179,6 +179,20 @@ fn a_merge_is_the_sketch_of_both_streams_and_comes_apart_again() {
             assert!(merged.to_bytes() == before, "{shape:?}");
         }
     }
+    // A decay rounds amounts, so none can be subtracted exactly afterwards.
+    let mut decayed = Min::new(SHAPE, Seed(1)).unwrap();
+    decayed.add("key", 40).unwrap();
+    let earlier = decayed.try_clone().unwrap();
+    decayed.add("key", 60).unwrap();
+    decayed.decay(1, 2).unwrap();
+    let before = decayed.to_bytes();
+    assert_eq!(decayed.unmerge(&earlier), Err(Refused::NotSums));
+    assert_eq!(decayed.subtract("key", 40), Err(Refused::NotSums));
+    assert_eq!(decayed.to_bytes(), before);
+    let mut whole = earlier.try_clone().unwrap();
+    assert_eq!(whole.unmerge(&decayed), Err(Refused::NotSums));
+    assert_eq!(whole, earlier);
+
     let mut one = Min::new(SHAPE, Seed(1)).unwrap();
     for (other, seed, field) in [
         (SHAPE, 2, "seed"),
@@ -289,7 +303,7 @@ fn decayed_counts_are_never_below_decayed_amounts() {
         assert_eq!(Min::from_bytes(&sketch.to_bytes(), Seed(3)).unwrap().total(), sketch.total());
         let mut other = filled(shape, &stream[..100]);
         if shape.update == Update::Plain {
-            let refused = Err(Refused::Mismatch { field: "rounding" });
+            let refused = Err(Refused::NotSums);
             assert_eq!(other.unmerge(&sketch), refused);
         }
     }

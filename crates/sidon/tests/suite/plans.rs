@@ -54,6 +54,47 @@ proptest! {
     }
 
     #[test]
+    fn an_error_of_a_plan_names_a_setting_of_the_caller_and_a_value_that_works(
+        flows in 0.0..49.0f64,
+        rate in -44.0..-0.1f64,
+        states in 1..=40u32,
+        growth in 0..40u32,
+    ) {
+        let (flows, error) = (flows.exp2() as u64, rate.exp2());
+        let wanted = States { flows, states, error };
+        for prefer in [Prefer::Memory, Prefer::Speed] {
+            let fast = plan::fingerprint::shape(wanted, prefer).err();
+            let direct = plan::direct::shape(wanted).err();
+            for why in fast.into_iter().chain(direct) {
+                match why {
+                    Infeasible::Rate { name, got, least, .. } => {
+                        prop_assert!(name == "error" && got == error && got < least, "{wanted:?}: {why}");
+                    }
+                    Infeasible::OutOfRange { name, got, least, most } => {
+                        prop_assert!(["flows", "states"].contains(&name), "{wanted:?}: {why}");
+                        prop_assert!(least <= most && !(least..=most).contains(&got), "{wanted:?}: {why}");
+                    }
+                    why => prop_assert!(matches!(why, Infeasible::Memory { .. }), "{wanted:?}: {why}"),
+                }
+            }
+            let target = Target { growth, prefer, ..Target::new(flows, error) };
+            match plan::dleft::shape(target, 2) {
+                Ok(_) | Err(Infeasible::Memory { .. }) => {}
+                Err(Infeasible::Rate { name, got, least, .. }) => {
+                    prop_assert!(name == "false_positives" && got < least, "{target:?}");
+                }
+                Err(Infeasible::OutOfRange { name: "growth", got, most, .. }) => {
+                    prop_assert!(got == u64::from(growth) && got > most);
+                }
+                Err(Infeasible::OutOfRange { name, got, most, .. }) => {
+                    prop_assert!(name == "keys" && got > most, "{target:?}");
+                }
+                Err(why) => prop_assert!(false, "{target:?}: {why}"),
+            }
+        }
+    }
+
+    #[test]
     fn every_planned_state_map_can_be_built(target in targets(), states in 1..=300u32) {
         let Target { keys: flows, false_positives: error, .. } = target;
         let target = States { flows, states, error };

@@ -8,11 +8,11 @@ use sidon::{
     plan,
     saved::{Save, Saved},
     set::{
-        Backyard, Bh, Blocked, Bloom, Counting, DLeft, Multilayer, Variable, backyard, bh, blocked,
-        bloom, counting, dleft, multilayer, variable,
+        AnySet, Backyard, Bh, Blocked, Bloom, Counting, DLeft, Multilayer, Variable, backyard, bh,
+        blocked, bloom, counting, dleft, multilayer, variable,
     },
     state::{Direct, Fingerprint, Stateful, direct, fingerprint, stateful},
-    zone::{self, Adaptive, Any, Filter, Sketch, Subnets, subnets},
+    zone::{self, Adaptive, Any, Filter, Hosts, Sketch, Subnets, subnets},
 };
 use std::fmt::Debug;
 
@@ -52,6 +52,11 @@ fn golden(name: &str) -> Vec<u8> {
 #[test]
 fn every_structure_comes_back_and_no_damaged_byte_is_accepted() {
     is_saved::<Bloom>(&golden("bloom"));
+    is_saved::<AnySet>(&golden("bloom"));
+    is_saved::<AnySet>(&golden("dleft"));
+    let mut hosts = Hosts::new(256).unwrap();
+    hosts.add(&7, 3).unwrap();
+    is_saved::<Hosts>(&hosts.to_bytes());
     is_saved::<Blocked>(&golden("blocked"));
     is_saved::<Counting>(&golden("counting"));
     is_saved::<Variable>(&golden("variable"));

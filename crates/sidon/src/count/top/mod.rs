@@ -77,7 +77,7 @@ impl Shape {
         Infeasible::unless_within("rows", self.rows.into(), 1, ROWS_MAX as u64)?;
         Infeasible::unless_within("columns", self.columns, 1, 1 << 48)?;
         Infeasible::unless_within("amounts", amounts as u64, 1, AMOUNTS_MAX as u64)?;
-        Infeasible::unless_within("key bytes", key_bytes as u64, 1, 1 << 16)?;
+        Infeasible::unless_within("key_bytes", key_bytes as u64, 1, 1 << 16)?;
         let bucket = Bucket { key: key_bytes, amounts }.bytes() as u64;
         let row = self.columns * amounts as u64 * 4;
         Ok((self.buckets * bucket, u64::from(self.rows) * row))

@@ -77,7 +77,11 @@ impl Body {
                 let write = self.tally.rule(Some(old), next)?;
                 match write.low {
                     None => self.table.empty(self.table.any(), cell),
-                    Some(low) if self.shape.reinsert && low >> 1 != old >> 1 => {
+                    Some(low)
+                        if self.shape.reinsert
+                            && low >> 1 != old >> 1
+                            && !matches!(next, Next::Forget) =>
+                    {
                         // The cell that becomes empty is room enough.
                         self.table.empty(self.table.any(), cell);
                         self.enter(permuted, low)?;

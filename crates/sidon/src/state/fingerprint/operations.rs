@@ -285,7 +285,11 @@ impl<F: Follow, L: Layout, const D: usize> Change<'_, F, L, D> {
                     // The cell that becomes empty, and the low bits that need another cell.
                     let (leaving, entering) = match (found, old, write.low) {
                         (Some(cell), Some(old), Some(low))
-                            if !shape.reinsert || low >> 1 == old >> 1 =>
+                            if !shape.reinsert
+                                || low >> 1 == old >> 1
+                                // The other flows of the cell keep its flag, so it stays where the
+                                // clock hand expects it.
+                                || matches!(next, Next::Forget) =>
                         {
                             let bucket = layout.bucket_mut(bytes, cell.bucket);
                             layout.write(bucket, cell.cell, cell.value ^ old ^ low);
