@@ -261,6 +261,9 @@ impl Table {
         if slot + 1 == self.slots.len() { 0 } else { slot + 1 }
     }
 
+    /// Whether the digest is in the table. A separate function, because most sets have no exceptions.
+    #[cold]
+    #[inline(never)]
     fn has(&self, digest: u64) -> bool {
         if digest == 0 { self.has_zero } else { self.slots[self.slot(digest)] == digest }
     }

@@ -10,7 +10,8 @@
 //! growth moves the boundary between bucket and remainder by one bit. The first permutation is the
 //! identity, so the first permuted fingerprint is the fingerprint itself.
 //!
-//! [`Addressing`] holds all counts and masks that this takes. They are computed here and nowhere
+//! [`Fingerprints`] leads from a digest to the permuted fingerprints, [`Addressing`] from those to
+//! buckets and cell values. All counts and masks that this takes are computed here and nowhere
 //! else, once for each form of a table. A loop copies them, restricted to its number of subtables,
 //! so that the compiler keeps them in registers.
 
@@ -23,14 +24,117 @@ use crate::{
     simd::{self, Isa, Kernel},
 };
 
-/// The counts, masks and permutations of a table, for `D` subtables or for any number of them.
+/// From a digest to the permuted fingerprints of its key, in `D` subtables or in any number of them.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Addressing<const D: usize = ANY> {
+pub(crate) struct Fingerprints<const D: usize = ANY> {
     /// The number of fingerprints.
-    fingerprints: u64,
+    number: u64,
     /// A fingerprint is replaced by its successor if one of its permuted fingerprints has all bits
     /// of this mask set. 0 if every fingerprint can be stored.
     pub(crate) passed: u64,
+    subtables: usize,
+    /// One permutation per subtable.
+    permutations: [Permutation; D],
+}
+
+impl Fingerprints {
+    pub(super) fn new(form: &Form) -> Result<Self, Infeasible> {
+        let Form { subtables, remainder, low, growths, .. } = *form;
+        let number = form.fingerprints();
+        Ok(Fingerprints {
+            number,
+            passed: if low > 0 { 0 } else { (1 << (remainder - growths)) - 1 },
+            subtables: subtables as usize,
+            permutations: permutations(number)?,
+        })
+    }
+
+    /// A copy for a loop over keys. `D` is the number of subtables or [`ANY`].
+    #[inline(always)]
+    fn of<const D: usize>(&self) -> Fingerprints<D> {
+        let Fingerprints { number, passed, subtables, .. } = *self;
+        let mut permutations = [self.permutations[0]; D];
+        permutations.copy_from_slice(&self.permutations[..D]);
+        Fingerprints { number, passed, subtables, permutations }
+    }
+
+    /// The fingerprint that a subtable permutes to this word.
+    #[inline(always)]
+    pub(super) fn unpermuted(&self, subtable: usize, permuted: u64) -> u64 {
+        self.permutations[subtable].invert(permuted)
+    }
+
+    /// The permuted fingerprint of one subtable.
+    #[inline(always)]
+    pub(super) fn permuted_for(&self, subtable: usize, fingerprint: u64) -> u64 {
+        self.permutations[subtable].apply(fingerprint)
+    }
+}
+
+impl<const D: usize> Fingerprints<D> {
+    /// The fingerprint of a digest.
+    #[inline(always)]
+    pub(crate) fn of_digest(&self, digest: Digest) -> u64 {
+        let fingerprint = spread::fraction(digest.0, self.number);
+        if self.passed == 0 { fingerprint } else { self.next_storable(fingerprint) }
+    }
+
+    /// The fingerprint, or the first one after it whose remainder can be stored in every subtable,
+    /// now and after every growth.
+    #[inline(never)]
+    pub(crate) fn next_storable(&self, mut fingerprint: u64) -> u64 {
+        while self.is_passed_over(&self.permuted::<D>(fingerprint)) {
+            fingerprint += 1;
+            if fingerprint == self.number {
+                fingerprint = 0;
+            }
+        }
+        fingerprint
+    }
+
+    #[inline(always)]
+    fn is_passed_over(&self, permuted: &[u64; D]) -> bool {
+        let subtables = if D < ANY { D } else { self.subtables };
+        self.passed != 0
+            && permuted[..subtables].iter().any(|word| word & self.passed == self.passed)
+    }
+
+    /// The permuted fingerprints of a digest.
+    #[inline(always)]
+    pub(crate) fn permuted_of<const N: usize>(&self, digest: Digest) -> [u64; N] {
+        self.permuted(self.of_digest(digest))
+    }
+
+    /// [`permuted_of`](Self::permuted_of) for loops over keys: only a fingerprint that cannot be
+    /// stored leaves the loop.
+    #[inline(always)]
+    fn permuted_inline(&self, digest: Digest) -> [u64; D] {
+        let fingerprint = spread::fraction(digest.0, self.number);
+        let permuted = self.permuted(fingerprint);
+        if self.is_passed_over(&permuted) {
+            return self.permuted(self.next_storable(fingerprint));
+        }
+        permuted
+    }
+
+    /// The permuted fingerprint of each subtable, in the first `N` of them or in all.
+    #[inline(always)]
+    pub(crate) fn permuted<const N: usize>(&self, fingerprint: u64) -> [u64; N] {
+        let mut permuted = [fingerprint; N];
+        let subtables = if N < ANY { N } else { self.subtables };
+        for (i, permuted) in permuted[..subtables].iter_mut().enumerate() {
+            if i > 0 {
+                *permuted = self.permutations[i].apply(fingerprint);
+            }
+        }
+        permuted
+    }
+}
+
+/// The counts and masks that lead from a permuted fingerprint to a bucket and a cell value, in `D`
+/// subtables or in any number of them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Addressing<const D: usize = ANY> {
     subtables: usize,
     /// Buckets per subtable.
     buckets: usize,
@@ -41,25 +145,19 @@ pub(crate) struct Addressing<const D: usize = ANY> {
     pub(crate) low_mask: u64,
     /// The mask of remainder and low bits.
     pub(crate) cell_mask: u64,
-    /// One permutation per subtable.
-    permutations: [Permutation; D],
 }
 
 impl Addressing {
-    pub(super) fn new(form: &Form) -> Result<Self, Infeasible> {
-        let Form { subtables, buckets, remainder, low, growths, .. } = *form;
-        let fingerprints = form.fingerprints();
-        Ok(Addressing {
-            fingerprints,
-            passed: if low > 0 { 0 } else { (1 << (remainder - growths)) - 1 },
+    pub(super) fn new(form: &Form) -> Self {
+        let Form { subtables, buckets, remainder, low, .. } = *form;
+        Addressing {
             subtables: subtables as usize,
             buckets: buckets as usize,
             remainder,
             low,
             low_mask: (1 << low) - 1,
             cell_mask: u64::MAX >> (64 - remainder - low),
-            permutations: permutations(fingerprints)?,
-        })
+        }
     }
 
     /// Words with an independent bucket for each subtable and one remainder, in the form of permuted
@@ -78,21 +176,8 @@ impl Addressing {
     /// A copy for a loop over keys. `D` is the number of subtables or [`ANY`].
     #[inline(always)]
     pub(crate) fn of<const D: usize>(&self) -> Addressing<D> {
-        let Addressing { fingerprints, passed, subtables, buckets, remainder, low, .. } = *self;
-        let Addressing { low_mask, cell_mask, .. } = *self;
-        let mut permutations = [self.permutations[0]; D];
-        permutations.copy_from_slice(&self.permutations[..D]);
-        Addressing {
-            fingerprints,
-            passed,
-            subtables,
-            buckets,
-            remainder,
-            low,
-            low_mask,
-            cell_mask,
-            permutations,
-        }
+        let Addressing { subtables, buckets, remainder, low, low_mask, cell_mask } = *self;
+        Addressing { subtables, buckets, remainder, low, low_mask, cell_mask }
     }
 }
 
@@ -101,52 +186,6 @@ impl<const D: usize> Addressing<D> {
     #[inline(always)]
     pub(crate) fn subtables(&self) -> usize {
         if D < ANY { D } else { self.subtables }
-    }
-
-    /// The fingerprint of a digest.
-    #[inline(always)]
-    pub(crate) fn fingerprint_of(&self, digest: Digest) -> u64 {
-        let fingerprint = spread::fraction(digest.0, self.fingerprints);
-        if self.passed != 0 && self.is_passed_over(fingerprint) {
-            return self.next_storable(fingerprint);
-        }
-        fingerprint
-    }
-
-    /// The fingerprint, or the first one after it whose remainder can be stored in every subtable,
-    /// now and after every growth. Takes a copy, because a reference would keep the caller from
-    /// holding `self` in registers.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn next_storable(self, mut fingerprint: u64) -> u64 {
-        while self.passed != 0 && self.is_passed_over(fingerprint) {
-            fingerprint += 1;
-            if fingerprint == self.fingerprints {
-                fingerprint = 0;
-            }
-        }
-        fingerprint
-    }
-
-    #[inline(always)]
-    fn is_passed_over(&self, fingerprint: u64) -> bool {
-        let mut passed = fingerprint & self.passed == self.passed;
-        for permutation in &self.permutations[1..self.subtables()] {
-            passed |= permutation.apply(fingerprint) & self.passed == self.passed;
-        }
-        passed
-    }
-
-    /// The permuted fingerprint of each subtable.
-    #[inline(always)]
-    pub(crate) fn permuted(&self, fingerprint: u64) -> [u64; D] {
-        let mut permuted = [fingerprint; D];
-        for (i, permuted) in permuted[..self.subtables()].iter_mut().enumerate() {
-            if i > 0 {
-                *permuted = self.permutations[i].apply(fingerprint);
-            }
-        }
-        permuted
     }
 
     /// The bucket of a permuted fingerprint, numbered through all subtables.
@@ -179,18 +218,6 @@ impl<const D: usize> Addressing<D> {
     pub(super) fn permuted_at(&self, subtable: usize, bucket: usize, value: u64) -> u64 {
         ((bucket - subtable * self.buckets) as u64) << self.remainder | self.remainder(value)
     }
-
-    /// The fingerprint that a subtable permutes to this word.
-    #[inline(always)]
-    pub(super) fn unpermuted(&self, subtable: usize, permuted: u64) -> u64 {
-        self.permutations[subtable].invert(permuted)
-    }
-
-    /// The permuted fingerprint of one subtable.
-    #[inline(always)]
-    pub(super) fn permuted_for(&self, subtable: usize, fingerprint: u64) -> u64 {
-        self.permutations[subtable].apply(fingerprint)
-    }
 }
 
 impl Table {
@@ -215,8 +242,7 @@ impl Table {
             words.copy_from_slice(&self.addressing.independent(digest)[..D]);
             return words;
         }
-        let addressing = self.addressing.of();
-        addressing.permuted(addressing.fingerprint_of(digest))
+        self.fingerprints.permuted_of(digest)
     }
 }
 
@@ -234,35 +260,34 @@ impl<L: Layout, const D: usize> Kernel for Locate<'_, L, D> {
 
     #[inline(always)]
     fn run<I: Isa>(self, _: I) {
-        let Locate { layout, table, digests, permuted } = self;
+        let table = self.table;
         if table.form.placing == Placing::Independent {
-            for (&digest, permuted) in digests.iter().zip(permuted) {
+            for (&digest, permuted) in self.digests.iter().zip(self.permuted) {
                 *permuted = table.permuted(digest);
             }
             return;
         }
-        let addressing = table.addressing.of::<D>();
-        let bytes = table.memory.bytes();
-        let located = digests.iter().zip(permuted);
-        // A constant in the common case, so that the loop does not test it for each key.
-        match (addressing.passed, bytes.len() <= NEAR) {
-            (0, true) => {
-                let addressing = Addressing { passed: 0, ..addressing };
-                for (&digest, permuted) in located {
-                    *permuted = addressing.permuted(addressing.fingerprint_of(digest));
-                }
-            }
-            (_, true) => {
-                for (&digest, permuted) in located {
-                    *permuted = addressing.permuted(addressing.fingerprint_of(digest));
-                }
-            }
-            (_, false) => {
-                for (&digest, permuted) in located {
-                    *permuted = addressing.permuted(addressing.fingerprint_of(digest));
-                    for (i, &permuted) in permuted[..addressing.subtables()].iter().enumerate() {
-                        simd::prefetch(bytes, layout.offset(addressing.bucket(i, permuted)));
-                    }
+        let fingerprints = table.fingerprints.of::<D>();
+        // Constants, so that the loops do not test them for each key.
+        match (fingerprints.passed, table.memory.bytes().len() > NEAR) {
+            (0, false) => self.each::<false>(Fingerprints { passed: 0, ..fingerprints }),
+            (0, true) => self.each::<true>(Fingerprints { passed: 0, ..fingerprints }),
+            (_, false) => self.each::<false>(fingerprints),
+            (_, true) => self.each::<true>(fingerprints),
+        }
+    }
+}
+
+impl<L: Layout, const D: usize> Locate<'_, L, D> {
+    /// Locates each key, and prefetches its buckets if the table is `FAR`.
+    #[inline(always)]
+    fn each<const FAR: bool>(self, fingerprints: Fingerprints<D>) {
+        let (addressing, bytes) = (self.table.addressing.of::<D>(), self.table.memory.bytes());
+        for (&digest, permuted) in self.digests.iter().zip(self.permuted) {
+            *permuted = fingerprints.permuted_inline(digest);
+            if FAR {
+                for (i, &permuted) in permuted[..addressing.subtables()].iter().enumerate() {
+                    simd::prefetch(bytes, self.layout.offset(addressing.bucket(i, permuted)));
                 }
             }
         }

@@ -22,7 +22,7 @@ mod grow;
 mod moves;
 
 pub(crate) use crate::bucket::ANY;
-pub(crate) use addressing::Addressing;
+pub(crate) use addressing::{Addressing, Fingerprints};
 pub(crate) use find_room::{Cell, Finder};
 pub use moves::{Moved, Moves};
 
@@ -101,7 +101,8 @@ impl Form {
 #[derive(Debug)]
 pub(crate) struct Table {
     pub(crate) form: Form,
-    /// The counts and masks that follow from the form.
+    /// The permutations, counts and masks that follow from the form.
+    pub(crate) fingerprints: Fingerprints,
     pub(crate) addressing: Addressing,
     pub(crate) memory: Memory,
     /// Cells in use.
@@ -122,7 +123,8 @@ impl Table {
         form.check()?;
         Ok(Table {
             form,
-            addressing: Addressing::new(&form)?,
+            fingerprints: Fingerprints::new(&form)?,
+            addressing: Addressing::new(&form),
             // A bucket of any width may read up to 16 bytes beyond the last bucket.
             memory: Memory::zeroed(form.bytes() + 16)?,
             occupied: 0,
@@ -233,13 +235,13 @@ impl Table {
         let (_, low) = self.decode(value)?;
         let subtable = bucket / self.form.buckets as usize;
         let permuted = self.addressing.permuted_at(subtable, bucket, value);
-        Some((self.addressing.unpermuted(subtable, permuted), low))
+        Some((self.fingerprints.unpermuted(subtable, permuted), low))
     }
 
     /// The number of cells that hold a fingerprint.
     pub(crate) fn cells_of(&self, fingerprint: u64) -> u32 {
         let finder = self.any_finder();
-        finder.count(self.memory.bytes(), &self.addressing.permuted(fingerprint))
+        finder.count(self.memory.bytes(), &self.fingerprints.permuted::<ANY>(fingerprint))
     }
 
     /// Remainder and low bits of a cell. `None` if it is empty.
@@ -258,7 +260,7 @@ impl Table {
 
     /// The share of fingerprints that are replaced by their successors.
     pub(crate) fn passed_over(&self) -> f64 {
-        match self.addressing.passed {
+        match self.fingerprints.passed {
             0 => 0.0,
             mask => f64::from(self.form.subtables) / (mask as f64 + 1.0),
         }

@@ -309,8 +309,8 @@ impl Table {
     ) -> Option<(u64, u64)> {
         let value = layout.read(layout.bucket(self.memory.bytes(), from.bucket), cell);
         let here = self.addressing.permuted_at(from.subtable, from.bucket, value);
-        let fingerprint = self.addressing.unpermuted(from.subtable, here);
-        let there = self.addressing.permuted_for(subtable, fingerprint);
+        let fingerprint = self.fingerprints.unpermuted(from.subtable, here);
+        let there = self.fingerprints.permuted_for(subtable, fingerprint);
         (value != 0).then(|| (there, self.addressing.low_bits(value)))
     }
 

@@ -282,6 +282,16 @@ impl<B: Filter> Set<B> {
     #[inline]
     pub fn insert<K: Key + ?Sized>(&mut self, key: &K) -> Result<(), Refused> {
         let digest = key.digest(self.body.seed());
+        if self.exceptions.is_empty() {
+            return self.body.insert(digest);
+        }
+        self.insert_excepted(digest)
+    }
+
+    /// [`insert`](Self::insert) for sets with exceptions.
+    #[cold]
+    #[inline(never)]
+    fn insert_excepted(&mut self, digest: Digest) -> Result<(), Refused> {
         self.body.insert(digest)?;
         self.exceptions.take_out(digest);
         Ok(())

@@ -1,11 +1,19 @@
 //! The operations that use SIMD instructions, and the library's only unsafe code.
 //!
-//! [`Isa`] lists them: blocks for the cipher, comparisons of lanes, and four steps of structures that
-//! no combination of these does as fast. [`Portable`] defines them in plain Rust and is the
-//! specification. `Sse2` and `Avx2` implement them for x86-64, `Neon` and `NeonAes` for AArch64; tests
-//! compare them with `Portable`. A hot loop is a [`Kernel`], generic over the instruction set.
-//! [`dispatch`] runs it with the best set that this processor has. The choice is made once per batch
-//! and costs nothing inside the loop.
+//! [`Isa`] lists eight primitives: five on blocks for the cipher, and three that compare cells. It also
+//! lists four steps of structures, because the primitives and plain Rust would take more instructions:
+//!
+//! | step | without it |
+//! |---|---|
+//! | `any_nibble_zero` | 73 to 114 % more for lookups of many keys by `Counting` in lines |
+//! | `nibble_ones` | 4 to 7 % more for its insertions of many keys |
+//! | `eight_lines` | 83 to 95 % more for lookups of many keys by `Backyard` |
+//! | `all_admitted` | 102 to 154 % more for lookups of many keys by `Variable` in lines |
+//!
+//! [`Portable`] defines all of them in plain Rust and is the specification. `Sse2` and `Avx2` implement
+//! them for x86-64, `Neon` and `NeonAes` for AArch64; tests compare them with `Portable`. A hot loop
+//! is a [`Kernel`], generic over the instruction set. [`dispatch`] runs it with the best set that
+//! this processor has. The choice is made once per batch and costs nothing inside the loop.
 //!
 //! ```text
 //! dispatch(kernel) --+-- x86-64 ---+-- AVX2 found --> kernel.run(Avx2)     compiled with AVX2 and AES
@@ -111,13 +119,7 @@ pub(crate) trait Isa: Copy {
     /// bytes must be readable.
     fn eight(self, bytes: &[u8], eight: &Eight, value: u32, set: u32) -> u64;
 
-    // Each operation below is a step of one structure. The operations above and plain Rust could replace
-    // them, but would take more instructions:
-    //
-    // - `any_nibble_zero`: 73 to 114 % more for lookups of many keys by `Counting` in lines.
-    // - `nibble_ones`: 4 to 7 % more for its insertions of many keys.
-    // - `eight_lines`: 83 to 95 % more for lookups of many keys by `Backyard`.
-    // - `all_admitted`: 102 to 154 % more for lookups of many keys by `Variable` in lines.
+    // Each operation below is a step of one structure. The module's header says why they are here.
 
     /// Whether one of the 4-bit cells of the line that `word` selects is zero. The upper seven bits
     /// of `word` select cell 0, the next seven cell 1, and so on, for `cells` cells, at most

@@ -6,7 +6,7 @@
 //! bucket, every later key of the same line whose result depends on it waits, too.
 
 use super::{
-    Body,
+    Body, Shape,
     find::Find,
     line::{self, Line, Place, ask_behind},
 };
@@ -14,7 +14,7 @@ use crate::{
     Digest, Key, Refused,
     batch::{self, Batch, Keys, NEAR, Pace},
     dleft_table::Table,
-    simd::{self, Isa, LINE},
+    simd::{self, BASE, Isa, LINE},
 };
 
 impl Body {
@@ -23,8 +23,10 @@ impl Body {
         keys: &[K],
         refused: &mut dyn FnMut(usize, Refused),
     ) {
-        let (keys, bytes) = (Keys::Typed(self.seed, keys), self.front.bytes().len());
-        batch::dispatch(keys, bytes, Enter { filter: self, refused });
+        let Body { shape, seed, front, back, stored } = self;
+        let (keys, bytes) = (Keys::Typed(*seed, keys), front.bytes().len());
+        let lines = line::all_mut(front);
+        batch::dispatch(keys, bytes, Enter { shape: *shape, lines, back, stored, refused });
     }
 
     pub(super) fn remove_keys<K: Key>(
@@ -32,8 +34,10 @@ impl Body {
         keys: &[K],
         refused: &mut dyn FnMut(usize, Refused),
     ) {
-        let (keys, bytes) = (Keys::Typed(self.seed, keys), self.front.bytes().len());
-        batch::dispatch(keys, bytes, Leave { filter: self, refused });
+        let Body { shape, seed, front, back, stored } = self;
+        let (keys, bytes) = (Keys::Typed(*seed, keys), front.bytes().len());
+        let lines = line::all_mut(front);
+        batch::dispatch(keys, bytes, Leave { of: shape.lines, lines, back, stored, refused });
     }
 
     pub(super) fn contains_keys<K: Key>(&self, keys: &[K], found: &mut [bool]) {
@@ -91,7 +95,10 @@ impl Batch for Count<'_> {
 
 /// Inserts each key.
 struct Enter<'a> {
-    filter: &'a mut Body,
+    shape: Shape,
+    lines: &'a mut [[u8; LINE]],
+    back: &'a mut Table,
+    stored: &'a mut u64,
     refused: &'a mut dyn FnMut(usize, Refused),
 }
 
@@ -102,23 +109,22 @@ impl Batch for Enter<'_> {
 
     #[inline(always)]
     fn locate<I: Isa>(&mut self, _: I, digests: &[Digest], places: &mut [Place]) {
-        locate(self.filter.front.bytes(), self.filter.shape.lines, digests, places);
+        locate(self.lines.as_flattened(), self.shape.lines, digests, places);
     }
 
     #[inline(always)]
     fn apply<I: Isa>(&mut self, isa: I, first: usize, places: &[Place]) {
-        let Body { front, back, stored, .. } = &mut *self.filter;
-        let before = *stored;
-        let (lines, mut left, full) = (line::all_mut(front), 0u32, back.is_full());
+        let (mut left, full) = (0u32, self.back.is_full());
         for (i, &place) in places.iter().enumerate() {
-            if !Line(&mut lines[place.line as usize]).insert_here(isa, place) {
+            if !Line(&mut self.lines[place.line as usize]).insert_here(isa, place) {
                 left |= 1 << i;
                 if !full {
-                    ask_behind(back, place);
+                    ask_behind(self.back, place);
                 }
             }
         }
-        *stored += places.len() as u64 - u64::from(left.count_ones());
+        let before = *self.stored;
+        *self.stored += places.len() as u64 - u64::from(left.count_ones());
         if left != 0 {
             self.insert_behind(first, places, left, before);
         }
@@ -128,17 +134,21 @@ impl Batch for Enter<'_> {
 impl Enter<'_> {
     /// Inserts the keys of the mask `left`, whose lines are full. Before these places, the filter
     /// stored `before` keys.
+    #[cold]
+    #[inline(never)]
     fn insert_behind(&mut self, first: usize, places: &[Place], mut left: u32, before: u64) {
         let mut failed = 0;
         while left != 0 {
             let i = left.trailing_zeros() as usize;
             left &= left - 1;
-            // If the overflow table is full, too, the key is refused without a search.
-            if self.filter.back.is_full() || self.filter.insert_at(places[i]).is_err() {
+            // No line has lost a key since the first step, so this one is still full.
+            if Line(&mut self.lines[places[i].line as usize]).spill(places[i], self.back) {
+                *self.stored += 1;
+            } else {
                 // The number of keys stored before this one.
                 let stored = before + i as u64 - failed;
                 failed += 1;
-                (self.refused)(first + i, self.filter.shape.full(stored));
+                (self.refused)(first + i, self.shape.full(stored));
             }
         }
     }
@@ -146,7 +156,11 @@ impl Enter<'_> {
 
 /// Removes each key.
 struct Leave<'a> {
-    filter: &'a mut Body,
+    /// The number of lines.
+    of: u64,
+    lines: &'a mut [[u8; LINE]],
+    back: &'a mut Table,
+    stored: &'a mut u64,
     refused: &'a mut dyn FnMut(usize, Refused),
 }
 
@@ -157,28 +171,42 @@ impl Batch for Leave<'_> {
 
     #[inline(always)]
     fn locate<I: Isa>(&mut self, _: I, digests: &[Digest], places: &mut [Place]) {
-        locate(self.filter.front.bytes(), self.filter.shape.lines, digests, places);
+        locate(self.lines.as_flattened(), self.of, digests, places);
     }
 
     #[inline(always)]
     fn apply<I: Isa>(&mut self, isa: I, first: usize, places: &[Place]) {
-        let Body { front, back, stored, .. } = &mut *self.filter;
-        let (lines, mut left) = (line::all_mut(front), 0u32);
+        let mut left = 0u32;
         for (i, &place) in places.iter().enumerate() {
-            let mut line = Line(&mut lines[place.line as usize]);
+            let mut line = Line(&mut self.lines[place.line as usize]);
             if !line.remove_here(isa, place) {
                 left |= 1 << i;
                 if line.look().reach() != 0 {
-                    ask_behind(back, place);
+                    ask_behind(self.back, place);
                 }
             }
         }
-        *stored -= places.len() as u64 - u64::from(left.count_ones());
+        *self.stored -= places.len() as u64 - u64::from(left.count_ones());
+        if left != 0 {
+            self.remove_behind(first, places, left);
+        }
+    }
+}
+
+impl Leave<'_> {
+    /// Removes the keys of the mask `left`, whose lines have overflowed or do not hold them.
+    #[cold]
+    #[inline(never)]
+    fn remove_behind(&mut self, first: usize, places: &[Place], mut left: u32) {
         while left != 0 {
             let i = left.trailing_zeros() as usize;
             left &= left - 1;
-            if let Err(why) = self.filter.remove_at(places[i]) {
-                (self.refused)(first + i, why);
+            // An earlier removal may have moved the last overflowed key back to the line.
+            let line = Line(&mut self.lines[places[i].line as usize]);
+            if line.remove(BASE, places[i], self.back) {
+                *self.stored -= 1;
+            } else {
+                (self.refused)(first + i, Refused::NotStored);
             }
         }
     }

@@ -4,6 +4,9 @@
 //! at most up to the first keys of the next call. So all work that does not need the line is done
 //! before its prefetch. Little is left to do afterwards: lines are kept as references, and compared
 //! without a branch.
+//!
+//! Not a [`Batch`](crate::batch::Batch): for 50,000 keys, the common loop takes 28 % more time (3.07
+//! instead of 2.39 ns per key) and 18 % more instructions (53 instead of 45).
 
 use super::{
     Body,

@@ -182,12 +182,12 @@ impl Line<&mut [u8; LINE]> {
     /// overflow table itself.
     #[cold]
     #[inline(never)]
-    fn spill(mut self, place: Place, back: &mut Table) -> bool {
+    pub(super) fn spill(mut self, place: Place, back: &mut Table) -> bool {
         if back.is_full() {
             return false;
         }
         let finder = finder(back);
-        let permuted = finder.addressing.permuted(place.line);
+        let permuted = back.fingerprints.permuted(place.line);
         let room = finder.room(back.memory.bytes(), &permuted);
         let room = room.or_else(|| back.room_by_moving(&permuted));
         let Some(room) = room else { return false };
@@ -245,7 +245,7 @@ pub(super) fn all_mut(front: &mut Memory) -> &mut [[u8; LINE]] {
 pub(super) fn reach(back: &Table, line: u64) -> u16 {
     let finder = finder(back);
     let (table, mut reach) = (back.memory.bytes(), 0);
-    for (i, permuted) in finder.addressing.permuted(line).into_iter().enumerate() {
+    for (i, permuted) in back.fingerprints.permuted::<2>(line).into_iter().enumerate() {
         let bucket = BACK.bucket(table, finder.addressing.bucket(i, permuted));
         let (value, low_mask) = (finder.addressing.value(permuted), finder.addressing.low_mask);
         let mut cells = BACK.matches(BASE, bucket, value, low_mask);
@@ -274,7 +274,7 @@ fn find(back: &Table, place: Place) -> Option<Cell> {
     let cells = alike(back, place);
     let found = cells.iter().position(|&cells| cells != 0)?;
     let addressing = finder(back).addressing;
-    let permuted = addressing.permuted(place.line)[found];
+    let permuted = back.fingerprints.permuted::<2>(place.line)[found];
     let (bucket, cell) = (addressing.bucket(found, permuted), cells[found].trailing_zeros());
     Some(Cell { bucket, cell, value: addressing.value(permuted) ^ place.low() })
 }
@@ -289,7 +289,7 @@ fn count_back(back: &Table, place: Place) -> u32 {
 #[inline(always)]
 fn alike(back: &Table, place: Place) -> [u64; 2] {
     let (table, addressing) = (back.memory.bytes(), finder(back).addressing);
-    let permuted = addressing.permuted(place.line);
+    let permuted = back.fingerprints.permuted::<2>(place.line);
     [0, 1].map(|i| {
         let bucket = BACK.bucket(table, addressing.bucket(i, permuted[i]));
         BACK.matches(BASE, bucket, addressing.value(permuted[i]) ^ place.low(), 0)
@@ -303,7 +303,7 @@ pub(super) fn ask_behind(back: &Table, place: Place) {
     let table = back.memory.bytes();
     if table.len() > NEAR {
         let addressing = finder(back).addressing;
-        for (i, permuted) in addressing.permuted(place.line).into_iter().enumerate() {
+        for (i, permuted) in back.fingerprints.permuted::<2>(place.line).into_iter().enumerate() {
             simd::prefetch(table, BACK.offset(addressing.bucket(i, permuted)));
         }
     }

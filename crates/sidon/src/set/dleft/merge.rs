@@ -14,7 +14,7 @@ impl Body {
         same("subtables", self.shape.subtables == other.shape.subtables)?;
         same("fingerprints", self.shape.fingerprints() == other.shape.fingerprints())?;
         same("counter", self.shape.counter == other.shape.counter)?;
-        same("remainders", self.table.addressing.passed == other.table.addressing.passed)?;
+        same("remainders", self.table.fingerprints.passed == other.table.fingerprints.passed)?;
         // A refusal in the middle is undone by restoring this copy.
         let Ok(before) = self.try_clone() else {
             return Err(Refused::Full {

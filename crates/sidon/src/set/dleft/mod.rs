@@ -40,6 +40,7 @@
 //! determines its fingerprint, so growing needs no keys. The false-positive rate stays `n /
 //! (buckets * 2^r)`.
 
+mod lookups;
 mod merge;
 mod operations;
 mod saved;
@@ -214,7 +215,7 @@ impl DLeft {
     /// The fingerprint of a key. Keys of one fingerprint are the same key to the filter.
     #[doc(hidden)]
     pub fn fingerprint<K: Key + ?Sized>(&self, key: &K) -> u64 {
-        self.body.table.addressing.fingerprint_of(key.digest(self.body.seed))
+        self.body.table.fingerprints.of_digest(key.digest(self.body.seed))
     }
 
     /// For each subtable, the number of buckets with exactly 0, 1, .. cells in use.

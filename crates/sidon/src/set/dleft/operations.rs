@@ -1,4 +1,4 @@
-//! Operations on keys, single or in batches, compiled once.
+//! Insertions and removals of keys, single or in batches, compiled once.
 //!
 //! The d-left table finds the cell of a key or an empty one; here is what a filter writes to it. A
 //! cell stores the complement of `remainder * 2^c + copies - 1`, so one more copy is one less in
@@ -9,7 +9,7 @@ use crate::{
     Digest, Refused,
     batch::{AnyKeys, Batch, Pace},
     bucket::{Layout, with_layout},
-    dleft_table::{ANY, Cell, Finder, run_best},
+    dleft_table::{ANY, Addressing, Finder, Table, run_best},
     simd::{BASE, Isa},
 };
 
@@ -33,20 +33,25 @@ enum Left {
     One,
     /// No cell holds the fingerprint. Nothing has changed.
     None,
+    /// The first cell that may hold the fingerprint is empty: the remainder is the largest. Nothing
+    /// has changed.
+    Unknown,
 }
 
 /// Adds one copy: in the cell of the fingerprint if it has one and cells count, otherwise in an
-/// empty cell of its emptiest bucket.
+/// empty cell of its emptiest bucket. `addressing` is that of the table, of which the finder has a
+/// copy.
 #[inline(always)]
 fn insert<I: Isa, L: Layout, const D: usize>(
     finder: &Finder<I, L, D>,
+    addressing: &Addressing,
     table: &mut [u8],
     permuted: &[u64; D],
 ) -> Entered {
     let (alike, room) = finder.find_room(table, permuted);
     if alike
         && finder.addressing.low_mask != 0
-        && let Some(entered) = insert_again(*finder, table, permuted)
+        && let Some(entered) = insert_again(finder.layout, addressing, table, permuted)
     {
         return entered;
     }
@@ -56,26 +61,27 @@ fn insert<I: Isa, L: Layout, const D: usize>(
     Entered::New
 }
 
-/// Adds one copy in the cell of the fingerprint, if it has one. Takes a copy of the finder, as
-/// [`Finder::find_exactly`] does.
+/// Adds one copy in the cell of the fingerprint, if it has one. Takes no reference to the finder,
+/// which would keep the caller from holding it in registers.
 #[cold]
 #[inline(never)]
-fn insert_again<I: Isa, L: Layout, const D: usize>(
-    finder: Finder<I, L, D>,
+fn insert_again<L: Layout, const D: usize>(
+    layout: L,
+    addressing: &Addressing,
     table: &mut [u8],
     permuted: &[u64; D],
 ) -> Option<Entered> {
+    let finder = Finder { isa: BASE, layout, addressing: addressing.of::<D>() };
     let cell = finder.find_exactly(table, permuted)?;
-    let ceiling = finder.addressing.low_mask;
+    let ceiling = addressing.low_mask;
     // The largest remainder counts one copy less, because its last value would look empty.
-    if finder.addressing.low_bits(cell.value) == ceiling {
+    if addressing.low_bits(cell.value) == ceiling {
         return Some(Entered::Overflow(ceiling + 1));
     }
     if cell.value == 1 {
         return Some(Entered::Overflow(ceiling));
     }
-    let bucket = finder.layout.bucket_mut(table, cell.bucket);
-    finder.layout.write(bucket, cell.cell, cell.value - 1);
+    layout.write(layout.bucket_mut(table, cell.bucket), cell.cell, cell.value - 1);
     Some(Entered::Again)
 }
 
@@ -89,76 +95,76 @@ fn remove<I: Isa, L: Layout, const D: usize>(
     let Some((bucket, cell)) = finder.find_alike(table, permuted) else { return Left::None };
     let cells = finder.layout.bucket_mut(table, bucket);
     match finder.layout.read(cells, cell) {
-        0 => remove_largest(*finder, table, permuted),
-        value => remove_one(finder.layout, finder.addressing.low_bits(value), cells, cell, value),
+        0 => Left::Unknown,
+        value => remove_one(finder, cells, cell, value),
     }
 }
 
-/// [`remove`] for the largest remainder, which empty cells look like.
+/// Removes one copy from a cell of this value.
+#[inline(always)]
+fn remove_one<I: Isa, L: Layout, const D: usize>(
+    finder: &Finder<I, L, D>,
+    cells: &mut [u8],
+    cell: u32,
+    value: u64,
+) -> Left {
+    if finder.addressing.low_bits(value) == 0 {
+        finder.layout.write(cells, cell, 0);
+        return Left::Last;
+    }
+    write_fewer(finder.layout, cells, cell, value + 1);
+    Left::One
+}
+
+/// Writes a cell. A separate function makes the compiler use a branch and not a selection, so that
+/// zero is written in the common case without waiting for the value.
 #[cold]
 #[inline(never)]
-fn remove_largest<I: Isa, L: Layout, const D: usize>(
-    finder: Finder<I, L, D>,
-    table: &mut [u8],
-    permuted: &[u64; D],
-) -> Left {
-    let Some(Cell { bucket, cell, value }) = finder.find_exactly(table, permuted) else {
-        return Left::None;
-    };
-    let cells = finder.layout.bucket_mut(table, bucket);
-    remove_one(finder.layout, finder.addressing.low_bits(value), cells, cell, value)
-}
-
-/// Removes one copy from a cell of this value, which counts `others` more.
-#[inline(always)]
-fn remove_one<L: Layout>(layout: L, others: u64, cells: &mut [u8], cell: u32, value: u64) -> Left {
-    layout.write(cells, cell, if others == 0 { 0 } else { value + 1 });
-    if others == 0 { Left::Last } else { Left::One }
-}
-
-/// The number of copies stored.
-#[inline(always)]
-fn count<I: Isa, L: Layout, const D: usize>(
-    finder: &Finder<I, L, D>,
-    table: &[u8],
-    permuted: &[u64; D],
-) -> u64 {
-    if finder.addressing.low_mask == 0 {
-        return finder.count(table, permuted).into();
-    }
-    let cell = finder.find(table, permuted);
-    cell.map_or(0, |cell| finder.addressing.low_bits(cell.value) + 1)
+fn write_fewer<L: Layout>(layout: L, cells: &mut [u8], cell: u32, value: u64) {
+    layout.write(cells, cell, value);
 }
 
 impl Body {
     pub(super) fn insert_digest(&mut self, digest: Digest) -> Result<(), Refused> {
-        self.insert_fingerprint(self.table.addressing.fingerprint_of(digest))
+        self.insert_fingerprint(self.table.fingerprints.of_digest(digest))
     }
 
     pub(super) fn insert_fingerprint(&mut self, fingerprint: u64) -> Result<(), Refused> {
         let entered = with_layout!(self.shape, |layout, D| {
             let finder = self.table.finder::<_, _, D>(BASE, layout);
-            let permuted = finder.addressing.permuted(fingerprint);
-            insert(&finder, self.table.memory.bytes_mut(), &permuted)
+            let permuted: [u64; D] = self.table.fingerprints.permuted(fingerprint);
+            let Table { addressing, memory, .. } = &mut self.table;
+            insert(&finder, addressing, memory.bytes_mut(), &permuted)
         });
-        match entered {
-            Entered::New => {
-                self.table.occupied += 1;
-                self.table.changes += 1;
-            }
-            Entered::Again => {}
-            Entered::Overflow(ceiling) => return Err(Refused::Overflow { ceiling }),
-            Entered::Full => return self.insert_by_moving(fingerprint),
+        if let Entered::New = entered {
+            self.table.occupied += 1;
+            self.table.changes += 1;
+            self.stored += 1;
+            return Ok(());
         }
-        self.stored += 1;
-        Ok(())
+        self.entered(entered, fingerprint)
+    }
+
+    /// Counts what an insertion did that took no empty cell, or makes room for it. A separate
+    /// function, because a jump table in the caller costs 2 % of an insertion.
+    #[cold]
+    #[inline(never)]
+    fn entered(&mut self, entered: Entered, fingerprint: u64) -> Result<(), Refused> {
+        match entered {
+            Entered::New | Entered::Again => {
+                self.stored += 1;
+                Ok(())
+            }
+            Entered::Overflow(ceiling) => Err(Refused::Overflow { ceiling }),
+            Entered::Full => self.insert_by_moving(fingerprint),
+        }
     }
 
     /// Inserts a fingerprint whose cells are all taken, by moving or growing if that is allowed.
     #[cold]
     #[inline(never)]
     fn insert_by_moving(&mut self, fingerprint: u64) -> Result<(), Refused> {
-        let permuted: [u64; ANY] = self.table.addressing.permuted(fingerprint);
+        let permuted: [u64; ANY] = self.table.fingerprints.permuted(fingerprint);
         if let Some(room) = self.table.room_by_moving(&permuted) {
             self.table.put(self.table.any(), room, 0);
             self.stored += 1;
@@ -179,11 +185,18 @@ impl Body {
     }
 
     pub(super) fn remove_digest(&mut self, digest: Digest) -> Result<(), Refused> {
+        let fingerprint = self.table.fingerprints.of_digest(digest);
         let left = with_layout!(self.shape, |layout, D| {
             let finder = self.table.finder::<_, _, D>(BASE, layout);
-            let permuted = finder.addressing.permuted(finder.addressing.fingerprint_of(digest));
+            let permuted: [u64; D] = self.table.fingerprints.permuted(fingerprint);
             remove(&finder, self.table.memory.bytes_mut(), &permuted)
         });
+        self.left(left, fingerprint)
+    }
+
+    /// Counts what a removal did.
+    #[inline(always)]
+    fn left(&mut self, left: Left, fingerprint: u64) -> Result<(), Refused> {
         match left {
             Left::Last => {
                 self.table.occupied -= 1;
@@ -191,25 +204,24 @@ impl Body {
             }
             Left::One => {}
             Left::None => return Err(Refused::NotStored),
+            Left::Unknown => return self.remove_exactly(fingerprint),
         }
         self.stored -= 1;
         Ok(())
     }
 
-    pub(super) fn contains_digest(&self, digest: Digest) -> bool {
-        with_layout!(self.shape, |layout, D| {
-            let finder = self.table.finder::<_, _, D>(BASE, layout);
-            let permuted = finder.addressing.permuted(finder.addressing.fingerprint_of(digest));
-            finder.contains(self.table.memory.bytes(), &permuted)
-        })
-    }
-
-    pub(super) fn count_digest(&self, digest: Digest) -> u64 {
-        with_layout!(self.shape, |layout, D| {
-            let finder = self.table.finder::<_, _, D>(BASE, layout);
-            let permuted = finder.addressing.permuted(finder.addressing.fingerprint_of(digest));
-            count(&finder, self.table.memory.bytes(), &permuted)
-        })
+    /// Removes one copy of a fingerprint with any remainder.
+    #[cold]
+    #[inline(never)]
+    fn remove_exactly(&mut self, fingerprint: u64) -> Result<(), Refused> {
+        let finder = self.table.finder::<_, _, ANY>(BASE, self.table.any());
+        let permuted = self.table.fingerprints.permuted(fingerprint);
+        let Some(cell) = finder.find_exactly(self.table.memory.bytes(), &permuted) else {
+            return Err(Refused::NotStored);
+        };
+        let cells = finder.layout.bucket_mut(self.table.memory.bytes_mut(), cell.bucket);
+        let left = remove_one(&finder, cells, cell.cell, cell.value);
+        self.left(left, fingerprint)
     }
 
     pub(super) fn insert_keys(
@@ -232,74 +244,6 @@ impl Body {
         with_layout!(self.shape, |layout, D| {
             run_best(keys, bytes, Remove::<_, D> { layout, filter: self, refused });
         });
-    }
-
-    pub(super) fn contains_keys(&self, keys: AnyKeys<'_>, found: &mut [bool]) {
-        let bytes = self.table.memory.bytes().len();
-        with_layout!(self.shape, |layout, D| {
-            run_best(keys, bytes, Contains::<_, D> { layout, filter: self, found });
-        });
-    }
-
-    pub(super) fn count_keys(&self, keys: AnyKeys<'_>, counts: &mut [u64]) {
-        let bytes = self.table.memory.bytes().len();
-        with_layout!(self.shape, |layout, D| {
-            run_best(keys, bytes, Count::<_, D> { layout, filter: self, counts });
-        });
-    }
-}
-
-/// Looks up each key.
-struct Contains<'a, L, const D: usize> {
-    layout: L,
-    filter: &'a Body,
-    found: &'a mut [bool],
-}
-
-impl<L: Layout, const D: usize> Batch for Contains<'_, L, D> {
-    const PACE: Pace = Pace::USUAL;
-    type Position = [u64; D];
-    const NOWHERE: [u64; D] = [0; D];
-
-    #[inline(always)]
-    fn locate<I: Isa>(&mut self, isa: I, digests: &[Digest], permuted: &mut [[u64; D]]) {
-        self.filter.table.locate(isa, self.layout, digests, permuted);
-    }
-
-    #[inline(always)]
-    fn apply<I: Isa>(&mut self, isa: I, first: usize, permuted: &[[u64; D]]) {
-        let table = &self.filter.table;
-        let (finder, bytes) = (table.finder(isa, self.layout), table.memory.bytes());
-        for (permuted, found) in permuted.iter().zip(&mut self.found[first..]) {
-            *found = finder.contains(bytes, permuted);
-        }
-    }
-}
-
-/// Counts the copies of each key.
-struct Count<'a, L, const D: usize> {
-    layout: L,
-    filter: &'a Body,
-    counts: &'a mut [u64],
-}
-
-impl<L: Layout, const D: usize> Batch for Count<'_, L, D> {
-    const PACE: Pace = Pace::USUAL;
-    type Position = [u64; D];
-    const NOWHERE: [u64; D] = [0; D];
-
-    #[inline(always)]
-    fn locate<I: Isa>(&mut self, isa: I, digests: &[Digest], permuted: &mut [[u64; D]]) {
-        self.filter.table.locate(isa, self.layout, digests, permuted);
-    }
-
-    #[inline(always)]
-    fn apply<I: Isa>(&mut self, isa: I, first: usize, permuted: &[[u64; D]]) {
-        let table = &self.filter.table;
-        let (finder, bytes) = (table.finder(isa, self.layout), table.memory.bytes());
-        for (permuted, copies) in permuted.iter().zip(&mut self.counts[first..]) {
-            *copies = count(&finder, bytes, permuted);
-        }
     }
 }
 
@@ -348,10 +292,12 @@ impl<L: Layout, const D: usize> Insert<'_, L, D> {
     ) -> Option<(usize, Entered)> {
         let mut full = self.filter.full();
         let table = &mut self.filter.table;
-        let (finder, bytes) = (table.finder(isa, self.layout), table.memory.bytes_mut());
+        let finder = table.finder(isa, self.layout);
+        let Table { addressing, memory, .. } = &mut *table;
+        let bytes = memory.bytes_mut();
         let (mut again, mut refused, mut stopped) = (0, 0, None);
         for (i, permuted) in permuted.iter().enumerate() {
-            match (insert(&finder, bytes, permuted), full) {
+            match (insert(&finder, addressing, bytes, permuted), full) {
                 // A cell that is taken earns tokens for a search.
                 (Entered::New, _) => full = None,
                 (Entered::Again, _) => again += 1,
@@ -394,17 +340,21 @@ impl<L: Layout, const D: usize> Batch for Remove<'_, L, D> {
     #[inline(always)]
     fn apply<I: Isa>(&mut self, isa: I, first: usize, permuted: &[[u64; D]]) {
         let mut next = 0;
-        while let Some(absent) = self.remove(isa, &permuted[next..]) {
-            (self.refused)(first + next + absent, Refused::NotStored);
-            next += absent + 1;
+        while let Some((stopped, left)) = self.remove(isa, &permuted[next..]) {
+            next += stopped;
+            if let Err(why) = self.filter.left(left, permuted[next][0]) {
+                (self.refused)(first + next, why);
+            }
+            next += 1;
         }
     }
 }
 
 impl<L: Layout, const D: usize> Remove<'_, L, D> {
-    /// Removes keys up to the first that is not stored, and returns its index.
+    /// Removes keys up to the first with [`Left::None`] or [`Left::Unknown`]. Returns its index and
+    /// the result.
     #[inline(always)]
-    fn remove<I: Isa>(&mut self, isa: I, permuted: &[[u64; D]]) -> Option<usize> {
+    fn remove<I: Isa>(&mut self, isa: I, permuted: &[[u64; D]]) -> Option<(usize, Left)> {
         let table = &mut self.filter.table;
         let (finder, bytes) = (table.finder(isa, self.layout), table.memory.bytes_mut());
         let (mut others, mut stopped) = (0, None);
@@ -412,13 +362,13 @@ impl<L: Layout, const D: usize> Remove<'_, L, D> {
             match remove(&finder, bytes, permuted) {
                 Left::Last => {}
                 Left::One => others += 1,
-                Left::None => {
-                    stopped = Some(i);
+                left => {
+                    stopped = Some((i, left));
                     break;
                 }
             }
         }
-        let left = stopped.unwrap_or(permuted.len()) as u64;
+        let left = stopped.as_ref().map_or(permuted.len(), |&(i, _)| i) as u64;
         table.occupied -= left - others;
         table.changes += left - others;
         self.filter.stored -= left;

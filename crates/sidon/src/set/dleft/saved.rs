@@ -66,7 +66,7 @@ impl Body {
                     return Err(malformed);
                 }
                 let Some((fingerprint, low)) = self.table.cell(bucket, cell) else { continue };
-                let storable = self.table.addressing.next_storable(fingerprint) == fingerprint;
+                let storable = self.table.fingerprints.next_storable(fingerprint) == fingerprint;
                 if !storable || (self.shape.counter > 0 && self.cells_of(fingerprint) != 1) {
                     return Err(malformed);
                 }

@@ -2,7 +2,7 @@
 //! code.
 
 use super::*;
-use crate::batch::DEEP;
+use crate::{batch::DEEP, dleft_table::ANY};
 use sidon_kit::Rng;
 use std::collections::HashMap;
 
@@ -23,7 +23,8 @@ impl Twin {
     /// The bucket and remainder of a key in each subtable.
     fn places(&mut self, filter: &DLeft, key: u64) -> Vec<(usize, u64)> {
         let addressing = filter.body.table.addressing;
-        let permuted = addressing.permuted(filter.fingerprint(&key));
+        let fingerprint = filter.fingerprint(&key);
+        let permuted = filter.body.table.fingerprints.permuted::<ANY>(fingerprint);
         let place = |(i, &word)| (addressing.bucket(i, word), remainder(self.shape, word));
         let permuted = permuted[..self.shape.subtables as usize].iter().enumerate();
         let places: Vec<_> = permuted.map(place).collect();
@@ -98,7 +99,7 @@ impl Twin {
             for (cell, &own) in cells.iter().enumerate() {
                 let theirs = filter.body.table.cell(i, cell as u32);
                 let places = theirs.map(|(fingerprint, low)| {
-                    let permuted = filter.body.table.addressing.permuted(fingerprint);
+                    let permuted = filter.body.table.fingerprints.permuted::<ANY>(fingerprint);
                     (remainder(self.shape, permuted[subtable]), low + 1)
                 });
                 assert_eq!(places, own, "cell {cell} of bucket {i} in {:?}", self.shape);

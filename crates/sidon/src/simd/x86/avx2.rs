@@ -219,6 +219,8 @@ impl Isa for Avx2 {
             let places = _mm256_loadu_si256(eight.bytes.as_ptr().cast());
             let shifts = _mm256_loadu_si256(eight.shifts.as_ptr().cast());
             let ceiling = _mm256_set1_epi32(eight.ceiling() as i32);
+            // One bounds check for both loads.
+            let bytes = &bytes[..eight.width as usize / 2 + 16];
             let (four, others) = (load128(bytes, 0), load128(bytes, eight.width as usize / 2));
             let both = _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(four), others);
             let cells = _mm256_srlv_epi32(_mm256_shuffle_epi8(both, places), shifts);

@@ -58,7 +58,7 @@ impl Body {
     /// The cell of a fingerprint, if it has one.
     fn cell_of(&self, fingerprint: u64) -> Option<Cell> {
         let finder = self.table.any_finder();
-        finder.find(self.table.memory.bytes(), &finder.addressing.permuted(fingerprint))
+        finder.find(self.table.memory.bytes(), &self.table.fingerprints.permuted(fingerprint))
     }
 
     /// These low bits with at most `flows` flows. `None` for 0.

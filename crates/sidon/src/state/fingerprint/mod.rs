@@ -367,7 +367,7 @@ impl Fingerprint {
     /// equal fingerprints, and distinguishes all others.
     #[doc(hidden)]
     pub fn fingerprint<K: Key + ?Sized>(&self, key: &K) -> u64 {
-        self.body.table.addressing.fingerprint_of(key.digest(self.body.seed))
+        self.body.table.fingerprints.of_digest(key.digest(self.body.seed))
     }
 
     /// As [`census`](Self::census), for the flows of this sampling class or a higher one.

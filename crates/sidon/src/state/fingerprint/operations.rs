@@ -399,7 +399,7 @@ impl Body {
 
     /// Stores a new fingerprint.
     pub(super) fn enter_fingerprint(&mut self, fingerprint: u64, low: u64) -> Result<(), Refused> {
-        self.enter(&self.table.addressing.permuted(fingerprint), low)
+        self.enter(&self.table.fingerprints.permuted(fingerprint), low)
     }
 
     /// Stores a new flow.
