@@ -251,7 +251,9 @@ fn forgetting_a_flow_of_a_shared_cell_does_not_end_the_other_one() {
                 continue;
             }
             // Other flows, so that the emptiest bucket is another one.
-            (10_000..10_030u64).for_each(|key| drop(fresh.insert(&key, 0)));
+            for key in 10_000..10_030u64 {
+                let _ = fresh.insert(&key, 0);
+            }
             for forgotten in (1..PERIOD).step_by(25) {
                 let mut clock = Clock::new(fresh.try_clone().unwrap(), PERIOD);
                 tried += u64::from(clock.tick(forgotten).forget(&twin).is_ok());
