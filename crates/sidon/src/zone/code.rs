@@ -87,20 +87,29 @@ pub trait Cells: Clone + fmt::Debug + PartialEq + Sized {
     where
         Self: Code,
     {
-        let words = self.cells().div_ceil(64) as usize;
-        if words > WORDS_MAX || self.universe() > COLUMNS_MAX {
-            return None;
-        }
-        let columns = self.columns().0.get_or_init(|| {
-            let mut columns = vec![0; self.universe() as usize * words];
-            for (element, column) in (0..).zip(columns.chunks_exact_mut(words)) {
-                for cell in self.positions(element) {
-                    column[cell as usize / 64] |= 1 << (cell % 64);
-                }
+        let kept = &self.columns().0;
+        let columns = match kept.get() {
+            Some(columns) => columns,
+            None if self.cells() > 64 * WORDS_MAX || self.universe() > COLUMNS_MAX => return None,
+            None => kept.get_or_init(|| self.computed_columns()),
+        };
+        columns.words.get(element as usize * columns.each..)?.get(..columns.each)
+    }
+
+    /// The columns of all elements.
+    #[cold]
+    fn computed_columns(&self) -> Words
+    where
+        Self: Code,
+    {
+        let each = self.cells().div_ceil(64) as usize;
+        let mut words = vec![0; self.universe() as usize * each];
+        for (element, column) in (0..).zip(words.chunks_exact_mut(each)) {
+            for cell in self.positions(element) {
+                column[cell as usize / 64] |= 1 << (cell % 64);
             }
-            columns.into()
-        });
-        columns.get(element as usize * words..)?.get(..words)
+        }
+        Words { each, words: words.into() }
     }
 
     /// The cells of an element below the universe, one per group.
@@ -113,11 +122,18 @@ pub trait Cells: Clone + fmt::Debug + PartialEq + Sized {
 /// The largest universe whose columns are kept as words.
 pub(crate) const COLUMNS_MAX: u64 = 1 << 12;
 /// The most words of a column: one cache line. All columns fit in 256 KiB.
-const WORDS_MAX: usize = 8;
+const WORDS_MAX: u64 = 8;
 
 /// The columns of a small code, computed at first use and shared by its clones.
 #[derive(Debug, Clone, Default)]
-pub struct Columns(Arc<OnceLock<Box<[u64]>>>);
+pub struct Columns(Arc<OnceLock<Words>>);
+
+/// One column after the other, of `each` words.
+#[derive(Debug)]
+pub struct Words {
+    each: usize,
+    words: Box<[u64]>,
+}
 
 /// Always equal: columns follow from the shape, which is compared elsewhere.
 impl PartialEq for Columns {
