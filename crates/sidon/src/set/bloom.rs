@@ -80,9 +80,14 @@ impl Body {
         }
         self.inserted = self.inserted.saturating_add(1);
     }
-}
 
-impl Body {
+    #[inline(always)]
+    fn insert_digest(&mut self, digest: Digest) {
+        let mut room = [0; MANY];
+        let positions = self.bits.positions(digest, &mut room);
+        self.insert_at(positions);
+    }
+
     fn insert_keys(&mut self, keys: AnyKeys<'_>) {
         let bytes = self.bits.cells.bytes().len();
         if self.bits.hashes <= FEW {
@@ -163,8 +168,7 @@ impl Filter for Body {
 
     #[inline]
     fn insert(&mut self, digest: Digest) -> Result<(), Refused> {
-        let (positions, hashes) = self.bits.positions(digest);
-        self.insert_at(&positions[..hashes]);
+        self.insert_digest(digest);
         Ok(())
     }
 
@@ -212,8 +216,7 @@ impl<K: Key> Extend<K> for Bloom {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
         for key in keys {
             let digest = key.digest(self.body.seed);
-            let (positions, hashes) = self.body.bits.positions(digest);
-            self.body.insert_at(&positions[..hashes]);
+            self.body.insert_digest(digest);
             self.exceptions.take_out(digest);
         }
     }

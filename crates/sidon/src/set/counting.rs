@@ -24,7 +24,7 @@ use super::{
     cells::lines,
     cells::mapping::{self, InLines, LINES_MAX, Ones, Spread},
     cells::overflow::Overflow,
-    cells::table::{ANY, Table, Width, with_line_width},
+    cells::table::{ANY, MANY, Table, Width, with_line_width},
     operations::{Filter, Removes, Set, Stats},
 };
 use crate::{
@@ -244,10 +244,11 @@ impl Body {
                 }
             });
         }
-        let (positions, hashes) = self.counters.positions(digest);
+        let mut room = [0; MANY];
+        let positions = self.counters.positions(digest, &mut room);
         match self.shape.width {
-            4 => self.act(act, Width::<4>(4), &positions[..hashes]),
-            width => self.act(act, Width::<ANY>(width), &positions[..hashes]),
+            4 => self.act(act, Width::<4>(4), positions),
+            width => self.act(act, Width::<ANY>(width), positions),
         }
     }
 }

@@ -158,12 +158,16 @@ impl Table {
         }
     }
 
-    /// The cells of the digest, if they may be anywhere, and their number.
+    /// The cells of the digest, if they may be anywhere. They are written to `room`, because an array
+    /// that is returned is copied.
     #[inline(always)]
-    pub(in crate::set) fn positions(&self, digest: Digest) -> ([u64; MANY], usize) {
-        let mut positions = [0; MANY];
-        self.place(digest, 0, self.hashes, &mut positions);
-        (positions, self.hashes)
+    pub(in crate::set) fn positions<'a>(
+        &self,
+        digest: Digest,
+        room: &'a mut [u64; MANY],
+    ) -> &'a [u64] {
+        self.place(digest, 0, self.hashes, room);
+        &room[..self.hashes]
     }
 
     pub(in crate::set) fn contains(&self, digest: Digest) -> bool {
@@ -183,9 +187,7 @@ impl Table {
     /// Whether no cell of the digest is zero.
     #[inline(always)]
     fn all_occupied<const W: u32>(&self, width: Width<W>, digest: Digest) -> bool {
-        let mut positions = [0; MANY];
-        self.place(digest, 0, self.hashes, &mut positions);
-        self.none_zero(width, &positions[..self.hashes])
+        self.none_zero(width, self.positions(digest, &mut [0; MANY]))
     }
 
     #[inline(always)]

@@ -1,6 +1,6 @@
 //! Batches: locate the cells of keys, then look the keys up, insert or remove them.
 
-use super::{Act, IncrementFilter, Store, cell, place};
+use super::{Act, IncrementFilter, Store, place};
 use crate::{
     Digest, Refused,
     batch::{self, AnyKeys, Batch, NEAR, Pace},
@@ -52,9 +52,9 @@ impl<C: IncrementCode, S: Store> IncrementFilter<C, S> {
     #[inline(always)]
     fn prefetch(&self, digest: Digest, from: usize, to: usize) {
         let cells = &self.store.table().cells;
-        for i in from..to {
-            let cell = spread::position(digest, i as u32, cells.cells());
-            Width::<ANY>(cells.width()).prefetch(cells.bytes(), cell);
+        let (width, bytes) = (Width::<ANY>(cells.width()), cells.bytes());
+        for (cell, _) in spread::splits(digest, from, to, cells.cells()) {
+            width.prefetch(bytes, cell);
         }
     }
 }
@@ -137,7 +137,7 @@ impl<C: IncrementCode, S: Store> Batch for Lookup<'_, C, S> {
     }
 }
 
-/// Inserts or removes each key.
+/// Inserts or removes each key. As in [`Lookup`], only the digest is kept.
 struct Change<'a, C, S, const INSERT: bool, const HASHES: usize> {
     filter: &'a mut IncrementFilter<C, S>,
     refused: &'a mut dyn FnMut(usize, Refused),
@@ -147,32 +147,32 @@ impl<C: IncrementCode, S: Store, const INSERT: bool, const HASHES: usize> Batch
     for Change<'_, C, S, INSERT, HASHES>
 {
     const PACE: Pace = Pace::CHUNKS;
-    type Position = [u64; HASHES];
-    const NOWHERE: [u64; HASHES] = [0; HASHES];
+    type Position = Digest;
+    const NOWHERE: Digest = Digest(0);
 
     #[inline(always)]
-    fn locate<I: Isa>(&mut self, _: I, digests: &[Digest], positions: &mut [[u64; HASHES]]) {
-        let (table, marks) = (self.filter.store.table(), self.filter.code.marks());
-        let (bytes, hashes) = (table.cells.bytes(), table.hashes);
-        // Cells that share a line need one prefetch.
-        let step = table.in_lines.map_or(1, |mapping| mapping.each as usize);
-        for (&digest, spots) in digests.iter().zip(positions) {
-            place(table, marks, digest, 0, hashes, spots);
-            if bytes.len() > NEAR {
-                let mut i = 0;
-                while i < hashes {
-                    Width::<ANY>(table.cells.width()).prefetch(bytes, cell(spots[i]));
-                    i += step;
+    fn locate<I: Isa>(&mut self, _: I, digests: &[Digest], positions: &mut [Digest]) {
+        positions.copy_from_slice(digests);
+        let table = self.filter.store.table();
+        match table.in_lines {
+            Some(mapping) => mapping.prefetch(table.cells.bytes(), digests),
+            None if table.cells.bytes().len() > NEAR => {
+                for &digest in digests {
+                    self.filter.prefetch(digest, 0, table.hashes);
                 }
             }
+            None => {}
         }
     }
 
     #[inline(always)]
-    fn apply<I: Isa>(&mut self, _: I, first: usize, positions: &[[u64; HASHES]]) {
+    fn apply<I: Isa>(&mut self, _: I, first: usize, positions: &[Digest]) {
         let act = if INSERT { Act::Insert } else { Act::Remove };
         let hashes = self.filter.store.table().hashes;
-        for (key, spots) in (first..).zip(positions) {
+        let mut spots = [0; HASHES];
+        for (key, &digest) in (first..).zip(positions) {
+            let (table, marks) = (self.filter.store.table(), self.filter.code.marks());
+            place(table, marks, digest, 0, hashes, &mut spots);
             if let Err(why) = self.filter.act(act, &spots[..hashes]) {
                 (self.refused)(key, why);
             }
