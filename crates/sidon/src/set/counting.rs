@@ -179,14 +179,19 @@ impl Body {
         Ok(())
     }
 
-    /// Acts on one key.
+    /// Acts on one key, counters anywhere.
     #[inline(always)]
     fn act<const W: u32>(
         &mut self,
         act: Act,
         width: Width<W>,
-        positions: &[u64],
+        digest: Digest,
     ) -> Result<(), Refused> {
+        let (mut positions, hashes) = ([0; MANY], self.counters.hashes);
+        let positions = &mut positions[..hashes];
+        for (to, position) in positions.iter_mut().zip(self.counters.positions(digest, 0, hashes)) {
+            *to = position;
+        }
         match act {
             Act::Insert => self.insert_at(width, positions),
             Act::Remove => self.remove_at(width, positions),
@@ -244,11 +249,9 @@ impl Body {
                 }
             });
         }
-        let mut room = [0; MANY];
-        let positions = self.counters.positions(digest, &mut room);
         match self.shape.width {
-            4 => self.act(act, Width::<4>(4), positions),
-            width => self.act(act, Width::<ANY>(width), positions),
+            4 => self.act(act, Width::<4>(4), digest),
+            width => self.act(act, Width::<ANY>(width), digest),
         }
     }
 }

@@ -271,11 +271,11 @@ impl<C: IncrementCode, S: Store> IncrementFilter<C, S> {
             Act::Insert => crate::set::sum_of_copies(self.stored, 1)?,
             Act::Remove => self.stored - 1,
         };
-        let mut held = [0u32; MANY];
-        for (i, &spot) in spots.iter().enumerate() {
+        let (mut held, mut failed) = ([0u32; MANY], None);
+        for (i, (&spot, held)) in spots.iter().zip(&mut held).enumerate() {
             let (cell, mark) = (cell(spot), mark(spot));
             let value = self.read(cell);
-            held[i] = value as u32;
+            *held = value as u32;
             let written = match act {
                 Act::Insert => match self.code.raise(value, mark) {
                     Some(value) => self.store.write(cell, value),
@@ -287,10 +287,14 @@ impl<C: IncrementCode, S: Store> IncrementFilter<C, S> {
                 },
             };
             if let Err(why) = written {
-                self.put_back(&spots[..i], &held);
-                self.refusing = act == Act::Insert;
-                return Err(why);
+                failed = Some((i, why));
+                break;
             }
+        }
+        if let Some((i, why)) = failed {
+            self.put_back(&spots[..i], &held);
+            self.refusing = act == Act::Insert;
+            return Err(why);
         }
         self.stored = stored;
         self.refusing = false;

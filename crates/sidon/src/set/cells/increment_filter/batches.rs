@@ -7,7 +7,8 @@ use crate::{
     key::spread,
     set::{
         cells::increment_code::IncrementCode,
-        cells::table::{ANY, FEW, MANY, Width},
+        cells::mapping::InLines,
+        cells::table::{ANY, MANY, Width},
     },
     simd::{self, Isa},
 };
@@ -15,11 +16,11 @@ use crate::{
 impl<C: IncrementCode, S: Store> IncrementFilter<C, S> {
     /// [`contains_keys`](Self::contains_keys) without rows.
     pub(in crate::set) fn contains_any(&self, keys: AnyKeys<'_>, found: &mut [bool]) {
-        batch::dispatch(
-            keys,
-            self.store.table().cells.bytes().len(),
-            Lookup { filter: self, found },
-        );
+        let (bytes, filter) = (self.store.table().cells.bytes().len(), self);
+        match self.store.table().in_lines {
+            None => batch::dispatch(keys, bytes, Lookup::<_, _, false> { filter, found }),
+            Some(_) => batch::dispatch(keys, bytes, Lookup::<_, _, true> { filter, found }),
+        }
     }
 
     /// Acts on each key.
@@ -41,11 +42,7 @@ impl<C: IncrementCode, S: Store> IncrementFilter<C, S> {
         refused: &mut dyn FnMut(usize, Refused),
     ) {
         let (bytes, filter) = (self.store.table().cells.bytes().len(), self);
-        if filter.store.table().hashes <= FEW {
-            batch::dispatch(keys, bytes, Change::<_, _, INSERT, FEW> { filter, refused });
-        } else {
-            batch::dispatch(keys, bytes, Change::<_, _, INSERT, MANY> { filter, refused });
-        }
+        batch::dispatch(keys, bytes, Change::<_, _, INSERT> { filter, refused });
     }
 
     /// Prefetches the cells `from..to` of the digest, which may be anywhere.
@@ -63,7 +60,7 @@ impl<C: IncrementCode, S: Store> IncrementFilter<C, S> {
 /// storing them. In a table that is not cached, the first cells are prefetched and tested before
 /// the others are prefetched: a line, or two cells. Two cells exclude two of three keys never
 /// inserted.
-struct Lookup<'a, C, S> {
+struct Lookup<'a, C, S, const LINES: bool> {
     filter: &'a IncrementFilter<C, S>,
     found: &'a mut [bool],
 }
@@ -71,7 +68,16 @@ struct Lookup<'a, C, S> {
 /// The cells that are read first.
 const FIRST: usize = 2;
 
-impl<C: IncrementCode, S: Store> Batch for Lookup<'_, C, S> {
+impl<C, S: Store, const LINES: bool> Lookup<'_, C, S, LINES> {
+    /// The mapping, if the cells are in lines. A constant otherwise, so that each loop has the code
+    /// of one case only.
+    #[inline(always)]
+    fn mapping(&self) -> Option<InLines> {
+        if LINES { self.filter.store.table().in_lines } else { None }
+    }
+}
+
+impl<C: IncrementCode, S: Store, const LINES: bool> Batch for Lookup<'_, C, S, LINES> {
     const PACE: Pace = Pace::CHUNKS_AHEAD;
     type Position = Digest;
     const NOWHERE: Digest = Digest(0);
@@ -85,7 +91,7 @@ impl<C: IncrementCode, S: Store> Batch for Lookup<'_, C, S> {
             return;
         }
         for &digest in digests {
-            match table.in_lines {
+            match self.mapping() {
                 None => self.filter.prefetch(digest, 0, FIRST.min(table.hashes)),
                 Some(mapping) => simd::prefetch(bytes, mapping.line(digest, 0).0),
             }
@@ -99,8 +105,9 @@ impl<C: IncrementCode, S: Store> Batch for Lookup<'_, C, S> {
         if bytes.len() <= NEAR {
             return;
         }
+        let mapping = self.mapping();
         for (&mut digest, found) in positions.iter_mut().zip(&mut self.found[first..]) {
-            match table.in_lines {
+            match mapping {
                 None => {
                     let read = FIRST.min(table.hashes);
                     *found = self.filter.cells_admit(digest, 0, read);
@@ -124,28 +131,33 @@ impl<C: IncrementCode, S: Store> Batch for Lookup<'_, C, S> {
     fn apply<I: Isa>(&mut self, _: I, first: usize, positions: &[Digest]) {
         let table = self.filter.store.table();
         let cached = table.cells.bytes().len() <= NEAR;
+        let mapping = self.mapping();
         for (&digest, found) in positions.iter().zip(&mut self.found[first..]) {
-            if cached {
-                *found = self.filter.all_admit(digest);
-            } else if *found {
-                *found = match table.in_lines {
-                    None => self.filter.cells_admit(digest, FIRST.min(table.hashes), table.hashes),
-                    Some(mapping) => self.filter.lines_admit(mapping, digest, 1, mapping.lines),
-                };
+            match mapping {
+                None if cached => *found = self.filter.cells_admit(digest, 0, table.hashes),
+                None if *found => {
+                    let from = FIRST.min(table.hashes);
+                    *found = self.filter.cells_admit(digest, from, table.hashes);
+                }
+                Some(mapping) if cached => {
+                    *found = self.filter.lines_admit(mapping, digest, 0, mapping.lines);
+                }
+                Some(mapping) if *found => {
+                    *found = self.filter.lines_admit(mapping, digest, 1, mapping.lines);
+                }
+                _ => {}
             }
         }
     }
 }
 
 /// Inserts or removes each key. As in [`Lookup`], only the digest is kept.
-struct Change<'a, C, S, const INSERT: bool, const HASHES: usize> {
+struct Change<'a, C, S, const INSERT: bool> {
     filter: &'a mut IncrementFilter<C, S>,
     refused: &'a mut dyn FnMut(usize, Refused),
 }
 
-impl<C: IncrementCode, S: Store, const INSERT: bool, const HASHES: usize> Batch
-    for Change<'_, C, S, INSERT, HASHES>
-{
+impl<C: IncrementCode, S: Store, const INSERT: bool> Batch for Change<'_, C, S, INSERT> {
     const PACE: Pace = Pace::CHUNKS;
     type Position = Digest;
     const NOWHERE: Digest = Digest(0);
@@ -169,7 +181,7 @@ impl<C: IncrementCode, S: Store, const INSERT: bool, const HASHES: usize> Batch
     fn apply<I: Isa>(&mut self, _: I, first: usize, positions: &[Digest]) {
         let act = if INSERT { Act::Insert } else { Act::Remove };
         let hashes = self.filter.store.table().hashes;
-        let mut spots = [0; HASHES];
+        let mut spots = [0; MANY];
         for (key, &digest) in (first..).zip(positions) {
             let (table, marks) = (self.filter.store.table(), self.filter.code.marks());
             place(table, marks, digest, 0, hashes, &mut spots);
