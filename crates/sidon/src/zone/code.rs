@@ -18,7 +18,8 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-/// A mapping of the numbers `0..universe` to cells. Only the codes of this module implement it.
+/// A mapping of the numbers `0..universe` to cells. Only the codes of this module implement it. Its
+/// hidden methods may change.
 ///
 /// ```
 /// use sidon::{Infeasible, zone::{Code, Filter, Ols, ols}};
@@ -31,62 +32,69 @@ use std::{
 /// assert_eq!((code.zone(), price(&code)?), (3, 5));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub trait Code: Cells {
+pub trait Code: Clone + fmt::Debug + PartialEq + Sized {
     /// The integers that fix the code.
     fn shape(&self) -> Shape;
 
     /// The proven number of other elements that never cover an element.
     fn zone(&self) -> u64;
-}
 
-/// The part of a code that the structures work with. Its module is private, which seals [`Code`].
-pub trait Cells: Clone + fmt::Debug + PartialEq + Sized {
     /// An element in the form that its cells are computed from.
+    #[doc(hidden)]
     type Split: Copy;
 
     /// The code of this shape, or `None` for a shape of another family.
+    #[doc(hidden)]
     fn of(shape: &Shape) -> Option<Result<Self, Infeasible>>;
 
     /// The number of elements.
+    #[doc(hidden)]
     fn universe(&self) -> u64;
 
     /// The number of cells.
+    #[doc(hidden)]
     fn cells(&self) -> u64 {
         self.start(self.groups())
     }
 
     /// The number of groups, which is the number of cells per element.
+    #[doc(hidden)]
     fn groups(&self) -> u32;
 
     /// The first cell of a group. For `group == groups()`, the number of cells of the code.
+    #[doc(hidden)]
     fn start(&self, group: u32) -> u64;
 
     /// Prepares an element below the universe.
+    #[doc(hidden)]
     fn split(&self, element: u64) -> Self::Split;
 
     /// The cell of a prepared element in a group.
+    #[doc(hidden)]
     fn position(&self, split: Self::Split, group: u32) -> u64;
 
     /// The average share of other elements that `members` random elements cover.
+    #[doc(hidden)]
     fn rate(&self, members: u64) -> f64;
 
     /// Calls `visit` with every element whose cells may all be among those found, and possibly with
     /// further ones. Does nothing if the groups cannot determine an element.
+    #[doc(hidden)]
     fn candidates(&self, found: &Found, visit: &mut dyn FnMut(u64));
 
     /// The number of elements that `candidates` would visit.
+    #[doc(hidden)]
     fn work(&self, found: &Found) -> u64;
 
     /// The columns as words, if the code is small enough to keep them.
+    #[doc(hidden)]
     fn columns(&self) -> &Columns;
 
     /// The cells of an element as the bits of words. `None` for more than 512 cells or a universe
     /// above 2^12.
     #[inline]
-    fn column(&self, element: u64) -> Option<&[u64]>
-    where
-        Self: Code,
-    {
+    #[doc(hidden)]
+    fn column(&self, element: u64) -> Option<&[u64]> {
         let kept = &self.columns().0;
         let columns = match kept.get() {
             Some(columns) => columns,
@@ -98,10 +106,8 @@ pub trait Cells: Clone + fmt::Debug + PartialEq + Sized {
 
     /// The columns of all elements.
     #[cold]
-    fn computed_columns(&self) -> Words
-    where
-        Self: Code,
-    {
+    #[doc(hidden)]
+    fn computed_columns(&self) -> Words {
         let each = self.cells().div_ceil(64) as usize;
         let mut words = vec![0; self.universe() as usize * each];
         for (element, column) in (0..).zip(words.chunks_exact_mut(each)) {
@@ -113,6 +119,7 @@ pub trait Cells: Clone + fmt::Debug + PartialEq + Sized {
     }
 
     /// The cells of an element below the universe, one per group.
+    #[doc(hidden)]
     fn positions(&self, element: u64) -> impl Iterator<Item = u64> + '_ {
         let split = self.split(element);
         (0..self.groups()).map(move |group| self.position(split, group))
@@ -343,9 +350,6 @@ impl Code for Any {
     fn zone(&self) -> u64 {
         with_code!(self, code => code.zone())
     }
-}
-
-impl Cells for Any {
     type Split = AnySplit;
     fn of(shape: &Shape) -> Option<Result<Self, Infeasible>> {
         match shape {
