@@ -4,8 +4,8 @@ use super::{Next, State, Sweep};
 use crate::{Digest, Infeasible, Key, Malformed, Refused, Seed, answer::Lookup, batch, set::Stats};
 use std::fmt;
 
-/// The cells of a [`Map`], for code that takes any map. Only the maps of this module implement it. Its
-/// methods are hidden and may change; call those of [`Map`].
+/// The cells of a [`Map`](super::Map), for code that takes any map. Only the maps of this module implement
+/// it. Its methods are hidden and may change; call those of [`Map`](super::Map).
 ///
 /// ```
 /// use sidon::{Lookup, Refused, Seed, state::{Cells, Direct, Map, State, direct::Shape}};
