@@ -13,7 +13,6 @@ use crate::{
     key::spread,
     simd::{self, LINE},
 };
-use std::hint::select_unpredictable;
 
 /// The most rows of a sketch.
 pub(crate) const ROWS_MAX: u32 = 16;
@@ -58,20 +57,12 @@ pub(super) fn put<const B: usize>(value: u64) -> [u8; B] {
 pub(super) fn raise<const B: usize>(cell: &mut [u8; B], amount: u64) {
     let (value, amount) = (get(*cell), amount.min(ceiling::<B>()));
     // Sums of the counter's own width need no comparison with the ceiling.
-    let (sum, over) = match B {
-        1 => wide((value as u8).overflowing_add(amount as u8)),
-        2 => wide((value as u16).overflowing_add(amount as u16)),
-        4 => wide((value as u32).overflowing_add(amount as u32)),
-        _ => value.overflowing_add(amount),
-    };
-    // A conditional move is one instruction. In loops the compiler would make a branch of three.
-    *cell = put(select_unpredictable(over, ceiling::<B>(), sum));
-}
-
-/// A sum as a word.
-#[inline(always)]
-fn wide((sum, over): (impl Into<u64>, bool)) -> (u64, bool) {
-    (sum.into(), over)
+    *cell = put(match B {
+        1 => (value as u8).saturating_add(amount as u8).into(),
+        2 => (value as u16).saturating_add(amount as u16).into(),
+        4 => (value as u32).saturating_add(amount as u32).into(),
+        _ => value.saturating_add(amount),
+    });
 }
 
 /// The mapping from a digest to the positions of its counters.

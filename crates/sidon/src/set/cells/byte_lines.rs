@@ -88,7 +88,7 @@ struct Sieved<'a> {
 }
 
 impl Batch for Sieved<'_> {
-    const PACE: Pace = Pace::USUAL;
+    const PACE: Pace = Pace { singly: true, ..Pace::USUAL };
     type Position = Digest;
     const NOWHERE: Digest = Digest(0);
 
