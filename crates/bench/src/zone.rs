@@ -9,8 +9,8 @@ use crate::{
     stats::Summary,
 };
 use anyhow::Result;
-use sidon::internals::{Cells, Ladder};
-use sidon::zone::{Adaptive, Filter, Ols, Pol, ols, pol};
+use sidon::internals::Ladder;
+use sidon::zone::{Adaptive, Code, Filter, Ols, Pol, ols, pol};
 use sidon_kit::Rng;
 use std::{collections::BTreeMap, hint::black_box};
 

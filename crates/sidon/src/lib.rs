@@ -49,7 +49,7 @@ pub mod zone;
 /// change it.
 ///
 /// It has the list of saved kinds, memory and prefetches, and the clock hand that [`state::Clock`] moves. For
-/// state maps it has an exact reference, timers and sampling classes. For zones it has the cells of codes.
+/// state maps it has an exact reference, timers and sampling classes. For zones it has lists of elements.
 #[doc(hidden)]
 pub mod internals {
     pub use crate::{
@@ -62,10 +62,7 @@ pub mod internals {
             audit::{Audit, Share, Tally},
             fingerprint::{CLASSES, Fate, Follow, GROUP, Met, Swept, Visited},
         },
-        zone::{
-            adaptive::{Ladder, Way},
-            code::Cells,
-        },
+        zone::adaptive::{Ladder, Way},
     };
 }
 

@@ -1,7 +1,6 @@
 //! Zone codes of 003: all ways to hold a small set, codes of given digits, crossovers, and rates beyond
 //! the zone.
 
-use sidon::internals::Cells;
 use sidon::{
     Infeasible,
     plan::zone::{self, Target},

@@ -139,11 +139,23 @@ impl<const B: usize, const D: usize> Batch for Add<'_, B, D> {
 
     #[inline(always)]
     fn apply<I: Isa>(&mut self, _: I, first: usize, positions: &[Digest]) {
+        let amounts = &self.amounts[first..];
+        // The update is the same for all keys, so each has its own loop.
+        match self.update {
+            Update::Plain => self.raise(Update::Plain, positions, amounts),
+            Update::Conservative => self.raise(Update::Conservative, positions, amounts),
+        }
+    }
+}
+
+impl<const B: usize, const D: usize> Add<'_, B, D> {
+    #[inline(always)]
+    fn raise(&mut self, update: Update, digests: &[Digest], amounts: &[u64]) {
         let (mapping, cells) = (self.mapping, cell::cells_mut::<B>(self.table));
-        for (&digest, &amount) in positions.iter().zip(&self.amounts[first..]) {
+        for (&digest, &amount) in digests.iter().zip(amounts) {
             let mut at = [0; D];
             mapping.places::<B, D>(digest, &mut at);
-            min::raise::<B>(cells, &at[..mapping.rows::<D>()], self.update, amount);
+            min::raise::<B>(cells, &at[..mapping.rows::<D>()], update, amount);
         }
     }
 }

@@ -62,7 +62,24 @@ pub(crate) fn position(digest: Digest, i: u32, size: u64) -> u64 {
 /// cells in it. The fraction is uniform in its upper `64 - log2(size)` bits.
 #[inline(always)]
 pub(crate) fn split(digest: Digest, i: u32, size: u64) -> (u64, u64) {
-    let product = u128::from(digest.0.wrapping_mul(POWERS[i as usize])) * u128::from(size);
+    halves(digest.0.wrapping_mul(POWERS[i as usize]), size)
+}
+
+/// [`split`] for each position `from..to`: one check of the bounds for all of them.
+#[inline(always)]
+pub(crate) fn splits(
+    digest: Digest,
+    from: usize,
+    to: usize,
+    size: u64,
+) -> impl Iterator<Item = (u64, u64)> {
+    POWERS[from..to].iter().map(move |power| halves(digest.0.wrapping_mul(*power), size))
+}
+
+/// The whole part and the fraction of a product.
+#[inline(always)]
+fn halves(word: u64, size: u64) -> (u64, u64) {
+    let product = u128::from(word) * u128::from(size);
     ((product >> 64) as u64, product as u64)
 }
 
@@ -76,8 +93,18 @@ pub(crate) fn again(word: u64) -> u64 {
 /// below [`MAX`]. The word is the fraction that [`split`] left of the line.
 #[inline(always)]
 pub(crate) fn split_in_line(word: u64, j: u32, size: u64) -> (u64, u64) {
-    let product = u128::from(word.wrapping_mul(IN_LINE_POWERS[j as usize])) * u128::from(size);
-    ((product >> 64) as u64, product as u64)
+    halves(word.wrapping_mul(IN_LINE_POWERS[j as usize]), size)
+}
+
+/// [`split_in_line`] for each cell `from..to`.
+#[inline(always)]
+pub(crate) fn splits_in_line(
+    word: u64,
+    from: usize,
+    to: usize,
+    size: u64,
+) -> impl Iterator<Item = (u64, u64)> {
+    IN_LINE_POWERS[from..to].iter().map(move |power| halves(word.wrapping_mul(*power), size))
 }
 
 /// The word of the next cells in the same line.

@@ -111,26 +111,62 @@ impl Body {
         }
     }
 
+    /// Writes for each digest whether its bits are set.
     #[inline(always)]
-    fn contains_digest(&self, digest: Digest) -> bool {
-        match self.memory.bytes()[self.shape.line(digest)..].first_chunk() {
-            Some(line) => self.shape.bits(digest).are_set(line),
-            None => unreachable!("every line is whole"),
+    fn contains_digests(&self, digests: &[Digest], found: &mut [bool]) {
+        let (shape, table) = (self.shape, self.memory.bytes());
+        if shape.hashes == 8 {
+            contains_digests(Shape { hashes: 8, ..shape }, table, digests, found);
+        } else {
+            contains_any(shape, table, digests, found);
         }
     }
 
     #[inline(always)]
     fn insert_digests(&mut self, digests: &[Digest]) {
-        let shape = self.shape;
-        let table = self.memory.bytes_mut();
-        for &digest in digests {
-            match table[shape.line(digest)..].first_chunk_mut() {
-                Some(line) => shape.bits(digest).set(line),
-                None => unreachable!("every line is whole"),
-            }
+        let (shape, table) = (self.shape, self.memory.bytes_mut());
+        if shape.hashes == 8 {
+            insert_digests(Shape { hashes: 8, ..shape }, table, digests);
+        } else {
+            insert_any(shape, table, digests);
         }
         self.inserted = self.inserted.saturating_add(digests.len() as u64);
     }
+}
+
+#[inline(always)]
+fn contains_digests(shape: Shape, table: &[u8], digests: &[Digest], found: &mut [bool]) {
+    for (&digest, found) in digests.iter().zip(found) {
+        match table[shape.line(digest)..].first_chunk() {
+            Some(line) => *found = shape.bits(digest).are_set(line),
+            None => unreachable!("every line is whole"),
+        }
+    }
+}
+
+#[inline(always)]
+fn insert_digests(shape: Shape, table: &mut [u8], digests: &[Digest]) {
+    for &digest in digests {
+        match table[shape.line(digest)..].first_chunk_mut() {
+            Some(line) => shape.bits(digest).set(line),
+            None => unreachable!("every line is whole"),
+        }
+    }
+}
+
+/// [`contains_digests`] for any number of bits. Not inlined, because its registers would have to be
+/// saved in the usual case of eight bits, too.
+#[cold]
+#[inline(never)]
+fn contains_any(shape: Shape, table: &[u8], digests: &[Digest], found: &mut [bool]) {
+    contains_digests(shape, table, digests, found);
+}
+
+/// [`insert_digests`] for any number of bits.
+#[cold]
+#[inline(never)]
+fn insert_any(shape: Shape, table: &mut [u8], digests: &[Digest]) {
+    insert_digests(shape, table, digests);
 }
 
 /// The work per key is so small that a separate loop for hashing would be slower.
@@ -170,9 +206,7 @@ impl Batch for Ask<'_> {
 
     #[inline(always)]
     fn apply<I: Isa>(&mut self, _: I, first: usize, positions: &[Digest]) {
-        for (&digest, found) in positions.iter().zip(&mut self.1[first..]) {
-            *found = self.0.contains_digest(digest);
-        }
+        self.0.contains_digests(positions, &mut self.1[first..]);
     }
 }
 
@@ -264,7 +298,9 @@ impl Filter for Body {
             type Output = bool;
             #[inline(always)]
             fn run<I: Isa>(self, _: I) -> bool {
-                self.0.contains_digest(self.1)
+                let mut found = [false];
+                self.0.contains_digests(&[self.1], &mut found);
+                found[0]
             }
         }
         simd::dispatch(One(self, digest))

@@ -12,7 +12,7 @@
 
 use super::{
     cells::mapping::Spread,
-    cells::table::{FEW, MANY, Table, Width},
+    cells::table::{Table, Width},
     operations::{Filter, Set},
 };
 use crate::{
@@ -73,44 +73,41 @@ pub struct Body {
 
 impl Body {
     #[inline(always)]
-    fn insert_at(&mut self, positions: &[u64]) {
-        let table = self.bits.cells.bytes_mut();
-        for &position in positions {
-            self.bits.occupied += 1 - packed::write(table, 1, position, 1);
+    fn insert_digest(&mut self, digest: Digest) {
+        let positions = self.bits.positions(digest, 0, self.bits.hashes);
+        let (table, mut fresh) = (self.bits.cells.bytes_mut(), 0);
+        for position in positions {
+            fresh += 1 - packed::write(table, 1, position, 1);
         }
+        self.bits.occupied += fresh;
         self.inserted = self.inserted.saturating_add(1);
     }
+
+    fn insert_keys(&mut self, keys: AnyKeys<'_>) {
+        batch::dispatch(keys, self.bits.cells.bytes().len(), Enter(self));
+    }
 }
 
-impl Body {
-    fn insert_keys(&mut self, keys: AnyKeys<'_>) {
-        let bytes = self.bits.cells.bytes().len();
-        if self.bits.hashes <= FEW {
-            batch::dispatch(keys, bytes, Enter::<FEW>(self));
-        } else {
-            batch::dispatch(keys, bytes, Enter::<MANY>(self));
+/// Inserts each key. Positions are computed twice, which is cheaper than storing them.
+struct Enter<'a>(&'a mut Body);
+
+impl Batch for Enter<'_> {
+    const PACE: Pace = Pace::CHUNKS;
+    type Position = Digest;
+    const NOWHERE: Digest = Digest(0);
+
+    #[inline(always)]
+    fn locate<I: Isa>(&mut self, _: I, digests: &[Digest], positions: &mut [Digest]) {
+        positions.copy_from_slice(digests);
+        for &digest in digests {
+            self.0.bits.prefetch(Width::<1>(1), digest, 0, self.0.bits.hashes);
         }
     }
-}
-
-/// Inserts each key.
-struct Enter<'a, const HASHES: usize>(&'a mut Body);
-
-impl<const HASHES: usize> Batch for Enter<'_, HASHES> {
-    const PACE: Pace = Pace::CHUNKS;
-    type Position = [u64; HASHES];
-    const NOWHERE: [u64; HASHES] = [0; HASHES];
 
     #[inline(always)]
-    fn locate<I: Isa>(&mut self, _: I, digests: &[Digest], positions: &mut [[u64; HASHES]]) {
-        self.0.bits.locate(Width::<1>(1), digests, positions);
-    }
-
-    #[inline(always)]
-    fn apply<I: Isa>(&mut self, _: I, _: usize, positions: &[[u64; HASHES]]) {
-        let hashes = self.0.bits.hashes;
-        for positions in positions {
-            self.0.insert_at(&positions[..hashes]);
+    fn apply<I: Isa>(&mut self, _: I, _: usize, positions: &[Digest]) {
+        for &digest in positions {
+            self.0.insert_digest(digest);
         }
     }
 }
@@ -163,8 +160,7 @@ impl Filter for Body {
 
     #[inline]
     fn insert(&mut self, digest: Digest) -> Result<(), Refused> {
-        let (positions, hashes) = self.bits.positions(digest);
-        self.insert_at(&positions[..hashes]);
+        self.insert_digest(digest);
         Ok(())
     }
 
@@ -212,8 +208,7 @@ impl<K: Key> Extend<K> for Bloom {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
         for key in keys {
             let digest = key.digest(self.body.seed);
-            let (positions, hashes) = self.body.bits.positions(digest);
-            self.body.insert_at(&positions[..hashes]);
+            self.body.insert_digest(digest);
             self.exceptions.take_out(digest);
         }
     }

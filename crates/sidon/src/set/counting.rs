@@ -24,7 +24,7 @@ use super::{
     cells::lines,
     cells::mapping::{self, InLines, LINES_MAX, Ones, Spread},
     cells::overflow::Overflow,
-    cells::table::{ANY, Table, Width, with_line_width},
+    cells::table::{ANY, MANY, Table, Width, with_line_width},
     operations::{Filter, Removes, Set, Stats},
 };
 use crate::{
@@ -179,14 +179,19 @@ impl Body {
         Ok(())
     }
 
-    /// Acts on one key.
+    /// Acts on one key, counters anywhere.
     #[inline(always)]
     fn act<const W: u32>(
         &mut self,
         act: Act,
         width: Width<W>,
-        positions: &[u64],
+        digest: Digest,
     ) -> Result<(), Refused> {
+        let (mut positions, hashes) = ([0; MANY], self.counters.hashes);
+        let positions = &mut positions[..hashes];
+        for (to, position) in positions.iter_mut().zip(self.counters.positions(digest, 0, hashes)) {
+            *to = position;
+        }
         match act {
             Act::Insert => self.insert_at(width, positions),
             Act::Remove => self.remove_at(width, positions),
@@ -244,10 +249,9 @@ impl Body {
                 }
             });
         }
-        let (positions, hashes) = self.counters.positions(digest);
         match self.shape.width {
-            4 => self.act(act, Width::<4>(4), &positions[..hashes]),
-            width => self.act(act, Width::<ANY>(width), &positions[..hashes]),
+            4 => self.act(act, Width::<4>(4), digest),
+            width => self.act(act, Width::<ANY>(width), digest),
         }
     }
 }

@@ -16,8 +16,8 @@
 use super::{
     Map, State, Sweep,
     cell_set::{Array, CellSet},
+    cells::Cells,
     check_states, known,
-    map::Cells,
 };
 use crate::{
     Digest, Infeasible, Key, Malformed, Refused, Seed, answer::Lookup, packed::Packed, saved, set,

@@ -25,6 +25,7 @@
 
 pub(crate) mod audit;
 mod cell_set;
+mod cells;
 pub mod clock;
 pub mod direct;
 pub mod fingerprint;
@@ -32,13 +33,14 @@ pub mod machine;
 mod map;
 pub mod stateful;
 
+pub use cells::Cells;
 pub use clock::Clock;
 #[doc(hidden)]
 pub use clock::Sweep;
 pub use direct::Direct;
 pub use fingerprint::Fingerprint;
 pub use machine::{Faulty, Machine, Rule};
-pub use map::{Cells, Map, Next};
+pub use map::{Map, Next};
 pub use stateful::Stateful;
 
 /// The number of a state: `0..states`.

@@ -17,7 +17,7 @@
 
 use super::{
     NO_SEED,
-    code::{self, Any, Cells, Code},
+    code::{self, Any, Code},
     within,
 };
 use crate::{

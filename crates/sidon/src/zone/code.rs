@@ -18,7 +18,8 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-/// A mapping of the numbers `0..universe` to cells. Only the codes of this module implement it.
+/// A mapping of the numbers `0..universe` to cells. Only the codes of this module implement it. Its
+/// hidden methods may change.
 ///
 /// ```
 /// use sidon::{Infeasible, zone::{Code, Filter, Ols, ols}};
@@ -31,79 +32,94 @@ use std::{
 /// assert_eq!((code.zone(), price(&code)?), (3, 5));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub trait Code: Cells {
+pub trait Code: Clone + fmt::Debug + PartialEq + Sized {
     /// The integers that fix the code.
     fn shape(&self) -> Shape;
 
     /// The proven number of other elements that never cover an element.
     fn zone(&self) -> u64;
-}
 
-/// The part of a code that the structures work with. Its module is private, which seals [`Code`].
-pub trait Cells: Clone + fmt::Debug + PartialEq + Sized {
     /// An element in the form that its cells are computed from.
+    #[doc(hidden)]
     type Split: Copy;
 
     /// The code of this shape, or `None` for a shape of another family.
+    #[doc(hidden)]
     fn of(shape: &Shape) -> Option<Result<Self, Infeasible>>;
 
     /// The number of elements.
+    #[doc(hidden)]
     fn universe(&self) -> u64;
 
     /// The number of cells.
+    #[doc(hidden)]
     fn cells(&self) -> u64 {
         self.start(self.groups())
     }
 
     /// The number of groups, which is the number of cells per element.
+    #[doc(hidden)]
     fn groups(&self) -> u32;
 
     /// The first cell of a group. For `group == groups()`, the number of cells of the code.
+    #[doc(hidden)]
     fn start(&self, group: u32) -> u64;
 
     /// Prepares an element below the universe.
+    #[doc(hidden)]
     fn split(&self, element: u64) -> Self::Split;
 
     /// The cell of a prepared element in a group.
+    #[doc(hidden)]
     fn position(&self, split: Self::Split, group: u32) -> u64;
 
     /// The average share of other elements that `members` random elements cover.
+    #[doc(hidden)]
     fn rate(&self, members: u64) -> f64;
 
     /// Calls `visit` with every element whose cells may all be among those found, and possibly with
     /// further ones. Does nothing if the groups cannot determine an element.
+    #[doc(hidden)]
     fn candidates(&self, found: &Found, visit: &mut dyn FnMut(u64));
 
     /// The number of elements that `candidates` would visit.
+    #[doc(hidden)]
     fn work(&self, found: &Found) -> u64;
 
     /// The columns as words, if the code is small enough to keep them.
+    #[doc(hidden)]
     fn columns(&self) -> &Columns;
 
     /// The cells of an element as the bits of words. `None` for more than 512 cells or a universe
     /// above 2^12.
     #[inline]
-    fn column(&self, element: u64) -> Option<&[u64]>
-    where
-        Self: Code,
-    {
-        let words = self.cells().div_ceil(64) as usize;
-        if words > WORDS_MAX || self.universe() > COLUMNS_MAX {
-            return None;
-        }
-        let columns = self.columns().0.get_or_init(|| {
-            let mut columns = vec![0; self.universe() as usize * words];
-            for (element, column) in (0..).zip(columns.chunks_exact_mut(words)) {
-                for cell in self.positions(element) {
-                    column[cell as usize / 64] |= 1 << (cell % 64);
-                }
+    #[doc(hidden)]
+    fn column(&self, element: u64) -> Option<&[u64]> {
+        let kept = &self.columns().0;
+        let columns = match kept.get() {
+            Some(columns) => columns,
+            None if self.cells() > 64 * WORDS_MAX || self.universe() > COLUMNS_MAX => return None,
+            None => kept.get_or_init(|| self.computed_columns()),
+        };
+        columns.words.get(element as usize * columns.each..)?.get(..columns.each)
+    }
+
+    /// The columns of all elements.
+    #[cold]
+    #[doc(hidden)]
+    fn computed_columns(&self) -> Words {
+        let each = self.cells().div_ceil(64) as usize;
+        let mut words = vec![0; self.universe() as usize * each];
+        for (element, column) in (0..).zip(words.chunks_exact_mut(each)) {
+            for cell in self.positions(element) {
+                column[cell as usize / 64] |= 1 << (cell % 64);
             }
-            columns.into()
-        });
-        columns.get(element as usize * words..)?.get(..words)
+        }
+        Words { each, words: words.into() }
     }
 
     /// The cells of an element below the universe, one per group.
+    #[doc(hidden)]
     fn positions(&self, element: u64) -> impl Iterator<Item = u64> + '_ {
         let split = self.split(element);
         (0..self.groups()).map(move |group| self.position(split, group))
@@ -113,11 +129,18 @@ pub trait Cells: Clone + fmt::Debug + PartialEq + Sized {
 /// The largest universe whose columns are kept as words.
 pub(crate) const COLUMNS_MAX: u64 = 1 << 12;
 /// The most words of a column: one cache line. All columns fit in 256 KiB.
-const WORDS_MAX: usize = 8;
+const WORDS_MAX: u64 = 8;
 
 /// The columns of a small code, computed at first use and shared by its clones.
 #[derive(Debug, Clone, Default)]
-pub struct Columns(Arc<OnceLock<Box<[u64]>>>);
+pub struct Columns(Arc<OnceLock<Words>>);
+
+/// One column after the other, of `each` words.
+#[derive(Debug)]
+pub struct Words {
+    each: usize,
+    words: Box<[u64]>,
+}
 
 /// Always equal: columns follow from the shape, which is compared elsewhere.
 impl PartialEq for Columns {
@@ -327,9 +350,6 @@ impl Code for Any {
     fn zone(&self) -> u64 {
         with_code!(self, code => code.zone())
     }
-}
-
-impl Cells for Any {
     type Split = AnySplit;
     fn of(shape: &Shape) -> Option<Result<Self, Infeasible>> {
         match shape {

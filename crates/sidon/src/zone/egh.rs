@@ -17,7 +17,7 @@
 
 use super::{
     UNIVERSE_MAX,
-    code::{self, Cells, Code, Columns, Found},
+    code::{self, Code, Columns, Found},
 };
 use crate::{Infeasible, plan};
 use std::{collections::HashSet, sync::Arc};
@@ -204,9 +204,6 @@ impl Code for Egh {
     fn zone(&self) -> u64 {
         self.zone
     }
-}
-
-impl Cells for Egh {
     type Split = u64;
     fn of(shape: &code::Shape) -> Option<Result<Self, Infeasible>> {
         if let code::Shape::Egh(shape) = shape { Some(Egh::new(shape.clone())) } else { None }

@@ -218,18 +218,22 @@ impl<C: Code> Filter<C> {
     pub fn insert(&mut self, &key: &u64) -> Result<(), Refused> {
         within(key, self.code.universe())?;
         let mut fresh = false;
-        if let Some(column) = self.code.column(key) {
-            let words = self.bits.bytes_mut().as_chunks_mut().0;
-            for (bytes, column) in words.iter_mut().zip(column) {
-                let word = u64::from_le_bytes(*bytes);
-                fresh |= word & column != *column;
-                *bytes = (word | column).to_le_bytes();
-            }
-        } else {
-            let (split, groups) = (self.code.split(key), self.code.groups());
-            for group in 0..groups {
-                let cell = self.code.position(split, group);
-                fresh |= packed::write(self.bits.bytes_mut(), 1, cell, 1) == 0;
+        let mut unite = |bytes: &mut [u8; 8], column: u64| {
+            let word = u64::from_le_bytes(*bytes);
+            fresh |= word & column != column;
+            *bytes = (word | column).to_le_bytes();
+        };
+        let words = self.bits.bytes_mut().as_chunks_mut().0;
+        match (self.code.column(key), &mut *words) {
+            // One word needs no loop.
+            (Some(&[column]), [bytes, ..]) => unite(bytes, column),
+            (Some(column), _) => words.iter_mut().zip(column).for_each(|(b, &c)| unite(b, c)),
+            (None, _) => {
+                let (split, groups) = (self.code.split(key), self.code.groups());
+                for group in 0..groups {
+                    let cell = self.code.position(split, group);
+                    fresh |= packed::write(self.bits.bytes_mut(), 1, cell, 1) == 0;
+                }
             }
         }
         self.columns = self.columns.saturating_add(fresh.into());
@@ -243,10 +247,16 @@ impl<C: Code> Filter<C> {
         if key >= self.code.universe() {
             return false;
         }
-        if let Some(column) = self.code.column(key) {
-            let words = self.bits.bytes().as_chunks().0.iter();
-            let both = words.zip(column).map(|(word, column)| u64::from_le_bytes(*word) & column);
-            return both.map(u64::count_ones).sum::<u32>() == self.code.groups();
+        let words = self.bits.bytes().as_chunks().0;
+        let common =
+            |(word, column): (&[u8; 8], &u64)| (u64::from_le_bytes(*word) & column).count_ones();
+        match (self.code.column(key), words) {
+            // One word needs no loop.
+            (Some([column]), [word, ..]) => return common((word, column)) == self.code.groups(),
+            (Some(column), _) => {
+                return words.iter().zip(column).map(common).sum::<u32>() == self.code.groups();
+            }
+            (None, _) => {}
         }
         let split = self.code.split(key);
         for group in 0..self.code.groups() {

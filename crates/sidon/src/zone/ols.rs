@@ -24,7 +24,7 @@
 //! This code is therefore [`Pol`](super::Pol) with `t = 2` and its groups in another order.
 
 use super::{
-    code::{self, Cells, Code, Columns, Found},
+    code::{self, Code, Columns, Found},
     field::{ORDER_MAX, points},
     pol::{self, Curve, Digits, Infinity},
 };
@@ -102,9 +102,6 @@ impl Code for Ols {
     fn zone(&self) -> u64 {
         self.curve.zone()
     }
-}
-
-impl Cells for Ols {
     type Split = Digits;
     fn of(shape: &code::Shape) -> Option<Result<Self, Infeasible>> {
         if let code::Shape::Ols(shape) = shape { Some(Ols::new(*shape)) } else { None }

@@ -20,7 +20,7 @@
 
 use super::{
     UNIVERSE_MAX,
-    code::{self, Cells, Code, Columns, Found},
+    code::{self, Code, Columns, Found},
     field::{Field, ORDER_MAX},
 };
 use crate::{Infeasible, plan};
@@ -328,9 +328,6 @@ impl Code for Pol {
     fn zone(&self) -> u64 {
         self.curve.zone
     }
-}
-
-impl Cells for Pol {
     type Split = Digits;
     fn of(shape: &code::Shape) -> Option<Result<Self, Infeasible>> {
         if let code::Shape::Pol(shape) = shape { Some(Pol::new(*shape)) } else { None }

@@ -1,6 +1,5 @@
 //! Codes with a zone: every set where the universe is small, a million sets where it is not.
 
-use sidon::internals::Cells;
 use sidon::{
     Certainty, Infeasible, Refused,
     count::Update,

@@ -1,6 +1,6 @@
 //! Zone structures compared with exact references, including refused operations.
 
-use sidon::internals::{Cells, Ladder, Way};
+use sidon::internals::{Ladder, Way};
 use sidon::{
     Bound, Key, Refused, Seed,
     count::Update,

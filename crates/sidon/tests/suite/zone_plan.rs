@@ -1,6 +1,5 @@
 //! Plans of zones: the printed lengths, and shorter ones.
 
-use sidon::internals::Cells;
 use sidon::{
     plan::zone::{self, Target},
     zone::{Code, Shape},

@@ -11,11 +11,10 @@ use crate::{
     row::Row,
     trials::Run,
 };
-use sidon::internals::Cells;
 use sidon::{
     Infeasible,
     plan::zone::{Target, first_primes},
-    zone::Shape,
+    zone::{Code, Shape},
 };
 
 /// Those with numbers; figures 1, 2, 5 and 7 are pictures of an idea, 3 and 4 small matrices.

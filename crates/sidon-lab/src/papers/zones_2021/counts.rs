@@ -11,7 +11,6 @@ use crate::{
     row::Row,
     trials::Run,
 };
-use sidon::internals::Cells;
 use sidon::{
     Infeasible,
     count::Update,

@@ -5,8 +5,11 @@ use super::{
     zones::{ols, pol},
 };
 use crate::{claim::Value, experiment::Experiment, row::Row, trials::Run};
-use sidon::internals::Cells;
-use sidon::{Infeasible, count::Update, zone::Sketch};
+use sidon::{
+    Infeasible,
+    count::Update,
+    zone::{Code, Sketch},
+};
 
 /// Figures 3, 4, 6 and 8, and two columns of section 5.
 pub fn figures(_: &Experiment, _: &Run<'_>, _: u64) -> Result<Vec<Row>, Infeasible> {

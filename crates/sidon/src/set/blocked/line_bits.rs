@@ -53,28 +53,25 @@ impl LineBits {
     /// Whether all of them are set in the line.
     #[inline(always)]
     pub(super) fn are_set(self, line: &[u8; LINE]) -> bool {
-        if self.hashes != 8 {
-            return self.any_are_set(line);
-        }
         let mut missing = 0;
-        for (word, bits) in line.as_chunks().0.iter().zip(self.eight()) {
+        for (word, bits) in line.as_chunks().0.iter().zip(self.words()) {
             missing |= bits & !u64::from_le_bytes(*word);
         }
         missing == 0
     }
 
-    /// [`are_set`](Self::are_set) for any number of bits. Not inlined, because its registers would
-    /// have to be saved in the usual case, too.
-    #[inline(never)]
-    fn any_are_set(self, line: &[u8; LINE]) -> bool {
-        let mut words = line.as_chunks().0.iter().zip(self.any());
-        words.all(|(word, bits)| bits & !u64::from_le_bytes(*word) == 0)
-    }
-
     /// Sets all of them in the line.
     #[inline(always)]
     pub(super) fn set(self, line: &mut [u8; LINE]) {
-        if self.hashes == 8 { unite(line, self.eight()) } else { unite(line, self.any()) }
+        for (word, bits) in line.as_chunks_mut().0.iter_mut().zip(self.words()) {
+            *word = (u64::from_le_bytes(*word) | bits).to_le_bytes();
+        }
+    }
+
+    /// The bits by word of the line.
+    #[inline(always)]
+    fn words(self) -> [u64; LINE / 8] {
+        if self.hashes == 8 { self.eight() } else { self.any() }
     }
 
     /// Bit `i`, as a word.
@@ -101,14 +98,6 @@ impl LineBits {
             words[(i + usize::from(self.start)) % 8] |= self.bit(i);
         }
         words
-    }
-}
-
-/// Sets these bits in the line.
-#[inline(always)]
-fn unite(line: &mut [u8; LINE], bits: [u64; LINE / 8]) {
-    for (word, bits) in line.as_chunks_mut().0.iter_mut().zip(bits) {
-        *word = (u64::from_le_bytes(*word) | bits).to_le_bytes();
     }
 }
 

@@ -89,14 +89,21 @@ impl<const W: u32, const POWER: bool> Batch for Ask<'_, W, POWER> {
 
     #[inline(always)]
     fn read_ahead<I: Isa>(&mut self, _: I, first: usize, positions: &mut [Digest]) {
-        let deep = self.cells.bytes.len() >= DEEP;
-        let others = self.cells.hashes.saturating_sub(FIRST);
         let Ask { cells, found } = self;
-        for (&mut Digest(word), found) in positions.iter_mut().zip(&mut found[first..]) {
-            let (all, next) = cells.first_admit(word);
-            *found = all && (deep || cells.all_admit(next, others));
-            if deep && all {
-                cells.prefetch(next, others);
+        let (cells, others) = (*cells, cells.hashes.saturating_sub(FIRST));
+        let answers = positions.iter_mut().zip(&mut found[first..]);
+        if cells.bytes.len() < DEEP {
+            for (&mut Digest(word), found) in answers {
+                let (all, next) = cells.first_admit(word);
+                *found = all && cells.all_admit(next, others);
+            }
+        } else {
+            for (&mut Digest(word), found) in answers {
+                let (all, next) = cells.first_admit(word);
+                *found = all;
+                if all {
+                    cells.prefetch(next, others);
+                }
             }
         }
     }

@@ -100,11 +100,10 @@ impl Batch for Sieved<'_> {
 
     #[inline(always)]
     fn apply<I: Isa>(&mut self, isa: I, first: usize, positions: &[Digest]) {
-        let sieve = self.sieve;
+        let (sieve, mapping) = (self.sieve, self.mapping);
         for (&digest, found) in positions.iter().zip(&mut self.found[first..]) {
             let mut all = true;
-            for i in 0..self.mapping.lines {
-                let (line, word) = self.mapping.split(digest, i);
+            for (line, word) in mapping.splits(digest) {
                 all = all && isa.all_admitted(&self.lines[line], word, &sieve);
             }
             *found = all;
@@ -120,19 +119,23 @@ struct ByRows<'a> {
     found: &'a mut [bool],
 }
 
-impl ByRows<'_> {
-    /// Whether the cells that `word` selects in a line all admit their increments.
-    #[inline(always)]
-    fn all_admit(&self, line: &[u8; LINE], mut word: u64) -> bool {
-        let mut all = 1;
-        for _ in 0..self.mapping.each {
-            let (cell, fraction) = spread::split_in_line(word, 0, LINE as u64);
-            let increment = spread::fraction(fraction, self.rows.increments.into());
-            all &= self.rows.admits(line[cell as usize % LINE], increment);
-            word = spread::again_in_line(word);
-        }
-        all & 1 == 1
+/// Whether the `cells` cells that `word` selects in a line all admit their increments.
+#[inline(always)]
+fn all_admit(
+    rows: &AdmitTable,
+    increments: u64,
+    line: &[u8; LINE],
+    mut word: u64,
+    cells: u32,
+) -> bool {
+    let mut all = 1;
+    for _ in 0..cells {
+        let (cell, fraction) = spread::split_in_line(word, 0, LINE as u64);
+        let increment = spread::fraction(fraction, increments);
+        all &= rows.admits(line[cell as usize % LINE], increment);
+        word = spread::again_in_line(word);
     }
+    all & 1 == 1
 }
 
 impl Batch for ByRows<'_> {
@@ -148,13 +151,15 @@ impl Batch for ByRows<'_> {
 
     #[inline(always)]
     fn apply<I: Isa>(&mut self, _: I, first: usize, positions: &[Digest]) {
-        for (i, &digest) in (first..).zip(positions) {
+        // Copies, so that the compiler knows that writing `found` does not change them.
+        let (mapping, increments) = (self.mapping, self.rows.increments.into());
+        for (&digest, found) in positions.iter().zip(&mut self.found[first..]) {
             let mut all = true;
-            for line in 0..self.mapping.lines {
-                let (line, word) = self.mapping.split(digest, line);
-                all = all && self.all_admit(&self.lines[line], word);
+            for (line, word) in mapping.splits(digest) {
+                all =
+                    all && all_admit(self.rows, increments, &self.lines[line], word, mapping.each);
             }
-            self.found[i] = all;
+            *found = all;
         }
     }
 }

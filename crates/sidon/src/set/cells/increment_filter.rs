@@ -113,9 +113,8 @@ fn mark(spot: u64) -> u8 {
 fn place(table: &Table, marks: &[u8], digest: Digest, from: usize, to: usize, spots: &mut [u64]) {
     match table.in_lines {
         None => {
-            let cells = table.cells.cells();
-            for (i, place) in (from as u32..).zip(&mut spots[from..to]) {
-                let (cell, fraction) = spread::split(digest, i, cells);
+            let splits = spread::splits(digest, from, to, table.cells.cells());
+            for (place, (cell, fraction)) in spots[from..to].iter_mut().zip(splits) {
                 *place = spot(cell, fraction, marks);
             }
         }
@@ -140,8 +139,8 @@ fn place_in_lines(
         let (offset, word) = mapping.line(digest, line as u32);
         let first = (offset / LINE) as u64 * in_line;
         let (own, until) = ((line * each).max(from), ((line + 1) * each).min(to));
-        for (i, place) in ((own - line * each) as u32..).zip(&mut spots[own..until]) {
-            let (cell, fraction) = spread::split_in_line(word, i, in_line);
+        let splits = spread::splits_in_line(word, own - line * each, until - line * each, in_line);
+        for (place, (cell, fraction)) in spots[own..until].iter_mut().zip(splits) {
             *place = spot(first + cell, fraction, marks);
         }
     }
@@ -209,8 +208,7 @@ impl<C: IncrementCode, S: Store> IncrementFilter<C, S> {
         let (table, marks) = (&self.store.table().cells, self.code.marks());
         // Read before the loop, which the compiler would not do.
         let (width, bytes) = (Width::<ANY>(table.width()), table.bytes());
-        for i in from..to {
-            let (cell, fraction) = spread::split(digest, i as u32, table.cells());
+        for (cell, fraction) in spread::splits(digest, from, to, table.cells()) {
             let value = self.store.value(width.read(bytes, cell), cell);
             if !self.code.admits(value, mark(spot(0, fraction, marks))) {
                 return false;
@@ -222,14 +220,16 @@ impl<C: IncrementCode, S: Store> IncrementFilter<C, S> {
     /// Whether the cells of lines `from..to` of the digest admit their increments.
     #[inline(always)]
     fn lines_admit(&self, mapping: InLines, digest: Digest, from: u32, to: u32) -> bool {
-        let in_line = LINE as u64 * 8 / u64::from(self.store.table().cells.width());
+        let (table, marks) = (&self.store.table().cells, self.code.marks());
+        let (width, bytes) = (Width::<ANY>(table.width()), table.bytes());
+        let in_line = LINE as u64 * 8 / u64::from(table.width());
         for line in from..to {
-            let (offset, word) = mapping.line(digest, line);
-            let first = (offset / LINE) as u64 * in_line;
-            for i in 0..mapping.each {
-                let (cell, fraction) = spread::split_in_line(word, i, in_line);
-                let mark = mark(spot(0, fraction, self.code.marks()));
-                if !self.code.admits(self.read(first + cell), mark) {
+            let (line, word) = mapping.split(digest, line);
+            let splits = spread::splits_in_line(word, 0, mapping.each as usize, in_line);
+            for (cell, fraction) in splits {
+                let cell = line as u64 * in_line + cell;
+                let value = self.store.value(width.read(bytes, cell), cell);
+                if !self.code.admits(value, mark(spot(0, fraction, marks))) {
                     return false;
                 }
             }
@@ -271,11 +271,11 @@ impl<C: IncrementCode, S: Store> IncrementFilter<C, S> {
             Act::Insert => crate::set::sum_of_copies(self.stored, 1)?,
             Act::Remove => self.stored - 1,
         };
-        let mut held = [0u32; MANY];
-        for (i, &spot) in spots.iter().enumerate() {
+        let (mut held, mut failed) = ([0u32; MANY], None);
+        for (i, (&spot, held)) in spots.iter().zip(&mut held).enumerate() {
             let (cell, mark) = (cell(spot), mark(spot));
             let value = self.read(cell);
-            held[i] = value as u32;
+            *held = value as u32;
             let written = match act {
                 Act::Insert => match self.code.raise(value, mark) {
                     Some(value) => self.store.write(cell, value),
@@ -287,10 +287,14 @@ impl<C: IncrementCode, S: Store> IncrementFilter<C, S> {
                 },
             };
             if let Err(why) = written {
-                self.put_back(&spots[..i], &held);
-                self.refusing = act == Act::Insert;
-                return Err(why);
+                failed = Some((i, why));
+                break;
             }
+        }
+        if let Some((i, why)) = failed {
+            self.put_back(&spots[..i], &held);
+            self.refusing = act == Act::Insert;
+            return Err(why);
         }
         self.stored = stored;
         self.refusing = false;

@@ -148,6 +148,13 @@ impl InLines {
         (line as usize, word)
     }
 
+    /// [`split`](Self::split) for each line of the digest.
+    #[inline(always)]
+    pub(in crate::set) fn splits(self, digest: Digest) -> impl Iterator<Item = (usize, u64)> {
+        let lines = spread::splits(digest, 0, self.lines as usize, self.all);
+        lines.map(|(line, word)| (line as usize, word))
+    }
+
     /// The share of digests that pass a table of cells of `width` bits, from the probability to
     /// pass in each cell. Given the table, draws are independent, within a line and in lines that
     /// coincide.

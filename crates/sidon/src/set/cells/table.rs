@@ -15,8 +15,7 @@ use crate::{
     simd::{self, Isa},
 };
 
-/// Keys of up to this many cells use loops with shorter arrays.
-pub(in crate::set) const FEW: usize = 16;
+/// The most cells of a key, as the length of an array.
 pub(in crate::set) const MANY: usize = spread::MAX as usize;
 
 /// The width of a cell: the constant `W`, or a variable if `W` is [`ANY`]. Cells have at most 32
@@ -148,22 +147,15 @@ impl Table {
         Ok(Table { cells, hashes: hashes as usize, in_lines, occupied: 0 })
     }
 
-    /// Writes cells `from..to` of the digest to the same indices, if they may be anywhere. Some may
-    /// be equal.
+    /// The cells `from..to` of the digest, if they may be anywhere. Some may be equal.
     #[inline(always)]
-    fn place(&self, digest: Digest, from: usize, to: usize, positions: &mut [u64]) {
-        let cells = self.cells.cells();
-        for (i, position) in (from as u32..).zip(&mut positions[from..to]) {
-            *position = spread::position(digest, i, cells);
-        }
-    }
-
-    /// The cells of the digest, if they may be anywhere, and their number.
-    #[inline(always)]
-    pub(in crate::set) fn positions(&self, digest: Digest) -> ([u64; MANY], usize) {
-        let mut positions = [0; MANY];
-        self.place(digest, 0, self.hashes, &mut positions);
-        (positions, self.hashes)
+    pub(in crate::set) fn positions(
+        &self,
+        digest: Digest,
+        from: usize,
+        to: usize,
+    ) -> impl Iterator<Item = u64> + use<> {
+        spread::splits(digest, from, to, self.cells.cells()).map(|(cell, _)| cell)
     }
 
     pub(in crate::set) fn contains(&self, digest: Digest) -> bool {
@@ -173,25 +165,25 @@ impl Table {
                 lines::contains::<W, _>(simd::BASE, table, mapping, digest)
             });
         }
+        let hashes = self.hashes;
         match self.cells.width() {
-            1 => self.all_occupied(Width::<1>(1), digest),
-            4 => self.all_occupied(Width::<4>(4), digest),
-            width => self.all_occupied(Width::<ANY>(width), digest),
+            1 => self.none_zero(Width::<1>(1), digest, 0, hashes),
+            4 => self.none_zero(Width::<4>(4), digest, 0, hashes),
+            width => self.none_zero(Width::<ANY>(width), digest, 0, hashes),
         }
     }
 
-    /// Whether no cell of the digest is zero.
+    /// Whether none of the cells `from..to` of the digest is zero. They may be anywhere.
     #[inline(always)]
-    fn all_occupied<const W: u32>(&self, width: Width<W>, digest: Digest) -> bool {
-        let mut positions = [0; MANY];
-        self.place(digest, 0, self.hashes, &mut positions);
-        self.none_zero(width, &positions[..self.hashes])
-    }
-
-    #[inline(always)]
-    fn none_zero<const W: u32>(&self, width: Width<W>, positions: &[u64]) -> bool {
+    fn none_zero<const W: u32>(
+        &self,
+        width: Width<W>,
+        digest: Digest,
+        from: usize,
+        to: usize,
+    ) -> bool {
         let bytes = self.cells.bytes();
-        for &position in positions {
+        for position in self.positions(digest, from, to) {
             if width.read(bytes, position) == 0 {
                 return false;
             }
@@ -199,22 +191,20 @@ impl Table {
         true
     }
 
-    /// Writes the cells of each digest, and prefetches them unless the table is in the cache. The
-    /// cells may be anywhere.
+    /// Prefetches the cells `from..to` of the digest, unless the table is in the cache. They may be
+    /// anywhere.
     #[inline(always)]
-    pub(in crate::set) fn locate<const W: u32, const HASHES: usize>(
+    pub(in crate::set) fn prefetch<const W: u32>(
         &self,
         width: Width<W>,
-        digests: &[Digest],
-        positions: &mut [[u64; HASHES]],
+        digest: Digest,
+        from: usize,
+        to: usize,
     ) {
-        let (bytes, hashes) = (self.cells.bytes(), self.hashes);
-        for (&digest, positions) in digests.iter().zip(positions) {
-            self.place(digest, 0, hashes, positions);
-            if bytes.len() > NEAR {
-                for &position in &positions[..hashes] {
-                    width.prefetch(bytes, position);
-                }
+        let bytes = self.cells.bytes();
+        if bytes.len() > NEAR {
+            for position in self.positions(digest, from, to) {
+                width.prefetch(bytes, position);
             }
         }
     }
@@ -242,11 +232,7 @@ impl Table {
         found: &mut [bool],
     ) {
         let bytes = self.cells.bytes().len();
-        if self.hashes <= FEW {
-            batch::dispatch(keys, bytes, Lookup::<W, FEW> { table: self, width, found });
-        } else {
-            batch::dispatch(keys, bytes, Lookup::<W, MANY> { table: self, width, found });
-        }
+        batch::dispatch(keys, bytes, Lookup { table: self, width, found });
     }
 
     /// The share of cells that are not zero. Reads the whole table if cells are in lines.
@@ -278,56 +264,46 @@ impl Table {
 /// exclude seven of eight keys never inserted.
 const FIRST: usize = 3;
 
-/// Looks up each key, cells anywhere.
-struct Lookup<'a, const W: u32, const HASHES: usize> {
+/// Looks up each key, cells anywhere. Positions are computed twice, which is cheaper than storing
+/// them.
+struct Lookup<'a, const W: u32> {
     table: &'a Table,
     width: Width<W>,
     found: &'a mut [bool],
 }
 
-impl<const W: u32, const HASHES: usize> Batch for Lookup<'_, W, HASHES> {
+impl<const W: u32> Batch for Lookup<'_, W> {
     const PACE: Pace = Pace::CHUNKS_AHEAD;
-    type Position = (Digest, [u64; HASHES]);
-    const NOWHERE: Self::Position = (Digest(0), [0; HASHES]);
+    type Position = Digest;
+    const NOWHERE: Digest = Digest(0);
 
     #[inline(always)]
-    fn locate<I: Isa>(&mut self, _: I, digests: &[Digest], positions: &mut [Self::Position]) {
-        let (table, width, bytes) = (self.table, self.width, self.table.cells.bytes());
-        let first = FIRST.min(table.hashes);
-        for (&digest, (kept, positions)) in digests.iter().zip(positions) {
-            *kept = digest;
-            table.place(digest, 0, first, positions);
-            if bytes.len() > NEAR {
-                for &position in &positions[..first] {
-                    width.prefetch(bytes, position);
-                }
-            }
+    fn locate<I: Isa>(&mut self, _: I, digests: &[Digest], positions: &mut [Digest]) {
+        positions.copy_from_slice(digests);
+        let first = FIRST.min(self.table.hashes);
+        for &digest in digests {
+            self.table.prefetch(self.width, digest, 0, first);
         }
     }
 
     #[inline(always)]
-    fn read_ahead<I: Isa>(&mut self, _: I, first: usize, positions: &mut [Self::Position]) {
-        let (table, width, bytes) = (self.table, self.width, self.table.cells.bytes());
-        let (read, hashes) = (FIRST.min(table.hashes), table.hashes);
-        for ((digest, positions), found) in positions.iter_mut().zip(&mut self.found[first..]) {
-            *found = table.none_zero(width, &positions[..read]);
-            if *found {
-                table.place(*digest, read, hashes, positions);
-                if bytes.len() > NEAR {
-                    for &position in &positions[read..hashes] {
-                        width.prefetch(bytes, position);
-                    }
-                }
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn apply<I: Isa>(&mut self, _: I, first: usize, positions: &[Self::Position]) {
+    fn read_ahead<I: Isa>(&mut self, _: I, first: usize, positions: &mut [Digest]) {
         let (table, width) = (self.table, self.width);
         let (read, hashes) = (FIRST.min(table.hashes), table.hashes);
-        for ((_, positions), found) in positions.iter().zip(&mut self.found[first..]) {
-            *found = *found && table.none_zero(width, &positions[read..hashes]);
+        for (&mut digest, found) in positions.iter_mut().zip(&mut self.found[first..]) {
+            *found = table.none_zero(width, digest, 0, read);
+            if *found {
+                table.prefetch(width, digest, read, hashes);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn apply<I: Isa>(&mut self, _: I, first: usize, positions: &[Digest]) {
+        let (table, width) = (self.table, self.width);
+        let (read, hashes) = (FIRST.min(table.hashes), table.hashes);
+        for (&digest, found) in positions.iter().zip(&mut self.found[first..]) {
+            *found = *found && table.none_zero(width, digest, read, hashes);
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::{
     batch::{self, AnyKeys, Batch, Pace},
     set::{
         cells::mapping::{InLines, Ones},
-        cells::table::{ANY, FEW, MANY, Width, with_line_width},
+        cells::table::{ANY, Width, with_line_width},
     },
     simd::Isa,
 };
@@ -50,11 +50,7 @@ impl Body {
         refused: &mut dyn FnMut(usize, Refused),
     ) {
         let (bytes, filter) = (self.counters.cells.bytes().len(), self);
-        if filter.counters.hashes <= FEW {
-            batch::dispatch(keys, bytes, Change::<INSERT, W, FEW> { width, filter, refused });
-        } else {
-            batch::dispatch(keys, bytes, Change::<INSERT, W, MANY> { width, filter, refused });
-        }
+        batch::dispatch(keys, bytes, Change::<INSERT, W> { width, filter, refused });
     }
 
     fn change_in_lines<const INSERT: bool, const L: usize, const ALL: bool, const W: u32>(
@@ -69,30 +65,33 @@ impl Body {
     }
 }
 
-/// Inserts or removes each key, counters anywhere.
-struct Change<'a, const INSERT: bool, const W: u32, const HASHES: usize> {
+/// Inserts or removes each key, counters anywhere. Positions are computed twice, which is cheaper
+/// than storing them.
+struct Change<'a, const INSERT: bool, const W: u32> {
     width: Width<W>,
     filter: &'a mut Body,
     refused: &'a mut dyn FnMut(usize, Refused),
 }
 
-impl<const INSERT: bool, const W: u32, const HASHES: usize> Batch
-    for Change<'_, INSERT, W, HASHES>
-{
+impl<const INSERT: bool, const W: u32> Batch for Change<'_, INSERT, W> {
     const PACE: Pace = Pace::CHUNKS;
-    type Position = [u64; HASHES];
-    const NOWHERE: [u64; HASHES] = [0; HASHES];
+    type Position = Digest;
+    const NOWHERE: Digest = Digest(0);
 
     #[inline(always)]
-    fn locate<I: Isa>(&mut self, _: I, digests: &[Digest], positions: &mut [[u64; HASHES]]) {
-        self.filter.counters.locate(self.width, digests, positions);
+    fn locate<I: Isa>(&mut self, _: I, digests: &[Digest], positions: &mut [Digest]) {
+        positions.copy_from_slice(digests);
+        let counters = &self.filter.counters;
+        for &digest in digests {
+            counters.prefetch(self.width, digest, 0, counters.hashes);
+        }
     }
 
     #[inline(always)]
-    fn apply<I: Isa>(&mut self, _: I, first: usize, positions: &[[u64; HASHES]]) {
-        let (act, hashes) = (Act::of(INSERT), self.filter.counters.hashes);
-        for (key, positions) in (first..).zip(positions) {
-            if let Err(why) = self.filter.act(act, self.width, &positions[..hashes]) {
+    fn apply<I: Isa>(&mut self, _: I, first: usize, positions: &[Digest]) {
+        let act = Act::of(INSERT);
+        for (key, &digest) in (first..).zip(positions) {
+            if let Err(why) = self.filter.act(act, self.width, digest) {
                 (self.refused)(key, why);
             }
         }

@@ -59,7 +59,7 @@ pub use operations::Follow;
 pub use shape::Shape;
 pub(crate) use shape::low_bits;
 
-use super::{Map, Next, State, Stats, Sweep, map::Cells};
+use super::{Map, Next, State, Stats, Sweep, cells::Cells};
 use crate::{
     Digest, Infeasible, Key, Malformed, Refused, Seed,
     answer::Lookup,

@@ -1,7 +1,7 @@
 //! The saved bytes of a fingerprint map: its buckets, then 16 bytes for each stashed flow.
 
 use super::{Body, Moves, Placing, Shape, Sweep, shape::STASH_BYTES};
-use crate::{Malformed, Seed, bucket::Layout, saved, state::map::Cells};
+use crate::{Malformed, Seed, bucket::Layout, saved, state::cells::Cells};
 
 impl Body {
     pub(super) fn write_image(&self) -> Vec<u8> {

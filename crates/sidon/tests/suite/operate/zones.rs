@@ -1,11 +1,11 @@
 //! Sets and counts of small universes, inside the zone where they are exact and outside it.
 
 use super::{Draw, Operate, SEED, one_of};
-use sidon::internals::{Cells, Ladder, Way};
+use sidon::internals::{Ladder, Way};
 use sidon::{
     Infeasible, Refused,
     count::Update,
-    zone::{Adaptive, Any, Filter, Hosts, Shape, Sketch, Subnets, egh, ols, pol, subnets},
+    zone::{Adaptive, Any, Code, Filter, Hosts, Shape, Sketch, Subnets, egh, ols, pol, subnets},
 };
 use std::fmt::Debug;
 

@@ -1,13 +1,14 @@
 //! Batches: locate the cells of keys, then look the keys up, insert or remove them.
 
-use super::{Act, IncrementFilter, Store, cell, place};
+use super::{Act, IncrementFilter, Store, place};
 use crate::{
     Digest, Refused,
     batch::{self, AnyKeys, Batch, NEAR, Pace},
     key::spread,
     set::{
         cells::increment_code::IncrementCode,
-        cells::table::{ANY, FEW, MANY, Width},
+        cells::mapping::InLines,
+        cells::table::{ANY, MANY, Width},
     },
     simd::{self, Isa},
 };
@@ -15,11 +16,11 @@ use crate::{
 impl<C: IncrementCode, S: Store> IncrementFilter<C, S> {
     /// [`contains_keys`](Self::contains_keys) without rows.
     pub(in crate::set) fn contains_any(&self, keys: AnyKeys<'_>, found: &mut [bool]) {
-        batch::dispatch(
-            keys,
-            self.store.table().cells.bytes().len(),
-            Lookup { filter: self, found },
-        );
+        let (bytes, filter) = (self.store.table().cells.bytes().len(), self);
+        match self.store.table().in_lines {
+            None => batch::dispatch(keys, bytes, Lookup::<_, _, false> { filter, found }),
+            Some(_) => batch::dispatch(keys, bytes, Lookup::<_, _, true> { filter, found }),
+        }
     }
 
     /// Acts on each key.
@@ -41,20 +42,16 @@ impl<C: IncrementCode, S: Store> IncrementFilter<C, S> {
         refused: &mut dyn FnMut(usize, Refused),
     ) {
         let (bytes, filter) = (self.store.table().cells.bytes().len(), self);
-        if filter.store.table().hashes <= FEW {
-            batch::dispatch(keys, bytes, Change::<_, _, INSERT, FEW> { filter, refused });
-        } else {
-            batch::dispatch(keys, bytes, Change::<_, _, INSERT, MANY> { filter, refused });
-        }
+        batch::dispatch(keys, bytes, Change::<_, _, INSERT> { filter, refused });
     }
 
     /// Prefetches the cells `from..to` of the digest, which may be anywhere.
     #[inline(always)]
     fn prefetch(&self, digest: Digest, from: usize, to: usize) {
         let cells = &self.store.table().cells;
-        for i in from..to {
-            let cell = spread::position(digest, i as u32, cells.cells());
-            Width::<ANY>(cells.width()).prefetch(cells.bytes(), cell);
+        let (width, bytes) = (Width::<ANY>(cells.width()), cells.bytes());
+        for (cell, _) in spread::splits(digest, from, to, cells.cells()) {
+            width.prefetch(bytes, cell);
         }
     }
 }
@@ -63,7 +60,7 @@ impl<C: IncrementCode, S: Store> IncrementFilter<C, S> {
 /// storing them. In a table that is not cached, the first cells are prefetched and tested before
 /// the others are prefetched: a line, or two cells. Two cells exclude two of three keys never
 /// inserted.
-struct Lookup<'a, C, S> {
+struct Lookup<'a, C, S, const LINES: bool> {
     filter: &'a IncrementFilter<C, S>,
     found: &'a mut [bool],
 }
@@ -71,7 +68,16 @@ struct Lookup<'a, C, S> {
 /// The cells that are read first.
 const FIRST: usize = 2;
 
-impl<C: IncrementCode, S: Store> Batch for Lookup<'_, C, S> {
+impl<C, S: Store, const LINES: bool> Lookup<'_, C, S, LINES> {
+    /// The mapping, if the cells are in lines. A constant otherwise, so that each loop has the code
+    /// of one case only.
+    #[inline(always)]
+    fn mapping(&self) -> Option<InLines> {
+        if LINES { self.filter.store.table().in_lines } else { None }
+    }
+}
+
+impl<C: IncrementCode, S: Store, const LINES: bool> Batch for Lookup<'_, C, S, LINES> {
     const PACE: Pace = Pace::CHUNKS_AHEAD;
     type Position = Digest;
     const NOWHERE: Digest = Digest(0);
@@ -85,7 +91,7 @@ impl<C: IncrementCode, S: Store> Batch for Lookup<'_, C, S> {
             return;
         }
         for &digest in digests {
-            match table.in_lines {
+            match self.mapping() {
                 None => self.filter.prefetch(digest, 0, FIRST.min(table.hashes)),
                 Some(mapping) => simd::prefetch(bytes, mapping.line(digest, 0).0),
             }
@@ -99,8 +105,9 @@ impl<C: IncrementCode, S: Store> Batch for Lookup<'_, C, S> {
         if bytes.len() <= NEAR {
             return;
         }
+        let mapping = self.mapping();
         for (&mut digest, found) in positions.iter_mut().zip(&mut self.found[first..]) {
-            match table.in_lines {
+            match mapping {
                 None => {
                     let read = FIRST.min(table.hashes);
                     *found = self.filter.cells_admit(digest, 0, read);
@@ -124,55 +131,60 @@ impl<C: IncrementCode, S: Store> Batch for Lookup<'_, C, S> {
     fn apply<I: Isa>(&mut self, _: I, first: usize, positions: &[Digest]) {
         let table = self.filter.store.table();
         let cached = table.cells.bytes().len() <= NEAR;
+        let mapping = self.mapping();
         for (&digest, found) in positions.iter().zip(&mut self.found[first..]) {
-            if cached {
-                *found = self.filter.all_admit(digest);
-            } else if *found {
-                *found = match table.in_lines {
-                    None => self.filter.cells_admit(digest, FIRST.min(table.hashes), table.hashes),
-                    Some(mapping) => self.filter.lines_admit(mapping, digest, 1, mapping.lines),
-                };
+            match mapping {
+                None if cached => *found = self.filter.cells_admit(digest, 0, table.hashes),
+                None if *found => {
+                    let from = FIRST.min(table.hashes);
+                    *found = self.filter.cells_admit(digest, from, table.hashes);
+                }
+                Some(mapping) if cached => {
+                    *found = self.filter.lines_admit(mapping, digest, 0, mapping.lines);
+                }
+                Some(mapping) if *found => {
+                    *found = self.filter.lines_admit(mapping, digest, 1, mapping.lines);
+                }
+                _ => {}
             }
         }
     }
 }
 
-/// Inserts or removes each key.
-struct Change<'a, C, S, const INSERT: bool, const HASHES: usize> {
+/// Inserts or removes each key. As in [`Lookup`], only the digest is kept.
+struct Change<'a, C, S, const INSERT: bool> {
     filter: &'a mut IncrementFilter<C, S>,
     refused: &'a mut dyn FnMut(usize, Refused),
 }
 
-impl<C: IncrementCode, S: Store, const INSERT: bool, const HASHES: usize> Batch
-    for Change<'_, C, S, INSERT, HASHES>
-{
+impl<C: IncrementCode, S: Store, const INSERT: bool> Batch for Change<'_, C, S, INSERT> {
     const PACE: Pace = Pace::CHUNKS;
-    type Position = [u64; HASHES];
-    const NOWHERE: [u64; HASHES] = [0; HASHES];
+    type Position = Digest;
+    const NOWHERE: Digest = Digest(0);
 
     #[inline(always)]
-    fn locate<I: Isa>(&mut self, _: I, digests: &[Digest], positions: &mut [[u64; HASHES]]) {
-        let (table, marks) = (self.filter.store.table(), self.filter.code.marks());
-        let (bytes, hashes) = (table.cells.bytes(), table.hashes);
-        // Cells that share a line need one prefetch.
-        let step = table.in_lines.map_or(1, |mapping| mapping.each as usize);
-        for (&digest, spots) in digests.iter().zip(positions) {
-            place(table, marks, digest, 0, hashes, spots);
-            if bytes.len() > NEAR {
-                let mut i = 0;
-                while i < hashes {
-                    Width::<ANY>(table.cells.width()).prefetch(bytes, cell(spots[i]));
-                    i += step;
+    fn locate<I: Isa>(&mut self, _: I, digests: &[Digest], positions: &mut [Digest]) {
+        positions.copy_from_slice(digests);
+        let table = self.filter.store.table();
+        match table.in_lines {
+            Some(mapping) => mapping.prefetch(table.cells.bytes(), digests),
+            None if table.cells.bytes().len() > NEAR => {
+                for &digest in digests {
+                    self.filter.prefetch(digest, 0, table.hashes);
                 }
             }
+            None => {}
         }
     }
 
     #[inline(always)]
-    fn apply<I: Isa>(&mut self, _: I, first: usize, positions: &[[u64; HASHES]]) {
+    fn apply<I: Isa>(&mut self, _: I, first: usize, positions: &[Digest]) {
         let act = if INSERT { Act::Insert } else { Act::Remove };
         let hashes = self.filter.store.table().hashes;
-        for (key, spots) in (first..).zip(positions) {
+        let mut spots = [0; MANY];
+        for (key, &digest) in (first..).zip(positions) {
+            let (table, marks) = (self.filter.store.table(), self.filter.code.marks());
+            place(table, marks, digest, 0, hashes, &mut spots);
             if let Err(why) = self.filter.act(act, &spots[..hashes]) {
                 (self.refused)(key, why);
             }
