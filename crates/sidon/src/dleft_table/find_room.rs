@@ -111,8 +111,12 @@ impl<I: Isa, L: Layout, const D: usize> Finder<I, L, D> {
     /// has the largest remainder. For callers that read the cell.
     #[inline(always)]
     pub(crate) fn find_alike(&self, table: &[u8], permuted: &[u64; D]) -> Option<(usize, u32)> {
-        let (mut first, mut alike) = (0, 0);
-        for (i, &permuted) in permuted[..self.addressing.subtables()].iter().enumerate().rev() {
+        let [others @ .., last] = &permuted[..self.addressing.subtables()] else { return None };
+        // The last bucket is taken in any case. If the first step chose between it and none, the
+        // compiler would make a branch of that choice.
+        let (mut first, value) = self.place(others.len(), *last);
+        let mut alike = self.alike(self.layout.bucket(table, first), value);
+        for (i, &permuted) in others.iter().enumerate().rev() {
             let (bucket, value) = self.place(i, permuted);
             let here = self.alike(self.layout.bucket(table, bucket), value);
             first = select_unpredictable(here != 0, bucket, first);
