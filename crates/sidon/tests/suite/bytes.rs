@@ -108,6 +108,7 @@ fn state_goldens() -> [Vec<u8>; 3] {
         stash: 2,
         growths: 1,
         grows: false,
+        listed: 0,
     };
     [
         golden("state-direct.sidon", with_states(Direct::new(pairs, SEED).unwrap())),
