@@ -81,7 +81,7 @@ use prefix::{EXTRA, Prefix};
 /// let before = seen.certainty().error();
 /// (1_400..1_500u32).try_for_each(|key| seen.remove(&key))?;
 /// (2_000..2_100u32).try_for_each(|key| seen.insert(&key))?;
-/// assert!(seen.certainty().error() < before / 100.0);
+/// assert!(seen.certainty().error() < before / 50.0);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub type Elastic = Set<Body>;
