@@ -16,7 +16,7 @@ use operate::{Draw, Operate, SEED, is_read_back, sequence};
 use sidon::{
     saved::Save,
     count::{Min, Top},
-    set::{Backyard, Bh, Blocked, Bloom, Counting, DLeft, Multilayer, Variable},
+    set::{Backyard, Bh, Blocked, Bloom, Counting, DLeft, Elastic, Multilayer, Variable},
     state::{Direct, Fingerprint, Stateful},
     zone::{Adaptive, Any, Filter, Hosts, Sketch, Subnets},
 };
@@ -60,6 +60,7 @@ fuzz_target!(init: sidon_fuzz::plant(seeds), |bytes: &[u8]| {
         Subnets::KIND => used::<Subnets>(&bytes, draw),
         Addresses::KIND => used::<Addresses>(&bytes, draw),
         Backyard::KIND => used::<Backyard>(&bytes, draw),
+        Elastic::KIND => used::<Elastic>(&bytes, draw),
         Hosts::KIND => used::<Hosts>(&bytes, draw),
         _ => {}
     }
@@ -110,6 +111,7 @@ fn seeds() -> Vec<Vec<u8>> {
     of::<Subnets>(&mut seeds);
     of::<Addresses>(&mut seeds);
     of::<Backyard>(&mut seeds);
+    of::<Elastic>(&mut seeds);
     of::<Hosts>(&mut seeds);
     seeds.retain(|seed| seed.len() <= MOST);
     seeds

@@ -9,8 +9,9 @@ use sidon::{
     internals::{LINE, SIEVED_MAX},
     plan::{self, Prefer, Target},
     set::{
-        self, Backyard, Bh, Blocked, Bloom, Counting, DLeft, Increments, Moves, Multilayer,
-        Overflow, Removes, Set, Spread, Variable, blocked, counting, dleft, variable,
+        self, Backyard, Bh, Blocked, Bloom, Counting, DLeft, Elastic, Increments, Moves,
+        Multilayer, Overflow, Removes, Set, Spread, Variable, blocked, counting, dleft, elastic,
+        variable,
     },
 };
 
@@ -46,6 +47,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
     Entry::ours("dleft_single", true, |target| dleft(fast(target), true)),
     Entry::ours("dleft_paper", true, |target| dleft(paper(target), false)),
     Entry::ours("dleft_small", true, |target| dleft(plan::dleft::shape(target, 2)?, false)),
+    Entry::ours("elastic", true, |target| elastic(target, false)),
     Entry::ours("backyard", true, |target| backyard(target, false)),
     Entry::ours("backyard_single", true, |target| backyard(target, true)),
     Entry::ours("dleft_smallest", true, |target| dleft(plan::dleft::shape(target, 0)?, false)),
@@ -219,6 +221,21 @@ fn speed(target: Target) -> Target {
 
 fn dleft(shape: dleft::Shape, single: bool) -> Result<Box<dyn Filter>> {
     Ok(Ours::multiset(DLeft::new(shape, SEED)?, DLeft::planned_bytes(shape), single))
+}
+
+/// As [`fast`], with one bit of each cell for the length of its remainder, and one for the counter.
+fn elastic(target: Target, single: bool) -> Result<Box<dyn Filter>> {
+    let shape = elastic::Shape {
+        subtables: 2,
+        buckets: target.keys.div_ceil(24),
+        line: 32,
+        least: 6,
+        remainder: 14,
+        counter: 1,
+        moves: Moves::Search(256),
+        narrows: false,
+    };
+    Ok(Ours::multiset(Elastic::new(shape, SEED)?, Elastic::planned_bytes(shape), single))
 }
 
 fn backyard(target: Target, single: bool) -> Result<Box<dyn Filter>> {

@@ -25,8 +25,8 @@ use std::{collections::BTreeMap, hint::black_box};
 
 const STATES: u32 = 16;
 /// The structures of this section.
-pub(crate) const NAMES: [&str; 4] =
-    ["fingerprint_1e-6", "fingerprint_1e-4", "hash_map", "cuckoo_clock"];
+pub(crate) const NAMES: [&str; 5] =
+    ["fingerprint_1e-6", "fingerprint_1e-4", "fingerprint_listed", "hash_map", "cuckoo_clock"];
 
 /// The state of the flow at this place of the workload.
 fn state_of(place: usize) -> u8 {
@@ -46,14 +46,20 @@ trait Map {
 }
 
 fn build(name: &str, keys: usize) -> Result<Box<dyn Map>> {
-    let ours = |error| -> Result<Box<dyn Map>> {
+    let ours = |error, lists: bool| -> Result<Box<dyn Map>> {
         let target = States { flows: keys as u64, states: STATES, error };
-        let map = Fingerprint::new(fingerprint::shape(target, Prefer::Speed)?, SEED)?;
+        let mut shape = fingerprint::shape(target, Prefer::Speed)?;
+        if lists {
+            shape.listed = fingerprint::listed(shape, target.flows).unwrap_or(0);
+        }
+        let map = Fingerprint::new(shape, SEED)?;
         Ok(Box::new(Ours { map, answers: Vec::new() }))
     };
     match name {
-        "fingerprint_1e-6" => ours(1e-6),
-        "fingerprint_1e-4" => ours(1e-4),
+        "fingerprint_1e-6" => ours(1e-6, false),
+        "fingerprint_1e-4" => ours(1e-4, false),
+        // No flow shares a cell: those that would are in a list.
+        "fingerprint_listed" => ours(1e-4, true),
         "hash_map" => Ok(Box::new(HashMap::<Tuple, u8>::with_capacity(keys))),
         _ => {
             let counter = CounterConfig {

@@ -50,7 +50,7 @@ fn option(name: &str) -> Option<&'static str> {
 fn lines(row: &Way) -> u64 {
     let all = row.bits.div_ceil(512);
     match row.held {
-        Held::List(_) => all,
+        Held::List(_) | Held::ListThenBloom(..) => all,
         _ => row.probes.min(all),
     }
 }
@@ -85,6 +85,10 @@ pub(super) fn explain(args: &Args) -> anyhow::Result<Vec<String>> {
                 if shape.infinity { ", the last group cut to what occurs" } else { "" },
             ),
             (Held::List(width), _) => format!("d numbers of {width} bits, and their number"),
+            (Held::ListThenBloom(width, filter), _) => format!(
+                "d numbers of {width} bits, their number, and a Bloom filter of {} bits for more",
+                filter.bits
+            ),
             _ => "one bit per number".to_owned(),
         };
         all.push(format!(
@@ -103,7 +107,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     }
     let (rows, floor) = (rows(args)?, zone_floor(target(args)));
     let matrix = |row: &Way| match row.held {
-        Held::List(_) | Held::Bitmap => 0,
+        Held::List(_) | Held::Bitmap | Held::ListThenBloom(..) => 0,
         _ => row.bits.saturating_mul(args.universe),
     };
     if args.json {
@@ -210,6 +214,12 @@ fn shape_json(row: &Way) -> Value {
             "infinity": shape.infinity,
         }),
         (Held::List(width), _) => json!({ "members": row.zone, "width": width }),
+        (Held::ListThenBloom(width, filter), _) => json!({
+            "members": row.zone,
+            "width": width,
+            "bits": filter.bits,
+            "hashes": filter.hashes,
+        }),
         _ => json!({}),
     }
 }

@@ -12,7 +12,9 @@ use sidon::{
     count::{Layout, Min, Top},
     internals::Kind,
     saved::{Parts, Save},
-    set::{self, Backyard, Bh, Blocked, Bloom, Counting, DLeft, Multilayer, Set, Variable},
+    set::{
+        self, Backyard, Bh, Blocked, Bloom, Counting, DLeft, Elastic, Multilayer, Set, Variable,
+    },
     state::{Direct, Fingerprint, Stateful},
     zone::{Adaptive, Any, Filter, Hosts, Sketch, Subnets},
 };
@@ -85,6 +87,7 @@ impl Saved {
             Counting::KIND => Self::new(set, Counting::merge),
             DLeft::KIND => Self::new(set, DLeft::merge),
             Backyard::KIND => Self::new(set, Backyard::merge),
+            Elastic::KIND => Self::new(set, Elastic::merge),
             Variable::KIND => Self::new(set, Variable::merge),
             Bh::KIND => Self::new(set, Bh::merge),
             Multilayer::KIND => Self::new(set, Multilayer::merge),

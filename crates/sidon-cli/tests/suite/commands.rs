@@ -325,7 +325,7 @@ fn plan_zone_has_the_right_lengths() {
     ] {
         let rows = rows(&["plan", "zone", "--universe", "256", "--members", members, "--json"]);
         let bits: Vec<_> = rows.iter().map(|row| row["bits"].as_u64().unwrap()).collect();
-        assert!(bits.is_sorted() && rows.len() == 6);
+        assert!(bits.is_sorted() && rows.len() == 7);
         for (code, bits) in expected.into_iter().chain([("bitmap", 256)]) {
             let row = rows.iter().find(|row| row["code"] == code).unwrap();
             assert_eq!(row["bits"], bits, "{code}");

@@ -1,9 +1,11 @@
 //! Zone codes of 003: all ways to hold a small set, codes of given digits, crossovers, and rates beyond
 //! the zone.
 
+use crate::papers::zones_2021::table_then_bloom;
 use sidon::{
     Infeasible,
     plan::zone::{self, Target},
+    set::bloom,
     zone::{Code, Egh, Pol, Shape, egh, ols, pol},
 };
 
@@ -34,6 +36,9 @@ pub enum Held {
     List(u32),
     /// By one bit for every number.
     Bitmap,
+    /// By a list of the members, each in this many bits, and a Bloom filter for more. It is the alternative
+    /// of section VII, in the memory of the shortest code.
+    ListThenBloom(u32, bloom::Shape),
 }
 
 impl Held {
@@ -45,6 +50,7 @@ impl Held {
             Held::Cut(_) => "pol",
             Held::List(_) => "list",
             Held::Bitmap => "bitmap",
+            Held::ListThenBloom(..) => "list, bloom",
         }
     }
 
@@ -54,13 +60,13 @@ impl Held {
             Held::Code(shape) => Some(shape.clone()),
             Held::Coprime(shape) => Some(Shape::Egh(shape.clone())),
             Held::Cut(shape) => Some(Shape::Pol(*shape)),
-            Held::List(_) | Held::Bitmap => None,
+            Held::List(_) | Held::Bitmap | Held::ListThenBloom(..) => None,
         }
     }
 }
 
-/// Every way to hold such sets, the fewest bits first: the codes, a list of the members and a bitmap of
-/// the universe.
+/// Every way to hold such sets, the fewest bits first: the codes, a list of the members, and a bitmap of
+/// the universe. A list with a Bloom filter takes the memory of the shortest code.
 pub fn ways(target: Target) -> Result<Vec<Way>, Infeasible> {
     let Target { universe, members } = target;
     let first = zone::first_primes(target)?;
@@ -92,6 +98,14 @@ pub fn ways(target: Target) -> Result<Vec<Way>, Infeasible> {
     // The members, and their number.
     let bits = members * u64::from(width) + u64::from(members.ilog2() + 1);
     ways.push(Way { held: Held::List(width), bits, probes: members, zone: members });
+    let shortest = ways.iter().filter(|way| way.held.code().is_some()).map(|way| way.bits).min();
+    let twice = members.saturating_mul(2);
+    let spare = shortest.and_then(|all| Some((all, table_then_bloom::best(target, all, twice)?.0)));
+    if let Some((all, hashes)) = spare {
+        let filter = bloom::Shape { bits: all - bits, hashes };
+        let (held, probes) = (Held::ListThenBloom(width, filter), members + u64::from(hashes));
+        ways.push(Way { held, bits: all, probes, zone: members });
+    }
     ways.push(Way { held: Held::Bitmap, bits: universe, probes: 1, zone: universe });
     ways.sort_by_key(|way| way.bits);
     Ok(ways)

@@ -118,6 +118,7 @@ pub fn shape(bytes: u64) -> Shape {
         stash: 0,
         growths: 0,
         grows: false,
+        listed: 0,
     };
     Shape { remainder: WIDTH - shape.low_bits(), ..shape }
 }

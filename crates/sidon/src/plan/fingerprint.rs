@@ -14,7 +14,7 @@ use crate::{
     bucket::bucket_bytes,
     state::{
         STATES_MAX,
-        fingerprint::{Moves, Placing, Shape, low_bits},
+        fingerprint::{LISTED_MAX, Moves, Placing, Shape, low_bits},
     },
 };
 
@@ -105,6 +105,42 @@ pub fn overflow(shape: Shape, flows: u64) -> f64 {
     Fluid::steady(shape.subtables, load, shape.cells + 8).overflow_chance(shape.cells)
 }
 
+/// The room of a list that takes every flow whose fingerprint is stored already, while `flows` flows are
+/// stored and random ones leave as new ones arrive. A flow finds no room with a probability of less than one
+/// in a billion. `None` if no list is that long, or for a shape that cannot be built.
+///
+/// A new flow is listed with the probability [`rates`] for as long as it is stored, so the flows in the list
+/// have a Poisson distribution.
+///
+/// ```
+/// use sidon::plan::{Prefer, States, fingerprint};
+///
+/// let shape = fingerprint::shape(States { flows: 1_000_000, states: 4, error: 1e-5 }, Prefer::Speed)?;
+/// let [error, _] = fingerprint::rates(shape, 1_000_000);
+/// let room = fingerprint::listed(shape, 1_000_000).unwrap();
+/// assert!(f64::from(room) > 1e6 * error && f64::from(room) < 1e6 * error + 40.0);
+/// # Ok::<(), sidon::Infeasible>(())
+/// ```
+#[doc(hidden)]
+pub fn listed(shape: Shape, flows: u64) -> Option<u32> {
+    shape.check().ok()?;
+    let mean = flows as f64 * error(shape, flows.saturating_sub(1));
+    // The tail of a Poisson distribution above `room` is at most exp(-mean) (e * mean / room)^room.
+    let beyond = |room: u32| {
+        let room = f64::from(room).max(1.0);
+        if room <= mean { 0.0 } else { room - mean - room * (room / mean).ln() }
+    };
+    let (mut low, mut high) = (0, LISTED_MAX);
+    if beyond(high) > 1e-9f64.ln() {
+        return None;
+    }
+    while low + 1 < high {
+        let middle = low + (high - low) / 2;
+        if beyond(middle) > 1e-9f64.ln() { low = middle } else { high = middle }
+    }
+    Some(high)
+}
+
 /// Flows that a shared cell counts at the least. Three sharing one fingerprint are as rare as the
 /// square of the error.
 const SHARED: u32 = 3;
@@ -139,6 +175,7 @@ fn smallest_of(target: States, layouts: &[(u32, u32)], moves_most: Option<f64>) 
             stash: STASH,
             growths: 0,
             grows: false,
+            listed: 0,
         };
         let most = needed.saturating_mul(8).min(crate::key::permute::MODULUS_MAX >> remainder);
         let meets = |buckets| self::error(shape(buckets), flows) <= error;

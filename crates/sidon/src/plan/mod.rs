@@ -28,6 +28,8 @@ pub mod counting;
 pub mod direct;
 pub mod dleft;
 mod draws;
+#[doc(hidden)]
+pub mod elastic;
 pub mod fingerprint;
 mod fluid;
 mod increments;

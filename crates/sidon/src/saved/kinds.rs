@@ -26,7 +26,7 @@ pub struct Kind {
 
 impl Kind {
     /// Every kind, in the order of the numbers, which start at 1.
-    pub const ALL: [Kind; 21] = [
+    pub const ALL: [Kind; 22] = [
         BLOOM,
         BLOCKED,
         COUNTING,
@@ -48,6 +48,7 @@ impl Kind {
         BACKYARD,
         HOSTS,
         CHECKPOINT,
+        ELASTIC,
     ];
 
     /// The kind of this number.
@@ -247,6 +248,23 @@ pub(crate) const HOSTS: Kind =
 /// The kind `checkpoint`. After its field there is a digest of each machine's definition.
 pub const CHECKPOINT: Kind = Kind { number: 21, name: "checkpoint", fields: &["version"] };
 
+/// The kind `set::Elastic`.
+pub(crate) const ELASTIC: Kind = Kind {
+    number: 22,
+    name: "set::Elastic",
+    fields: &[
+        "subtables",
+        "buckets",
+        "line",
+        "least",
+        "remainder",
+        "counter",
+        "moves",
+        "search limit",
+        "narrows",
+    ],
+};
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -258,6 +276,6 @@ mod tests {
             assert_eq!(Kind::ALL.iter().filter(|other| other.name == kind.name).count(), 1);
             assert_eq!(Kind::of(kind.number), Some(kind));
         }
-        assert_eq!((Kind::of(0), Kind::of(22)), (None, None));
+        assert_eq!((Kind::of(0), Kind::of(23)), (None, None));
     }
 }

@@ -10,8 +10,9 @@
 //! | [`Multilayer`] | yes | k lines | 20 |
 //! | [`DLeft`] | yes | 2 to 4 lines | 12 to 19 |
 //! | [`Backyard`] | yes | one line, rarely more | 22 |
+//! | [`Elastic`] | yes | 2 to 4 lines | one more than `DLeft` |
 //!
-//! [`AnySet`] is any of them, as [`plan::set`](crate::plan::set) chooses.
+//! [`AnySet`] is any of them except `Elastic`, as [`plan::set`](crate::plan::set) chooses.
 
 mod any;
 pub mod backyard;
@@ -21,6 +22,7 @@ pub mod bloom;
 mod cells;
 pub mod counting;
 pub mod dleft;
+pub mod elastic;
 pub mod increments;
 pub mod multilayer;
 mod operations;
@@ -35,6 +37,7 @@ pub(crate) use cells::{increment_code, mapping::LINES_MAX};
 pub use cells::{mapping::Spread, overflow::Overflow};
 pub use counting::Counting;
 pub use dleft::{DLeft, Moves};
+pub use elastic::Elastic;
 pub use increments::Increments;
 pub use multilayer::Multilayer;
 pub use operations::{Filter, Removes, Set, Stats};

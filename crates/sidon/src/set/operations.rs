@@ -65,6 +65,8 @@ pub struct Stats {
     pub unknown: u64,
     /// The flows in the stash of a [`Fingerprint`](crate::state::Fingerprint).
     pub stashed: u64,
+    /// The flows that a [`Fingerprint`](crate::state::Fingerprint) keeps in its list by digest.
+    pub listed: u64,
     /// The insertions into a [`DLeft`](super::DLeft) or a [`Fingerprint`](crate::state::Fingerprint) that found
     /// all cells of their key taken, since the table was built or read from bytes. Each one searches for room
     /// if the shape allows moves.

@@ -69,6 +69,9 @@ pub trait Cells: Sized + Sweep {
     }
     #[doc(hidden)]
     fn touch(&mut self, digest: Digest) -> Lookup<State>;
+    /// Makes every lookup touch the cells that it reads. `Infeasible` if cells have no flags.
+    #[doc(hidden)]
+    fn touch_by_lookup(&mut self) -> Result<(), Infeasible>;
     #[doc(hidden)]
     fn insert(&mut self, digest: Digest, state: State) -> Result<(), Refused>;
     #[doc(hidden)]

@@ -86,6 +86,8 @@ pub struct Body {
     shape: Shape,
     seed: Seed,
     array: Array,
+    /// Whether a lookup touches every cell that it reads: see `Map::with_touch_by_lookup`.
+    touches_all: bool,
 }
 
 impl Body {
@@ -194,7 +196,7 @@ impl Cells for Body {
         let least = if shape.timed { 1 } else { 2 };
         Infeasible::unless_within("counter", shape.counter.into(), least, COUNTER_MAX.into())?;
         let array = Array::new(shape.cells, shape.hashes, shape.counter, shape.timed)?;
-        Ok(Body { shape, seed, array })
+        Ok(Body { shape, seed, array, touches_all: false })
     }
 
     fn shape(&self) -> Shape {
@@ -243,6 +245,12 @@ impl Cells for Body {
         let answer = self.lookup(digest);
         let states = match answer {
             _ if !self.shape.timed => 0..0,
+            _ if self.touches_all => {
+                for state in 0..self.shape.states as State {
+                    self.array.touch(&self.spots(digest, state));
+                }
+                0..0
+            }
             Lookup::State(state) => state..state + 1,
             Lookup::DontKnow => 0..self.shape.states as State,
             Lookup::Absent => 0..0,
@@ -254,6 +262,14 @@ impl Cells for Body {
             }
         }
         answer
+    }
+
+    fn touch_by_lookup(&mut self) -> Result<(), Infeasible> {
+        if !self.shape.timed {
+            return Err(Infeasible::conflict("timed", &false, "be true if lookups touch cells"));
+        }
+        self.touches_all = true;
+        Ok(())
     }
 
     fn insert(&mut self, digest: Digest, state: State) -> Result<(), Refused> {
@@ -301,8 +317,8 @@ impl Cells for Body {
 
     fn to_bytes(&self) -> Vec<u8> {
         let Shape { cells, hashes, states, counter, timed } = self.shape;
-        let hand = self.array.hand;
-        let fields = [cells, hashes.into(), states.into(), counter.into(), timed.into(), hand];
+        let (timed, hand) = (u64::from(timed) + u64::from(self.touches_all), self.array.hand);
+        let fields = [cells, hashes.into(), states.into(), counter.into(), timed, hand];
         saved::write(Self::KIND, self.seed, &fields, self.array.cells.payload())
     }
 
@@ -314,11 +330,12 @@ impl Cells for Body {
             hashes: saved::narrow("hashes", hashes)?,
             states: saved::narrow("states", states)?,
             counter: saved::narrow("counter", counter)?,
-            timed: saved::flag("timed", timed)?,
+            timed: timed == 2 || saved::flag("timed", timed)?,
         };
         Infeasible::unless_within("counter", counter, 1, COUNTER_MAX.into())?;
         saved::justify(payload, Packed::payload_bytes(cells, shape.width())?)?;
         let mut map = Body::new(shape, seed)?;
+        map.touches_all = timed == 2;
         map.array.load(hand, payload, |_| true)?;
         Ok(map)
     }

@@ -84,6 +84,32 @@ impl<B: Cells> Map<B> {
         Ok(self)
     }
 
+    /// The map with the paper's rule of touching: [`touch`](Self::touch), and a transition that stays, touch
+    /// every cell that they read, also those of a key that looks absent. Without this, they touch only the
+    /// cells of a key that does not. Saved bytes contain the setting. A merge keeps that of this map.
+    ///
+    /// No stored key is lost under either rule. Under the paper's, cells of ended flows live longer: the
+    /// [`clock`](super::clock) module has the numbers. `Infeasible` if cells have no flags for ageing. In a
+    /// [`Fingerprint`](super::Fingerprint), an absent key has no cell, and both rules are the same.
+    ///
+    /// ```
+    /// use sidon::{Lookup, Seed, state::{Clock, Direct, direct::Shape}};
+    ///
+    /// let shape = Shape { cells: 10, hashes: 4, states: 1, counter: 1, timed: true };
+    /// let mut flows = Clock::new(Direct::new(shape, Seed(1))?.with_touch_by_lookup()?, 60);
+    /// flows.at(0).insert("ended", 0)?;
+    /// // Lookups of flows that are not stored keep its cells, of which there are few.
+    /// for now in 0..600 {
+    ///     flows.at(now).touch(&now);
+    /// }
+    /// assert_eq!(flows.at(600).lookup("ended"), Lookup::State(0));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn with_touch_by_lookup(mut self) -> Result<Self, Infeasible> {
+        self.body.touch_by_lookup()?;
+        Ok(self)
+    }
+
     /// The bytes that the table of a map of this shape takes, or `u64::MAX` if there are more.
     ///
     /// ```

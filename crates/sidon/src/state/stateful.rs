@@ -77,6 +77,8 @@ pub struct Body {
     /// With sums: the number of each state, and the two states of each sum.
     marks: Vec<u64>,
     pairs: Vec<Option<(State, State)>>,
+    /// Whether a lookup touches every cell that it reads: see `Map::with_touch_by_lookup`.
+    touches_all: bool,
 }
 
 impl Body {
@@ -282,7 +284,15 @@ impl Cells for Body {
                 }
             }
         }
-        Ok(Body { shape, seed, array, bits: shape.value_bits(), marks: own, pairs })
+        Ok(Body {
+            shape,
+            seed,
+            array,
+            bits: shape.value_bits(),
+            marks: own,
+            pairs,
+            touches_all: false,
+        })
     }
 
     fn shape(&self) -> Shape {
@@ -328,10 +338,19 @@ impl Cells for Body {
     fn touch(&mut self, digest: Digest) -> Lookup<State> {
         let spots = self.array.spots(digest);
         let answer = self.lookup_at(&spots);
-        if answer != Lookup::Absent {
+        if answer != Lookup::Absent || self.touches_all {
             self.array.touch(&spots);
         }
         answer
+    }
+
+    fn touch_by_lookup(&mut self) -> Result<(), Infeasible> {
+        if self.shape.keeping != Keeping::Timed {
+            let why = "be Timed if lookups touch cells";
+            return Err(Infeasible::conflict("keeping", &self.shape.keeping, why));
+        }
+        self.touches_all = true;
+        Ok(())
     }
 
     fn insert(&mut self, digest: Digest, state: State) -> Result<(), Refused> {
@@ -375,7 +394,7 @@ impl Cells for Body {
         let Shape { cells, hashes, states, keeping } = self.shape;
         let (kind, counter) = match keeping {
             Keeping::Counted(counter) => (0, counter),
-            Keeping::Timed => (1, 0),
+            Keeping::Timed => (if self.touches_all { 3 } else { 1 }, 0),
             Keeping::Summed(counter) => (2, counter),
         };
         let hand = self.array.hand;
@@ -392,7 +411,7 @@ impl Cells for Body {
             states: saved::narrow("states", states)?,
             keeping: match (kind, saved::narrow("counter", counter)?) {
                 (0, counter) => Keeping::Counted(counter),
-                (1, 0) => Keeping::Timed,
+                (1 | 3, 0) => Keeping::Timed,
                 (2, counter) => Keeping::Summed(counter),
                 _ => return Err(Malformed::Field { name: "keeping" }),
             },
@@ -400,6 +419,7 @@ impl Cells for Body {
         shape.check()?;
         saved::justify(payload, Packed::payload_bytes(cells, shape.width())?)?;
         let mut map = Body::new(shape, seed)?;
+        map.touches_all = kind == 3;
         let (bits, lost) = (map.bits, map.lost());
         let largest = map.marks.last().copied().unwrap_or(0);
         map.array.load(hand, payload, |value| match shape.keeping {

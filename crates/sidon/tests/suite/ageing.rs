@@ -63,6 +63,7 @@ const SHAPE: fingerprint::Shape = fingerprint::Shape {
     stash: 0,
     growths: 4,
     grows: false,
+    listed: 0,
 };
 
 fn fingerprint(shape: fingerprint::Shape) -> Fingerprint {
@@ -72,6 +73,57 @@ fn fingerprint(shape: fingerprint::Shape) -> Fingerprint {
 /// Some flows have no cell and are in the stash.
 fn stashing() -> Fingerprint {
     fingerprint(fingerprint::Shape { cells: 1, stash: 32, ..SHAPE })
+}
+
+/// A map whose flows are all in its list by digest.
+struct Listing(Fingerprint);
+
+impl Listing {
+    fn new() -> Self {
+        Listing(fingerprint(fingerprint::Shape { remainder: 2, growths: 0, listed: 64, ..SHAPE }))
+    }
+}
+
+impl Sweep for Listing {
+    fn units(&self) -> u64 {
+        self.0.units()
+    }
+
+    fn hand(&self) -> u64 {
+        self.0.hand()
+    }
+
+    fn sweep(&mut self, to: u64) -> u64 {
+        self.0.sweep(to)
+    }
+}
+
+impl Ages for Listing {
+    fn joined(&mut self, other: &Self) -> Result<(), Refused> {
+        self.0.merge(&other.0)
+    }
+
+    /// Another flow has the cell while this one enters the list.
+    fn enter(&mut self, key: u64) -> Result<(), Refused> {
+        let own = self.0.fingerprint(&key);
+        let alike = |other: &u64| *other != key && self.0.fingerprint(other) == own;
+        let first = (1 << 40..).find(alike).unwrap();
+        self.0.insert(&first, 0)?;
+        self.0.insert(&key, 0)?;
+        self.0.forget(&first)
+    }
+
+    fn touched(&mut self, key: u64) -> bool {
+        self.0.touch(&key) != Lookup::Absent
+    }
+
+    fn holds(&self, key: u64) -> bool {
+        self.0.lookup(&key) != Lookup::Absent
+    }
+
+    fn reloaded(&self) -> Self {
+        Listing(self.0.reloaded())
+    }
 }
 
 fn direct(counter: u32) -> Direct {
@@ -171,6 +223,16 @@ fn a_flow_lives_for_a_period_and_is_gone_after_two_in_every_structure() {
     keeps_the_law("direct", &|| direct(1));
     keeps_the_law("direct, counting", &|| direct(4));
     keeps_the_law("stateful", &stateful);
+}
+
+#[test]
+fn a_listed_flow_lives_for_a_period_and_is_gone_after_two() {
+    let mut map = Listing::new();
+    (0..FLOWS).for_each(|flow| map.enter(flow).unwrap());
+    assert_eq!((map.0.stats().listed, map.0.stats().load), (FLOWS, 0.0));
+    at_every_position("listed, no change", &Listing::new, &|_, _| {}, NEITHER);
+    let reload = |map: &mut Listing, _: &Listing| *map = map.reloaded();
+    at_every_position("listed, saved and loaded", &Listing::new, &reload, NEITHER);
 }
 
 #[test]

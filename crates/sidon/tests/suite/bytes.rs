@@ -6,9 +6,9 @@ use sidon::{
     count::Update,
     saved::{self, Save},
     set::{
-        self, Backyard, Bh, Blocked, Bloom, Counting, DLeft, Decode, Increments, Moves, Multilayer,
-        Overflow, Set, Spread, Variable, backyard, bh, blocked, bloom, counting, dleft, multilayer,
-        variable,
+        self, Backyard, Bh, Blocked, Bloom, Counting, DLeft, Decode, Elastic, Increments, Moves,
+        Multilayer, Overflow, Set, Spread, Variable, backyard, bh, blocked, bloom, counting, dleft,
+        elastic, multilayer, variable,
     },
     state::{Cells, Direct, Fingerprint, Map, State, Stateful, direct, fingerprint, stateful},
     zone::{Adaptive, Any, Filter, Hosts, Shape, Sketch, egh, ols, pol},
@@ -90,6 +90,43 @@ fn with_states<B: Cells>(mut empty: Map<B>) -> Map<B> {
     empty
 }
 
+/// A map with two flows in its list, and maps whose lookups touch all cells that they read.
+fn later_state_goldens() -> [Vec<u8>; 3] {
+    let left = fingerprint::Shape {
+        subtables: 2,
+        buckets: 1,
+        cells: 8,
+        width: 16,
+        remainder: 9,
+        states: 5,
+        shared: 3,
+        placing: fingerprint::Placing::Permuted,
+        moves: Moves::Never,
+        reinsert: false,
+        stash: 1,
+        growths: 0,
+        grows: false,
+        listed: 3,
+    };
+    let mut listing = with_states(Fingerprint::new(left, SEED).unwrap());
+    let own = listing.fingerprint(KEYS[0]);
+    let alike = (0..).filter(|key: &u64| listing.fingerprint(key) == own);
+    for key in alike.take(2).collect::<Vec<_>>() {
+        listing.insert(&key, 3).unwrap();
+    }
+    assert_eq!(listing.stats().listed, 2);
+    let pairs = direct::Shape { cells: 401, hashes: 4, states: 5, counter: 3, timed: true };
+    let pairs = with_states(Direct::new(pairs, SEED).unwrap());
+    let keeping = stateful::Keeping::Timed;
+    let cells = stateful::Shape { cells: 161, hashes: 3, states: 5, keeping };
+    let cells = with_states(Stateful::new(cells, SEED).unwrap());
+    [
+        golden("state-fingerprint-listed.sidon", listing),
+        golden("state-direct-touch.sidon", pairs.with_touch_by_lookup().unwrap()),
+        golden("state-stateful-touch.sidon", cells.with_touch_by_lookup().unwrap()),
+    ]
+}
+
 fn state_goldens() -> [Vec<u8>; 3] {
     let pairs = direct::Shape { cells: 401, hashes: 4, states: 5, counter: 3, timed: true };
     let keeping = stateful::Keeping::Summed(3);
@@ -108,6 +145,7 @@ fn state_goldens() -> [Vec<u8>; 3] {
         stash: 2,
         growths: 1,
         grows: false,
+        listed: 0,
     };
     [
         golden("state-direct.sidon", with_states(Direct::new(pairs, SEED).unwrap())),
@@ -127,7 +165,7 @@ fn except_goldens() -> [Vec<u8>; 2] {
     [golden("bloom-except.sidon", set), golden("state-direct-except.sidon", map)]
 }
 
-fn goldens() -> [Vec<u8>; 13] {
+fn goldens() -> [Vec<u8>; 14] {
     let overflow = Overflow::Refuse;
     let counting4 =
         counting::Shape { counters: 101, hashes: 4, width: 4, overflow, spread: Spread::Anywhere };
@@ -201,6 +239,21 @@ fn goldens() -> [Vec<u8>; 13] {
     let mut spilling =
         filled(Backyard::new(backyard::Shape { lines: 1, sharing: 1 }, SEED).unwrap());
     (0..29u64).for_each(|key| spilling.insert(&key).unwrap());
+    let elastic = elastic::Shape {
+        subtables: 2,
+        buckets: 2,
+        line: 16,
+        least: 5,
+        remainder: 12,
+        counter: 2,
+        moves: Moves::Search(8),
+        narrows: true,
+    };
+    let mut elastic = filled(Elastic::new(elastic, SEED).unwrap());
+    // Cells with remainders of two lengths.
+    elastic.set_remainder(9).unwrap();
+    elastic.set_remainder(11).unwrap();
+    (0..7u64).for_each(|key| elastic.insert(&key).unwrap());
     let blocked = blocked::Shape { lines: 2, hashes: 8 };
     let bloom = bloom::Shape { bits: 333, hashes: 5 };
     [
@@ -217,6 +270,7 @@ fn goldens() -> [Vec<u8>; 13] {
         golden("bh-centred.sidon", filled(Bh::new(centred, SEED).unwrap())),
         golden("multilayer.sidon", filled(Multilayer::new(layers, SEED).unwrap())),
         golden("multilayer-four.sidon", filled(Multilayer::new(four, SEED).unwrap())),
+        golden("elastic.sidon", elastic),
     ]
 }
 
@@ -245,6 +299,7 @@ fn read_as_all(image: &[u8]) -> Option<Malformed> {
         Ok(Variable::KIND) => one::<Variable>(image),
         Ok(Bh::KIND) => one::<Bh>(image),
         Ok(Multilayer::KIND) => one::<Multilayer>(image),
+        Ok(Elastic::KIND) => one::<Elastic>(image),
         Ok(Direct::KIND) => one::<Direct>(image),
         Ok(Stateful::KIND) => one::<Stateful>(image),
         Ok(Fingerprint::KIND) => one::<Fingerprint>(image),
@@ -264,7 +319,7 @@ fn golden_images_are_read_back() {
         assert_eq!(read(image, Seed(1)).err(), Some(Malformed::Seed));
     }
     let [bloom, blocked, counting, pin, lines, left, yard, others @ ..] = goldens();
-    let [variable, in_lines, bh, centred, layers, four] = others;
+    let [variable, in_lines, bh, centred, layers, four, elastic] = others;
     check(Bloom::from_bytes, &bloom);
     check(Blocked::from_bytes, &blocked);
     check(Counting::from_bytes, &counting);
@@ -278,6 +333,7 @@ fn golden_images_are_read_back() {
     check(Bh::from_bytes, &centred);
     check(Multilayer::from_bytes, &layers);
     check(Multilayer::from_bytes, &four);
+    check(Elastic::from_bytes, &elastic);
     assert_eq!(
         Bloom::from_bytes(&counting, SEED).err(),
         Some(Malformed::Kind { expected: Bloom::KIND, got: Counting::KIND })
@@ -315,11 +371,16 @@ fn golden_states_are_read_back() {
     check(Direct::from_bytes, &pairs);
     check(Stateful::from_bytes, &cells);
     check(Fingerprint::from_bytes, &left);
+    let [listing, pairs, cells] = later_state_goldens();
+    check(Fingerprint::from_bytes, &listing);
+    check(Direct::from_bytes, &pairs);
+    check(Stateful::from_bytes, &cells);
 }
 
 #[test]
 fn every_single_byte_corruption_is_noticed() {
     let others = zone_goldens().into_iter().chain(state_goldens()).chain(except_goldens());
+    let others = others.chain(later_state_goldens());
     for image in goldens().into_iter().chain(others) {
         assert_eq!(read_as_all(&image), None);
         for at in 0..image.len() {
@@ -348,7 +409,8 @@ fn seal(image: &mut [u8]) {
 /// so that the reader's later checks are tested.
 #[test]
 fn byte_strings_give_a_structure_or_malformed() {
-    let states = [state_goldens().to_vec(), except_goldens().to_vec()].concat();
+    let states = [state_goldens(), later_state_goldens()].concat();
+    let states = [states, except_goldens().to_vec()].concat();
     let goldens = [goldens().to_vec(), zone_goldens(), states].concat();
     let mut rng = Rng::seeded(20);
     let mut accepted = 0;

@@ -7,8 +7,8 @@ use sidon::{
     plan::{self, Target},
     saved::Save,
     set::{
-        AnySet, Backyard, Bh, Blocked, Bloom, Counting, DLeft, Filter, Multilayer, Set, Variable,
-        bloom,
+        AnySet, Backyard, Bh, Blocked, Bloom, Counting, DLeft, Elastic, Filter, Multilayer, Set,
+        Variable, bloom,
     },
     state::{Cells, Direct, Fingerprint, Map, Next, Stateful},
 };
@@ -86,6 +86,7 @@ of_the_set!(Variable, |set, key| Some(Set::remove(set, &key)));
 of_the_set!(Bh, |set, key| Some(Set::remove(set, &key)));
 of_the_set!(Multilayer, |set, key| Some(Set::remove(set, &key)));
 of_the_set!(DLeft, |set, key| Some(Set::remove(set, &key)));
+of_the_set!(Elastic, |set, key| Some(Set::remove(set, &key)));
 of_the_set!(Backyard, |set, key| Some(Set::remove(set, &key)));
 
 macro_rules! of_the_map {
@@ -300,6 +301,7 @@ every! {
     bh_keeps_the_laws: Bh;
     multilayer_keeps_the_laws: Multilayer;
     dleft_keeps_the_laws: DLeft;
+    elastic_keeps_the_laws: Elastic;
     backyard_keeps_the_laws: Backyard;
     direct_keeps_the_laws: Direct;
     stateful_keeps_the_laws: Stateful;

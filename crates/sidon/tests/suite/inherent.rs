@@ -5,9 +5,9 @@ use sidon::{
     count::{Layout, Min, Top, Update, min, top},
     plan::{self, Prefer, States, Target},
     set::{
-        AnySet, Backyard, Bh, Blocked, Bloom, Counting, DLeft, Decode, Increments, Moves,
+        AnySet, Backyard, Bh, Blocked, Bloom, Counting, DLeft, Decode, Elastic, Increments, Moves,
         Multilayer, Overflow, Spread, Variable, backyard, bh, blocked, bloom, counting, dleft,
-        multilayer, variable,
+        elastic, multilayer, variable,
     },
     state::{Direct, Fingerprint, Stateful, direct, stateful},
     zone::{Adaptive, Filter, Hosts, Ols, Sketch, Subnets, ols, subnets},
@@ -137,6 +137,19 @@ fn sets() {
             moves,
             growths,
             grows
+        }
+    );
+    set!(
+        Elastic,
+        elastic::Shape {
+            subtables: 2,
+            buckets: 64,
+            line: 16,
+            least: 6,
+            remainder: 13,
+            counter: 2,
+            moves,
+            narrows: true
         }
     );
     set!(Backyard, backyard::Shape { lines: 10, sharing: 2 });

@@ -4,9 +4,9 @@ use sidon::{
     Certainty, Key, Malformed, Refused, Seed,
     saved::Save,
     set::{
-        Backyard, Bh, Blocked, Bloom, Counting, DLeft, Decode, Increments, Moves, Multilayer,
-        Overflow, Removes, Set, Spread, Variable, backyard, bh, blocked, bloom, counting, dleft,
-        multilayer, variable,
+        Backyard, Bh, Blocked, Bloom, Counting, DLeft, Decode, Elastic, Increments, Moves,
+        Multilayer, Overflow, Removes, Set, Spread, Variable, backyard, bh, blocked, bloom,
+        counting, dleft, elastic, multilayer, variable,
     },
 };
 use sidon_kit::{Keys, Multiset, Rng};
@@ -194,6 +194,21 @@ keys_leave!(Yard<const SHARING: u32>(Backyard), |size: u64| {
     backyard::Shape { lines: size.div_ceil(50), sharing: SHARING }
 });
 
+// It may narrow until few bits are left, so a key that was never inserted passes more often.
+keys_leave!(Stretched<const D: u32, const LINE: u32, const REMAINDER: u32, const COUNTER: u32, const NARROWS: bool>(Elastic), |size: u64| {
+    let shape = elastic::Shape {
+        subtables: D,
+        buckets: 1,
+        line: LINE,
+        least: 10,
+        remainder: REMAINDER,
+        counter: COUNTER,
+        moves: Moves::Search(50),
+        narrows: NARROWS,
+    };
+    elastic::Shape { buckets: size.div_ceil(u64::from(D * shape.cells())), ..shape }
+});
+
 /// Counts of the events of a run, to check that each law was tested.
 #[derive(Debug, Default)]
 struct Met {
@@ -368,6 +383,9 @@ fn dleft_keeps_every_law_in_every_layout() {
 
 #[test]
 fn lines_with_a_back_keep_every_law() {
+    assert!(deletes::<Stretched<2, 16, 14, 1, false>>().refused_inserts > 100);
+    deletes::<Stretched<3, 32, 20, 2, false>>();
+    assert!(deletes::<Stretched<2, 64, 12, 0, false>>().refused_inserts > 100);
     assert!(deletes::<Yard<1>>().refused_inserts > 100);
     assert!(deletes::<Yard<7>>().refused_inserts > 100);
 }
@@ -432,6 +450,7 @@ fn batches_are_the_same_as_one_by_one() {
         batch_is_one_by_one::<Left<2, 8, 14, 0, 99>>(size, 1 << 40);
         batch_is_one_by_one::<Left<4, 8, 16, 2, 1>>(size, 1 << 40);
         batch_is_one_by_one::<Left<6, 16, 32, 4, 1>>(size, 1 << 40);
+        batch_is_one_by_one::<Stretched<2, 32, 14, 1, true>>(size, 1 << 40);
         batch_is_one_by_one::<Yard<6>>(size, 1 << 40);
     }
     // Few keys: counters at their ceiling refuse within a batch.

@@ -270,7 +270,9 @@ proptest! {
             placing: fingerprint::Placing::Permuted,
             reinsert: false,
             stash: growths,
+            listed: counter,
         };
+        let _ = plan::fingerprint::listed(shape, keys);
         let _ = (plan::fingerprint::rates(shape, keys), plan::fingerprint::overflow(shape, keys));
         let shape = stateful::Shape { cells: buckets, hashes: cells, states: counter, keeping: stateful::Keeping::Timed };
         let _ = plan::stateful::rates(shape, keys);

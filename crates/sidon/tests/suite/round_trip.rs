@@ -7,7 +7,7 @@ use crate::operate::{Draw, Operate, SEED, is_read_back, sequence};
 use sidon::{
     count::{Min, Top},
     saved::Save,
-    set::{Backyard, Bh, Blocked, Bloom, Counting, DLeft, Multilayer, Variable},
+    set::{Backyard, Bh, Blocked, Bloom, Counting, DLeft, Elastic, Multilayer, Variable},
     state::{Direct, Fingerprint, Stateful},
     zone::{Adaptive, Any, Filter, Hosts, Sketch, Subnets},
 };
@@ -110,6 +110,7 @@ laws! {
     subnets: Subnets;
     backyard: Backyard;
     hosts: Hosts;
+    elastic: Elastic;
 }
 
 /// A new kind must be added above. Kinds 17 and 18 belong to another crate.
@@ -134,5 +135,5 @@ fn every_kind_is_here() {
         Subnets::KIND,
     ];
     assert!(kinds.into_iter().eq(1..=16));
-    assert_eq!([Backyard::KIND, Hosts::KIND], [19, 20]);
+    assert_eq!([Backyard::KIND, Hosts::KIND, Elastic::KIND], [19, 20, 22]);
 }

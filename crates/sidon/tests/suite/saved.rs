@@ -8,8 +8,8 @@ use sidon::{
     plan,
     saved::{Save, Saved},
     set::{
-        AnySet, Backyard, Bh, Blocked, Bloom, Counting, DLeft, Multilayer, Variable, backyard, bh,
-        blocked, bloom, counting, dleft, multilayer, variable,
+        AnySet, Backyard, Bh, Blocked, Bloom, Counting, DLeft, Elastic, Multilayer, Variable,
+        backyard, bh, blocked, bloom, counting, dleft, elastic, multilayer, variable,
     },
     state::{Direct, Fingerprint, Stateful, direct, fingerprint, stateful},
     zone::{self, Adaptive, Any, Filter, Hosts, Sketch, Subnets, subnets},
@@ -63,6 +63,8 @@ fn every_structure_comes_back_and_no_damaged_byte_is_accepted() {
     is_saved::<Bh>(&golden("bh"));
     is_saved::<Multilayer>(&golden("multilayer"));
     is_saved::<DLeft>(&golden("dleft"));
+    is_saved::<Elastic>(&golden("elastic"));
+    is_saved::<Fingerprint>(&golden("state-fingerprint-listed"));
     is_saved::<Backyard>(&golden("backyard"));
     is_saved::<Min>(&golden("min"));
     is_saved::<Top<[u8; 4], 2>>(&golden("top"));
@@ -180,8 +182,19 @@ fn shapes_are_maps_of_their_fields() {
     is_a_map::<fingerprint::Shape>(json!({
         "subtables": 2, "buckets": 64, "cells": 16, "width": 32, "remainder": 20, "states": 8,
         "shared": 7, "placing": "permuted", "moves": "first", "reinsert": false, "stash": 4,
-        "growths": 3, "grows": true,
+        "growths": 3, "grows": true, "listed": 5,
     }));
+    is_a_map::<elastic::Shape>(json!({
+        "subtables": 2, "buckets": 64, "line": 32, "least": 6, "remainder": 14, "counter": 1,
+        "moves": {"search": 256}, "narrows": true,
+    }));
+    // Files of earlier versions have no list.
+    let old = json!({
+        "subtables": 2, "buckets": 64, "cells": 16, "width": 32, "remainder": 20, "states": 8,
+        "shared": 7, "placing": "permuted", "moves": "first", "reinsert": false, "stash": 4,
+        "growths": 3, "grows": true,
+    });
+    assert_eq!(from_value::<fingerprint::Shape>(old).unwrap().listed, 0);
     is_a_map::<subnets::Shape>(json!({"subnet_bits": 24, "slots": 1000, "bitmaps": 30}));
     is_a_map::<zone::egh::Shape>(json!({"universe": 60, "moduli": [4, 5, 7, 9]}));
     is_a_map::<zone::ols::Shape>(json!({"universe": 23, "order": 5, "groups": 4}));

@@ -92,6 +92,7 @@ fn fingerprint_shape(remainder: u32, placing: Placing, moves: Moves) -> fingerpr
         stash: 0,
         growths: 0,
         grows: false,
+        listed: 0,
     }
 }
 

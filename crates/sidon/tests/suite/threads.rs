@@ -6,7 +6,8 @@ use sidon::{
     count::{Bounds, Entry, Min, Ranking, Solution, Top},
     saved::{Parts, Writer},
     set::{
-        AnySet, Backyard, Bh, Blocked, Bloom, Counting, DLeft, Increments, Multilayer, Variable,
+        AnySet, Backyard, Bh, Blocked, Bloom, Counting, DLeft, Elastic, Increments, Multilayer,
+        Variable,
     },
     state::{Clock, Direct, Faulty, Fingerprint, Machine, Stateful},
     zone::{Adaptive, Any, Egh, Filter, Hosts, Ols, Pol, Sketch, Subnets},
@@ -23,7 +24,7 @@ macro_rules! shared {
 shared! {
     Seed, Digest, Certainty, Estimate, Lookup<u16>,
     Infeasible, Malformed, Refused, Faulty,
-    AnySet, Bloom, Blocked, Counting, Variable, Bh, Multilayer, DLeft, Backyard, Increments,
+    AnySet, Bloom, Blocked, Counting, Variable, Bh, Multilayer, DLeft, Elastic, Backyard, Increments,
     Min, Top<u64>, Ranking<u64, 1>, Entry<u64, 1>, Bounds, Solution,
     Direct, Stateful, Fingerprint, Machine,
     Clock<Fingerprint>, Audit<Fingerprint, u64>,

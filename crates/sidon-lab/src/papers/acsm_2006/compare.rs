@@ -268,6 +268,7 @@ fn one(
                 stash: 0,
                 growths: 0,
                 grows: false,
+                listed: 0,
             };
             run(Fingerprint::new(shape, secret)?, machine, flows, behaviour, seed)
         }

@@ -181,6 +181,7 @@ fn figure_4() -> Result<Vec<f64>, Infeasible> {
         stash: 0,
         growths: 0,
         grows: false,
+        listed: 0,
     };
     let mut map = Fingerprint::new(shape, SEED)?;
     // One bucket a subtable: the fingerprint is the upper 17 bits of a digest.

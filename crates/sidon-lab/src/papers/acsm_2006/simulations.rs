@@ -171,6 +171,7 @@ pub fn fingerprint(
         stash: 0,
         growths: 0,
         grows: false,
+        listed: 0,
     };
     let trial = |mut rng: Rng| {
         let mut map = Fingerprint::new(shape, seed(&mut rng))?;

@@ -3,11 +3,13 @@
 //! [`facts`] has what is printed and what is right; [`sequences`] what is enumerated; [`formulas`]
 //! rates, sizes and overflow without sampling; [`simulations`] filters that are filled and asked;
 //! [`charts`] the figures.
+//! [`fractional`] is a filter with a number of hashes that is no integer.
 //! [`layers`] measures table I's filters of several layers.
 
 pub mod charts;
 pub mod facts;
 pub mod formulas;
+pub mod fractional;
 pub mod layers;
 pub mod sequences;
 pub mod simulations;

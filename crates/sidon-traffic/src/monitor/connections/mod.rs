@@ -308,6 +308,7 @@ pub fn shape(bytes: u64) -> Result<Shape, Infeasible> {
         stash: 0,
         growths: 0,
         grows: false,
+        listed: 0,
     })
 }
 

@@ -176,6 +176,7 @@ pub fn shape(bytes: u64, states: usize) -> Result<Shape, Infeasible> {
         stash: 0,
         growths: 0,
         grows: false,
+        listed: 0,
     };
     Ok(Shape { remainder: WIDTH - shape.low_bits(), ..shape })
 }

@@ -195,6 +195,7 @@ const SHAPE: fingerprint::Shape = fingerprint::Shape {
     stash: 0,
     growths: 0,
     grows: false,
+    listed: 0,
 };
 
 /// The optimal number of cells per key, as for a Bloom filter.

@@ -97,7 +97,7 @@ impl Body {
             self.marks.set(group, timers);
             from = group + 1;
         }
-        swept.read += self.stash.len() as u64;
+        swept.read += self.stash.len() as u64 + self.listed.len();
         swept.cleared += self.decide_stash(fate);
         swept
     }
@@ -142,6 +142,10 @@ impl Body {
             }
         }
         cleared
+            + self.sweep_listed(&mut |map, digest, low| {
+                let class = map.class_at(map.table.fingerprints.of_digest(digest));
+                map.decided(class, low, fate)
+            })
     }
 
     /// Applies actions to the cells of a bucket, or to those of the timers `own`. Returns the

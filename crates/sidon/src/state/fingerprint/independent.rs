@@ -50,6 +50,19 @@ impl Body {
         cells
     }
 
+    /// Makes all cells of an ambiguous flow unknown. `false`, with nothing changed, if one cell matches it.
+    pub(super) fn blur_independent(&mut self, permuted: &[u64; ANY]) -> bool {
+        let cells = self.cells_independent(permuted);
+        if cells.len() > 1 {
+            for &cell in &cells {
+                let low = self.table.addressing.low_bits(cell.value);
+                self.tally.shared += u64::from(!self.tally.is_shared(low));
+                self.rewrite(cell, self.tally.shared_by(1));
+            }
+        }
+        cells.len() > 1
+    }
+
     fn answer_independent(&self, cells: &[Cell]) -> Lookup<State> {
         match cells {
             [] => Lookup::Absent,
@@ -99,11 +112,7 @@ impl Body {
             }
             (_, Next::Modify(state) | Next::Set(state)) => {
                 self.tally.known(state)?;
-                for &cell in cells {
-                    let low = self.table.addressing.low_bits(cell.value);
-                    self.tally.shared += u64::from(!self.tally.is_shared(low));
-                    self.rewrite(cell, self.tally.shared_by(1));
-                }
+                self.blur_independent(permuted);
             }
         }
         Ok(())

@@ -32,6 +32,7 @@ impl Body {
     ) -> Result<(), Refused> {
         self.same(other)?;
         let ceiling = u64::from(self.shape.shared);
+        let listed = self.before_merge(other);
         for (fingerprint, low) in other.table.cells().chain(other.stash.iter().copied()) {
             let held = self.held(fingerprint);
             let own = held.map_or(Lookup::Absent, |own| self.tally.read(own));
@@ -44,11 +45,17 @@ impl Body {
             let class = self.class_at(fingerprint);
             met(Met { own, other: other.tally.read(low), refused: joined.err(), class });
         }
+        for (digest, low, stored) in listed {
+            let own = if stored { self.lookup_digest(digest) } else { Lookup::Absent };
+            let refused = self.join_listed((digest, low, stored)).err();
+            let class = self.class_at(self.table.fingerprints.of_digest(digest));
+            met(Met { own, other: other.tally.read(low), refused, class });
+        }
         Ok(())
     }
 
     /// The low bits of the cell of a fingerprint, if it has one.
-    fn held(&self, fingerprint: u64) -> Option<u64> {
+    pub(super) fn held(&self, fingerprint: u64) -> Option<u64> {
         match self.cell_of(fingerprint) {
             Some(cell) => Some(self.table.addressing.low_bits(cell.value)),
             None => self.stashed_at(fingerprint).map(|at| self.stash[at].1),
@@ -56,7 +63,7 @@ impl Body {
     }
 
     /// The cell of a fingerprint, if it has one.
-    fn cell_of(&self, fingerprint: u64) -> Option<Cell> {
+    pub(super) fn cell_of(&self, fingerprint: u64) -> Option<Cell> {
         let finder = self.table.any_finder();
         finder.find(self.table.memory.bytes(), &self.table.fingerprints.permuted(fingerprint))
     }
@@ -129,6 +136,7 @@ mod tests {
             stash: 0,
             growths: 0,
             grows: false,
+            listed: 0,
         }
     }
 

@@ -35,9 +35,34 @@
 //! buckets of a flow may then hold its remainder, and the answer is `DontKnow`. Such a flow cannot
 //! be forgotten, because the map cannot tell which cell belongs to it; only ageing removes it.
 //! Cells do not move and tables do not grow. The variant exists for comparison.
+//!
+//! # Flows that cannot be distinguished
+//!
+//! [`Shape::listed`] gives room to flows that would share a cell. A new flow whose fingerprint is stored
+//! already enters a list by its 64-bit digest. Both flows then have a state: the first in the cell, the
+//! other in the list. While the list is full, cells become shared.
+//!
+//! ```
+//! use sidon::{Lookup, Seed, plan::{Prefer, States, fingerprint}, state::Fingerprint};
+//!
+//! // One flow in 300 shares its fingerprint with another.
+//! let mut shape = fingerprint::shape(States { flows: 5_000, states: 4, error: 3e-3 }, Prefer::Memory)?;
+//! shape.listed = 64;
+//! let mut flows = Fingerprint::new(shape, Seed(1))?;
+//! for flow in 0..5_000u32 {
+//!     flows.insert(&flow, (flow % 4) as u16)?;
+//! }
+//! assert!((0..5_000u32).all(|flow| flows.lookup(&flow) == Lookup::State((flow % 4) as u16)));
+//! assert!(flows.stats().listed > 0 && flows.stats().unknown == 0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A transition in a map with a list first looks the flow up, and then writes. Batches prefetch the buckets
+//! of a chunk of flows, and then act on one flow at a time.
 
 mod age;
 mod independent;
+mod listed;
 mod marks;
 mod merge;
 mod operations;
@@ -50,6 +75,7 @@ mod value;
 pub use crate::dleft_table::{Moves, Placing};
 #[doc(hidden)]
 pub use age::{Fate, Swept, Visited};
+pub(crate) use listed::LISTED_MAX;
 #[doc(hidden)]
 pub use marks::GROUP;
 #[doc(hidden)]
@@ -68,6 +94,7 @@ use crate::{
     key::spread,
     set,
 };
+use listed::Listed;
 use marks::Marks;
 use operations::Refusing;
 use value::Tally;
@@ -114,6 +141,8 @@ pub struct Body {
     table: Table,
     /// Fingerprints and low bits of the flows without a cell.
     stash: Vec<(u64, u64)>,
+    /// Digests and low bits of flows that cells cannot distinguish from others.
+    listed: Listed,
     /// The number of flows and of shared cells.
     tally: Tally,
     marks: Marks,
@@ -188,6 +217,7 @@ impl Cells for Body {
             seed,
             table: Table::new(shape.form())?,
             stash,
+            listed: Listed::new(shape.listed)?,
             tally: Tally::new(&shape),
             marks: Marks::default(),
             hand: 0,
@@ -216,7 +246,8 @@ impl Cells for Body {
 
     fn stats(&self) -> Stats {
         let stashed = self.stash.len() as u64;
-        self.table.moved.stats(Stats { unknown: self.tally.shared, stashed, ..Stats::default() })
+        let (unknown, listed) = (self.tally.shared, self.listed.len());
+        self.table.moved.stats(Stats { unknown, stashed, listed, ..Stats::default() })
     }
 
     /// The share of fingerprints that are in use. With independent buckets, the chance that a cell matches.
@@ -235,6 +266,7 @@ impl Cells for Body {
     fn clear(&mut self) {
         self.table.clear();
         self.stash.clear();
+        self.listed.clear();
         self.tally = Tally::new(&self.shape);
         self.marks.clear();
         self.hand = 0;
@@ -243,7 +275,7 @@ impl Cells for Body {
     fn try_clone(&self) -> Result<Self, Infeasible> {
         let (table, stash, marks) =
             (self.table.try_clone()?, self.stash.clone(), self.marks.clone());
-        Ok(Body { table, stash, marks, ..*self })
+        Ok(Body { table, stash, marks, listed: self.listed.clone(), ..*self })
     }
 
     #[inline]
@@ -258,6 +290,11 @@ impl Cells for Body {
     fn touch(&mut self, digest: Digest) -> Lookup<State> {
         // `Stay` is never refused.
         self.transition_of(digest, &mut |_| Next::Stay).unwrap_or(Lookup::DontKnow)
+    }
+
+    /// A flow that looks absent has no cell to touch.
+    fn touch_by_lookup(&mut self) -> Result<(), Infeasible> {
+        Ok(())
     }
 
     /// A fingerprint that already has a cell belongs to another flow, and the cell becomes shared.
@@ -300,13 +337,15 @@ impl Cells for Body {
         let Ok(before) = self.try_clone() else {
             return Err(self.full());
         };
-        for (fingerprint, low) in other.table.cells().chain(other.stash.iter().copied()) {
-            if let Err(why) = self.join(fingerprint, low) {
-                *self = before;
-                return Err(why);
-            }
+        let listed = self.before_merge(other);
+        let mut cells = other.table.cells().chain(other.stash.iter().copied());
+        let joined = cells.try_for_each(|(fingerprint, low)| self.join(fingerprint, low));
+        let joined =
+            joined.and_then(|()| listed.into_iter().try_for_each(|it| self.join_listed(it)));
+        if joined.is_err() {
+            *self = before;
         }
-        Ok(())
+        joined
     }
 
     fn to_bytes(&self) -> Vec<u8> {
@@ -385,7 +424,10 @@ impl Fingerprint {
 
     /// The sampling class and the answer of every cell in use, in the order of the table.
     pub fn cells(&self) -> impl Iterator<Item = (u32, Lookup<State>)> + '_ {
-        let cells = self.body.table.cells().chain(self.body.stash.iter().copied());
+        let fingerprints = &self.body.table.fingerprints;
+        let listed = self.body.listed.iter();
+        let listed = listed.map(|(digest, low)| (fingerprints.of_digest(digest), low));
+        let cells = self.body.table.cells().chain(self.body.stash.iter().copied()).chain(listed);
         cells.map(|(fingerprint, low)| (self.body.class_at(fingerprint), self.body.tally.read(low)))
     }
 

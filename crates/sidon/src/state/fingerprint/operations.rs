@@ -81,6 +81,14 @@ impl Follow for Once<'_> {
 
 impl Body {
     pub(super) fn lookup_digest(&self, digest: Digest) -> Lookup<State> {
+        match self.listed.get(digest) {
+            Some(low) => self.tally.read(low),
+            None => self.lookup_cells(digest),
+        }
+    }
+
+    /// The answer for a flow that is not listed.
+    pub(super) fn lookup_cells(&self, digest: Digest) -> Lookup<State> {
         with_layout!(self.shape, |layout, D| {
             let mut answers = [Lookup::Absent];
             let permuted: [u64; D] = self.table.permuted(digest);
@@ -91,8 +99,21 @@ impl Body {
         })
     }
 
-    /// Takes a trait object, so that single operations are compiled once for all closures.
+    /// A transition of one flow.
     pub(super) fn transition_of(
+        &mut self,
+        digest: Digest,
+        change: &mut dyn FnMut(Lookup<State>) -> Next<State>,
+    ) -> Result<Lookup<State>, Refused> {
+        if self.listed.is_on() {
+            return self.transition_listed(digest, change);
+        }
+        self.transition_cells(digest, change)
+    }
+
+    /// A transition of a flow that is not listed. Takes a trait object, so that single operations are
+    /// compiled once for all closures.
+    pub(super) fn transition_cells(
         &mut self,
         digest: Digest,
         change: &mut dyn FnMut(Lookup<State>) -> Next<State>,
@@ -116,11 +137,16 @@ impl Body {
         let bytes = self.table.memory.bytes().len();
         let stashed = Stashed::of(self);
         with_layout!(self.shape, |layout, D| {
+            let answers = &mut *answers;
             run_best(keys, bytes, LookUp::<_, D> { layout, map: self, stashed, answers });
         });
+        self.answer_listed(keys, answers);
     }
 
     pub(super) fn follow_keys(&mut self, keys: AnyKeys<'_>, follow: &mut impl Follow) {
+        if self.listed.is_on() {
+            return self.follow_listed(keys, follow);
+        }
         let bytes = self.table.memory.bytes().len();
         let (stashed, full) = (Stashed::of(self), self.surely_full());
         with_layout!(

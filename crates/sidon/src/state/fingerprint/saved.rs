@@ -1,7 +1,8 @@
-//! The saved bytes of a fingerprint map: its buckets, then 16 bytes for each stashed flow.
+//! The saved bytes of a fingerprint map: its buckets, then 16 bytes for each stashed flow. If the map has a
+//! list, the number of listed flows and 16 bytes for each of them lie between, by ascending digest.
 
 use super::{Body, Moves, Placing, Shape, Sweep, shape::STASH_BYTES};
-use crate::{Malformed, Seed, bucket::Layout, saved, state::cells::Cells};
+use crate::{Digest, Malformed, Seed, bucket::Layout, saved, state::cells::Cells};
 
 impl Body {
     pub(super) fn write_image(&self) -> Vec<u8> {
@@ -19,12 +20,19 @@ impl Body {
             policy,
             limit,
             shape.reinsert.into(),
-            shape.stash.into(),
+            u64::from(shape.stash) | u64::from(shape.listed) << 32,
             shape.growths.into(),
             shape.grows.into(),
             self.hand,
         ];
         let mut payload = self.table.payload().to_vec();
+        if self.listed.is_on() {
+            payload.extend(self.listed.len().to_le_bytes());
+        }
+        for (Digest(digest), low) in self.listed.sorted() {
+            payload.extend(digest.to_le_bytes());
+            payload.extend(low.to_le_bytes());
+        }
         for (fingerprint, low) in &self.stash {
             payload.extend(fingerprint.to_le_bytes());
             payload.extend(low.to_le_bytes());
@@ -52,17 +60,23 @@ impl Body {
             moves: Moves::from_fields(policy, saved::narrow("limit", limit)?)
                 .ok_or(Malformed::Field { name: "moves" })?,
             reinsert: saved::flag("reinsert", reinsert)?,
-            stash: saved::narrow("stash", stash)?,
+            stash: stash as u32,
             growths: saved::narrow("growths", growths)?,
             grows: saved::flag("grows", grows)?,
+            listed: (stash >> 32) as u32,
         };
         shape.check()?;
         let table = shape.form().bytes();
         let length = Malformed::Length { expected: table, got: payload.len() as u64 };
-        let Some((cells, stash)) =
+        let Some((cells, rest)) =
             payload.split_at_checked(usize::try_from(table).unwrap_or(usize::MAX))
         else {
             return Err(length);
+        };
+        let (listed, stash) = if shape.listed == 0 {
+            (&[][..], rest)
+        } else {
+            split_list(rest, shape.listed).ok_or(length.clone())?
         };
         let stashed = stash.len() as u64;
         if !stashed.is_multiple_of(STASH_BYTES) || stashed / STASH_BYTES > shape.stash.into() {
@@ -78,9 +92,29 @@ impl Body {
             let entry = u128::from_le_bytes(*entry);
             map.stash.push((entry as u64, (entry >> 64) as u64));
         }
+        let mut above = 0;
+        for entry in listed.as_chunks::<16>().0 {
+            let entry = u128::from_le_bytes(*entry);
+            let (digest, low) = (entry as u64, (entry >> 64) as u64);
+            if map.listed.len() > 0 && digest <= above || low == u64::MAX {
+                return Err(Malformed::Field { name: "payload" });
+            }
+            map.listed.set(Digest(digest), low);
+            above = digest;
+        }
         map.recount()?;
         Ok(map)
     }
+}
+
+/// The entries of the list, and what follows them. `None` if there are more than `room`.
+fn split_list(rest: &[u8], room: u32) -> Option<(&[u8], &[u8])> {
+    let (count, entries) = rest.split_first_chunk::<8>()?;
+    let count = u64::from_le_bytes(*count);
+    if count > room.into() {
+        return None;
+    }
+    entries.split_at_checked(16 * count as usize)
 }
 
 impl Body {
@@ -123,6 +157,14 @@ impl Body {
             }
             flows += self.tally.flows_of(low);
             shared += u64::from(low >> 1 >= self.shape.states.into());
+        }
+        let values = u64::from(self.shape.states) + u64::from(self.shape.shared);
+        for (_, low) in self.listed.iter() {
+            if low >> 1 >= values {
+                return Err(malformed);
+            }
+            flows += self.tally.flows_of(low);
+            shared += u64::from(self.tally.is_shared(low));
         }
         (self.tally.flows, self.tally.shared, self.table.occupied) = (flows, shared, occupied);
         Ok(())

@@ -1,6 +1,9 @@
 //! The integers that fix a fingerprint map, and their limits.
 
-use super::{Moves, Placing, UNTOUCHED};
+use super::{
+    Moves, Placing, UNTOUCHED,
+    listed::{LISTED_BYTES, LISTED_MAX},
+};
 use crate::{
     Infeasible,
     dleft_table::{Form, SUBTABLES_MAX},
@@ -20,7 +23,7 @@ pub(super) const STASH_BYTES: u64 = 16;
 /// let shape = Shape {
 ///     subtables: 2, buckets: 64, cells: 16, width: 32, remainder: 20, states: 8, shared: 7,
 ///     placing: Placing::Permuted, moves: Moves::Search(256), reinsert: false, stash: 4,
-///     growths: 0, grows: false,
+///     growths: 0, grows: false, listed: 0,
 /// };
 /// assert_eq!(shape.all_cells(), 2_048);
 /// // 8 states, 7 numbers of flows and one unused value: four bits, and the flag.
@@ -59,6 +62,10 @@ pub struct Shape {
     /// Whether a table that would refuse a flow as [`Refused::Full`](crate::Refused::Full) doubles itself instead, while
     /// `growths` lasts and at least an eighth of its cells is in use.
     pub grows: bool,
+    /// The most flows in a list by digest, because their cell is that of another flow: 0 to 65,536. A place
+    /// takes 32 bytes.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub listed: u32,
 }
 
 impl Shape {
@@ -70,7 +77,8 @@ impl Shape {
 
     /// The bytes of the whole table, with the stash, or `u64::MAX` if there are more.
     pub(crate) fn bytes(&self) -> u64 {
-        self.form().bytes().saturating_add(STASH_BYTES * u64::from(self.stash))
+        let lists = STASH_BYTES * u64::from(self.stash) + LISTED_BYTES * u64::from(self.listed);
+        self.form().bytes().saturating_add(lists)
     }
 
     /// The number of fingerprints: `buckets * 2^remainder`, which growing does not change.
@@ -95,6 +103,7 @@ impl Shape {
         let low = self.low_bits();
         within("remainder", self.remainder.into(), 1, self.width.saturating_sub(low).into())?;
         within("stash", self.stash.into(), 0, STASH_MAX.into())?;
+        within("listed", self.listed.into(), 0, LISTED_MAX.into())?;
         within("growths", self.growths.into(), 0, (self.remainder - 1).into())?;
         if self.placing == Placing::Independent {
             let conflict = |name, got, must| Err(Infeasible::conflict(name, got, must));

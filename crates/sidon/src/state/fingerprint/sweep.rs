@@ -1,6 +1,6 @@
 //! The clock hand: clears the cells that were not touched, and the flags of the others.
 
-use super::{Body, Form, Sweep, Tally, UNTOUCHED};
+use super::{Body, Form, Sweep, UNTOUCHED};
 use crate::{
     Infeasible,
     bucket::{Layout, with_layout},
@@ -21,6 +21,13 @@ impl Body {
         if to == self.units() {
             self.hand = 0;
             cleared += self.sweep_stash();
+            cleared += self.sweep_listed(&mut |map, _, low| {
+                if low & UNTOUCHED != 0 {
+                    map.tally.subtract(low);
+                    return None;
+                }
+                Some(low | UNTOUCHED)
+            });
         }
         cleared
     }
@@ -70,17 +77,11 @@ impl Body {
                 continue;
             }
             self.stash.swap_remove(at);
-            expire(&mut self.tally, low);
+            self.tally.subtract(low);
             cleared += 1;
         }
         cleared
     }
-}
-
-/// Subtracts a cleared cell from the counts.
-fn expire(tally: &mut Tally, low: u64) {
-    tally.flows -= tally.flows_of(low);
-    tally.shared -= u64::from(tally.is_shared(low));
 }
 
 /// Visits some buckets, and returns the number of cells cleared.
@@ -116,7 +117,7 @@ impl<L: Layout> Kernel for Pass<'_, L> {
                 table.occupied -= 1;
                 table.changes += 1;
                 cleared += 1;
-                expire(tally, !value & low_mask);
+                tally.subtract(!value & low_mask);
             }
             if touched != 0 {
                 layout.clear_lowest(bucket, shape.cells);

@@ -19,6 +19,7 @@ const SMALL: Shape = Shape {
     stash: 0,
     growths: 0,
     grows: false,
+    listed: 0,
 };
 /// Cells of a line each: the fast shapes, and two that are not.
 const WIDTHS: [(u32, u32); 6] = [(16, 32), (24, 10), (24, 21), (32, 16), (64, 8), (19, 8)];

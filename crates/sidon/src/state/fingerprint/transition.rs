@@ -113,6 +113,7 @@ mod tests {
             stash: 0,
             growths: 0,
             grows: false,
+            listed: 0,
         });
         let flows = |low: Option<u64>| low.map_or(0, |low| tally.flows_of(low));
         let shared = |low: Option<u64>| low.map_or(0, |low| u64::from(tally.is_shared(low)));

@@ -4,9 +4,9 @@ use super::{Draw, MEMBERS, Operate, SEED, UNIVERSE, any_key, batch, keys, member
 use sidon::{
     Infeasible, Refused,
     set::{
-        Backyard, Bh, Blocked, Bloom, Counting, DLeft, Decode, Filter, Increments, Moves,
+        Backyard, Bh, Blocked, Bloom, Counting, DLeft, Decode, Elastic, Filter, Increments, Moves,
         Multilayer, Overflow, Set, Spread, Variable, backyard, bh, blocked, bloom, counting, dleft,
-        multilayer, variable,
+        elastic, multilayer, variable,
     },
 };
 use std::fmt::Debug;
@@ -182,6 +182,28 @@ keys_leave!(
         let _ = if draw(2) == 0 { filter.grow() } else { filter.shrink() };
     },
     |filter| [filter.stats().load, filter.shape().buckets as f64]
+);
+
+keys_leave!(
+    Elastic,
+    draw => {
+        let (least, counter) = (1 + draw(5) as u32, draw(4) as u32);
+        elastic::Shape {
+            subtables: 2 + draw(3) as u32,
+            buckets: 1 + draw(3),
+            line: one_of(draw, &[16, 32, 64]),
+            least,
+            remainder: least + draw(8) as u32,
+            counter,
+            moves: moves(draw),
+            narrows: draw(2) == 1,
+        }
+    },
+    |filter, draw| {
+        // Refused where the shape does not allow the length, or where cells do not fit.
+        let _ = filter.set_remainder(draw(14) as u32);
+    },
+    |filter| [filter.stats().load, f64::from(filter.shape().remainder)]
 );
 
 keys_leave!(

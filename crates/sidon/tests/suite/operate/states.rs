@@ -64,7 +64,9 @@ impl Operate for Direct {
     fn fresh(draw: &mut Draw<'_>) -> Result<Self, Infeasible> {
         let (hashes, states) = (1 + draw(4) as u32, 1 + draw(5) as u32);
         let (counter, timed) = (1 + draw(4) as u32, draw(2) == 1);
-        Direct::new(direct::Shape { cells: 1 + draw(40), hashes, states, counter, timed }, SEED)
+        let shape = direct::Shape { cells: 1 + draw(40), hashes, states, counter, timed };
+        let map = Direct::new(shape, SEED)?;
+        if timed && draw(2) == 0 { map.with_touch_by_lookup() } else { Ok(map) }
     }
 
     fn operate(&mut self, other: &Self, draw: &mut Draw<'_>) -> Result<(), Refused> {
@@ -93,7 +95,10 @@ impl Operate for Stateful {
         let kinds = [Keeping::Counted(counter), Keeping::Timed, Keeping::Summed(counter)];
         let (keeping, states) = (one_of(draw, &kinds), 1 + draw(6) as u32);
         let hashes = 1 + draw(4) as u32;
-        Stateful::new(stateful::Shape { cells: 1 + draw(20), hashes, states, keeping }, SEED)
+        let shape = stateful::Shape { cells: 1 + draw(20), hashes, states, keeping };
+        let map = Stateful::new(shape, SEED)?;
+        let by_lookup = keeping == Keeping::Timed && draw(2) == 0;
+        if by_lookup { map.with_touch_by_lookup() } else { Ok(map) }
     }
 
     fn operate(&mut self, other: &Self, draw: &mut Draw<'_>) -> Result<(), Refused> {
@@ -130,6 +135,8 @@ impl Operate for Fingerprint {
             stash: if independent { 0 } else { draw(4) as u32 },
             growths: if independent { 0 } else { draw(2) as u32 },
             grows: draw(2) == 1,
+            // Few places, so that cells are shared, too.
+            listed: if draw(2) == 0 { 0 } else { draw(4) as u32 },
         };
         Fingerprint::new(shape, SEED)
     }
@@ -168,7 +175,8 @@ impl Operate for Fingerprint {
     }
 
     fn answers(&self) -> impl PartialEq + Debug {
-        let counts = [self.len(), self.stats().unknown, self.stats().stashed];
+        let stats = self.stats();
+        let counts = [self.len(), stats.unknown, stats.stashed, stats.listed];
         (
             lookups(self, UNIVERSE),
             counts,
