@@ -126,9 +126,9 @@ fn hash_slot(states: u32) -> u64 {
 fn rows(args: &Args) -> anyhow::Result<Vec<Row>> {
     let target = States { flows: stored(args)?, states: args.states, error: args.error };
     let flag = |name: &str| match name {
-        "keys" => Some("--flows"),
+        "flows" => Some("--flows"),
         "states" => Some("--states"),
-        "error" | "false_positives" => Some("--error"),
+        "error" => Some("--error"),
         _ => None,
     };
     let rows = state_maps::states(target).map_err(|why| refusal(why, flag))?;
