@@ -28,7 +28,7 @@ class Refused(_Error):
     """A write was refused, and has changed nothing.
 
     ``reason`` is ``"full"``, ``"overflow"``, ``"outside"``, ``"not_stored"``, ``"permanent"``, ``"not_sums"``,
-    ``"ambiguous"`` or ``"mismatch"``.
+    ``"ambiguous"`` or ``"mismatch"``. ``path`` is the file that could not be merged.
     """
 
     stored: int | None = None
@@ -36,6 +36,7 @@ class Refused(_Error):
     ceiling: int | None = None
     universe: int | None = None
     field: str | None = None
+    path: str | None = None
 
 
 class Infeasible(_Error, ValueError):

@@ -130,8 +130,15 @@ def merge_tree(images: list[bytes], join: Callable[[list[bytes]], bytes], fan_in
 
 def join_snapshots(images: Iterable[bytes], seed: Seed, by_flow: bool = False) -> bytes:
     """One snapshot of several, without the seed."""
-    parts = (Snapshot.from_bytes(image, seed) for image in images)
-    return traffic.merge(parts, by_flow=by_flow).to_bytes(seed=False)
+    whole: Snapshot | None = None
+    for image in images:
+        if whole is None:
+            whole = Snapshot.from_bytes(image, seed)
+        else:
+            whole.merge_bytes(image, seed, by_flow=by_flow)
+    if whole is None:
+        raise ValueError("there is no image to merge")
+    return whole.to_bytes(seed=False)
 
 
 def join_tops(images: Iterable[bytes], seed: Seed, key: Any) -> bytes:
@@ -193,17 +200,17 @@ def merge_by(
     parts = parts.join(F.broadcast(numbers), ["group", "name"]).select("at", "group", "name", "image")
     left = max(places.values(), default=0)
     work = partial(_join, join=join, fan_in=fan_in)
+
+    def merged(table: pa.Table) -> pa.Table:
+        return next(_raising(lambda one: iter([work(one)]), table))
+
     while True:
         block = (F.col("at") / fan_in).cast("long")
-        parts = parts.groupBy("group", block).applyInArrow(partial(_checked, work), _ORDERED)
+        parts = parts.groupBy("group", block).applyInArrow(merged, _ORDERED)
         if left <= fan_in:
             break
         left = -(-left // fan_in)
     return parts.select(F.col("group").alias(by), F.col("image").alias(image))
-
-
-def _checked(work: Callable[[pa.Table], pa.Table], table: pa.Table) -> pa.Table:
-    return next(_raising(lambda one: iter([work(one)]), table))
 
 
 def _join(table: pa.Table, *, join: Callable[[Iterable[bytes]], bytes], fan_in: int) -> pa.Table:

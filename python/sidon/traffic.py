@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -96,11 +97,18 @@ def watch_by(
 def read(path: str | os.PathLike[str], seed: Seed | int | None = None) -> Snapshot:
     """The snapshot in a file. ``seed`` is needed if the file leaves it out."""
     image = Path(path).read_bytes()
-    try:
+    with _named(path):
         return Snapshot.from_bytes(image, seed)
-    except Malformed as why:
+
+
+@contextmanager
+def _named(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Errors inside name this file."""
+    try:
+        yield
+    except (Malformed, Refused) as why:
         fields = {**why._fields, "path": os.fspath(path)}
-        raise Malformed(f"{os.fspath(path)}: {why}", **fields) from None
+        raise type(why)(f"{os.fspath(path)}: {why}", **fields) from None
 
 
 def report(
@@ -123,16 +131,14 @@ def merge(
     """
     whole: Snapshot | None = None
     for source in sources:
-        one = source if isinstance(source, Snapshot) else read(source, seed)
         if whole is None:
-            whole = one.copy() if one is source else one
-            continue
-        try:
-            whole.merge(one, by_flow=by_flow)
-        except Refused as why:
-            if isinstance(source, Snapshot):
-                raise
-            raise Refused(f"{os.fspath(source)}: {why}", **why._fields) from None
+            whole = source.copy() if isinstance(source, Snapshot) else read(source, seed)
+        elif isinstance(source, Snapshot):
+            whole.merge(source, by_flow=by_flow)
+        else:
+            image = Path(source).read_bytes()
+            with _named(source):
+                whole.merge_bytes(image, seed, by_flow=by_flow)
     if whole is None:
         raise ValueError("there is no snapshot to merge")
     return whole

@@ -140,7 +140,7 @@ def test_errors_name_the_file(snapshot, file, tmp_path):
     sidon.watch(CAPTURE, seed=SEED + 1).save(tmp_path / "other.sidon")
     with pytest.raises(sidon.Refused, match="other.sidon") as caught:
         sidon.merge([snapshot, tmp_path / "other.sidon"])
-    assert caught.value.field == "seed"
+    assert (caught.value.field, caught.value.path) == ("seed", str(tmp_path / "other.sidon"))
     with pytest.raises(ValueError, match="no snapshot"):
         sidon.merge([])
     for options in [{"filter": "port http or"}, {"memory": "16 MB"}, {"memory": 1}, {"subnets": ["10.0.0.0/8"]}]:

@@ -11,12 +11,13 @@ use pyo3::{
     prelude::*,
     types::{PyBytes, PyDict, PyTuple},
 };
-use sidon::Infeasible;
+use sidon::{Infeasible, Malformed};
 use sidon_traffic::{
     Decoder, Engine, Filter, Generator, Mix, Settings, Snapshot, Source, SourceError, Tunnels,
     drive::{self, Capture, End, Go, Host, Limits, Moment},
     files::{self, Access, System},
     generate,
+    snapshot::Merged,
 };
 use std::{
     io::Cursor,
@@ -32,6 +33,23 @@ impl PySnapshot {
     fn of(snapshot: Snapshot) -> Self {
         PySnapshot(Shared::new(snapshot))
     }
+}
+
+/// The snapshot of these bytes, which contain its seed unless it is given.
+fn read(image: &ImageArg, seed: Option<SeedArg>) -> Result<Snapshot, Malformed> {
+    match seed {
+        Some(seed) => Snapshot::from_bytes_under(&image.0, seed.0),
+        None => Snapshot::from_bytes(&image.0),
+    }
+}
+
+/// The counts of a merge as a dict.
+fn counts(py: Python<'_>, merged: Merged) -> PyResult<Bound<'_, PyDict>> {
+    let counts = PyDict::new(py);
+    counts.set_item("in_both", merged.in_both)?;
+    counts.set_item("refused_connections", merged.refused_connections)?;
+    counts.set_item("refused_sources", merged.refused_sources)?;
+    Ok(counts)
 }
 
 /// The bytes of a snapshot, with or without its seed.
@@ -51,11 +69,7 @@ impl PySnapshot {
     #[staticmethod]
     #[pyo3(signature = (image, seed = None))]
     fn from_bytes(image: ImageArg, seed: Option<SeedArg>, py: Python<'_>) -> PyResult<Self> {
-        let read = py.detach(|| match seed {
-            Some(seed) => Snapshot::from_bytes_under(&image.0, seed.0),
-            None => Snapshot::from_bytes(&image.0),
-        });
-        Ok(PySnapshot::of(read.or_raise(py)?))
+        Ok(PySnapshot::of(py.detach(|| read(&image, seed)).or_raise(py)?))
     }
 
     /// The bytes, with the seed unless ``seed`` is false. Equal snapshots have equal bytes.
@@ -118,12 +132,23 @@ impl PySnapshot {
             let other = Snapshot::from_bytes_under(&copy, seed);
             other.map(|other| if by_flow { own.merge_parts(other) } else { own.merge(other) })
         });
-        let merged = merged.or_raise(py)?.or_raise(py)?;
-        let counts = PyDict::new(py);
-        counts.set_item("in_both", merged.in_both)?;
-        counts.set_item("refused_connections", merged.refused_connections)?;
-        counts.set_item("refused_sources", merged.refused_sources)?;
-        Ok(counts)
+        counts(py, merged.or_raise(py)?.or_raise(py)?)
+    }
+
+    /// ``merge`` for the snapshot of these bytes, without a copy of it.
+    #[pyo3(signature = (image, seed = None, *, by_flow = false))]
+    fn merge_bytes<'py>(
+        &self,
+        image: ImageArg,
+        seed: Option<SeedArg>,
+        by_flow: bool,
+        py: Python<'py>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let other = py.detach(|| read(&image, seed)).or_raise(py)?;
+        let mut own = self.0.write(py)?;
+        let own = &mut *own;
+        let merged = py.detach(|| if by_flow { own.merge_parts(other) } else { own.merge(other) });
+        counts(py, merged.or_raise(py)?)
     }
 
     fn copy(&self, py: Python<'_>) -> PyResult<Self> {
