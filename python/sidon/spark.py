@@ -32,8 +32,20 @@ from pyspark.sql import functions as F
 from . import traffic
 from ._errors import BadKey, Malformed, Refused, _Error
 from ._sidon import Seed, Snapshot, Top
+from .spark_states import latest, save_batches, states
 
-__all__ = ["FAN_IN", "hours", "merge_by", "merge_tree", "named_errors", "sketch", "snapshots"]
+__all__ = [
+    "FAN_IN",
+    "hours",
+    "latest",
+    "merge_by",
+    "merge_tree",
+    "named_errors",
+    "save_batches",
+    "sketch",
+    "snapshots",
+    "states",
+]
 
 FAN_IN = 8
 """Images that one task merges. Two of them are tables in memory at a time, and the others are bytes."""
