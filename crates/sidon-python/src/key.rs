@@ -289,13 +289,13 @@ impl Column {
             match rows {
                 Rows::Numbers(numbers, _) => hash(seed, numbers, &mut hashed, &mut act),
                 Rows::Fixed(bytes, 4) => {
-                    hash(seed, bytes.as_chunks::<4>().0, &mut hashed, &mut act)
+                    hash(seed, bytes.as_chunks::<4>().0, &mut hashed, &mut act);
                 }
                 Rows::Fixed(bytes, 13) => {
-                    hash(seed, bytes.as_chunks::<13>().0, &mut hashed, &mut act)
+                    hash(seed, bytes.as_chunks::<13>().0, &mut hashed, &mut act);
                 }
                 Rows::Fixed(bytes, 16) => {
-                    hash(seed, bytes.as_chunks::<16>().0, &mut hashed, &mut act)
+                    hash(seed, bytes.as_chunks::<16>().0, &mut hashed, &mut act);
                 }
                 Rows::Values(values) => hash(seed, values, &mut hashed, &mut act),
                 Rows::Fixed(bytes, width) => {

@@ -33,6 +33,10 @@ pub(crate) enum MapShape {
 
 /// A state map whose structure is known at run time.
 #[derive(PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a program has few maps, and their tables are elsewhere"
+)]
 pub(crate) enum AnyMap {
     Direct(Direct),
     Stateful(Stateful),

@@ -111,7 +111,7 @@ impl PySet {
         let (set, mut refusals) = (&mut *set, PyRefusals::default());
         py.detach(|| {
             keys.each(set.seed(), |first, keys| {
-                set.insert_batch(keys, &mut |i, why| refusals.add(first + i, why))
+                set.insert_batch(keys, &mut |i, why| refusals.add(first + i, why));
             });
         });
         Ok(refusals)
@@ -122,7 +122,7 @@ impl PySet {
         let (set, mut refusals) = (&mut *set, PyRefusals::default());
         py.detach(|| {
             keys.each(set.seed(), |first, keys| {
-                set.remove_batch(keys, &mut |i, why| refusals.add(first + i, why))
+                set.remove_batch(keys, &mut |i, why| refusals.add(first + i, why));
             });
         });
         Ok(refusals)
@@ -138,7 +138,7 @@ impl PySet {
         let found = py.detach(|| {
             let mut found = vec![false; keys.len()];
             keys.each(set.seed(), |first, keys| {
-                set.contains_batch(keys, &mut found[first..first + keys.len()])
+                set.contains_batch(keys, &mut found[first..first + keys.len()]);
             });
             found
         });
