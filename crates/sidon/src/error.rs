@@ -77,8 +77,8 @@ impl fmt::Display for Refused {
             Refused::NotSums => {
                 write!(
                     f,
-                    "counters of a conservative update or after a decay are not sums of amounts, so \
-                     nothing can be subtracted; build a table with a plain update and without decay"
+                    "amounts cannot be subtracted after a conservative update or a decay; build a table \
+                     with a plain update, and do not decay it"
                 )
             }
             Refused::Ambiguous => write!(
@@ -470,8 +470,8 @@ mod tests {
             ),
             (
                 Refused::NotSums,
-                "counters of a conservative update or after a decay are not sums of amounts, so nothing can \
-                 be subtracted; build a table with a plain update and without decay",
+                "amounts cannot be subtracted after a conservative update or a decay; build a table with a \
+                 plain update, and do not decay it",
             ),
             (
                 Refused::Ambiguous,

@@ -1,8 +1,10 @@
 //! A set of any structure, for programs that let a plan choose it.
 
 use super::{
-    backyard, bh, blocked, bloom, counting, dleft, multilayer,
-    operations::{Filter, Removes, Set, Stats},
+    backyard, bh, blocked, bloom, counting, dleft,
+    filter::{Filter, Removes},
+    multilayer,
+    operations::{Set, Stats},
     variable,
 };
 use crate::{Digest, Infeasible, Key, Malformed, Refused, Seed, plan::SetShape, saved};

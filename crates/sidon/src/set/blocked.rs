@@ -18,7 +18,7 @@ mod line_bits;
 pub(crate) use line_bits::HASHES_MAX;
 
 use self::line_bits::LineBits;
-use super::operations::{Filter, Set};
+use super::{filter::Filter, operations::Set};
 use crate::{
     Digest, Infeasible, Key, Malformed, Refused, Seed,
     batch::{self, Batch, Keys, NEAR, Pace},

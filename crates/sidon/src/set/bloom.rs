@@ -13,7 +13,8 @@
 use super::{
     cells::mapping::Spread,
     cells::table::{Table, Width},
-    operations::{Filter, Set},
+    filter::Filter,
+    operations::Set,
 };
 use crate::{
     Digest, Infeasible, Key, Malformed, Refused, Seed,

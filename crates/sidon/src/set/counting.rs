@@ -25,7 +25,8 @@ use super::{
     cells::mapping::{self, InLines, LINES_MAX, Ones, Spread},
     cells::overflow::Overflow,
     cells::table::{ANY, MANY, Table, Width, with_line_width},
-    operations::{Filter, Removes, Set, Stats},
+    filter::{Filter, Removes},
+    operations::{Set, Stats},
 };
 use crate::{
     Digest, Infeasible, Key, Malformed, Refused, Seed,

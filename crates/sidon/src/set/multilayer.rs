@@ -28,8 +28,9 @@ use super::{
     cells::overflow::Overflow,
     cells::overflow_map::OverflowMap,
     cells::table::{ANY, Table, Width},
+    filter::{Filter, Removes},
     increments::Increments,
-    operations::{Filter, Removes, Set, Stats},
+    operations::{Set, Stats},
 };
 use crate::{
     Digest, Infeasible, Key, Malformed, Refused, Seed,

@@ -28,8 +28,9 @@ use super::{
     cells::mapping::{self, Spread},
     cells::overflow::Overflow,
     cells::table::Table,
+    filter::{Filter, Removes},
     increments::Increments,
-    operations::{Filter, Removes, Set, Stats},
+    operations::{Set, Stats},
 };
 use crate::{
     Digest, Infeasible, Key, Malformed, Refused, Seed,

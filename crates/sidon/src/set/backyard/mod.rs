@@ -42,7 +42,8 @@ use crate::{
     dleft_table::Table,
     memory::Memory,
     set::{
-        operations::{Counts, Filter, Removes, Set, Stats},
+        filter::{Counts, Filter, Removes},
+        operations::{Set, Stats},
         same,
     },
     simd::{BASE, LINE},

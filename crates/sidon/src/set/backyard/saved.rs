@@ -4,7 +4,7 @@ use super::{
     Body, Line, Shape,
     line::{CELLS, VALUES, reach},
 };
-use crate::{Malformed, Seed, saved, set::operations::Filter, simd::LINE};
+use crate::{Malformed, Seed, saved, set::filter::Filter, simd::LINE};
 
 impl Body {
     pub(super) fn write_image(&self) -> Vec<u8> {

@@ -3,7 +3,7 @@
 use super::Body;
 use crate::{
     Refused,
-    set::{operations::Filter, same},
+    set::{filter::Filter, same},
 };
 
 impl Body {

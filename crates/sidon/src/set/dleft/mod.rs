@@ -50,7 +50,10 @@ pub use crate::dleft_table::Moves;
 pub(crate) use shape::COUNTER_MAX;
 pub use shape::Shape;
 
-use super::operations::{Counts, Filter, Removes, Set, Stats};
+use super::{
+    filter::{Counts, Filter, Removes},
+    operations::{Set, Stats},
+};
 use crate::{
     Digest, Infeasible, Key, Malformed, Refused, Seed,
     batch::{Keys, hasher},

@@ -1,7 +1,7 @@
 //! The saved bytes of a d-left filter.
 
 use super::{Body, Moves, Shape};
-use crate::set::operations::Filter;
+use crate::set::filter::Filter;
 use crate::{Malformed, Seed, bucket::Layout, saved};
 
 impl Body {

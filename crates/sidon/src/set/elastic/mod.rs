@@ -51,7 +51,8 @@ mod tests;
 pub use shape::Shape;
 
 use super::{
-    operations::{Counts, Filter, Removes, Set, Stats},
+    filter::{Counts, Filter, Removes},
+    operations::{Set, Stats},
     same,
 };
 use crate::{

@@ -8,7 +8,7 @@ use super::{Body, Content, Shape};
 use crate::{
     Infeasible,
     bucket::{ANY, Layout},
-    set::operations::Filter,
+    set::filter::Filter,
 };
 
 impl Body {

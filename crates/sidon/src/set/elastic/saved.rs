@@ -1,7 +1,7 @@
 //! The saved bytes of a filter: its buckets.
 
 use super::{Body, Shape};
-use crate::{Malformed, Seed, bucket::Layout, dleft_table::Moves, saved, set::operations::Filter};
+use crate::{Malformed, Seed, bucket::Layout, dleft_table::Moves, saved, set::filter::Filter};
 
 const PAYLOAD: Malformed = Malformed::Field { name: "payload" };
 
