@@ -18,7 +18,7 @@ impl Body {
         Ok(())
     }
 
-    /// The same filter with remainders of another length.
+    /// Returns the filter with remainders of another length.
     pub(super) fn reshaped(&self, shape: Shape) -> Result<Self, Infeasible> {
         let mut next = <Body as Filter>::new(shape, self.seed)?;
         next.table.moved = self.table.moved;
