@@ -42,6 +42,7 @@ __all__ = [
     "merge_tree",
     "named_errors",
     "save_batches",
+    "saved",
     "sketch",
     "snapshots",
     "states",
@@ -104,6 +105,26 @@ def snapshots(
     sources = spark.sparkContext.parallelize(rows, len(rows)).toDF("path string, sensor string")
     work = partial(_watch, seed=Seed(int(seed)), seconds=seconds, options=options)
     return sources.mapInArrow(partial(_raising, work), _SNAPSHOTS)
+
+
+def saved(spark: SparkSession, directory: str, *, seconds: int = 3600) -> DataFrame:
+    """One row per file of ``sidon watch --save-dir`` below a directory, with the columns that ``merge_by`` needs.
+
+    The name of a file has the start of its period. ``period`` is that time, rounded down to ``seconds``. ``sensor`` is
+    the folder of the file. Spark reads local directories, and object stores such as ``s3a://flows``.
+    """
+    if seconds <= 0:
+        raise ValueError("a period has at least one second")
+    reader = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
+    files = reader.option("pathGlobFilter", "sidon-*.sidon").load(directory)
+    name = F.regexp_extract("path", r"sidon-(\d{8}T\d{6}Z)(-\d+)?\.sidon$", 1)
+    start = F.to_timestamp(name, "yyyyMMdd'T'HHmmssX").cast("long")
+    return files.select(
+        "path",
+        F.regexp_extract("path", r"([^/]+)/[^/]+$", 1).alias("sensor"),
+        ((start - F.pmod(start, F.lit(seconds))) * 10**9).alias("period"),
+        F.col("content").alias("image"),
+    )
 
 
 def _folder(path: str) -> str:

@@ -3,7 +3,9 @@
 SIDON_SPARK_CAPTURES is the number of captures and SIDON_SPARK_PACKETS the number of packets of each.
 """
 
+import doctest
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -135,6 +137,12 @@ def test_errors_keep_their_class_and_name_the_file(session, captures, tmp_path):
     with pytest.raises(sidon.Malformed, match="a: ") as caught, on_spark.named_errors():
         on_spark.merge_by(mixed, "period", seed=SEED).collect()
     assert (caught.value.reason, caught.value.path) == ("seed", "a")
+    damaged = bytearray(sidon.watch(captures[0], seed=SEED, memory=MEMORY).to_bytes(seed=False))
+    damaged[1_000] ^= 1
+    broken = session.createDataFrame([("p", "a", damaged)], "period string, path string, image binary")
+    with pytest.raises(sidon.Malformed, match="a: ") as caught, on_spark.named_errors():
+        on_spark.merge_by(broken, "period", seed=SEED).collect()
+    assert caught.value.path == "a"
     other = sidon.watch(captures[0], seed=SEED, memory="4MiB").to_bytes(seed=False)
     own = sidon.watch(captures[0], seed=SEED, memory=MEMORY).to_bytes(seed=False)
     rows = [("p", "a", bytearray(own)), ("p", "b", bytearray(other))]
@@ -142,6 +150,34 @@ def test_errors_keep_their_class_and_name_the_file(session, captures, tmp_path):
     with pytest.raises(sidon.Refused) as caught, on_spark.named_errors():
         on_spark.merge_by(mixed, "period", seed=SEED).collect()
     assert caught.value.field == "memory" and caught.value.path in ("a", "b")
+
+
+def test_a_tree_of_files_of_sensors_merges_by_hour(session, captures, tmp_path):
+    session.conf.set("spark.sql.session.timeZone", "Asia/Kathmandu")
+    hour = 3600 * 10**9
+    parts = defaultdict(list)
+    for path in captures:
+        folder = tmp_path / Path(path).parent.name
+        folder.mkdir(exist_ok=True)
+
+        def save(start, part, folder=folder):
+            name = time.strftime("sidon-%Y%m%dT%H%M%SZ", time.gmtime(start // 10**9))
+            file = folder / f"{name}.sidon"
+            if file.exists():
+                file = folder / f"{name}-2.sidon"
+            part.save(file)
+            parts[start - start % hour].append((f"file:{file}", part.to_bytes(seed=False)))
+
+        sidon.watch_by(path, 2, save, seed=SEED, memory=MEMORY)
+        (folder / ".sidon-20231114T221320Z.sidon.new").write_bytes(b"half")
+    found = on_spark.saved(session, str(tmp_path))
+    assert {row["sensor"] for row in found.select("sensor").collect()} == {path.name for path in tmp_path.iterdir()}
+    with on_spark.named_errors():
+        rows = on_spark.merge_by(found, "period", seed=SEED).collect()
+    session.conf.unset("spark.sql.session.timeZone")
+    join = lambda images: on_spark.join_snapshots(images, sidon.Seed(SEED))  # noqa: E731
+    expected = {start: on_spark.merge_tree([image for _, image in sorted(group)], join) for start, group in parts.items()}
+    assert {int(row["period"]): bytes(row["image"]) for row in rows} == expected
 
 
 def test_a_sketch_of_columns_bounds_every_value(session):
@@ -169,6 +205,16 @@ def test_a_sketch_of_columns_bounds_every_value(session):
     with pytest.raises(sidon.BadKey, match="null") as caught, on_spark.named_errors():
         on_spark.sketch(holes, shape, by="link", **given).collect()
     assert caught.value.row == 1
+
+
+def test_the_tour(session, tmp_path, monkeypatch):
+    text = (Path(__file__).parents[2] / "docs/SCALE.md").read_text()
+    blocks = re.findall(r"^```python\n(.*?)^```$", text, re.S | re.M)
+    assert len(blocks) >= 3
+    # An empty line ends the output of the last example of a block.
+    test = doctest.DocTestParser().get_doctest("\n".join(blocks), {"session": session}, "SCALE.md", "docs/SCALE.md", 0)
+    monkeypatch.chdir(tmp_path)
+    assert doctest.DocTestRunner().run(test).failed == 0
 
 
 def test_the_command_writes_a_file_for_each_period(captures, tmp_path):

@@ -31,6 +31,17 @@ def test_sets(name):
     assert built.to_bytes() == image and built == read
 
 
+def test_a_set_with_remainders_of_two_lengths():
+    image = golden("elastic")
+    read = sidon.Set.from_bytes(image, SEED)
+    assert read.to_bytes() == image and all(key in read for key in KEYS)
+    assert "elastic" in read.shape and sidon.Set(read.shape, SEED).shape == read.shape
+    # The plan lists the structure, and a set of that shape holds the planned keys.
+    [row] = [row for row in sidon.plan.sets(1000, 0.001) if row.name == "elastic"]
+    planned = sidon.Set(row.shape, SEED)
+    assert not planned.insert_batch(range(1000)) and planned.certainty.error <= 0.001
+
+
 def test_a_set_with_exceptions():
     read = sidon.Set.from_bytes(golden("bloom-except"), SEED)
     built = sidon.Set(read.shape, SEED, exceptions=3)

@@ -8,7 +8,9 @@ use indicatif::ProgressBar;
 use sidon::{
     Refused, Seed,
     plan::SetShape,
-    set::{Backyard, Bh, Blocked, Bloom, Counting, DLeft, Filter, Multilayer, Set, Variable},
+    set::{
+        Backyard, Bh, Blocked, Bloom, Counting, DLeft, Elastic, Filter, Multilayer, Set, Variable,
+    },
 };
 use sidon_kit::FiveTuples;
 
@@ -65,6 +67,7 @@ audited!(Blocked);
 audited!(Counting, remove_batch);
 audited!(DLeft, remove_batch);
 audited!(Backyard, remove_batch);
+audited!(Elastic, remove_batch);
 audited!(Variable, remove_batch);
 audited!(Bh, remove_batch);
 audited!(Multilayer, remove_batch);
@@ -97,6 +100,7 @@ pub(crate) fn audit(
         SetShape::Counting(shape) => Box::new(Counting::new(shape, secret)?),
         SetShape::DLeft(shape) => Box::new(DLeft::new(shape, secret)?),
         SetShape::Backyard(shape) => Box::new(Backyard::new(shape, secret)?),
+        SetShape::Elastic(shape) => Box::new(Elastic::new(shape, secret)?),
         SetShape::Variable(shape) => Box::new(Variable::new(shape, secret)?),
         SetShape::Bh(shape) => Box::new(Bh::new(shape, secret)?),
         SetShape::Multilayer(shape) => Box::new(Multilayer::new(shape, secret)?),

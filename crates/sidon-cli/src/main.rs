@@ -47,6 +47,8 @@ enum Command {
     Plan(plan::Args),
     Serve(Box<serve::Args>),
     Show(saved::show::Args),
+    #[cfg(feature = "parquet")]
+    Tables(saved::tables::Args),
     Watch(Box<watch::Args>),
 }
 
@@ -65,6 +67,8 @@ fn main() -> ExitCode {
         Command::Plan(args) => plan::run(&args).map(success),
         Command::Serve(args) => serve::run(&args).map(success),
         Command::Show(args) => saved::show::run(&args),
+        #[cfg(feature = "parquet")]
+        Command::Tables(args) => saved::tables::run(&args),
         Command::Watch(args) => watch::run(&args),
     };
     match done {

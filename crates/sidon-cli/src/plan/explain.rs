@@ -82,6 +82,10 @@ pub(super) fn member_rate(shape: Option<SetShape>, keys: u64, rate: f64) -> Stri
             let lines = show::whole(shape.lines);
             format!("1 - (1 - 1/(65535 lines))^n = 1 - (1 - 1/(65535 * {lines}))^{n}")
         }
+        Some(SetShape::Elastic(shape)) => {
+            let (b, r) = (show::whole(shape.buckets), shape.remainder);
+            format!("1 - (1 - 1/(B 2^r))^n = 1 - (1 - 1/({b} * 2^{r}))^{n}")
+        }
         _ => format!("n / 2^64 = {n} / 2^64"),
     };
     format!("  rate = {formula}\n       = {}", show::rate(rate))

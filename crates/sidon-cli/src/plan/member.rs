@@ -28,7 +28,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "P", value_parser = decimal)]
     fpr: f64,
     /// List only structures of this name: bloom, blocked, counting, variable, bh, multilayer, dleft,
-    /// backyard, hash_set
+    /// backyard, elastic, hash_set
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
     /// Build each structure and measure it: fill it, replace its keys, then look up members and keys
@@ -280,6 +280,16 @@ fn shape_json(shape: Option<SetShape>, bytes: u64) -> Value {
             "grows": shape.grows,
         }),
         SetShape::Backyard(shape) => json!({ "lines": shape.lines, "sharing": shape.sharing }),
+        SetShape::Elastic(shape) => json!({
+            "subtables": shape.subtables,
+            "buckets": shape.buckets,
+            "line": shape.line,
+            "least": shape.least,
+            "remainder": shape.remainder,
+            "counter": shape.counter,
+            "moves": moves(shape.moves),
+            "narrows": shape.narrows,
+        }),
         _ => Value::Null,
     }
 }

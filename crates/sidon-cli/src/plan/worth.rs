@@ -19,7 +19,8 @@ pub(super) struct Worth {
     pub(super) deletes: bool,
     /// Whether two structures can be merged.
     pub(super) merges: bool,
-    /// Whether it can grow with its keys. A table of fingerprints can if its shape has `growths`.
+    /// Whether it can grow with its keys. A table of fingerprints can if its shape has `growths`. An elastic
+    /// set keeps its memory, so it does not grow.
     pub(super) grows: bool,
     /// Whether idle keys expire.
     pub(super) ages: bool,

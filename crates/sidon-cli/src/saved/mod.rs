@@ -6,3 +6,5 @@ mod library;
 pub(crate) mod merge;
 pub(crate) mod rotate;
 pub(crate) mod show;
+#[cfg(feature = "parquet")]
+pub(crate) mod tables;

@@ -25,6 +25,7 @@ fn plan_member_lists_structures_cheapest_first() {
         "blocked",
         "dleft",
         "dleft",
+        "elastic",
         "dleft",
         "multilayer",
         "backyard",
@@ -387,6 +388,8 @@ fn help_fits_80_columns() {
         "plan explain state",
         "plan explain zone",
         "show",
+        #[cfg(feature = "parquet")]
+        "tables",
         "completions",
     ] {
         for help in ["-h", "--help"] {

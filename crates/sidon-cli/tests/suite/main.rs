@@ -18,5 +18,7 @@ mod public_api;
 mod sandbox;
 mod saved;
 mod serve;
+#[cfg(feature = "parquet")]
+mod tables;
 mod unsafety;
 mod watch;

@@ -5,22 +5,22 @@ use serde_json::Value;
 use std::{fs, path::PathBuf};
 
 /// A directory for one test, removed at its end.
-struct Folder(PathBuf);
+pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("sidon-saved-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path).unwrap();
         Folder(path)
     }
 
-    fn path(&self, name: &str) -> String {
+    pub(crate) fn path(&self, name: &str) -> String {
         self.0.join(name).display().to_string()
     }
 
     /// A capture of `packets` generated packets, at 1,000 per second.
-    fn capture(&self, name: &str, packets: u64, seed: u64) -> String {
+    pub(crate) fn capture(&self, name: &str, packets: u64, seed: u64) -> String {
         use sidon_traffic::{Generator, Mix, generate::write_pcap};
         let path = self.path(name);
         let mix = Mix { packets, rate: 1_000, active: 100, ..Mix::default() };
@@ -37,7 +37,7 @@ impl Drop for Folder {
 }
 
 /// Runs the command: what it wrote to standard output and to standard error.
-fn sidon(arguments: &[&str], code: i32) -> (String, String) {
+pub(crate) fn sidon(arguments: &[&str], code: i32) -> (String, String) {
     let assert = Command::cargo_bin("sidon").unwrap().args(arguments).assert();
     let output = assert.get_output();
     let [out, err] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
@@ -51,7 +51,7 @@ fn json(arguments: &[&str]) -> Value {
 
 const SMALL: [&str; 4] = ["--memory", "512KiB", "--seed", "4711"];
 
-fn watch(capture: &str, more: &[&str]) -> (String, String) {
+pub(crate) fn watch(capture: &str, more: &[&str]) -> (String, String) {
     sidon(&[&["watch", "-r", capture], &SMALL[..], more].concat(), 0)
 }
 
@@ -61,7 +61,7 @@ fn unfolded(screen: &str) -> String {
 }
 
 /// The saved files in a directory, without its lock.
-fn saved_in(directory: &str) -> Vec<PathBuf> {
+pub(crate) fn saved_in(directory: &str) -> Vec<PathBuf> {
     let all = fs::read_dir(directory).unwrap().map(|one| one.unwrap().path());
     all.filter(|path| !path.ends_with(".lock")).collect()
 }

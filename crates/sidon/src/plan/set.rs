@@ -1,6 +1,8 @@
 //! Sets: which structure, what size, what it costs.
 
-use super::{Prefer, Target, backyard, bh, blocked, bloom, counting, dleft, multilayer, variable};
+use super::{
+    Prefer, Target, backyard, bh, blocked, bloom, counting, dleft, elastic, multilayer, variable,
+};
 use crate::{
     Infeasible,
     bucket::bucket_bytes,
@@ -43,6 +45,8 @@ pub enum SetShape {
     DLeft(set::dleft::Shape),
     /// A [`set::Backyard`].
     Backyard(set::backyard::Shape),
+    /// A [`set::Elastic`].
+    Elastic(set::elastic::Shape),
 }
 
 impl SetShape {
@@ -58,6 +62,7 @@ impl SetShape {
             SetShape::Multilayer(_) => "multilayer",
             SetShape::DLeft(_) => "dleft",
             SetShape::Backyard(_) => "backyard",
+            SetShape::Elastic(_) => "elastic",
         }
     }
 
@@ -72,6 +77,7 @@ impl SetShape {
             SetShape::Multilayer(shape) => shape.bytes(),
             SetShape::DLeft(shape) => shape.bytes(),
             SetShape::Backyard(shape) => shape.bytes(),
+            SetShape::Elastic(shape) => shape.bytes(),
         }
     }
 
@@ -85,6 +91,7 @@ impl SetShape {
             SetShape::Multilayer(shape) => multilayer::rate(shape, keys),
             SetShape::DLeft(shape) => Ok(dleft::rate(shape, keys)),
             SetShape::Backyard(shape) => Ok(backyard::rate(shape, keys)),
+            SetShape::Elastic(shape) => Ok(elastic::rate(shape, keys)),
         }
     }
 
@@ -100,6 +107,8 @@ impl SetShape {
             SetShape::Variable(shape) => spread(shape.spread, shape.hashes),
             SetShape::Bh(shape) => spread(shape.spread, shape.hashes),
             SetShape::Multilayer(shape) => spread(shape.spread, shape.hashes),
+            // A bucket is a line or a divisor of one.
+            SetShape::Elastic(shape) => shape.subtables.into(),
             SetShape::DLeft(shape) => {
                 // A bucket that is no divisor or multiple of a line may overlap one line more.
                 let (bytes, line) = (bucket_bytes(shape.cells, shape.width), LINE as u64);
@@ -114,7 +123,8 @@ impl SetShape {
 /// cache lines and, of those, the smallest.
 ///
 /// Keys that never leave are stored in a Bloom filter, into which a key can be inserted any number of
-/// times. In all other sets, each insertion stores one more copy. Only d-left filters grow.
+/// times. In all other sets, each insertion stores one more copy. Only d-left filters grow. The result is
+/// never a [`set::Elastic`]: its remainders change their length for more keys than `target` plans.
 ///
 /// ```
 /// use sidon::{Seed, set::AnySet, plan::{self, Prefer, SetShape, Target}};
@@ -154,6 +164,7 @@ pub fn set(target: Target) -> Result<SetRow, Infeasible> {
 }
 
 /// Every set that meets the target, in every layout, the smallest first. `prefer` makes no difference.
+/// A [`set::Elastic`] is listed for a target without growth.
 ///
 /// ```
 /// use sidon::plan::{self, Target};
@@ -168,7 +179,10 @@ pub fn set(target: Target) -> Result<SetRow, Infeasible> {
 /// ```
 pub fn sets(target: Target) -> Result<Vec<SetRow>, Infeasible> {
     target.check()?;
-    let mut rows = rows(permanent(target).chain(removable(target)?), target)?;
+    // More keys would raise the rate of an elastic set.
+    let elastic = (target.growth == 0).then(|| elastic::shape(target).ok()).flatten();
+    let shapes = permanent(target).chain(removable(target)?);
+    let mut rows = rows(shapes.chain(elastic.map(SetShape::Elastic)), target)?;
     rows.sort_by_key(|row| row.bytes);
     Ok(rows)
 }
@@ -238,7 +252,7 @@ mod tests {
                 assert!(rows.iter().all(|row| row.false_positives <= false_positives));
                 let smallest = rows.iter().find(|row| deletes(row)).unwrap();
                 // At a rate of one half, a few counters per key are smaller still.
-                let dleft = matches!(smallest.shape, SetShape::DLeft(_));
+                let dleft = matches!(smallest.shape, SetShape::DLeft(_) | SetShape::Elastic(_));
                 assert!(keys < 1000 || false_positives > 0.1 || dleft, "{rows:?}");
             }
         }
@@ -249,7 +263,8 @@ mod tests {
         for keys in [10, 30_000] {
             for (removes, growth) in [(false, 0), (true, 0), (false, 2), (true, 5)] {
                 let target = Target { deletes: removes, growth, ..Target::new(keys, 1e-3) };
-                let rows = sets(target).unwrap();
+                let mut rows = sets(target).unwrap();
+                rows.retain(|row| !matches!(row.shape, SetShape::Elastic(_)));
                 let usable = |row: &&SetRow| {
                     (!removes || deletes(row))
                         && (growth == 0 || matches!(row.shape, SetShape::DLeft(_)))

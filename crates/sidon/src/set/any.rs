@@ -1,7 +1,7 @@
 //! A set of any structure, for programs that let a plan choose it.
 
 use super::{
-    backyard, bh, blocked, bloom, counting, dleft,
+    backyard, bh, blocked, bloom, counting, dleft, elastic,
     filter::{Filter, Removes},
     multilayer,
     operations::{Set, Stats},
@@ -42,6 +42,7 @@ pub enum Body {
     Multilayer(multilayer::Body),
     DLeft(dleft::Body),
     Backyard(backyard::Body),
+    Elastic(elastic::Body),
 }
 
 /// Evaluates `$do` with the body of `$self`, and with the function that makes its variant.
@@ -83,6 +84,10 @@ macro_rules! with_body {
                 let $variant = Body::Backyard;
                 $do
             }
+            Body::Elastic($body) => {
+                let $variant = Body::Elastic;
+                $do
+            }
         }
     };
 }
@@ -106,6 +111,7 @@ impl Filter for Body {
             SetShape::Multilayer(shape) => Body::Multilayer(Filter::new(shape, seed)?),
             SetShape::DLeft(shape) => Body::DLeft(Filter::new(shape, seed)?),
             SetShape::Backyard(shape) => Body::Backyard(Filter::new(shape, seed)?),
+            SetShape::Elastic(shape) => Body::Elastic(Filter::new(shape, seed)?),
         })
     }
 
@@ -119,6 +125,7 @@ impl Filter for Body {
             Body::Multilayer(body) => SetShape::Multilayer(body.shape()),
             Body::DLeft(body) => SetShape::DLeft(body.shape()),
             Body::Backyard(body) => SetShape::Backyard(body.shape()),
+            Body::Elastic(body) => SetShape::Elastic(body.shape()),
         }
     }
 
@@ -180,6 +187,7 @@ impl Filter for Body {
             (Body::Multilayer(own), Body::Multilayer(other)) => own.merge(other),
             (Body::DLeft(own), Body::DLeft(other)) => own.merge(other),
             (Body::Backyard(own), Body::Backyard(other)) => own.merge(other),
+            (Body::Elastic(own), Body::Elastic(other)) => own.merge(other),
             _ => Err(Refused::Mismatch { field: "structure" }),
         }
     }
@@ -198,6 +206,7 @@ impl Filter for Body {
             multilayer::Body::KIND => Body::Multilayer(Filter::from_bytes(image, seed)?),
             dleft::Body::KIND => Body::DLeft(Filter::from_bytes(image, seed)?),
             backyard::Body::KIND => Body::Backyard(Filter::from_bytes(image, seed)?),
+            elastic::Body::KIND => Body::Elastic(Filter::from_bytes(image, seed)?),
             got => return Err(Malformed::Kind { expected: Self::KIND, got }),
         })
     }
@@ -214,6 +223,7 @@ impl Removes for Body {
             Body::Multilayer(body) => body.remove(digest),
             Body::DLeft(body) => body.remove(digest),
             Body::Backyard(body) => body.remove(digest),
+            Body::Elastic(body) => body.remove(digest),
         }
     }
 
@@ -228,6 +238,7 @@ impl Removes for Body {
             Body::Multilayer(body) => body.remove_batch(keys, refused),
             Body::DLeft(body) => body.remove_batch(keys, refused),
             Body::Backyard(body) => body.remove_batch(keys, refused),
+            Body::Elastic(body) => body.remove_batch(keys, refused),
         }
     }
 }

@@ -45,6 +45,7 @@ proptest! {
             plan::dleft::shape(grows, counter).map(SetShape::DLeft),
             plan::dleft::shape(Target { growth, ..fast }, counter).map(SetShape::DLeft),
             plan::backyard::shape(target).map(SetShape::Backyard),
+            plan::elastic::shape(Target { growth: growth.min(3), ..target }).map(SetShape::Elastic),
             plan::set(target).map(|row| row.shape),
             plan::set(grows).map(|row| row.shape),
         ];
