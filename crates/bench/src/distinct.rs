@@ -48,7 +48,7 @@ pub(crate) fn run(
                 }
                 _ => {
                     // Registers of six bits: 3,072 bytes at this precision.
-                    let mut one = HllSketch::new(12, HllType::Hll6);
+                    let Ok(mut one) = HllSketch::new(12, HllType::Hll6) else { return };
                     all.iter().for_each(|key| one.update(key));
                     (about, bytes) = (one.estimate(), (1 << 12) * 6 / 8);
                 }

@@ -13,7 +13,7 @@ use std::fmt;
 /// assert_eq!(Interval { least: 0, value: 0, most: 30 }.to_string(), "<= 30");
 /// assert_eq!(Interval { least: 9, value: 9, most: u64::MAX }.to_string(), ">= 9");
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Interval {
     /// The lower end of the interval.
     pub least: u64,
