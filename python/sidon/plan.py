@@ -105,7 +105,7 @@ def fan_out(keys: int, error: float, *, panes: int = 1, pane: int = 2**64 - 1) -
 
     >>> from sidon import plan
     >>> plan.fan_out(1000, 0.13, panes=2, pane=60)["registers"]
-    8
+    10
     """
     return _sidon.plan_fan_out(keys, error, panes, pane)
 

@@ -56,8 +56,8 @@ impl Target {
 /// use sidon::{count::FanOut, plan::fan_out::{self, Target}};
 ///
 /// let shape = fan_out::shape(Target::new(1_000, 0.13))?;
-/// assert_eq!((shape.buckets, shape.registers), (456, 8));
-/// assert!(FanOut::<[u8; 4]>::planned_bytes(shape) < 160_000);
+/// assert_eq!((shape.buckets, shape.registers), (468, 10));
+/// assert!(FanOut::<[u8; 4]>::planned_bytes(shape) == 188_604);
 /// # Ok::<(), sidon::Infeasible>(())
 /// ```
 pub fn shape(target: Target) -> Result<Shape, Infeasible> {

@@ -169,10 +169,12 @@ fn a_million_byte_strings_give_a_structure_or_malformed() {
 
 #[test]
 fn no_shape_takes_more_memory_than_its_image_is_long() {
-    let [mut rows, _, _, mut top] = goldens();
+    let [mut rows, _, _, mut top, _, mut registers, mut spread] = goldens();
     rows[40..48].copy_from_slice(&(1u64 << 40).to_le_bytes());
     top[48..56].copy_from_slice(&(1u64 << 30).to_le_bytes());
-    for image in [&mut rows, &mut top] {
+    registers[32..40].copy_from_slice(&(1u64 << 20).to_le_bytes());
+    spread[40..48].copy_from_slice(&(1u64 << 30).to_le_bytes());
+    for image in [&mut rows, &mut top, &mut registers, &mut spread] {
         let body = image.len() - 4;
         let checksum = crc32fast::hash(&image[..body]);
         image[body..].copy_from_slice(&checksum.to_le_bytes());
@@ -180,4 +182,8 @@ fn no_shape_takes_more_memory_than_its_image_is_long() {
     assert!(matches!(Min::from_bytes(&rows, SEED), Err(Malformed::Length { .. })));
     let top = Top::<[u8; 4], 2>::from_bytes(&top, SEED);
     assert!(matches!(top.err(), Some(Malformed::Length { .. })));
+    let registers = Distinct::from_bytes(&registers, SEED);
+    assert!(matches!(registers.err(), Some(Malformed::Length { .. })));
+    let spread = FanOut::<[u8; 4]>::from_bytes(&spread, SEED);
+    assert!(matches!(spread.err(), Some(Malformed::Length { .. })));
 }
