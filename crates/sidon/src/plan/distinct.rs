@@ -1,8 +1,8 @@
 //! Counters of distinct keys: registers from a relative error, and the error of a shape.
 //!
-//! With many keys per register, the relative standard error of `m` registers is `0.362 / sqrt(m)`: the inverse
-//! root of the Fisher information of a register of ranks in groups of four, with 20 ranks below the largest.
-//! An interval is some 2.65 standard errors wide to each side.
+//! With many keys per register, the relative standard error of `m` registers is `0.362 / sqrt(m)`. It is the inverse
+//! root of the Fisher information of a register that remembers 20 ranks below the largest. Ertl derives it. An interval
+//! extends 2.65 standard errors to each side.
 
 use crate::{
     Infeasible,

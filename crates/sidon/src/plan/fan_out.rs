@@ -115,8 +115,8 @@ pub fn lost(shape: Shape, keys: u64) -> f64 {
         return 0.0;
     }
     let mean = keys as f64 / shape.buckets.max(1) as f64;
-    // The mean of the keys beyond the seventh is the sum of the chances of at least 8, 9, .. keys: the mean
-    // of all less the sum of the first seven.
+    // The mean number of keys is the sum of the chances of at least 1, 2, 3, .. keys. Without the first seven
+    // terms, it is the mean number beyond the seventh.
     let first: f64 = (1..=SAFE).map(|number| poisson_at_least(mean, number)).sum();
     ((mean - first) / mean).clamp(0.0, 1.0)
 }

@@ -1,10 +1,10 @@
 //! The number of distinct keys in a fixed number of bytes, with an interval.
 //!
-//! The digest of a key is a word, and [registers](self) remember facts about the words: the estimate is the number
-//! of words that makes these facts most likely. As long as the digests themselves fit in the bytes of
+//! The digest of a key gives a word, and registers remember facts about the words. The estimate is the number
+//! of words that makes these facts most likely. As long as the words themselves fit in the bytes of
 //! the registers, up to 256 of them, they are kept as a sorted list and the number is exact.
 //! ```text
-//! bytes:  | digest | digest | .. up to 256          |     exact
+//! bytes:  | word 64 bits | word | .. up to 256       |     exact
 //!         | register 28 bits | register 28 bits | .. |    +- 0.36 / sqrt(registers)
 //! ```
 //! The bytes depend on the set of keys alone: not on their order, not on repetitions, and not on the way
@@ -22,7 +22,7 @@ use crate::{
     Certainty, Digest, Infeasible, Key, Refused, Seed, key::digests, memory::Memory, set::same,
 };
 
-/// The most digests of a list.
+/// The most words of a list.
 const LISTED_MAX: usize = 256;
 /// The fewest and the most registers.
 pub(crate) const REGISTERS: (u32, u32) = (16, 1 << 20);
@@ -73,9 +73,9 @@ impl Shape {
 pub struct Distinct {
     shape: Shape,
     seed: Seed,
-    /// The list of digests, or the registers.
+    /// The list of words, or the registers.
     bytes: Memory,
-    /// The digests in the list. `None`: the bytes are registers.
+    /// The number of words in the list. `None`: the bytes are registers.
     listed: Option<usize>,
 }
 

@@ -21,8 +21,8 @@ pub(crate) const REGISTERS_MAX: u32 = 64;
 /// Bytes of the largest sketch.
 pub(super) const SKETCH_MAX: usize = registers::bytes_of(REGISTERS_MAX);
 
-/// The layout of a bucket: the epoch of its newest pane, the tags and counts of its entries, the
-/// sketches of the remainder, and for each entry its key and its sketches, one for each pane.
+/// The layout of a bucket. First the epoch of its newest pane, the tags and counts of its entries, and the
+/// sketches of the remainder. Then each entry: its key and its sketches. There is a sketch per pane.
 ///
 /// The pane of epoch `e` has the index `e` modulo `panes`. All methods take the bytes of one bucket,
 /// [`bytes`](Self::bytes) of them.

@@ -13,8 +13,8 @@
 //! A new key that finds its bucket full challenges the entry with the smallest count `n`. It wins if a
 //! word of its element and the bucket is below `1 / (n + 1)`, so it wins after about `n` distinct
 //! elements. The loser's sketch is added to the remainder. Two facts follow. Keys with one element each
-//! replace one entry of a bucket over and over, and not the seven larger ones. And all keys
-//! that send to one victim challenge a bucket with the same word: they all win or they all lose.
+//! replace one entry of a bucket again and again, and not the seven larger ones. Keys that share
+//! their only element, such as forged sources of a flood, challenge a bucket with one word: all win or all lose.
 //!
 //! Elements age in panes of equal length: a bucket has `panes` sketches for each entry, of which the newest
 //! receives elements. A bucket moves to the present when it is read or written, so nothing sweeps the table.

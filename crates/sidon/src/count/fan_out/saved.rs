@@ -34,8 +34,8 @@ impl<K: Stored> FanOut<K> {
         sound.then_some(table).ok_or(Malformed::Field { name: "bucket" })
     }
 
-    /// Whether a sequence of additions and merges can produce the bucket: every key is in its own
-    /// bucket, once, with sketches that words produce and the count that follows from them.
+    /// Whether additions and merges can produce the bucket. Every key is in its own bucket, once. Words can
+    /// produce its sketches, and its count follows from them.
     fn is_sound(&self, number: u64, bytes: &[u8]) -> bool {
         let layout = self.layout();
         if layout.epoch(bytes) > u64::MAX / self.shape.pane {

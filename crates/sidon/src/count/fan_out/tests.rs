@@ -115,7 +115,7 @@ fn keys_with_one_element_cannot_evict_seven_large_keys() {
         }
         let before: Vec<_> = (0..7).map(|key| one.estimate(&host(key), 0).value).collect();
         for decoy in 1_000..40_000u32 {
-            // Every decoy has an element of its own, or all have one victim.
+            // Every decoy has another element, or all have one victim.
             let element = if seed % 2 == 0 { decoy } else { 7_000 };
             one.add(&host(decoy), &element, 0);
         }
