@@ -15,7 +15,7 @@ use libfuzzer_sys::fuzz_target;
 use operate::{Draw, Operate, SEED, is_read_back, sequence};
 use sidon::{
     saved::Save,
-    count::{Min, Top},
+    count::{Distinct, FanOut, Min, Top},
     set::{Backyard, Bh, Blocked, Bloom, Counting, DLeft, Elastic, Multilayer, Variable},
     state::{Direct, Fingerprint, Stateful},
     zone::{Adaptive, Any, Filter, Hosts, Sketch, Subnets},
@@ -62,6 +62,8 @@ fuzz_target!(init: sidon_fuzz::plant(seeds), |bytes: &[u8]| {
         Backyard::KIND => used::<Backyard>(&bytes, draw),
         Elastic::KIND => used::<Elastic>(&bytes, draw),
         Hosts::KIND => used::<Hosts>(&bytes, draw),
+        Distinct::KIND => used::<Distinct>(&bytes, draw),
+        <FanOut<[u8; 4]>>::KIND => used::<FanOut<[u8; 4]>>(&bytes, draw),
         _ => {}
     }
 });
@@ -113,6 +115,8 @@ fn seeds() -> Vec<Vec<u8>> {
     of::<Backyard>(&mut seeds);
     of::<Elastic>(&mut seeds);
     of::<Hosts>(&mut seeds);
+    of::<Distinct>(&mut seeds);
+    of::<FanOut<[u8; 4]>>(&mut seeds);
     seeds.retain(|seed| seed.len() <= MOST);
     seeds
 }

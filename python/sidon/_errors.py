@@ -80,6 +80,13 @@ class BadKey(_Error, ValueError):
     row: int | None = None
 
 
+def rebuild_fan_out(image: bytes, seed: Any, key: Any) -> Any:
+    """Reads a pickled ``FanOut``."""
+    from ._sidon import FanOut
+
+    return FanOut.from_bytes(image, seed, key=key)
+
+
 def rebuild_top(image: bytes, seed: Any, key: Any) -> Any:
     """Reads a pickled ``Top``."""
     from ._sidon import Top

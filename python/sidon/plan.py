@@ -17,7 +17,7 @@ from . import _sidon
 
 Shape = dict[str, Any]
 
-__all__ = ["Row", "Shape", "count", "count_in", "set", "sets", "states", "top", "zones"]
+__all__ = ["Row", "Shape", "count", "count_in", "distinct", "fan_out", "set", "sets", "states", "top", "zones"]
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,28 @@ def top(bytes: int, key_bytes: int, *, amounts: int = 1) -> Shape:
     2
     """
     return _sidon.plan_top(bytes, key_bytes, amounts)
+
+
+def distinct(error: float) -> Shape:
+    """The shape of the smallest ``Distinct`` with this relative standard error.
+
+    >>> from sidon import plan
+    >>> plan.distinct(0.01)
+    {'registers': 1312}
+    """
+    return _sidon.plan_distinct(error)
+
+
+def fan_out(keys: int, error: float, *, panes: int = 1, pane: int = 2**64 - 1) -> Shape:
+    """The shape of the smallest ``FanOut`` that keeps ``keys`` large keys, with this relative standard error.
+
+    Estimates cover the newest ``panes`` panes of ``pane`` units of time each. By default nothing ages.
+
+    >>> from sidon import plan
+    >>> plan.fan_out(1000, 0.13, panes=2, pane=60)["registers"]
+    10
+    """
+    return _sidon.plan_fan_out(keys, error, panes, pane)
 
 
 def states(flows: int, states: int, error: float, *, prefer: Literal["memory", "speed"] = "memory") -> Shape:

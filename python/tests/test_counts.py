@@ -158,3 +158,40 @@ def test_tables_of_unknown_types_are_errors():
     for amounts in [0, 3]:
         with pytest.raises(sidon.Infeasible):
             sidon.Top(plan.top(4096, 8), 1, key="int", amounts=amounts)
+
+
+def test_distinct_keys_copy_merge_and_hold_their_interval():
+    one, two = (sidon.Distinct(sidon.plan.distinct(0.05), 1) for _ in range(2))
+    one.add_batch(range(20_000))
+    two.add_batch(range(10_000, 30_000))
+    two.add("a text")
+    copy = pickle.loads(pickle.dumps(one))
+    assert copy == one and copy.copy() == one and copy != two
+    one.merge(two)
+    one.merge(one)
+    count = one.count()
+    assert 30_001 in count and count.lower < count.value < count.upper and int(count) == count.value
+    assert not count.exact and one.certainty.error == 0.01
+    with pytest.raises(sidon.Refused):
+        one.merge(sidon.Distinct(sidon.plan.distinct(0.06), 1))
+    one.clear()
+    assert one.count().exact and int(one.count()) == 0
+
+
+def test_distinct_elements_per_key_age_and_merge():
+    shape = sidon.plan.fan_out(10, 0.13, panes=2, pane=60)
+    one, two = (sidon.FanOut(shape, 1, key="ip") for _ in range(2))
+    for table, ports in [(one, range(500)), (two, range(300, 900))]:
+        table.add_batch(["10.0.0.1"] * len(ports), ports, now=100)
+    assert one.add("2001:db8::1", 443, now=100) == 1
+    assert pickle.loads(pickle.dumps(one)) == one
+    one.merge(two)
+    assert 900 in one.estimate("10.0.0.1", now=100) and len(one) == 2 and one.others(now=100) == 0
+    assert [str(host) for host, _ in one.largest(5, now=100)] == ["10.0.0.1", "2001:db8::1"]
+    assert one.estimate("10.0.0.1", now=300).upper == 0
+    with pytest.raises(sidon.BadKey):
+        one.add_batch(["10.0.0.1", "no address"], [1, 2])
+    with pytest.raises(ValueError):
+        one.add_batch(["10.0.0.1"], [1, 2])
+    with pytest.raises(sidon.Infeasible):
+        sidon.plan.fan_out(10, 0.001)

@@ -74,6 +74,23 @@ def test_the_heaviest_keys():
     assert sidon.Top.from_bytes(golden("top"), SEED, key=4).to_bytes() == golden("top")
 
 
+def test_distinct_keys():
+    for name, count in [("distinct-list", 5), ("distinct", 500)]:
+        built = sidon.Distinct({"registers": 24}, SEED)
+        built.add_batch(range(count))
+        assert built.to_bytes() == golden(name)
+        assert sidon.Distinct.from_bytes(golden(name), SEED) == built
+
+
+def test_distinct_elements_per_key():
+    built = sidon.FanOut({"buckets": 1, "registers": 4, "panes": 2, "pane": 10}, SEED, key=4)
+    for element in range(200):
+        keys = [bytes([10, 0, 0, key]) for key in range(10) if element % (key + 1) == 0]
+        built.add_batch(keys, [element] * len(keys), now=element // 7)
+    assert built.to_bytes() == golden("fan-out")
+    assert sidon.FanOut.from_bytes(golden("fan-out"), SEED, key=4) == built
+
+
 def keys_of(keys):
     import ipaddress
 

@@ -14,7 +14,8 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Only this section (machine, hash, member, zone, count, refused, state; engine, top and hostile only if named), or only
+    /// Only this section (machine, hash, member, zone, count, refused, state, distinct; engine, top, fan_out and hostile
+    /// only if named), or only
     /// structures whose name contains this.
     /// May be given more than once.
     #[arg(long, value_name = "NAME")]
@@ -24,6 +25,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_delimiter = ',',
           value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) keys: Vec<u32>,
+
+    /// Write the chart of the section `fan_out` to this SVG file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) chart: Option<std::path::PathBuf>,
 
     /// The false-positive rate that structures are built for.
     #[arg(long, value_name = "P", default_value_t = 0.001)]
@@ -41,8 +46,10 @@ pub(crate) struct Args {
 }
 
 /// The names of the sections, in the order they run.
-const SECTIONS: [&str; 10] =
-    ["machine", "hash", "member", "zone", "count", "refused", "state", "engine", "top", "hostile"];
+const SECTIONS: [&str; 12] = [
+    "machine", "hash", "member", "zone", "count", "refused", "state", "distinct", "engine", "top",
+    "fan_out", "hostile",
+];
 
 impl Args {
     /// Whether anything of this name in this section is wanted.

@@ -4,8 +4,9 @@
 //! every set of ours beside the sets of others, `zone` small exact sets beside a table and a
 //! filter, `count` our counts beside those of others, `refused` insertions into full structures,
 //! `state` every map from flows to states.
-//! `engine`, fifty million packets through all monitors, and `top`, the heaviest of as many, run
-//! only when they are named. Times are medians over interleaved rounds, with the fastest and slowest
+//! `distinct`, counts of distinct keys.
+//! `engine`, fifty million packets through all monitors, `top`, the heaviest of as many, and `fan_out`, hosts
+//! with many destinations, run only when they are named. Times are medians over interleaved rounds, with the fastest and slowest
 //! round beside them. Built as a user builds: no target CPU is named, so instructions beyond the
 //! baseline come from run-time dispatch, ours and the peers' alike.
 
@@ -13,7 +14,9 @@ mod args;
 mod clock;
 mod count;
 mod digest;
+mod distinct;
 mod engine;
+mod fan_out;
 mod filter;
 mod hash;
 mod host;
@@ -85,6 +88,12 @@ fn main() -> Result<ExitCode> {
     }
     if !args.only.is_empty() {
         rows.extend(hostile::run(args.quick, |name| args.wants("hostile", name), &mut notes)?);
+    }
+    if distinct::NAMES.iter().any(|name| args.wants("distinct", name)) {
+        rows.extend(distinct::run(args.quick, |name| args.wants("distinct", name), &mut notes)?);
+    }
+    if args.names("fan_out") {
+        rows.extend(fan_out::run(args.quick, args.chart.as_deref(), &mut notes)?);
     }
     if args.names("top") {
         rows.extend(top::run(args.quick, &mut notes)?);

@@ -16,7 +16,7 @@ pub(crate) enum Size {
 /// One operation of one structure at one size.
 #[derive(Debug, Clone)]
 pub(crate) struct Row {
-    /// `machine`, `hash`, `member`, `zone`, `count`, `refused`, `state` or `top`.
+    /// `machine`, `hash`, `member`, `zone`, `count`, `refused`, `state`, `distinct`, `fan_out` or `top`.
     pub(crate) section: &'static str,
     /// The structure's name.
     pub(crate) structure: String,

@@ -11,7 +11,11 @@ use pyo3::{
     types::PyTuple,
 };
 use serde_json::json;
-use sidon::{Bound as Side, Certainty, Estimate, Lookup, Refused, count::Bounds, set::Stats};
+use sidon::{
+    Bound as Side, Certainty, Estimate, Lookup, Refused,
+    count::{Bounds, Interval},
+    set::Stats,
+};
 
 /// The certainty of an answer.
 #[pyclass(frozen, eq, name = "Certainty", module = "sidon")]
@@ -156,6 +160,58 @@ impl PyBounds {
 
     fn __repr__(&self) -> String {
         format!("<Bounds: {}>", self.bounds())
+    }
+}
+
+/// A number of distinct elements, with an interval that contains the truth for 99 % of the seeds.
+#[pyclass(frozen, eq, hash, name = "Interval", module = "sidon")]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct PyInterval(pub(crate) Interval);
+
+#[pymethods]
+impl PyInterval {
+    #[classattr]
+    #[pyo3(name = "__match_args__")]
+    const MATCH: (&'static str, &'static str, &'static str) = ("lower", "value", "upper");
+
+    /// The lower end of the interval.
+    #[getter]
+    fn lower(&self) -> u64 {
+        self.0.least
+    }
+
+    /// The most likely number.
+    #[getter]
+    fn value(&self) -> u64 {
+        self.0.value
+    }
+
+    /// ``None`` without an upper end.
+    #[getter]
+    fn upper(&self) -> Option<u64> {
+        Some(self.0.most).filter(|&most| most < u64::MAX)
+    }
+
+    /// Whether both ends are equal.
+    #[getter]
+    fn exact(&self) -> bool {
+        self.0.is_exact()
+    }
+
+    fn __contains__(&self, number: u64) -> bool {
+        self.0.contains(number)
+    }
+
+    fn __int__(&self) -> u64 {
+        self.0.value
+    }
+
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Interval: {}>", self.0)
     }
 }
 

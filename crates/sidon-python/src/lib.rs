@@ -5,14 +5,16 @@
 //! | `key` | Python objects, Arrow arrays and numpy arrays as keys |
 //! | `shared` | a structure that several threads use |
 //! | `seed`, `shape`, `answer`, `error` | arguments and results |
-//! | `set`, `min`, `top`, `map`, `machine`, `zone` | the structures |
+//! | `set`, `min`, `top`, `distinct`, `fan_out`, `map`, `machine`, `zone` | the structures |
 //! | `plan` | from targets to shapes |
 //! | `snapshot` | from captures to snapshots and reports |
 //!
 //! The stubs in `python/sidon/_sidon.pyi` hold the types; a test compares them with this module.
 
 mod answer;
+mod distinct;
 mod error;
+mod fan_out;
 mod key;
 mod machine;
 mod map;
@@ -30,11 +32,19 @@ mod zone;
 mod _sidon {
     #[pymodule_export]
     use crate::{
-        answer::{PyAbsent, PyBounds, PyCertainty, PyDontKnow, PyEstimate, PyRefusals, PyState},
+        answer::{
+            PyAbsent, PyBounds, PyCertainty, PyDontKnow, PyEstimate, PyInterval, PyRefusals,
+            PyState,
+        },
+        distinct::PyDistinct,
+        fan_out::PyFanOut,
         machine::PyMachine,
         map::PyMap,
         min::PyMin,
-        plan::{plan_count, plan_count_in, plan_set, plan_sets, plan_states, plan_top, plan_zones},
+        plan::{
+            plan_count, plan_count_in, plan_distinct, plan_fan_out, plan_set, plan_sets,
+            plan_states, plan_top, plan_zones,
+        },
         seed::PySeed,
         set::PySet,
         snapshot::{PySnapshot, run_capture, run_generator},

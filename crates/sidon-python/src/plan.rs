@@ -87,6 +87,23 @@ pub(crate) fn plan_top<'py>(
 }
 
 #[pyfunction]
+pub(crate) fn plan_distinct<'py>(error: f64, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    to_python(py, &plan::distinct::shape(error).or_raise(py)?)
+}
+
+#[pyfunction]
+pub(crate) fn plan_fan_out<'py>(
+    keys: u64,
+    error: f64,
+    panes: u32,
+    pane: u64,
+    py: Python<'py>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let target = plan::fan_out::Target { keys, error, panes, pane };
+    to_python(py, &plan::fan_out::shape(target).or_raise(py)?)
+}
+
+#[pyfunction]
 pub(crate) fn plan_states<'py>(
     flows: u64,
     states: u32,

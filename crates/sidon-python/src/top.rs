@@ -1,7 +1,7 @@
 //! The heaviest keys, with bounds: one class over the tables of every type of keys.
 
-mod kind;
-mod table;
+pub(crate) mod kind;
+pub(crate) mod table;
 
 use crate::{
     answer::{ImageArg, PyBounds, accepted, wrong},

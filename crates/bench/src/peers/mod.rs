@@ -13,3 +13,4 @@ pub(crate) mod hash_set;
 pub(crate) mod packed_cuckoos;
 pub(crate) mod qfilter;
 pub(crate) mod sbbf;
+pub(crate) mod spread_sketch;

@@ -1,6 +1,6 @@
 //! `sidon plan explain`: the formula of each row, with its numbers.
 
-use super::{count, member, state, state_maps::StateShape, zone};
+use super::{count, distinct, fan_out, member, state, state_maps::StateShape, zone};
 use crate::show;
 use clap::Subcommand;
 use sidon::plan::SetShape;
@@ -18,6 +18,10 @@ enum What {
     Member(member::Args),
     /// Counters, with the options of `sidon plan count`
     Count(count::Args),
+    /// Counters of distinct keys, with the options of `sidon plan distinct`
+    Distinct(distinct::Args),
+    /// Distinct elements per key, with the options of `sidon plan fan-out`
+    FanOut(fan_out::Args),
     /// State maps, with the options of `sidon plan state`
     State(state::Args),
     /// Small sets, with the options of `sidon plan zone`
@@ -28,6 +32,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let lines = match &args.what {
         What::Member(args) => member::explain(args)?,
         What::Count(args) => count::explain(args)?,
+        What::Distinct(args) => distinct::explain(args)?,
+        What::FanOut(args) => fan_out::explain(args)?,
         What::State(args) => state::explain(args)?,
         What::Zone(args) => zone::explain(args)?,
     };

@@ -1,7 +1,9 @@
 //! `sidon plan`: which structure, what size, what it will cost. One file per question.
 
 pub(crate) mod count;
+mod distinct;
 mod explain;
+mod fan_out;
 mod member;
 mod state;
 mod state_maps;
@@ -15,7 +17,7 @@ use serde_json::Value;
 /// Choose a structure and its size for a target
 ///
 /// Prints every structure that meets the target, the smallest first, and a plain hash table or
-/// bitmap for comparison. The figures come from formulas; --audit of plan member measures them.
+/// bitmap for comparison. The figures come from formulas; --audit of plan member, distinct and fan-out measures them.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -32,6 +34,14 @@ enum What {
     ///
     /// Example: sidon plan count --epsilon 0.0001 --delta 0.02
     Count(count::Args),
+    /// Counters of distinct keys: how many different ones were added?
+    ///
+    /// Example: sidon plan distinct --error 0.01
+    Distinct(distinct::Args),
+    /// Distinct elements per key, for the keys that have most: which hosts scan?
+    ///
+    /// Example: sidon plan fan-out --keys 1000 --error 0.13
+    FanOut(fan_out::Args),
     State(state::Args),
     /// Small sets of small numbers, without false positives
     ///
@@ -47,6 +57,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     match &args.what {
         What::Member(args) => member::run(args),
         What::Count(args) => count::run(args),
+        What::Distinct(args) => distinct::run(args),
+        What::FanOut(args) => fan_out::run(args),
         What::State(args) => state::run(args),
         What::Zone(args) => zone::run(args),
         What::Explain(args) => explain::run(args),

@@ -2,14 +2,14 @@
 //!
 //! A file does not contain its seed. Shapes, loads, error rates and a merge of cells do not
 //! depend on it. Such a file is read with seed 0 and written with its own seed check. For
-//! [`count::Top`](sidon::count::Top) and [`zone::Subnets`](sidon::zone::Subnets), which need the seed,
-//! the summary has the header only.
+//! [`count::Top`](sidon::count::Top), [`count::FanOut`](sidon::count::FanOut) and
+//! [`zone::Subnets`](sidon::zone::Subnets), which need the seed, the summary has the header only.
 
 use crate::show;
 use serde_json::{Value, json};
 use sidon::{
     Malformed, Refused, Seed,
-    count::{Layout, Min, Top},
+    count::{Distinct, FanOut, Layout, Min, Top},
     internals::Kind,
     saved::{Parts, Save},
     set::{
@@ -99,6 +99,8 @@ impl Saved {
             Direct::KIND => Self::new(direct, Direct::merge),
             Stateful::KIND => Self::new(stateful, Stateful::merge),
             Fingerprint::KIND => Self::new(fingerprint, Fingerprint::merge),
+            Distinct::KIND => Self::new(distinct, Distinct::merge),
+            FanOut::<u8>::KIND => Saved { facts: Box::new(|_| Ok(Vec::new())), merge: None },
             Top::<u8>::KIND => Saved { facts: Box::new(top), merge: None },
             Subnets::KIND => Saved { facts: Box::new(|_| Ok(Vec::new())), merge: None },
             _ => return None,
@@ -169,6 +171,10 @@ fn min(one: &Min) -> Facts {
         facts.push(("except for a share of keys of", Fact::Share(beyond)));
     }
     facts
+}
+
+fn distinct(one: &Distinct) -> Facts {
+    vec![("distinct keys", Fact::Text(one.count().to_string()))]
 }
 
 fn direct(one: &Direct) -> Facts {

@@ -285,6 +285,28 @@ fn an_audit_measures_what_was_planned() {
 }
 
 #[test]
+fn plans_of_distinct_counts_are_measured_by_their_audit() {
+    let line = ["plan", "distinct", "--error", "0.02", "--keys", "50000", "--audit", "--json"];
+    let [distinct, hash_set] = &rows(&line)[..] else { panic!("two rows") };
+    assert_eq!(distinct["shape"]["registers"], 328);
+    assert_eq!((&hash_set["structure"], &hash_set["measured"]), (&"hash_set".into(), &Value::Null));
+    let found = |row: &Value, name: &str| row["measured"][name].as_f64().unwrap();
+    // 100 runs: a root mean square has a relative error of 1 / sqrt(200), and six of them are 42 %.
+    assert!((found(distinct, "error") / 0.02 - 1.0).abs() < 0.43, "{distinct}");
+    // 99 of 100, less six standard deviations of sqrt(0.99).
+    assert!(found(distinct, "held") >= 93.0, "{distinct}");
+
+    let line = ["plan", "fan-out", "--keys", "500", "--error", "0.13", "--audit", "--json"];
+    let [row] = &rows(&line)[..] else { panic!("one row") };
+    assert_eq!(row["shape"]["registers"], 10);
+    let planned = row["error"].as_f64().unwrap();
+    assert!((found(row, "error") / planned - 1.0).abs() < 6.0 / 1_000f64.sqrt(), "{row}");
+    // At most half a key of 500 is planned to be lost; eight are 1 in 10^9.
+    assert!(found(row, "lost") <= 7.0 / 500.0 && row["lost"].as_f64().unwrap() <= 0.001, "{row}");
+    assert!(found(row, "held") >= 0.99 - 6.0 * (0.99f64 * 0.01 / 500.0).sqrt(), "{row}");
+}
+
+#[test]
 fn plan_count_gives_the_rows_and_columns_of_the_paper() {
     let rows = rows(&["plan", "count", "--epsilon", "0.01", "--delta", "0.01", "--json"]);
     assert_eq!(rows[0]["shape"]["rows"], 5);
@@ -380,11 +402,15 @@ fn help_fits_80_columns() {
         "plan",
         "plan member",
         "plan count",
+        "plan distinct",
+        "plan fan-out",
         "plan state",
         "plan zone",
         "plan explain",
         "plan explain member",
         "plan explain count",
+        "plan explain distinct",
+        "plan explain fan-out",
         "plan explain state",
         "plan explain zone",
         "show",
@@ -406,7 +432,9 @@ fn tables_and_texts_fit_80_columns() {
     let aged = [&state[..], &["--timeout", "30", "--silent", "1e4", "--overflow", "1e-6"]].concat();
     let count = ["count", "--memory", "1MiB", "--keys", "1e12"];
     let zone = ["zone", "--universe", "1e6", "--members", "200"];
-    for question in [&member[..], &state, &aged, &count, &zone] {
+    let distinct = ["distinct", "--error", "0.001", "--keys", "1e12"];
+    let fan_out = ["fan-out", "--keys", "1e6", "--error", "0.05", "--panes", "16"];
+    for question in [&member[..], &state, &aged, &count, &distinct, &fan_out, &zone] {
         fits(&[&["plan"], question].concat());
         fits(&[&["plan", "explain"], question].concat());
     }

@@ -97,7 +97,7 @@ impl Kind {
     }
 
     /// `Ok` if every key of the column can be kept. Nothing has been written yet.
-    pub(super) fn check(self, column: &Column) -> Result<(), BadKey> {
+    pub(crate) fn check(self, column: &Column) -> Result<(), BadKey> {
         let form = match self {
             Kind::Int => Form::Number,
             Kind::Text => Form::Text,
@@ -133,7 +133,7 @@ impl Kind {
     }
 
     /// The Python object of a stored key.
-    pub(super) fn object<'py>(self, py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+    pub(crate) fn object<'py>(self, py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
         let address = || match <[u8; 4]>::try_from(bytes) {
             Ok(octets) => IpAddr::from(octets),
             Err(_) => <[u8; 16]>::try_from(bytes).map_or(IpAddr::from([0; 4]), IpAddr::from),

@@ -41,7 +41,7 @@ pub(super) trait Table: Send + Sync {
 }
 
 /// A key that is made of checked bytes.
-trait Kept: Stored + Send + Sync + 'static {
+pub(crate) trait Kept: Stored + Send + Sync + 'static {
     fn of(bytes: &[u8]) -> Self;
     fn bytes(self) -> Vec<u8>;
 }
@@ -174,7 +174,7 @@ pub(super) enum Source<'a> {
 }
 
 /// Why there is no such table.
-pub(super) enum Unbuilt {
+pub(crate) enum Unbuilt {
     Infeasible(Infeasible),
     Malformed(Malformed),
 }

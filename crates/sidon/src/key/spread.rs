@@ -78,7 +78,7 @@ pub(crate) fn splits(
 
 /// The whole part and the fraction of a product.
 #[inline(always)]
-fn halves(word: u64, size: u64) -> (u64, u64) {
+pub(crate) fn halves(word: u64, size: u64) -> (u64, u64) {
     let product = u128::from(word) * u128::from(size);
     ((product >> 64) as u64, product as u64)
 }

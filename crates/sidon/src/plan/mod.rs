@@ -26,10 +26,12 @@ pub mod bloom;
 pub mod count;
 pub mod counting;
 pub mod direct;
+pub mod distinct;
 pub mod dleft;
 mod draws;
 #[doc(hidden)]
 pub mod elastic;
+pub mod fan_out;
 pub mod fingerprint;
 mod fluid;
 mod increments;

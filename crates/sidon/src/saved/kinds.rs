@@ -26,7 +26,7 @@ pub struct Kind {
 
 impl Kind {
     /// Every kind, in the order of the numbers, which start at 1.
-    pub const ALL: [Kind; 22] = [
+    pub const ALL: [Kind; 24] = [
         BLOOM,
         BLOCKED,
         COUNTING,
@@ -49,6 +49,8 @@ impl Kind {
         HOSTS,
         CHECKPOINT,
         ELASTIC,
+        DISTINCT,
+        FAN_OUT,
     ];
 
     /// The kind of this number.
@@ -265,6 +267,17 @@ pub(crate) const ELASTIC: Kind = Kind {
     ],
 };
 
+/// The kind `count::Distinct`. `listed` is 2^64 - 1 if the payload has registers.
+pub(crate) const DISTINCT: Kind =
+    Kind { number: 23, name: "count::Distinct", fields: &["registers", "listed"] };
+
+/// The kind `count::FanOut`.
+pub(crate) const FAN_OUT: Kind = Kind {
+    number: 24,
+    name: "count::FanOut",
+    fields: &["key bytes", "buckets", "registers", "panes", "pane"],
+};
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -276,6 +289,6 @@ mod tests {
             assert_eq!(Kind::ALL.iter().filter(|other| other.name == kind.name).count(), 1);
             assert_eq!(Kind::of(kind.number), Some(kind));
         }
-        assert_eq!((Kind::of(0), Kind::of(23)), (None, None));
+        assert_eq!((Kind::of(0), Kind::of(25)), (None, None));
     }
 }

@@ -107,6 +107,8 @@ structures! {
     [B] set::Set<B>;
     [] count::Min;
     [K, const A: usize] count::Top<K, A>;
+    [] count::Distinct;
+    [K] count::FanOut<K>;
     [B] state::Map<B>;
     [C] zone::Filter<C>;
     [C] zone::Sketch<C>;

@@ -3,7 +3,7 @@
 
 use sidon::{
     Malformed, Seed,
-    count::{Layout, Min, Top, Update, min, top},
+    count::{Distinct, FanOut, Layout, Min, Top, Update, distinct, fan_out, min, top},
     saved::Save,
 };
 use sidon_kit::Rng;
@@ -40,7 +40,27 @@ fn heavy() -> Top<[u8; 4], 2> {
     table
 }
 
-fn goldens() -> [Vec<u8>; 4] {
+fn distinct(keys: u64) -> Distinct {
+    let mut distinct = Distinct::new(distinct::Shape { registers: 24 }, SEED).unwrap();
+    (0..keys).for_each(|key| distinct.add(&key));
+    distinct
+}
+
+/// Ten keys in one bucket, of which two have lost their entries, in three panes.
+fn fan_out() -> FanOut<[u8; 4]> {
+    let shape = fan_out::Shape { buckets: 1, registers: 4, panes: 2, pane: 10 };
+    let mut table = FanOut::new(shape, SEED).unwrap();
+    for element in 0..200u64 {
+        for key in 0..10u8 {
+            if element % (u64::from(key) + 1) == 0 {
+                table.add(&[10, 0, 0, key], &element, element / 7);
+            }
+        }
+    }
+    table
+}
+
+fn goldens() -> [Vec<u8>; 7] {
     let (update, layout) = (Update::Plain, Layout::Rows);
     let rows = min::Shape { rows: 3, columns: 11, width: 32, update, layout };
     let update = Update::Conservative;
@@ -52,6 +72,9 @@ fn goldens() -> [Vec<u8>; 4] {
         golden("min-line.sidon", min(line)),
         golden("min-decayed.sidon", narrow),
         golden("top.sidon", heavy()),
+        golden("distinct-list.sidon", distinct(5)),
+        golden("distinct.sidon", distinct(500)),
+        golden("fan-out.sidon", fan_out()),
     ]
 }
 
@@ -66,12 +89,14 @@ fn read(image: &[u8]) -> Option<Malformed> {
             Err(why) => Some(why),
         }
     }
-    one::<Min>(image).and_then(|min| one::<Top<[u8; 4], 2>>(image).map(|_| min))
+    let others =
+        [one::<Top<[u8; 4], 2>>(image), one::<Distinct>(image), one::<FanOut<[u8; 4]>>(image)];
+    others.into_iter().fold(one::<Min>(image), Option::and)
 }
 
 #[test]
 fn golden_images_are_read_back() {
-    let [rows, line, narrow, top] = goldens();
+    let [rows, line, narrow, top, list, registers, spread] = goldens();
     for image in [&rows, &line] {
         let sketch = Min::from_bytes(image, SEED).unwrap();
         for (amount, key) in (1..).zip(KEYS) {
@@ -85,6 +110,12 @@ fn golden_images_are_read_back() {
     let table = Top::<[u8; 4], 2>::from_bytes(&top, SEED).unwrap();
     assert_eq!(table.heaviest(5), heavy().heaviest(5));
     assert!(table.heaviest(5).others > 0);
+    assert_eq!(Distinct::from_bytes(&list, SEED).unwrap().count().to_string(), "= 5");
+    let count = Distinct::from_bytes(&registers, SEED).unwrap().count();
+    assert!(count.contains(500) && count == distinct(500).count());
+    let table = FanOut::<[u8; 4]>::from_bytes(&spread, SEED).unwrap();
+    assert_eq!(table.largest(9, 28), fan_out().largest(9, 28));
+    assert!(table.len() == 8 && table.others(28) > 0);
     assert_eq!(Min::from_bytes(&top, SEED).err(), Some(Malformed::Kind { expected: 11, got: 12 }));
 }
 
@@ -138,10 +169,12 @@ fn a_million_byte_strings_give_a_structure_or_malformed() {
 
 #[test]
 fn no_shape_takes_more_memory_than_its_image_is_long() {
-    let [mut rows, _, _, mut top] = goldens();
+    let [mut rows, _, _, mut top, _, mut registers, mut spread] = goldens();
     rows[40..48].copy_from_slice(&(1u64 << 40).to_le_bytes());
     top[48..56].copy_from_slice(&(1u64 << 30).to_le_bytes());
-    for image in [&mut rows, &mut top] {
+    registers[32..40].copy_from_slice(&(1u64 << 20).to_le_bytes());
+    spread[40..48].copy_from_slice(&(1u64 << 30).to_le_bytes());
+    for image in [&mut rows, &mut top, &mut registers, &mut spread] {
         let body = image.len() - 4;
         let checksum = crc32fast::hash(&image[..body]);
         image[body..].copy_from_slice(&checksum.to_le_bytes());
@@ -149,4 +182,8 @@ fn no_shape_takes_more_memory_than_its_image_is_long() {
     assert!(matches!(Min::from_bytes(&rows, SEED), Err(Malformed::Length { .. })));
     let top = Top::<[u8; 4], 2>::from_bytes(&top, SEED);
     assert!(matches!(top.err(), Some(Malformed::Length { .. })));
+    let registers = Distinct::from_bytes(&registers, SEED);
+    assert!(matches!(registers.err(), Some(Malformed::Length { .. })));
+    let spread = FanOut::<[u8; 4]>::from_bytes(&spread, SEED);
+    assert!(matches!(spread.err(), Some(Malformed::Length { .. })));
 }

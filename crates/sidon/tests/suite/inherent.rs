@@ -2,7 +2,7 @@
 
 use sidon::{
     Certainty, Infeasible, Refused, Seed,
-    count::{Layout, Min, Top, Update, min, top},
+    count::{Distinct, FanOut, Layout, Min, Top, Update, distinct, fan_out, min, top},
     plan::{self, Prefer, States, Target},
     set::{
         AnySet, Backyard, Bh, Blocked, Bloom, Counting, DLeft, Decode, Elastic, Increments, Moves,
@@ -191,6 +191,18 @@ fn counts() {
         top::Shape { buckets: 10, rows: 2, columns: 100 },
         |one: &mut Top<u32>| one.add(&7, [5]),
         |one: &Top<u32>| one.bounds(&7)[0].is_exact() && one.len() == 1 && one.total() == [5]
+    );
+    has_the_core!(
+        Distinct,
+        distinct::Shape { registers: 16 },
+        |one: &mut Distinct| one.add("key"),
+        |one: &Distinct| one.count().is_exact() && one.count().value == 1
+    );
+    has_the_core!(
+        FanOut<u32>,
+        fan_out::Shape { buckets: 10, registers: 8, panes: 2, pane: 60 },
+        |one: &mut FanOut<u32>| assert_eq!(one.add(&7, "element", 5), 1),
+        |one: &FanOut<u32>| one.estimate(&7, 5).contains(1) && one.len() == 1
     );
 }
 

@@ -3,7 +3,7 @@
 use proptest::{collection::vec, prelude::*, sample::select};
 use sidon::{
     Infeasible, Seed,
-    count::{Layout, Min, Top, min},
+    count::{Distinct, FanOut, Layout, Min, Top, distinct, fan_out, min},
     plan::{self, Prefer, SetShape, States, Target},
     set::{
         AnySet, Counting, Decode, Increments, Moves, Multilayer, Overflow, Spread, Variable,
@@ -127,6 +127,13 @@ proptest! {
         for shape in shapes.into_iter().flatten() {
             prop_assert!(built(Min::new(shape, SEED)), "{shape:?}");
         }
+        if let Ok(shape) = plan::distinct::shape(epsilon) {
+            prop_assert!(built(Distinct::new(shape, SEED)), "{shape:?}");
+        }
+        let target = plan::fan_out::Target { panes: width.min(16), ..plan::fan_out::Target::new(bytes >> 10, epsilon) };
+        if let Ok(shape) = plan::fan_out::shape(target) {
+            prop_assert!(built(FanOut::<u32>::new(shape, SEED)), "{shape:?}");
+        }
         if let Ok(shape) = plan::top::shape(bytes, 4, 1) {
             prop_assert!(built(Top::<u32, 1>::new(shape, SEED)), "{shape:?}");
         }
@@ -218,6 +225,12 @@ proptest! {
         let _ = plan::count::shape_in(keys, rate, n, Layout::Rows);
         let _ = plan::count::shape_in(keys, rate, n, Layout::Line);
         let _ = plan::top::shape(keys, n as usize, 1);
+        let _ = plan::distinct::shape(rate);
+        let _ = plan::fan_out::shape(plan::fan_out::Target { keys, error: rate, panes: n, pane: keys });
+        let shape = fan_out::Shape { buckets: keys, registers: n, panes: n, pane: keys };
+        let lost = plan::fan_out::lost(shape, keys / 3);
+        prop_assert!((0.0..=1.0).contains(&lost), "{shape:?}: {lost}");
+        let _ = (plan::fan_out::error(shape), plan::distinct::error(distinct::Shape { registers: n }));
         let _ = plan::top::shape(keys, usize::MAX, n as usize);
         let _ = plan::top::shape(keys, 4, usize::MAX - n as usize);
         let _ = plan::zone::first_primes(plan::zone::Target { universe: keys, members: n.into() });

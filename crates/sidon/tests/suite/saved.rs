@@ -4,7 +4,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, from_value, json, to_value};
 use sidon::{
     Malformed, Seed,
-    count::{Min, Top, min, top},
+    count::{Distinct, FanOut, Min, Top, min, top},
     plan,
     saved::{Save, Saved},
     set::{
@@ -68,6 +68,8 @@ fn every_structure_comes_back_and_no_damaged_byte_is_accepted() {
     is_saved::<Backyard>(&golden("backyard"));
     is_saved::<Min>(&golden("min"));
     is_saved::<Top<[u8; 4], 2>>(&golden("top"));
+    is_saved::<Distinct>(&golden("distinct"));
+    is_saved::<FanOut<[u8; 4]>>(&golden("fan-out"));
     is_saved::<Direct>(&golden("state-direct"));
     is_saved::<Stateful>(&golden("state-stateful"));
     is_saved::<Fingerprint>(&golden("state-fingerprint"));

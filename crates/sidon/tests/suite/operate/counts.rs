@@ -3,7 +3,7 @@
 use super::{Draw, MEMBERS, Operate, SEED, UNIVERSE, any_key, batch, keys, member, one_of};
 use sidon::{
     Infeasible, Refused,
-    count::{Layout, Min, Top, Update, min, top},
+    count::{Distinct, FanOut, Layout, Min, Top, Update, distinct, fan_out, min, top},
 };
 use std::fmt::Debug;
 
@@ -101,5 +101,84 @@ impl Operate for Heavy {
     fn answers(&self) -> impl PartialEq + Debug {
         let bounds: Vec<_> = (0..UNIVERSE).map(|key| self.bounds(&heavy_key(key))).collect();
         (bounds, self.heaviest(9), self.total(), self.len())
+    }
+}
+
+impl Operate for Distinct {
+    fn fresh(draw: &mut Draw<'_>) -> Result<Self, Infeasible> {
+        Distinct::new(distinct::Shape { registers: 14 + 2 * draw(10) as u32 }, SEED)
+    }
+
+    fn operate(&mut self, other: &Self, draw: &mut Draw<'_>) -> Result<(), Refused> {
+        match draw(32) {
+            0..20 => {
+                self.add(&any_key(draw));
+                Ok(())
+            }
+            20..26 => {
+                self.add_batch(&keys(draw, UNIVERSE));
+                Ok(())
+            }
+            26..30 => self.merge(other),
+            _ => Ok(()),
+        }
+    }
+
+    fn wipe(&mut self) {
+        self.clear();
+    }
+
+    fn answers(&self) -> impl PartialEq + Debug {
+        (self.count(), self.certainty(), self.is_empty())
+    }
+}
+
+type Spread = FanOut<[u8; 4]>;
+
+/// A time that mostly moves forward a little, and sometimes far.
+fn time(draw: &mut Draw<'_>) -> u64 {
+    match draw(8) {
+        0 => one_of(draw, &[0, 99, 1 << 40, u64::MAX - 1, u64::MAX]),
+        _ => draw(60),
+    }
+}
+
+impl Operate for Spread {
+    fn fresh(draw: &mut Draw<'_>) -> Result<Self, Infeasible> {
+        let registers = one_of(draw, &[4, 4, 6, 8, 64]);
+        let pane = one_of(draw, &[1, 7, 20, u64::MAX]);
+        let shape =
+            fan_out::Shape { buckets: 1 + draw(2), registers, panes: 1 + draw(4) as u32, pane };
+        FanOut::new(shape, SEED)
+    }
+
+    fn operate(&mut self, other: &Self, draw: &mut Draw<'_>) -> Result<(), Refused> {
+        match draw(32) {
+            0..20 => {
+                self.add(&heavy_key(any_key(draw)), &draw(300), time(draw));
+                Ok(())
+            }
+            20..27 => {
+                let keys: Vec<_> = keys(draw, UNIVERSE).into_iter().map(heavy_key).collect();
+                let elements: Vec<u64> = keys.iter().map(|_| draw(1_000)).collect();
+                self.add_batch(&keys, &elements, time(draw));
+                Ok(())
+            }
+            27..31 => self.merge(other),
+            _ => Ok(()),
+        }
+    }
+
+    fn wipe(&mut self) {
+        self.clear();
+    }
+
+    fn answers(&self) -> impl PartialEq + Debug {
+        let at = |now| {
+            let keys = (0..UNIVERSE).map(heavy_key);
+            let intervals: Vec<_> = keys.map(|key| self.estimate(&key, now)).collect();
+            (intervals, self.largest(9, now), self.others(now))
+        };
+        (at(0), at(70), at(u64::MAX), self.len())
     }
 }
