@@ -15,7 +15,7 @@ use pyo3::{
     prelude::*,
     types::{PyBytes, PyTuple},
 };
-use sidon::{Digest, Infeasible};
+use sidon::{Digest, Infeasible, count::Interval};
 use table::{Source, Table};
 
 /// The number of distinct elements of each key, for the keys that have most: hosts that scan.
@@ -24,12 +24,12 @@ use table::{Source, Table};
 /// that the shape's ``pane`` has; without ageing they may be left out.
 ///
 /// >>> import sidon
-/// >>> ports = sidon.FanOut(sidon.plan.fan_out(100, 0.13), seed=1, key="ipv4")
+/// >>> ports = sidon.FanOut(sidon.plan.fan_out(100, 0.13), seed=1, key="str")
 /// >>> for port in range(1000):
 /// ...     _ = ports.add("10.0.0.1", port)
 /// >>> ports.add_batch(["10.0.0.2", "10.0.0.3"], [443, 443])
 /// >>> [(host, count)] = ports.largest(1)
-/// >>> str(host), 1000 in count
+/// >>> host, 1000 in count
 /// ('10.0.0.1', True)
 #[pyclass(frozen, name = "FanOut", module = "sidon")]
 pub(crate) struct PyFanOut {
@@ -123,7 +123,7 @@ impl PyFanOut {
         let table = self.table.read(py)?;
         let table = &**table;
         let listed = py.detach(|| table.largest(count, now));
-        let entry = |(key, interval): &(Vec<u8>, _)| {
+        let entry = |(key, interval): &(Vec<u8>, Interval)| -> PyResult<_> {
             Ok((self.kind.object(py, key)?, PyInterval(*interval)))
         };
         listed.iter().map(entry).collect()
