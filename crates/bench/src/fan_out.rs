@@ -102,8 +102,8 @@ fn shape(bytes: u64) -> Shape {
         let one = Shape { buckets: 1, registers, panes: 1, pane: u64::MAX };
         Shape { buckets: (bytes / FanOut::<u32>::planned_bytes(one)).max(1), ..one }
     };
-    let more = (REGISTERS.0..=REGISTERS.1).step_by(2).rev().map(of);
-    more.into_iter().find(|shape| shape.buckets >= BUCKETS).unwrap_or(of(REGISTERS.0))
+    let mut more = (REGISTERS.0 / 2..=REGISTERS.1 / 2).rev().map(|half| of(2 * half));
+    more.find(|shape| shape.buckets >= BUCKETS).unwrap_or(of(REGISTERS.0))
 }
 
 pub(crate) fn run(quick: bool, chart: Option<&Path>, notes: &mut Vec<String>) -> Result<Vec<Row>> {
