@@ -24,43 +24,33 @@
 
 mod distinct;
 mod evidence;
+mod flood;
 mod forged;
 mod list;
 mod saved;
+mod scan;
 mod table;
 
 pub(crate) use evidence::EVIDENCE_MAX;
 pub use evidence::{Evidence, label};
 pub(crate) use list::{LISTED_MAX, TEXT_MAX};
 
-use crate::{Event, Figure, Packet, monitor::sizes, time, work::Work};
-use distinct::Distinct;
+use crate::{Event, Packet, monitor::sizes, time, work::Work};
+use flood::{Flood, SPAN};
 use forged::Forged;
 use list::List;
 use saved::read_alarm;
+use scan::{ANYWHERE, HOSTS, PORTS, Scan, WINDOW};
 use serde_json::{Value, json};
 use sidon::{Infeasible, Key, Seed};
 use std::net::IpAddr;
-use table::{Subject, Suspect, Table};
+use table::{Subject, Table};
 
 use super::connections::{Deed, Verdict};
 
 const SECOND: u64 = 1_000_000_000;
 /// The time that a condition must hold before the alarm is raised.
 const HOLDS: u64 = SECOND;
-/// The shortest time that a handshake counts; the longest is twice this.
-const SPAN: u64 = 5 * SECOND;
-/// The number of unanswered handshakes that are a flood.
-const PENDING: u64 = 50;
-/// The numbers of hosts and of ports that are a scan.
-const HOSTS: usize = 25;
-const PORTS: usize = 15;
-/// The time that failed targets count.
-const WINDOW: u64 = 300 * SECOND;
-/// Failed targets that are stored; the number of further ones is estimated.
-const TARGETS: usize = 32;
-/// The byte of a subject that marks any port and any victim.
-const ANYWHERE: usize = 33;
 /// The kinds of alarms.
 pub const KINDS: [&str; 5] =
     ["syn_flood", "address_scan", "port_scan", "random_scan", "forged_syns"];
@@ -154,49 +144,6 @@ pub struct Alarms {
     skipped: bool,
     /// Packets, and advances of the clock without one.
     events: u64,
-}
-
-/// A victim, and the handshakes that were opened to it.
-#[derive(Debug, Clone)]
-struct Flood {
-    subject: Subject,
-    /// Connections opened in this span and in the one before.
-    asked: [u64; 2],
-    /// Connections that completed, were refused or were reset, in the same spans.
-    answered: [u64; 2],
-    /// Whether connections were sampled, in the same spans.
-    sampled: [bool; 2],
-    /// The start of this span.
-    start: u64,
-    since: Option<u64>,
-    alarm: Option<usize>,
-    /// Whether no attempt was lost before the subject was stored.
-    is_first: bool,
-    attempts: u64,
-    /// The most unanswered connections at one time, of those that count.
-    peak: u64,
-    sources: Distinct,
-}
-
-/// A source, and the targets with which it completed no handshake.
-#[derive(Debug, Clone)]
-struct Scan {
-    subject: Subject,
-    targets: [u32; TARGETS],
-    used: u8,
-    start: u64,
-    last: u64,
-    since: Option<u64>,
-    alarm: Option<usize>,
-    /// Whether no attempt was lost before `start`.
-    is_first: bool,
-    attempts: u64,
-    /// The number of handshakes that completed.
-    let_in: u64,
-    /// Whether connections were sampled during the attempts.
-    sampled: bool,
-    /// Targets since the condition holds, and the failed ones before that.
-    distinct: Distinct,
 }
 
 /// Bytes of one subject in each of the four tables.
@@ -437,310 +384,6 @@ impl Alarms {
     }
 }
 
-impl Suspect for Flood {
-    fn new(subject: Subject, now: u64, is_first: bool) -> Self {
-        Flood {
-            subject,
-            asked: [0; 2],
-            answered: [0; 2],
-            sampled: [false; 2],
-            start: now,
-            since: None,
-            alarm: None,
-            is_first,
-            attempts: 0,
-            peak: 0,
-            sources: Distinct::default(),
-        }
-    }
-
-    fn subject(&self) -> &Subject {
-        &self.subject
-    }
-
-    fn weight(&self, now: u64) -> Option<f64> {
-        self.alarm.is_none().then(|| self.pending_at(now)[0] as f64)
-    }
-
-    fn is_active(&self, now: u64) -> bool {
-        now.saturating_sub(self.start) < SPAN
-    }
-
-    fn is_open(&self) -> bool {
-        self.since.is_some() || self.alarm.is_some()
-    }
-}
-
-impl Flood {
-    /// The unanswered connections and all connections that count at time `now`.
-    fn pending_at(&self, now: u64) -> [u64; 2] {
-        let sum = |spans: [u64; 2]| match now.saturating_sub(self.start) / SPAN {
-            0 => spans[0] + spans[1],
-            1 => spans[0],
-            _ => 0,
-        };
-        let asked = sum(self.asked);
-        [asked.saturating_sub(sum(self.answered)), asked]
-    }
-
-    /// Begins a new span if the current one is over.
-    fn turn(&mut self, now: u64) {
-        let spans = now.saturating_sub(self.start) / SPAN;
-        if spans > 0 {
-            let before = |counts: [u64; 2]| [0, if spans == 1 { counts[0] } else { 0 }];
-            (self.asked, self.answered) = (before(self.asked), before(self.answered));
-            self.sampled = [false, spans == 1 && self.sampled[0]];
-            self.start += spans * SPAN;
-        }
-    }
-
-    fn ask(&mut self, now: u64, source: u32, sampled: bool) {
-        self.turn(now);
-        self.sampled[0] |= sampled;
-        self.asked[0] += 1;
-        self.attempts += 1;
-        self.sources.see(source);
-        self.settle(now);
-    }
-
-    fn answer(&mut self, now: u64) {
-        self.turn(now);
-        self.answered[0] += 1;
-        self.settle(now);
-    }
-
-    fn settle(&mut self, now: u64) {
-        let [pending, asked] = self.pending_at(now);
-        self.peak = self.peak.max(pending);
-        match (self.holds(pending, asked), self.since) {
-            (true, None) => self.since = Some(now),
-            (false, Some(_)) if self.alarm.is_none() => self.since = None,
-            _ => {}
-        }
-    }
-
-    fn look(&mut self, now: u64, over: bool, followed: bool, list: &mut List) {
-        if let Some(index) = self.alarm {
-            if self.pending_at(now)[0] < PENDING / 2 {
-                list.show(self.alarm, || self.evidence(followed));
-                list.close(index, now);
-                (self.alarm, self.since) = (None, None);
-                (self.attempts, self.peak, self.sources) = (0, 0, Distinct::default());
-            }
-            return;
-        }
-        let Some(since) = self.since else { return };
-        let then = since.saturating_add(HOLDS);
-        let [pending, asked] = self.pending_at(now.min(then));
-        if !self.holds(pending, asked) {
-            self.since = None;
-        } else if over || now >= then {
-            let (victim, _, port) = parts(&self.subject);
-            self.alarm = list.raise(Alarm {
-                kind: "syn_flood",
-                subject: victim,
-                text: format!("SYN flood at {victim} port {port}"),
-                opened: since,
-                closed: None,
-                evidence: self.evidence(followed),
-                filter: format!(
-                    "dst host {victim} and tcp dst port {port} \
-                     and tcp[tcpflags] & (tcp-syn|tcp-ack) == tcp-syn"
-                ),
-            });
-            // An alarm that cannot be listed is counted once: the condition must begin again.
-            self.since = self.since.filter(|_| self.alarm.is_some());
-        }
-    }
-
-    /// Whether `pending` unanswered handshakes, of `asked`, are a flood. Sampled handshakes are a
-    /// lower bound of `pending`; half of `asked` must then be exceeded by six standard deviations.
-    fn holds(&self, pending: u64, asked: u64) -> bool {
-        let sampled = self.sampled[0] || self.sampled[1];
-        let margin = if sampled { 3.0 * (asked as f64).sqrt() } else { 0.0 };
-        pending >= PENDING && pending >= asked / 2 + margin as u64
-    }
-
-    fn evidence(&self, followed: bool) -> Evidence {
-        let counted = followed && self.is_first;
-        let attempts = evidence::count(self.attempts, counted);
-        vec![
-            ("attempts", attempts),
-            ("peak_pending", evidence::count(self.peak, counted)),
-            ("sources_about", evidence::estimate(self.sources.figure(), attempts, followed)),
-        ]
-    }
-}
-
-impl Suspect for Scan {
-    fn new(subject: Subject, now: u64, is_first: bool) -> Self {
-        Scan {
-            subject,
-            targets: [0; TARGETS],
-            used: 0,
-            start: now,
-            last: now,
-            since: None,
-            alarm: None,
-            is_first,
-            attempts: 0,
-            let_in: 0,
-            sampled: false,
-            distinct: Distinct::default(),
-        }
-    }
-
-    fn subject(&self) -> &Subject {
-        &self.subject
-    }
-
-    fn weight(&self, now: u64) -> Option<f64> {
-        let counts = now.saturating_sub(self.start) < WINDOW;
-        // Of sources with as many targets, the one that tried last is the most suspect: a scan in
-        // progress must not be evicted by single attempts of forged sources.
-        let age = now.saturating_sub(self.last) as f64 / SECOND as f64;
-        let weight = f64::from(self.used) + 1.0 / (1.0 + age);
-        self.alarm.is_none().then_some(if counts { weight } else { 0.0 })
-    }
-
-    fn is_active(&self, now: u64) -> bool {
-        now.saturating_sub(self.last) < SECOND
-    }
-
-    fn is_open(&self) -> bool {
-        self.since.is_some() || self.alarm.is_some()
-    }
-}
-
-impl Scan {
-    fn known(&mut self) -> &mut [u32] {
-        &mut self.targets[..usize::from(self.used)]
-    }
-
-    fn try_at(&mut self, target: u32, now: u64, most: usize, sampled: bool, seed: Seed) {
-        if self.alarm.is_none() && now.saturating_sub(self.start) >= WINDOW {
-            *self = Scan::new(self.subject, now, false);
-        }
-        self.attempts += 1;
-        self.sampled |= sampled;
-        self.last = now;
-        if usize::from(self.used) < TARGETS && !self.known().contains(&target) {
-            self.targets[usize::from(self.used)] = target;
-            self.used += 1;
-        }
-        if self.since.is_some() {
-            self.distinct.see(mixed(target, seed));
-        } else if self.holds(most) {
-            self.since = Some(now);
-            self.distinct = Distinct::default();
-            for target in &self.targets[..usize::from(self.used)] {
-                self.distinct.see(mixed(*target, seed));
-            }
-        }
-    }
-
-    /// Whether the failed targets are a scan: at least `most` of them. A random scan also needs
-    /// many hosts and many ports, and few completed handshakes.
-    fn holds(&self, most: usize) -> bool {
-        if usize::from(self.used) < most {
-            return false;
-        }
-        if !self.is_random() {
-            return true;
-        }
-        // The ratio of failed to completed tries in a sample is too uncertain to accuse a host.
-        if self.sampled {
-            return false;
-        }
-        let different = |part: fn(u32) -> u32| {
-            let known = &self.targets[..usize::from(self.used)];
-            let first = |&(index, target): &(usize, &u32)| {
-                !known[..index].iter().any(|other| part(*other) == part(*target))
-            };
-            known.iter().enumerate().filter(first).count()
-        };
-        self.let_in * 9 <= u64::from(self.used)
-            && different(|target| target >> 16) >= PORTS
-            && different(|target| target & 0xffff) >= PORTS
-    }
-
-    /// Whether the subject is a source with any port and any victim.
-    fn is_random(&self) -> bool {
-        self.subject[17] == 0 && self.subject[ANYWHERE] == 1
-    }
-
-    fn let_in(&mut self, target: u32) {
-        self.let_in += 1;
-        let last = self.known().last().copied();
-        if let Some(place) = self.known().iter_mut().find(|known| **known == target) {
-            *place = last.unwrap_or(0);
-            self.used -= 1;
-        }
-    }
-
-    fn look(&mut self, now: u64, over: bool, most: usize, followed: bool, list: &mut List) {
-        if let Some(index) = self.alarm {
-            if now.saturating_sub(self.last) >= WINDOW {
-                list.show(self.alarm, || self.evidence(most, followed));
-                list.close(index, now);
-                *self = Scan::new(self.subject, now, self.is_first);
-            }
-            return;
-        }
-        let Some(since) = self.since else { return };
-        if !self.holds(most) {
-            self.since = None;
-        } else if over || now >= since.saturating_add(HOLDS) {
-            self.alarm = list.raise(self.raised(most, since, followed));
-            // An alarm that cannot be listed is counted once: the condition must begin again.
-            self.since = self.since.filter(|_| self.alarm.is_some());
-        }
-    }
-
-    fn raised(&self, most: usize, opened: u64, followed: bool) -> Alarm {
-        let (source, victim, port) = parts(&self.subject);
-        let (kind, text, filter) = match victim {
-            None if self.is_random() => (
-                "random_scan",
-                format!("{source} tries ports of hosts at random"),
-                format!("src host {source} and tcp"),
-            ),
-            None => (
-                "address_scan",
-                format!("{source} tries port {port} of one host after the other"),
-                format!("src host {source} and tcp dst port {port}"),
-            ),
-            Some(victim) => (
-                "port_scan",
-                format!("{source} tries one port of {victim} after the other"),
-                format!("src host {source} and dst host {victim} and tcp"),
-            ),
-        };
-        let evidence = self.evidence(most, followed);
-        Alarm { kind, subject: source, text, opened, closed: None, evidence, filter }
-    }
-
-    fn evidence(&self, most: usize, followed: bool) -> Evidence {
-        // A random scan counts only the first attempt of its source at each port.
-        let counted = followed && self.is_first && !self.is_random();
-        let attempts = evidence::count(self.attempts, counted);
-        let least = u64::from(self.used).max(most as u64);
-        let about = self.distinct.figure();
-        let [value, low] = [about.value(), about.least()].map(|number| number.max(least));
-        let about = Figure::estimate(value, low, about.most().unwrap_or(value));
-        vec![
-            ("attempts", attempts),
-            ("targets_at_least", Figure::at_least(least, None)),
-            ("targets_about", evidence::estimate(about, attempts, followed)),
-        ]
-    }
-}
-
-/// Hashes a target, since a port is a small number and `Distinct` needs uniform bits.
-fn mixed(target: u32, seed: Seed) -> u32 {
-    (u64::from(target).digest(seed).0 >> 32) as u32
-}
-
 fn subject(host: &[u8; 17], other: Option<&[u8; 17]>, port: u16) -> Subject {
     let mut subject = [0; 36];
     subject[..17].copy_from_slice(host);
@@ -755,21 +398,4 @@ fn parts(subject: &Subject) -> (IpAddr, Option<IpAddr>, u16) {
     let host = |at: usize| -> [u8; 17] { std::array::from_fn(|i| subject[at + i]) };
     let other = (subject[17] != 0).then(|| sizes::address(host(17)));
     (sizes::address(host(0)), other, u16::from_be_bytes([subject[34], subject[35]]))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// An attacker who does not know the seed cannot choose ports that the estimate misses.
-    #[test]
-    fn the_ports_of_a_scan_are_hashed_with_the_seed() {
-        let counter = |seed: Seed| {
-            let mut scan = Scan::new([0; 36], 0, true);
-            (1..=1_000).for_each(|port| scan.try_at(port, 0, PORTS, false, seed));
-            format!("{:?}", scan.distinct)
-        };
-        assert_eq!(counter(Seed(1)), counter(Seed(1)));
-        assert_ne!(counter(Seed(1)), counter(Seed(2)));
-    }
 }

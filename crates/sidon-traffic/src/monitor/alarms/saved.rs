@@ -1,7 +1,13 @@
 //! Alarms in a checkpoint: the suspects and the numbers of the listed alarms. A snapshot holds the
 //! alarms.
 
-use super::{Alarms, Flood, Scan, TARGETS, forged::Forged, table::Table};
+use super::{
+    Alarms,
+    flood::Flood,
+    forged::Forged,
+    scan::{Scan, TARGETS},
+    table::Table,
+};
 use crate::{
     resume::Resume,
     snapshot::encode::{In, Out},
