@@ -7,11 +7,22 @@
 //!      | anything else    v                     v                 v
 //!      +-> midstream    refused               reset             reset
 //! ```
-//! A state holds the states of both ends, one of six each, which end opened the connection, and two
-//! flags. A third flag says whether a SYN or SYN-ACK named the opener or the ports did. An attempt
-//! also has an age in rounds of its timer, because it ends by its age and not by silence. Outcomes
-//! have the names of Zeek's `conn_state`, and the ends change state as in Zeek. Zeek's tests of
-//! sequence numbers and byte counts are left out: they do not fit in a state of seven bits.
+//! A state holds the states of both ends, one of seven each, which end opened the connection, and a
+//! note about the opener. A flag says whether a SYN or SYN-ACK named the opener or the ports did. An
+//! attempt also has an age in rounds of its timer, because it ends by its age and not by silence.
+//!
+//! Outcomes have the names of Zeek's `conn_state`, and the ends change state as in Zeek. Zeek compares
+//! sequence numbers and counts bytes; a state of seven bits holds neither. This machine therefore
+//! decides by the ends alone whether a SYN opens another connection:
+//!
+//! | SYN from | connection | Zeek, usually | here |
+//! |---|---|---|---|
+//! | the opener | attempted, answered, refused or open | the number is that of the first SYN: a copy | a copy |
+//! | the opener | anything else | another number: a new connection | a new connection |
+//! | the responder | any | another number: a new connection | a new connection |
+//!
+//! A SYN-ACK from the sender of an unanswered SYN belongs to another connection with the same
+//! fingerprint: both become don't-knows.
 
 use crate::{Packet, TcpFlags, Transport, flow::protocol, monitor::p2p::ports};
 use sidon::state::{Machine, Rule, State};
@@ -32,8 +43,23 @@ enum End {
     /// The end sends in a connection whose handshake was not captured.
     Partial,
     Established,
+    /// The end has sent a FIN.
     Closed,
     Reset,
+    /// The end has sent a FIN and then a RST.
+    Aborted,
+}
+
+/// What else is known about the opener or, of a connection without captured SYN, the responder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Note {
+    Nothing,
+    /// The opener acknowledged an answer that was not captured. A forged sender does that too.
+    Acked,
+    /// The end sent more than a handshake, though no packet of the other end was captured.
+    WentOn,
+    /// The opener reset the connection before any answer.
+    GaveUp,
 }
 
 /// The meaning of a TCP segment, from its flags and payload length.
@@ -62,19 +88,23 @@ pub fn event(packet: &Packet) -> Option<u16> {
         return None;
     }
     let flags = tcp.flags;
+    let (syn, ack) = (flags.has(TcpFlags::SYN), flags.has(TcpFlags::ACK));
     let signal = if flags.has(TcpFlags::RST) {
         Signal::Rst
-    } else if flags.has(TcpFlags::SYN) {
-        if flags.has(TcpFlags::ACK) { Signal::SynAck } else { Signal::Syn }
     } else if flags.has(TcpFlags::FIN) {
+        // A SYN with a FIN opens nothing that could be answered.
         Signal::Fin
-    } else if flags.has(TcpFlags::ACK) && packet.payload_len == 0 {
+    } else if syn {
+        if ack { Signal::SynAck } else { Signal::Syn }
+    } else if packet.payload_len == 0 {
         Signal::Ack
     } else {
         Signal::Data
     };
     let high = !packet.flow.is_ordered();
-    let server = ports::is_registered(packet.flow.source_port())
+    // The sender of a SYN is no responder, whatever its port.
+    let server = !(syn && !ack)
+        && ports::is_registered(packet.flow.source_port())
         && !ports::is_registered(packet.flow.destination_port());
     Some(signal as u16 * 4 + u16::from(high) * 2 + u16::from(server))
 }
@@ -94,10 +124,7 @@ pub struct Life {
     turned: bool,
     /// Whether a SYN or SYN-ACK named the opener. Otherwise the opener is a guess.
     by_syn: bool,
-    /// Whether the opener sent more after its SYN though no answer was captured.
-    one_way: bool,
-    /// Whether the opener reset the connection before any answer.
-    gave_up: bool,
+    note: Note,
     /// Timer rounds since the start of an attempt.
     age: u8,
 }
@@ -107,6 +134,8 @@ pub struct Life {
 pub enum Ageing {
     /// By age, even if the ends send packets.
     Attempt,
+    /// By a silence longer than the gaps between repeated SYN-ACKs: the opener has not confirmed.
+    Answered,
     /// By a short silence: the connection is over or was never established.
     Short,
     /// By a long silence: every other connection.
@@ -123,7 +152,7 @@ enum Step {
 
 impl Life {
     fn new(ends: [End; 2], turned: bool, by_syn: bool) -> Self {
-        Life { ends, turned, by_syn, one_way: false, gave_up: false, age: 0 }
+        Life { ends, turned, by_syn, note: Note::Nothing, age: 0 }
     }
 
     /// Whether the higher end of the flow opened the connection.
@@ -141,10 +170,16 @@ impl Life {
         Life { age: 0, ..*self }
     }
 
+    /// Whether the state is that of a first SYN. A packet changes a stored connection to it only if
+    /// it opens another one.
+    pub fn is_new(&self) -> bool {
+        *self == Life { turned: self.turned, ..Life::new([End::Syn, End::Silent], false, true) }
+    }
+
     /// Whether the handshake is incomplete: the SYN is unanswered, or the SYN-ACK unacknowledged.
     pub fn is_half_open(&self) -> bool {
         match self.ends {
-            [End::Syn, End::Silent] => !self.one_way,
+            [End::Syn, End::Silent] => self.note != Note::WentOn,
             ends => ends == [End::Syn, End::Established],
         }
     }
@@ -154,9 +189,14 @@ impl Life {
         self.ends == [End::Established; 2]
     }
 
-    /// Whether only one side was captured, though the other must have sent packets.
+    /// Whether a packet of the responder was captured, other than an ACK before the handshake.
+    pub fn is_answered(&self) -> bool {
+        self.ends[1] != End::Silent
+    }
+
+    /// Whether one end sent more than a handshake, though no packet of the other end was captured.
     pub fn is_one_way(&self) -> bool {
-        self.one_way || self.ends == [End::Silent, End::Established]
+        self.note == Note::WentOn
     }
 
     /// Whether the responder refused the connection.
@@ -169,19 +209,18 @@ impl Life {
         self.ends[0] == End::Reset
     }
 
-    /// Whether the connection is over. A further SYN then opens a new connection.
+    /// Whether the connection is over.
     pub fn is_over(&self) -> bool {
-        let [one, other] = self.ends;
-        let done = |end| matches!(end, End::Closed | End::Reset);
-        one == End::Reset || other == End::Reset || (done(one) && done(other))
+        let is_reset = |end| matches!(end, End::Reset | End::Aborted);
+        self.ends == [End::Closed; 2] || self.ends.into_iter().any(is_reset)
     }
 
     /// The rule by which the connection expires.
     pub fn ageing(&self) -> Ageing {
         match self.ends {
             [End::Syn, End::Silent] => Ageing::Attempt,
-            [End::Syn, End::Established] | [End::Closed, End::Silent] => Ageing::Short,
-            [End::Silent, End::Closed] => Ageing::Short,
+            [End::Syn, End::Established] => Ageing::Answered,
+            [End::Closed, End::Silent] | [End::Silent, End::Closed] => Ageing::Short,
             _ if self.is_over() => Ageing::Short,
             _ => Ageing::Long,
         }
@@ -189,14 +228,14 @@ impl Life {
 
     /// The outcome if no further packet comes, as an index of [`OUTCOMES`].
     pub fn outcome(&self) -> usize {
-        use End::{Closed, Established, Partial, Reset, Silent, Syn};
+        use End::{Aborted, Closed, Established, Partial, Reset, Silent, Syn};
         let name = match self.ends {
-            [Syn, Reset] => "REJ",
-            [Silent | Partial, Reset] => "RSTRH",
-            [_, Reset] => "RSTR",
-            [Reset, Silent | Partial] if self.gave_up => "RSTOS0",
-            [Reset, Silent | Partial] => "OTH",
-            [Reset, _] => "RSTO",
+            [Syn, Reset | Aborted] => "REJ",
+            [Silent | Partial, Reset | Aborted] => "RSTRH",
+            [_, Reset | Aborted] => "RSTR",
+            [Reset, Silent | Partial] if self.note == Note::GaveUp => "RSTOS0",
+            [Reset | Aborted, Silent | Partial] => "OTH",
+            [Reset | Aborted, _] => "RSTO",
             [Closed, Closed] => "SF",
             [Closed, Silent | Partial] => "SH",
             [Closed, _] => "S2",
@@ -215,7 +254,7 @@ impl Life {
         (self.age + 1 < AGES).then_some(Life { age: self.age + 1, ..self })
     }
 
-    /// This state after a SYN or SYN-ACK named the opener, which was a guess before.
+    /// This state after a SYN-ACK named the opener, which was a guess before.
     fn opened_by(mut self, turned: bool) -> Life {
         if self.turned != turned {
             self.ends.reverse();
@@ -223,20 +262,36 @@ impl Life {
         Life { turned, by_syn: true, ..self }
     }
 
-    /// One state for all states of a finished connection with the same outcome, as far as later
-    /// packets cannot change it. This keeps the states within seven bits.
+    /// One state for all states with the same outcome, as far as later packets cannot change it. Rare
+    /// states forget that a SYN named the opener. This keeps the states within seven bits.
     fn reduced(mut self) -> Life {
-        if self.is_over() {
-            for end in &mut self.ends {
-                if *end == End::Silent {
-                    *end = End::Partial;
-                }
-            }
-            if self.ends == [End::Reset; 2] {
-                self.ends[0] = End::Closed;
-            }
-            self.gave_up &= self.ends == [End::Reset, End::Partial];
+        use End::{Aborted, Closed, Established, Partial, Reset, Silent, Syn};
+        let holds = match self.note {
+            Note::Nothing => true,
+            Note::Acked => self.ends == [Syn, Silent],
+            Note::WentOn => matches!(self.ends, [Syn, Silent] | [Silent, Established]),
+            Note::GaveUp => matches!(self.ends, [Reset, Silent | Partial]),
+        };
+        if !holds {
+            self.note = Note::Nothing;
         }
+        if self.ends != [Syn, Silent] {
+            self.age = 0;
+        }
+        self.ends = match self.ends {
+            [Partial, Reset] => [Silent, Reset],
+            [Established | Reset | Aborted, Reset] => [Closed, Reset],
+            [Closed | Reset | Aborted, Aborted] => [Closed, Reset],
+            [Reset, Established] | [Aborted, Closed] => [Reset, Closed],
+            ends => ends,
+        };
+        let names = |end: &End| matches!(end, Syn | Established);
+        let forgets = matches!(
+            self.ends,
+            [Silent | Partial, Partial | Reset | Aborted] | [Reset | Aborted, Silent | Partial]
+        );
+        let named = self.note == Note::GaveUp || self.ends.iter().any(names);
+        self.by_syn = named || self.by_syn && !forgets;
         self
     }
 
@@ -262,61 +317,79 @@ impl Life {
         Life::new(ends, high != answers, by_syn).reduced()
     }
 
+    /// The state after a SYN; see the table on top.
+    fn after_syn(self, high: bool) -> Life {
+        use End::{Aborted, Established, Partial, Reset, Silent, Syn};
+        let by_opener = high == self.turned;
+        match self.ends {
+            [Syn, Silent | Established | Partial | Reset | Aborted] if by_opener => self,
+            [Established, Established] if by_opener => self,
+            // The SYN-ACK overtook the SYN.
+            [Silent, Established] if by_opener && self.note == Note::Nothing => {
+                Life { ends: [Syn, Established], ..self }
+            }
+            _ => Life::new([Syn, Silent], high, true),
+        }
+    }
+
     fn next(self, signal: Signal, high: bool) -> Step {
-        use End::{Closed, Established, Partial, Reset, Silent, Syn};
-        if signal == Signal::Syn && self.is_over() {
-            return Step::To(Life::new([Syn, Silent], high, true));
+        use End::{Aborted, Closed, Established, Partial, Reset, Silent, Syn};
+        use Signal::{Ack, Data, Fin, Rst, SynAck};
+        if signal == Signal::Syn {
+            return Step::To(self.after_syn(high));
         }
         let mut next = match signal {
-            Signal::Syn if !self.by_syn => self.opened_by(high),
-            Signal::SynAck if !self.by_syn => self.opened_by(!high),
+            SynAck if !self.by_syn && !self.is_over() => self.opened_by(!high),
             _ => self,
         };
         let side = usize::from(high != next.turned);
         let (own, other) = (next.ends[side], next.ends[1 - side]);
-        let own = match (own, signal) {
-            (Silent, Signal::Syn) if side == 1 && other == Syn => return Step::Mixed,
-            (Silent, Signal::Syn) if side == 0 => Syn,
-            (Silent, Signal::SynAck) if side == 0 => Syn,
-            (Silent, Signal::Syn | Signal::SynAck) => Established,
-            (Silent, Signal::Fin) => Closed,
-            (Silent, Signal::Rst) => Reset,
+        if side == 1 && next.ends == [Syn, Established] && matches!(signal, Fin | Rst) {
+            // The responder had answered, so the connection is closed or reset, and not refused.
+            next.ends[0] = Established;
+        }
+        next.ends[side] = match (own, signal) {
+            (Syn, SynAck) if other == Silent => return Step::Mixed,
+            (Silent, SynAck) if side == 0 => Syn,
+            (Silent, SynAck) => Established,
+            (Silent, Fin) => Closed,
+            (Silent, Rst) => Reset,
             // Some responders acknowledge a SYN before they send the SYN-ACK.
-            (Silent, Signal::Ack) if side == 1 && other == Syn => Silent,
+            (Silent, Ack) if side == 1 && other == Syn => Silent,
             (Silent, _) if other == Established => Established,
             (Silent, _) => Partial,
-            (Syn, Signal::Fin) => Closed,
-            (Syn, Signal::Rst) if other == Reset => Syn,
-            (Syn, Signal::Rst) => {
-                next.gave_up = other == Silent;
-                Reset
-            }
-            (Syn, Signal::Ack | Signal::Data) if other == Silent => {
-                next.one_way = true;
-                Syn
-            }
-            (Syn, Signal::Ack | Signal::Data) if other != Reset => Established,
-            (Partial, Signal::Syn) if other == Silent => Syn,
-            // The SYN-ACK crossed the opener's reset.
-            (Partial, Signal::SynAck) if side == 1 && other == Reset => Established,
-            (Established | Partial, Signal::Fin) => Closed,
-            (Established | Partial, Signal::Rst) => {
-                if side == 1 && other == Syn {
-                    // The responder had answered, so the connection is reset and not refused.
-                    next.ends[0] = Established;
+            (Syn, Fin) => Closed,
+            (Syn, Rst) if matches!(other, Reset | Aborted) => Syn,
+            (Syn, Rst) => {
+                if next.note == Note::Nothing && matches!(other, Silent | Partial) {
+                    next.note = Note::GaveUp;
                 }
                 Reset
             }
-            (Closed, Signal::Rst) if other != Closed => Reset,
+            (Syn, Ack | Data) if other == Established => Established,
+            (Syn, Data) if other == Silent => {
+                next.note = Note::WentOn;
+                Syn
+            }
+            (Syn, Ack) if other == Silent && next.note == Note::Nothing => {
+                next.note = Note::Acked;
+                Syn
+            }
+            (Established, Ack | Data) if side == 1 && other == Silent => {
+                next.note = Note::WentOn;
+                Established
+            }
+            (Established | Partial, Fin) => {
+                if other == Aborted {
+                    // The RST after the other end's FIN only cleaned up: this end closes, too.
+                    next.ends[1 - side] = Closed;
+                }
+                Closed
+            }
+            (Established | Partial, Rst) => Reset,
+            (Closed, Rst) if other != Closed => Aborted,
             (own, _) => own,
         };
-        next.ends[side] = own;
-        if next.ends[1] != Silent || own == Closed || own == Reset {
-            next.one_way = false;
-        }
-        if next.ends != [Syn, Silent] {
-            next.age = 0;
-        }
         Step::To(next.reduced())
     }
 }
@@ -406,94 +479,6 @@ impl Default for Lives {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use sidon::{Lookup, state::Next};
-
-    /// The outcome of segments: `>` marks one from the opener's side, `<` one from the other.
-    fn outcome(text: &str) -> &'static str {
-        let lives = Lives::new();
-        let mut now = Lookup::Absent;
-        for segment in text.split(' ') {
-            let (side, flags) = segment.split_at(1);
-            let signal = match flags {
-                "S" => Signal::Syn,
-                "S." => Signal::SynAck,
-                "F" => Signal::Fin,
-                "R" => Signal::Rst,
-                "." => Signal::Ack,
-                "P" => Signal::Data,
-                _ => unreachable!(),
-            };
-            let server = side == "<";
-            let event = signal as u16 * 4 + u16::from(server) * 2 + u16::from(server);
-            now = match lives.machine.next(now, event) {
-                Next::Insert(_) if now != Lookup::Absent => return "mixed",
-                Next::Insert(state) | Next::Modify(state) => Lookup::State(state),
-                _ => now,
-            };
-        }
-        let Lookup::State(state) = now else { unreachable!("the first segment opens") };
-        assert!(!lives.of(state).is_turned(), "{text}");
-        OUTCOMES[lives.of(state).outcome()]
-    }
-
-    #[test]
-    fn every_outcome_has_its_segments() {
-        for (text, expected) in [
-            (">S", "S0"),
-            (">S >S >S", "S0"),
-            (">S >. >P", "S0"),
-            (">S <S.", "S1"),
-            (">S <S. >. <P >.", "S1"),
-            (">S <S. >. >F <. <F >.", "SF"),
-            (">S <S. >. >F <F >R", "SF"),
-            (">S <R", "REJ"),
-            (">S <R >R", "REJ"),
-            (">S <S. >. >F", "S2"),
-            (">S <S. >. <F", "S3"),
-            (">S <S. >. >R", "RSTO"),
-            (">S <S. >R", "RSTO"),
-            (">S <S. >. >F <R", "RSTR"),
-            (">S <S. <R", "RSTR"),
-            (">S >R", "RSTOS0"),
-            ("<S. <R", "RSTRH"),
-            ("<R", "RSTRH"),
-            (">S >. >F", "SH"),
-            (">F <.", "SH"),
-            ("<S. <P <F", "SHR"),
-            ("<S. >. >P <P >F <F", "SF"),
-            ("<S.", "OTH"),
-            (">P <P >.", "OTH"),
-            (">P <. >F <F", "SF"),
-            (">R", "OTH"),
-            (">S >R <S.", "RSTO"),
-            ("<R <R", "RSTRH"),
-            (">S <S. >. >R <R", "RSTR"),
-            (">S <S. >. >F <F >S", "S0"),
-            (">S <S", "mixed"),
-        ] {
-            assert_eq!(outcome(text), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn the_states_fit_into_seven_bits_and_attempts_end_by_age() {
-        let lives = Lives::new();
-        // Values of a cell: one per state, one per number of flows that share a cell, one never
-        // used.
-        let values = lives.lives.len() + super::super::SHARED as usize + 1;
-        assert!(values <= 128, "{values}");
-        for (state, life) in lives.lives.iter().enumerate() {
-            let mut rounds = 0;
-            let mut at = Some(state as State);
-            while let Some(next) = at.and_then(|at| lives.older[usize::from(at)]) {
-                assert_eq!(lives.of(next).outcome(), life.outcome());
-                rounds += 1;
-                at = Some(next);
-            }
-            let attempt = life.ageing() == Ageing::Attempt;
-            assert_eq!(rounds, if attempt { AGES - 1 - life.age } else { 0 }, "{life:?}");
-        }
-    }
-}
+mod tests;
+#[cfg(test)]
+mod zeek;

@@ -6,10 +6,12 @@
 //! packet -> flow digest, event -> map: state -> next state -> counts and verdicts
 //! timers                       -> connections that ended or fell silent -> outcomes
 //! ```
-//! Three timers age the map by packet time. An attempt ends four to five seconds after its first
+//! Four timers age the map by packet time. An attempt ends four to five seconds after its first
 //! SYN. Nothing evicts it earlier, so every handshake has four seconds to finish. A connection that
-//! ended or was never confirmed expires after five to ten seconds of silence, any other after five
-//! to ten minutes. Two connections that cannot be distinguished count as don't-knows.
+//! ended expires after five to ten seconds of silence. One that was answered and not confirmed expires
+//! after 20 to 40 seconds, because a responder waits up to 16 seconds before it repeats its SYN-ACK.
+//! Any other expires after five to ten minutes. Two connections that cannot be distinguished count as
+//! don't-knows.
 //!
 //! When new connections no longer fit, the map follows a share of them
 //! ([`Valve`](crate::flow_map::Valve)). Established connections stay. Counts are then estimates,
@@ -19,6 +21,7 @@
 //! one packet in 2^19 when the map is full. The map stores no keys, so it cannot detect such a
 //! match.
 
+mod directions;
 mod figures;
 pub mod life;
 mod merge;
@@ -37,6 +40,7 @@ use crate::{
     flow_map::{FlowMap, Monitor, Share, Step, Taken},
     work::Work,
 };
+use directions::Directions;
 use life::{Ageing, Life, Lives};
 use sidon::{
     Digest, Infeasible, Lookup, Seed,
@@ -63,22 +67,26 @@ pub struct Patience {
     /// Time from the first packet of an unanswered attempt to its end: this at most, four fifths of
     /// it at least.
     pub attempt: u64,
-    /// Silence after which a connection expires that is over, or was answered and not confirmed:
-    /// this at least, twice this at most.
+    /// Silence after which a connection expires that was answered and not confirmed: this at least,
+    /// twice this at most.
+    pub answered: u64,
+    /// Silence after which a connection expires that is over: this at least, twice this at most.
     pub short: u64,
     /// Silence after which any other connection expires: this at least, twice this at most.
     pub long: u64,
 }
 
 impl Default for Patience {
-    /// Five seconds, five seconds and five minutes.
+    /// Five seconds, 20 seconds, five seconds and five minutes.
     fn default() -> Self {
-        Patience { attempt: 5 * SECOND, short: 5 * SECOND, long: 300 * SECOND }
+        let [attempt, answered, short, long] = [5, 20, 5, 300].map(|seconds| seconds * SECOND);
+        Patience { attempt, answered, short, long }
     }
 }
 
 /// The rule of expiry that each timer applies.
-const TIMERS: [Ageing; 3] = [Ageing::Attempt, Ageing::Short, Ageing::Long];
+const TIMERS: [Ageing; 4] =
+    [Ageing::Attempt, Ageing::Answered, Ageing::Short, Ageing::Long];
 
 /// An event of a handshake, and the packet that caused it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,6 +97,12 @@ pub struct Verdict {
     pub what: Deed,
     /// Whether the source of the packet opened the connection.
     pub by_opener: bool,
+    /// Whether a packet of the responder was captured, other than an ACK before its SYN-ACK. A forged
+    /// opener can confirm a connection, but cannot answer it.
+    pub answered: bool,
+    /// Whether the packets of the responder's network are missing in the capture: connections to it
+    /// go on, and none of its answers was captured. The responder may then have answered.
+    pub one_way: bool,
     /// Whether a SYN may be counted against its answer: connections of its sampling class have been
     /// followed for as long as an attempt lasts.
     pub is_evidence: bool,
@@ -99,7 +113,8 @@ pub struct Verdict {
 pub enum Deed {
     /// A SYN opened a connection.
     Opened,
-    /// The handshake completed, or its opener went on as if it had.
+    /// The handshake completed, or its opener went on to send data or a FIN as if it had. See
+    /// [`Verdict::answered`].
     Confirmed,
     /// The responder refused the connection.
     Refused,
@@ -272,6 +287,7 @@ impl Held {
 pub struct Connections {
     flows: FlowMap,
     rules: Rules,
+    directions: Directions,
     /// The digests, packet numbers and events of the TCP packets of a batch.
     digests: Vec<Digest>,
     events: Vec<(u16, u16)>,
@@ -316,7 +332,8 @@ impl Connections {
     /// A monitor without connections. With `audit`, a twin checks every answer.
     pub fn new(shape: Shape, seed: Seed, audit: bool) -> Result<Self, Infeasible> {
         let patience = Patience::default();
-        let periods = [patience.attempt / u64::from(life::AGES), patience.short, patience.long];
+        let Patience { attempt, answered, short, long } = patience;
+        let periods = [attempt / u64::from(life::AGES), answered, short, long];
         let lives = Lives::new();
         let timer =
             |life: &Life| 1 << TIMERS.iter().take_while(|one| **one != life.ageing()).count();
@@ -330,6 +347,7 @@ impl Connections {
                 half_open: Held::default(),
                 open: Held::default(),
             },
+            directions: Directions::new(seed),
             digests: Vec::with_capacity(PACKETS),
             events: Vec::with_capacity(PACKETS),
             answers: Vec::with_capacity(PACKETS),
@@ -356,10 +374,21 @@ impl Connections {
         if let Some(first) = packets.first() {
             self.pass(first.time_ns);
         }
-        let Connections { flows, rules, digests, events, answers, verdicts, openers, twin } = self;
+        let Connections {
+            flows,
+            rules,
+            directions,
+            digests,
+            events,
+            answers,
+            verdicts,
+            openers,
+            twin,
+        } = self;
         let time = |key: usize| packets[usize::from(events[key].0)].time_ns;
         let audited = twin.is_some();
-        let mut batch = Batch { rules, packets, events, answers, audited, verdicts, openers };
+        let mut batch =
+            Batch { rules, directions, packets, events, answers, audited, verdicts, openers };
         flows.take(digests, time, &mut batch);
         if let Some(twin) = twin {
             for (&(index, event), &answer) in events.iter().zip(&*answers) {
@@ -561,21 +590,15 @@ impl Rules {
         }
     }
 
-    /// Counts a change that the map stored. Returns the event of the handshake, and whether the
-    /// higher end opened the connection.
+    /// Counts a change that the map stored. Returns the event of the handshake, if there was one.
     #[inline]
-    fn follow(
-        &mut self,
-        before: Lookup<State>,
-        next: Next<State>,
-        share: Share,
-    ) -> Option<(Deed, bool)> {
+    fn follow(&mut self, before: Lookup<State>, next: Next<State>, share: Share) -> Option<Deed> {
         match (before, next) {
             (Lookup::Absent, Next::Insert(state)) => {
                 let life = *self.lives.of(state);
                 self.enter(&life, share);
                 self.one_way(life.is_one_way(), share);
-                life.is_half_open().then_some((Deed::Opened, life.is_turned()))
+                life.is_half_open().then_some(Deed::Opened)
             }
             (Lookup::State(state), Next::Insert(_)) => {
                 let life = *self.lives.of(state);
@@ -587,23 +610,22 @@ impl Rules {
                 let (old, new) = (*self.lives.of(state), *self.lives.of(to));
                 self.leave(&old, share);
                 self.enter(&new, share);
-                if old.is_over() && !new.is_over() {
+                if new.is_new() {
                     self.end(&old, share);
-                    return Some((Deed::Opened, new.is_turned()));
+                    return Some(Deed::Opened);
                 }
                 self.one_way(new.is_one_way() && !old.is_one_way(), share);
                 if new.is_open() && !old.is_open() {
                     raise(&mut self.counts.came_about, share.scale());
                     raise(&mut self.counts.sampling.came_about, share.variance());
                 }
-                let what = match (old.is_half_open(), new.is_half_open()) {
-                    (false, true) => Deed::Opened,
-                    (true, false) if new.is_refused() => Deed::Refused,
-                    (true, false) if new.is_aborted() => Deed::Aborted,
-                    (true, false) => Deed::Confirmed,
-                    _ => return None,
-                };
-                Some((what, new.is_turned()))
+                match (old.is_half_open(), new.is_half_open()) {
+                    (false, true) => Some(Deed::Opened),
+                    (true, false) if new.is_refused() => Some(Deed::Refused),
+                    (true, false) if new.is_aborted() => Some(Deed::Aborted),
+                    (true, false) => Some(Deed::Confirmed),
+                    _ => None,
+                }
             }
             _ => None,
         }
@@ -642,6 +664,7 @@ impl Rules {
 /// The TCP packets of a batch.
 struct Batch<'a> {
     rules: &'a mut Rules,
+    directions: &'a mut Directions,
     packets: &'a [Packet],
     events: &'a [(u16, u16)],
     answers: &'a mut Vec<Option<Lookup<State>>>,
@@ -679,20 +702,40 @@ impl Monitor for Batch<'_> {
             }
         }
         let index = self.events[key].0;
-        let ordered = self.packets[usize::from(index)].flow.is_ordered();
-        let state = match (before, next) {
-            (Lookup::Absent, Next::Insert(state)) | (_, Next::Modify(state)) => Some(state),
-            (Lookup::State(state), Next::Stay) => Some(state),
+        let packet = &self.packets[usize::from(index)];
+        let ordered = packet.flow.is_ordered();
+        let (state, old) = match (before, next) {
+            (Lookup::Absent, Next::Insert(state)) => (state, None),
+            (Lookup::State(old), Next::Modify(state)) => (state, Some(old)),
+            (Lookup::State(state), Next::Stay) => (state, Some(state)),
             // Two connections that cannot be distinguished.
-            _ => None,
+            _ => {
+                self.rules.follow(before, next, share);
+                return;
+            }
         };
-        if let Some(state) = state {
-            let life = self.rules.lives.of(state);
-            let (is_source, by_syn) = (ordered != life.is_turned(), life.is_by_syn());
-            self.openers.push(Opener { index, is_source, by_syn });
+        let life = *self.rules.lives.of(state);
+        let is_source = ordered != life.is_turned();
+        self.openers.push(Opener { index, is_source, by_syn: life.is_by_syn() });
+        if next == Next::Stay {
+            return;
         }
-        if let Some((what, turned)) = self.rules.follow(before, next, share) {
-            self.verdicts.push(Verdict { index, what, by_opener: ordered != turned, is_evidence });
+        let old = old.map(|old| *self.rules.lives.of(old)).filter(|_| !life.is_new());
+        let what = self.rules.follow(before, next, share);
+        let (source, destination) = (packet.flow.source(), packet.flow.destination());
+        let responder = if is_source { destination } else { source };
+        if life.is_answered() && !old.is_some_and(|old| old.is_answered()) {
+            self.directions.answered(responder, packet.time_ns);
+        }
+        if life.is_one_way() && !old.is_some_and(|old| old.is_one_way()) {
+            // The source went on without an answer of the destination.
+            self.directions.unanswered(destination, packet.time_ns);
+        }
+        if let Some(what) = what {
+            let answered = life.is_answered();
+            let one_way = !answered && self.directions.is_missing(responder, packet.time_ns);
+            let by_opener = is_source;
+            self.verdicts.push(Verdict { index, what, by_opener, answered, one_way, is_evidence });
         }
     }
 

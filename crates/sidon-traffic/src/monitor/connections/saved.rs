@@ -1,5 +1,5 @@
-//! Connections in a checkpoint: the counts as they are kept, and all of the flow map but its map. A
-//! snapshot holds the map, and the counts as a report shows them.
+//! Connections in a checkpoint: the counts as they are kept, all of the flow map but its map, and the
+//! directions that are missing. A snapshot holds the map, and the counts as a report shows them.
 
 use super::Connections;
 use crate::{
@@ -26,6 +26,7 @@ impl Resume for Connections {
     fn save(&self, out: &mut Out) {
         out.nested(&parts::states(&self.rules.counts));
         self.flows.save_around(out);
+        self.directions.save(out);
     }
 
     fn resume(&mut self, bytes: &mut In<'_>) -> Result<(), Malformed> {
@@ -35,6 +36,7 @@ impl Resume for Connections {
         // above the estimates that gave the peak.
         self.recount();
         self.rules.counts.peak_half_open = peak;
-        self.flows.resume_around(bytes)
+        self.flows.resume_around(bytes)?;
+        self.directions.resume(bytes)
     }
 }

@@ -269,7 +269,7 @@ impl Twin {
             Next::Modify(state) | Next::Set(state) => {
                 let new = lives.of(state);
                 let old = before.and_then(|truth| truth.state).map(|state| lives.of(state));
-                let goes_on = old.filter(|old| !old.is_over() || new.is_over());
+                let goes_on = old.filter(|_| !new.is_new());
                 match (old, goes_on) {
                     (Some(old), None) => self.ended[old.outcome()] += 1,
                     (Some(old), Some(_)) => {
@@ -307,12 +307,13 @@ impl Twin {
     /// the timer, which then visits the cell once more than others.
     fn expiry(&self, lives: &Lives, truth: &Truth) -> Expiry {
         let ageing = truth.state.map_or(Ageing::Long, |state| lives.of(state).ageing());
-        let Patience { attempt, short, long } = self.patience;
+        let Patience { attempt, answered, short, long } = self.patience;
         let (since, least, most) = match ageing {
             Ageing::Attempt => {
                 let round = attempt / u64::from(AGES);
                 (truth.opened, round * u64::from(AGES - 2), attempt)
             }
+            Ageing::Answered => (truth.last, answered, 2 * answered),
             Ageing::Short => (truth.last, short, 2 * short),
             Ageing::Long => (truth.last, long, 2 * long),
         };
