@@ -26,13 +26,13 @@ impl Resume for Scan {
     fn save(&self, out: &mut Out) {
         let Scan { subject: _, tried, answered, young, second, forgets, halves, .. } = self;
         let Scan { hosts, ports, stretches, stretch, start, last, since, alarm, .. } = *self;
-        let Scan { is_first, attempts, sampled, techniques, distinct, example, .. } = self;
+        let Scan { is_first, attempts, sampled, techniques, waits, distinct, example, .. } = self;
         out.numbers(tried);
         out.numbers(answered);
         out.numbers(&young.map(u64::from));
         out.numbers(&[*second, *forgets, *halves, hosts, ports, stretches.into(), stretch]);
         out.numbers(&[start, last, *attempts, (*techniques).into()]);
-        [*is_first, *sampled].into_iter().for_each(|flag| out.flag(flag));
+        [*is_first, *sampled, *waits].into_iter().for_each(|flag| out.flag(flag));
         out.optional(since);
         out.optional(alarm.map(|number| number as u64));
         distinct.save(out);
@@ -55,6 +55,7 @@ impl Resume for Scan {
         self.attempts = bytes.count("attempts")?;
         self.techniques = bytes.below("techniques", 1 << 7)? as u8;
         (self.is_first, self.sampled) = (bytes.flag("is_first")?, bytes.flag("sampled")?);
+        self.waits = bytes.flag("waits")?;
         (self.since, self.alarm) = (bytes.optional("since")?, read_alarm(bytes)?);
         self.distinct.resume(bytes)?;
         self.example = if bytes.flag("example")? { Some(bytes.flow("example")?) } else { None };

@@ -185,6 +185,8 @@ pub(super) struct Scan {
     pub(super) sampled: bool,
     /// One bit for each technique.
     pub(super) techniques: u8,
+    /// Whether young targets may complete a scan, so that time alone may.
+    pub(super) waits: bool,
     pub(super) distinct: Distinct,
     pub(super) example: Option<FlowKey>,
 }
@@ -225,6 +227,7 @@ impl Suspect for Scan {
             attempts: 0,
             sampled: false,
             techniques: 0,
+            waits: false,
             distinct: Distinct::default(),
             example: None,
         }
@@ -235,7 +238,7 @@ impl Suspect for Scan {
     }
 
     fn weight(&self, now: u64) -> Option<f64> {
-        if self.is_open() {
+        if self.since.is_some() || self.alarm.is_some() {
             return None;
         }
         let age = now.saturating_sub(self.last);
@@ -259,7 +262,7 @@ impl Suspect for Scan {
     }
 
     fn is_open(&self) -> bool {
-        self.since.is_some() || self.alarm.is_some()
+        self.since.is_some() || self.alarm.is_some() || self.waits
     }
 }
 
@@ -417,6 +420,7 @@ impl Scan {
     pub(super) fn look(&mut self, now: u64, over: bool, rule: &Rule, all: bool, list: &mut List) {
         self.turn(now);
         let (failed, _) = self.settled_at(now);
+        self.waits = self.young_now(now) > 0 && self.open() >= rule.targets;
         if let Some(number) = self.alarm {
             if now.saturating_sub(self.last) >= WINDOW {
                 list.show(self.alarm, || self.evidence(all));
