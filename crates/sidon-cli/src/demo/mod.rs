@@ -96,7 +96,7 @@ impl Host for Stage {
                 half_open: engine.connections().half_open(),
                 tables: engine.allocated(),
                 resident: live::resident(),
-                alarm: engine.alarms().alarms().first().map(|alarm| alarm.text.clone()),
+                alarm: engine.alarms().incidents().next().map(|alarm| alarm.text.clone()),
                 took: self.start.elapsed(),
             })?;
         }
@@ -158,7 +158,7 @@ fn to_json(
             "resident_most": resident.map(|[_, most]| most),
         },
         "victim": victim.to_string(),
-        "alarms": report.alarms.iter().map(|alarm| alarm.to_json()).collect::<Vec<_>>(),
+        "alarms": report.alarms.iter().map(|alarm| alarm.to_alarm_json()).collect::<Vec<_>>(),
         "connections": report.to_json()["connections"],
         "half_open": live.chart(),
         "top_flows": report.flows.entries.iter().map(flow).collect::<Vec<_>>(),

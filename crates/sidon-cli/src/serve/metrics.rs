@@ -16,7 +16,7 @@
 use super::snapshot::{Snapshot, Status};
 use sidon_traffic::{
     figure::{Figure, Kind},
-    monitor::{alarms::KINDS, connections::OUTCOMES, services::RULES, sizes},
+    monitor::{connections::OUTCOMES, incidents::KINDS, services::RULES, sizes},
 };
 use std::fmt::{Display, Write as _};
 

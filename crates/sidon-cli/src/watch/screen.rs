@@ -10,8 +10,8 @@ use sidon_traffic::{
     audit::Audit,
     ledger::Ledger,
     monitor::{
-        alarms::Alarm,
         connections::{self, OUTCOMES},
+        incidents::Incident,
         services::RULES,
         sizes,
     },
@@ -636,10 +636,10 @@ impl Screen {
     }
 }
 
-/// The first and the last time of an alarm, with dates if they differ.
-fn duration(alarm: &Alarm) -> String {
-    let opened = time::iso8601(alarm.opened);
-    let Some(closed) = alarm.closed.map(time::iso8601) else {
+/// The first and the last time of an incident, with dates if they differ.
+fn duration(incident: &Incident) -> String {
+    let opened = time::iso8601(incident.opened);
+    let Some(closed) = incident.closed.map(time::iso8601) else {
         return format!("since {}", &opened[11..19]);
     };
     if opened[..10] == closed[..10] {

@@ -122,11 +122,12 @@ impl<'a> Watcher<'a> {
         if self.args.quiet || !std::io::stderr().is_terminal() {
             return;
         }
-        let (alarms, raised) = (engine.alarms().alarms(), engine.alarms().raised().iter().sum());
+        let raised = engine.alarms().raised().iter().sum();
         // After a period, the engine counts its alarms from zero.
         let new = u64::checked_sub(raised, self.alarms).unwrap_or(raised);
-        let old = alarms.len().saturating_sub(usize::try_from(new).unwrap_or(usize::MAX));
-        for alarm in &alarms[old..] {
+        let new = usize::try_from(new).unwrap_or(usize::MAX);
+        let alarms: Vec<_> = engine.alarms().incidents().rev().take(new).collect();
+        for alarm in alarms.into_iter().rev() {
             self.say(&format!("ALARM  {}", show::printable(&alarm.text)));
         }
         self.alarms = raised;

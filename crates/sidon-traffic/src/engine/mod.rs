@@ -93,7 +93,7 @@ impl Engine {
                 shards,
                 subnets,
                 connections: Connections::new(budget.connections, seed, audit)?,
-                alarms: Alarms::new(budget.alarms, seed)?,
+                alarms: Alarms::new(budget.alarms, seed, Arc::clone(&settings.thresholds))?,
                 peers: Vec::new(),
                 peers_audit: None,
                 services_audit: audit.then(audit::Services::default),
@@ -126,6 +126,7 @@ impl Engine {
         for shard in &mut self.state.shards {
             shard.record_events();
         }
+        self.state.alarms.record_events();
         self.sink = Some(sink);
         if at_work {
             self.start_or_stay();
@@ -295,12 +296,10 @@ impl Engine {
     fn tell(&mut self) {
         let Some(sink) = &mut self.sink else { return };
         self.crew.drain_events(&mut self.state.shards, sink);
-        if let Some(packet) = &self.last_packet {
-            let loss = self.state.ledger.loss();
-            let mistaken = self.state.connections.mistaken();
-            let weaken = |alarm: &mut _| loss.weaken(alarm, mistaken);
-            self.state.alarms.drain_events(packet, weaken, sink);
-        }
+        let loss = self.state.ledger.loss();
+        let mistaken = self.state.connections.mistaken();
+        let weaken = |incident: &mut _| loss.weaken(incident, mistaken);
+        self.state.alarms.drain_events(self.state.until_ns, weaken, sink);
     }
 
     /// The work that depends on time and on full tables, by kind, see [`work`](crate::work). Covers

@@ -4,6 +4,7 @@
 pub mod addresses;
 pub mod alarms;
 pub mod connections;
+pub mod incidents;
 pub mod machine;
 pub mod p2p;
 pub mod services;

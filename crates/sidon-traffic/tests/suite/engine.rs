@@ -330,7 +330,7 @@ fn a_capture_against_the_seed_costs_no_more_work() {
         let report = engine.finish().0;
         assert_eq!((report.ledger.seen, report.ledger.balance()), (10_000, 0));
         assert_eq!(report.audit.unwrap().flows.violations, 0);
-        let accused = |alarm: &&sidon_traffic::monitor::alarms::Alarm| {
+        let accused = |alarm: &&sidon_traffic::monitor::incidents::Incident| {
             alarm.subject != std::net::IpAddr::from([198, 18, 0, 7])
         };
         assert_eq!(report.alarms.iter().filter(accused).count(), 0);

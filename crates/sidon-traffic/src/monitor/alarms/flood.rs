@@ -1,10 +1,14 @@
 //! A victim of unanswered handshakes: SYNs to one port of one host, most of which stay unanswered.
 
 use super::{
-    Alarm, Evidence, HOLDS, List, SECOND,
+    HOLDS, SECOND,
     distinct::Distinct,
-    evidence, parts,
+    parts,
     table::{Subject, Suspect},
+};
+use crate::{
+    flow::protocol,
+    monitor::incidents::{Ends, Evidence, Finding, List, count, estimate, kinds},
 };
 
 /// The shortest time that a handshake counts; the longest is twice this.
@@ -123,6 +127,8 @@ impl Flood {
                 list.close(index, now);
                 (self.alarm, self.since) = (None, None);
                 (self.attempts, self.peak, self.sources) = (0, 0, Distinct::default());
+            } else {
+                list.update(self.alarm, now, self.pending_at(now)[0]);
             }
             return;
         }
@@ -133,19 +139,23 @@ impl Flood {
             self.since = None;
         } else if over || now >= then {
             let (victim, _, port) = parts(&self.subject);
-            self.alarm = list.raise(Alarm {
-                kind: "syn_flood",
-                subject: victim,
+            let ends =
+                Ends { protocol: Some(protocol::TCP), subject_port: Some(port), ..Ends::default() };
+            self.alarm = list.raise(Finding {
+                kind: kinds::SYN_FLOOD,
+                subject: victim.into(),
+                ends,
                 text: format!("SYN flood at {victim} port {port}"),
-                opened: since,
-                closed: None,
-                evidence: self.evidence(followed),
                 filter: format!(
                     "dst host {victim} and tcp dst port {port} \
                      and tcp[tcpflags] & (tcp-syn|tcp-ack) == tcp-syn"
                 ),
+                opened: since,
+                size: pending,
+                least: PENDING,
+                evidence: self.evidence(followed),
             });
-            // An alarm that cannot be listed is counted once: the condition must begin again.
+            // An incident that is not listed is raised again when the condition has held once more.
             self.since = self.since.filter(|_| self.alarm.is_some());
         }
     }
@@ -160,11 +170,11 @@ impl Flood {
 
     pub(super) fn evidence(&self, followed: bool) -> Evidence {
         let counted = followed && self.is_first;
-        let attempts = evidence::count(self.attempts, counted);
+        let attempts = count(self.attempts, counted);
         vec![
             ("attempts", attempts),
-            ("peak_pending", evidence::count(self.peak, counted)),
-            ("sources_about", evidence::estimate(self.sources.figure(), attempts, followed)),
+            ("peak_pending", count(self.peak, counted)),
+            ("sources_about", estimate(self.sources.figure(), attempts, followed)),
         ]
     }
 }

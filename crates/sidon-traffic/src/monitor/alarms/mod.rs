@@ -23,109 +23,29 @@
 //! host tries as many targets and often succeeds.
 
 mod distinct;
-mod evidence;
 mod flood;
 mod forged;
-mod list;
 mod saved;
 mod scan;
 mod table;
 
-pub(crate) use evidence::EVIDENCE_MAX;
-pub use evidence::{Evidence, label};
-pub(crate) use list::{LISTED_MAX, TEXT_MAX};
-
-use crate::{Event, Packet, monitor::sizes, time, work::Work};
-use flood::{Flood, SPAN};
+use crate::{Event, Packet, monitor::sizes, thresholds::Thresholds, work::Work};
+use flood::Flood;
 use forged::Forged;
-use list::List;
 use saved::read_alarm;
-use scan::{ANYWHERE, HOSTS, PORTS, Scan, WINDOW};
-use serde_json::{Value, json};
+use scan::{ANYWHERE, HOSTS, PORTS, Scan};
 use sidon::{Infeasible, Key, Seed};
-use std::net::IpAddr;
+use std::{net::IpAddr, sync::Arc};
 use table::{Subject, Table};
 
-use super::connections::{Deed, Verdict};
+use super::{
+    connections::{Deed, Verdict},
+    incidents::{Incident, LISTED_MAX, List},
+};
 
 const SECOND: u64 = 1_000_000_000;
 /// The time that a condition must hold before the alarm is raised.
 const HOLDS: u64 = SECOND;
-/// The kinds of alarms.
-pub const KINDS: [&str; 5] =
-    ["syn_flood", "address_scan", "port_scan", "random_scan", "forged_syns"];
-
-/// A condition that an operator should investigate.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Alarm {
-    /// One of [`KINDS`].
-    pub kind: &'static str,
-    /// The victim of a flood or the source of a scan. Forged SYNs have neither; their subject is
-    /// the unspecified address.
-    pub subject: IpAddr,
-    /// A sentence that describes the alarm.
-    pub text: String,
-    /// The time from which the condition held.
-    pub opened: u64,
-    /// The time when the condition ended; `None` if it still held after the last packet.
-    pub closed: Option<u64>,
-    /// Figures that support the alarm, by name.
-    pub evidence: Evidence,
-    /// A tcpdump expression that matches the packets. It follows from the kind and the subject.
-    pub filter: String,
-}
-
-impl Alarm {
-    /// Turns the evidence into lower bounds, for a source that lost or sampled packets.
-    pub(crate) fn weaken(&mut self) {
-        evidence::at_least(&mut self.evidence);
-    }
-
-    /// Turns exact counts into estimates that may be wrong by `slack`, for a map that may have
-    /// mistaken a connection for another.
-    pub(crate) fn widen(&mut self, slack: u64) {
-        evidence::widen(&mut self.evidence, slack);
-    }
-
-    /// The alarm as one JSON object.
-    pub fn to_json(&self) -> Value {
-        let mut json = json!({
-            "kind": self.kind,
-            "subject": self.subject,
-            "text": self.text,
-            "opened": time::iso8601(self.opened),
-            "closed": self.closed.map(time::iso8601),
-            "filter": self.filter,
-        });
-        evidence::set(&self.evidence, &mut json);
-        json
-    }
-
-    /// The evidence in words: one text for each figure, with its certainty and interval.
-    pub fn evidence_text(&self) -> Vec<String> {
-        evidence::text(&self.evidence)
-    }
-
-    /// Whether the alarm is about a flood: reports list these first.
-    fn is_flood(&self) -> bool {
-        matches!(self.kind, "syn_flood" | "forged_syns")
-    }
-
-    /// Whether another alarm has the same kind, subject, victim and port.
-    fn is_like(&self, other: &Alarm) -> bool {
-        (self.kind, self.subject, &self.filter) == (other.kind, other.subject, &other.filter)
-    }
-
-    /// The time without evidence after which an alarm of this kind closes.
-    fn closes_after(&self) -> u64 {
-        match self.kind {
-            "syn_flood" => 2 * SPAN,
-            "forged_syns" => forged::WINDOW,
-            _ => WINDOW,
-        }
-    }
-}
-
 /// The monitor.
 #[derive(Debug)]
 pub struct Alarms {
@@ -161,7 +81,7 @@ pub fn subjects(bytes: u64) -> u64 {
 
 impl Alarms {
     /// Empty tables for `subjects` subjects of each kind.
-    pub fn new(subjects: u64, seed: Seed) -> Result<Self, Infeasible> {
+    pub fn new(subjects: u64, seed: Seed, thresholds: Arc<Thresholds>) -> Result<Self, Infeasible> {
         Ok(Alarms {
             seed,
             floods: Table::new(subjects, seed)?,
@@ -169,7 +89,7 @@ impl Alarms {
             ports: Table::new(subjects, seed)?,
             random: Table::new(subjects, seed)?,
             forged: [const { Forged::new(0) }; 2],
-            list: List::default(),
+            list: List::new(seed, thresholds),
             ticked: 0,
             followed: true,
             skipped: false,
@@ -177,19 +97,17 @@ impl Alarms {
         })
     }
 
-    /// Alarms from a file, with empty tables; `None` if they are more than a list can hold.
-    pub(crate) fn of(
-        alarms: Vec<Alarm>,
-        unlisted: u64,
-        seed: Seed,
-    ) -> Result<Option<Self>, Infeasible> {
-        let Some(list) = List::of(alarms, unlisted) else { return Ok(None) };
-        Ok(Some(Alarms { list, ..Alarms::new(1, seed)? }))
+    /// Incidents from a file, with empty tables.
+    pub(crate) fn of(list: List, seed: Seed) -> Result<Self, Infeasible> {
+        Ok(Alarms { list, ..Alarms::new(1, seed, Arc::default())? })
     }
 
-    /// Adds the alarms of another capture, in the order of their opening times. Alarms still open
-    /// in the capture that ended first are closed at its end. An alarm that goes on in the other
-    /// capture is listed once.
+    /// The incidents, as they are saved.
+    pub(crate) fn list(&self) -> &List {
+        &self.list
+    }
+
+    /// Adds the incidents of another capture, see [`List::absorb`].
     pub(crate) fn absorb(&mut self, other: Alarms, lasts: [u64; 2]) {
         self.list.absorb(other.list, lasts);
     }
@@ -207,7 +125,6 @@ impl Alarms {
         sampled: bool,
         followed: bool,
     ) {
-        self.list.forget_news();
         self.followed = followed;
         self.events += packets.len() as u64;
         for verdict in verdicts {
@@ -252,12 +169,15 @@ impl Alarms {
             }
             return;
         }
-        forged.ask(&flow, [opener, victim], now);
+        if forged.ask(&flow, [opener, victim], now) {
+            self.list.example(forged.alarm(), now, &flow);
+        }
         if let Some(flood) = self.floods.enter(&at_victim, now) {
             if verdict.is_evidence {
                 flood.ask(now, opener, sampled);
             }
             if flood.alarm.is_some() {
+                self.list.example(flood.alarm, now, &flow);
                 self.skipped = true;
                 return;
             }
@@ -265,6 +185,7 @@ impl Alarms {
         let first = match self.hosts.enter(&by_port, now) {
             Some(scan) => {
                 scan.try_at(victim, now, HOSTS, sampled, self.seed);
+                self.list.example(scan.alarm, now, &flow);
                 scan.attempts == 1
             }
             // Not admitted, so it was not seen before.
@@ -273,16 +194,17 @@ impl Alarms {
         // A source that tries one port of many hosts is no random scan.
         if first && let Some(scan) = self.random.enter(&anywhere, now) {
             scan.try_at(target, now, HOSTS, sampled, self.seed);
+            self.list.example(scan.alarm, now, &flow);
         }
         if let Some(scan) = self.ports.enter(&by_victim, now) {
             scan.try_at(port.into(), now, PORTS, sampled, self.seed);
+            self.list.example(scan.alarm, now, &flow);
         }
     }
 
     /// Advances the time to `now`, without a packet.
     pub fn pass(&mut self, now: u64) {
         self.events += 1;
-        self.list.forget_news();
         self.tick(now);
     }
 
@@ -298,7 +220,6 @@ impl Alarms {
 
     /// Ends the capture: raises an alarm for every condition that holds now.
     pub fn end(&mut self, now: u64) {
-        self.list.forget_news();
         self.look(now, true);
         self.refresh();
     }
@@ -332,22 +253,21 @@ impl Alarms {
         }
     }
 
-    /// The listed alarms, in the order in which they were raised: at most 256. A new alarm replaces
-    /// the oldest closed one.
-    pub fn alarms(&self) -> &[Alarm] {
-        self.list.alarms()
+    /// The listed incidents, in the order in which they were raised: at most 256.
+    pub fn incidents(&self) -> impl DoubleEndedIterator<Item = &Incident> + ExactSizeIterator {
+        self.list.incidents()
     }
 
-    /// The listed alarms in the order of a report: floods and forged SYNs first, then scans, each by
-    /// time.
-    pub fn listed(&self) -> Vec<Alarm> {
-        let mut alarms = self.alarms().to_vec();
-        alarms.sort_by_key(|alarm| (!alarm.is_flood(), alarm.opened));
-        alarms
+    /// The listed incidents in the order of a report: the most severe first, floods before scans, each
+    /// by time.
+    pub fn listed(&self) -> Vec<Incident> {
+        let mut incidents: Vec<Incident> = self.incidents().cloned().collect();
+        incidents.sort_by_key(Incident::order);
+        incidents
     }
 
-    /// Alarms that were ever listed, by kind in the order of [`KINDS`].
-    pub fn raised(&self) -> [u64; KINDS.len()] {
+    /// Incidents that were ever listed, by kind in the order of [`KINDS`](super::incidents::KINDS).
+    pub fn raised(&self) -> [u64; super::incidents::KINDS.len()] {
         self.list.raised()
     }
 
@@ -357,30 +277,39 @@ impl Alarms {
     pub fn work(&self) -> Work {
         let scans = [&self.hosts, &self.ports, &self.random].map(Table::judged);
         let done = self.floods.judged() + scans.into_iter().sum::<u64>();
-        let each = 4 * (HOLDS / SECOND + 2) + list::LISTED_MAX as u64;
+        let each = 4 * (HOLDS / SECOND + 2) + LISTED_MAX as u64;
         // A resumed engine goes on from counts of any size.
         let most = each.saturating_mul(self.events.saturating_add(2));
         Work { what: "alarms: subjects judged", done, most }
     }
 
-    /// The number of alarms that were never listed, or are no longer.
-    pub fn unlisted(&self) -> u64 {
+    /// Incidents that were never listed or are no longer, by kind.
+    pub fn unlisted(&self) -> &[(&'static str, u64)] {
         self.list.unlisted()
     }
 
-    /// Calls `to` for each alarm that the last batch or the last `pass` raised or closed. `weaken`
-    /// changes the evidence as the report does.
+    /// Incidents that the user allows, by rule.
+    pub fn allowed(&self) -> &[(String, u64)] {
+        self.list.allowed()
+    }
+
+    /// Keeps events from now on.
+    pub(crate) fn record_events(&mut self) {
+        self.list.record_events();
+    }
+
+    /// Calls `to` for each change of an incident by the last batch or the last `pass`. `weaken` changes
+    /// the evidence as the report does. `now` is the time of the last packet.
     pub(crate) fn drain_events(
         &mut self,
-        packet: &Packet,
-        weaken: impl Fn(&mut Alarm),
+        now: u64,
+        weaken: impl Fn(&mut Incident),
         mut to: impl FnMut(Event),
     ) {
-        self.list.drain_news(|alarm, raised| {
-            let mut alarm = alarm.clone();
-            weaken(&mut alarm);
-            to(Event::alarm(packet, &alarm, raised));
-        });
+        for mut news in self.list.drain_news() {
+            weaken(&mut news.incident);
+            to(Event::incident(now, &news.incident, news.state));
+        }
     }
 }
 

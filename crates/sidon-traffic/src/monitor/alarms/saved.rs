@@ -1,5 +1,4 @@
-//! Alarms in a checkpoint: the suspects and the numbers of the listed alarms. A snapshot holds the
-//! alarms.
+//! Alarms in a checkpoint: the suspects, and what a snapshot leaves out of the list of incidents.
 
 use super::{
     Alarms,
@@ -15,9 +14,9 @@ use crate::{
 use sidon::Malformed;
 
 impl Alarms {
-    /// Takes the alarms read from a snapshot.
+    /// Takes the incidents read from a snapshot.
     pub(crate) fn resume_list(&mut self, read: Alarms) {
-        self.list = read.list;
+        self.list.take_over(read.list);
     }
 }
 

@@ -1,12 +1,16 @@
 //! A source whose handshakes fail: one port of many hosts, many ports of one host, or both at random.
 
 use super::{
-    Alarm, Evidence, HOLDS, List, SECOND,
+    HOLDS, SECOND,
     distinct::Distinct,
-    evidence, parts,
+    parts,
     table::{Subject, Suspect},
 };
-use crate::Figure;
+use crate::{
+    Figure,
+    flow::protocol,
+    monitor::incidents::{Ends, Evidence, Finding, List, count, estimate, kinds},
+};
 use sidon::{Key, Seed};
 
 /// The numbers of hosts and of ports that are a scan.
@@ -159,6 +163,8 @@ impl Scan {
                 list.show(self.alarm, || self.evidence(most, followed));
                 list.close(index, now);
                 *self = Scan::new(self.subject, now, self.is_first);
+            } else {
+                list.update(self.alarm, self.last, self.targets(most).value());
             }
             return;
         }
@@ -167,46 +173,65 @@ impl Scan {
             self.since = None;
         } else if over || now >= since.saturating_add(HOLDS) {
             self.alarm = list.raise(self.raised(most, since, followed));
-            // An alarm that cannot be listed is counted once: the condition must begin again.
+            // An incident that is not listed is raised again when the condition has held once more.
             self.since = self.since.filter(|_| self.alarm.is_some());
         }
     }
 
-    fn raised(&self, most: usize, opened: u64, followed: bool) -> Alarm {
+    fn raised(&self, most: usize, opened: u64, followed: bool) -> Finding {
         let (source, victim, port) = parts(&self.subject);
-        let (kind, text, filter) = match victim {
+        let tcp = Ends { protocol: Some(protocol::TCP), ..Ends::default() };
+        let (kind, ends, text, filter) = match victim {
             None if self.is_random() => (
-                "random_scan",
+                kinds::RANDOM_SCAN,
+                tcp,
                 format!("{source} tries ports of hosts at random"),
                 format!("src host {source} and tcp"),
             ),
             None => (
-                "address_scan",
+                kinds::ADDRESS_SCAN,
+                Ends { peer_port: Some(port), ..tcp },
                 format!("{source} tries port {port} of one host after the other"),
                 format!("src host {source} and tcp dst port {port}"),
             ),
             Some(victim) => (
-                "port_scan",
+                kinds::PORT_SCAN,
+                Ends { peer: Some(victim), ..tcp },
                 format!("{source} tries one port of {victim} after the other"),
                 format!("src host {source} and dst host {victim} and tcp"),
             ),
         };
-        let evidence = self.evidence(most, followed);
-        Alarm { kind, subject: source, text, opened, closed: None, evidence, filter }
+        Finding {
+            kind,
+            subject: source.into(),
+            ends,
+            text,
+            filter,
+            opened,
+            size: self.targets(most).value(),
+            least: most as u64,
+            evidence: self.evidence(most, followed),
+        }
+    }
+
+    /// Estimates the number of targets, `most` at least.
+    fn targets(&self, most: usize) -> Figure {
+        let least = u64::from(self.used).max(most as u64);
+        let about = self.distinct.figure();
+        let [value, low] = [about.value(), about.least()].map(|number| number.max(least));
+        Figure::estimate(value, low, about.most().unwrap_or(value))
     }
 
     pub(super) fn evidence(&self, most: usize, followed: bool) -> Evidence {
         // A random scan counts only the first attempt of its source at each port.
         let counted = followed && self.is_first && !self.is_random();
-        let attempts = evidence::count(self.attempts, counted);
+        let attempts = count(self.attempts, counted);
         let least = u64::from(self.used).max(most as u64);
-        let about = self.distinct.figure();
-        let [value, low] = [about.value(), about.least()].map(|number| number.max(least));
-        let about = Figure::estimate(value, low, about.most().unwrap_or(value));
+        let about = self.targets(most);
         vec![
             ("attempts", attempts),
             ("targets_at_least", Figure::at_least(least, None)),
-            ("targets_about", evidence::estimate(about, attempts, followed)),
+            ("targets_about", estimate(about, attempts, followed)),
         ]
     }
 }
