@@ -277,9 +277,9 @@ impl Engine {
         if let Some(reference) = services_audit {
             reference.take(batch);
         }
-        let Batch { packets, flows, .. } = batch;
         let sampled = before > 0 || connections.evidence_level() > 0;
-        alarms.take(packets, connections.verdicts(), sampled, connections.follows_all());
+        alarms.take(batch, connections.verdicts(), sampled, connections.follows_all());
+        let Batch { packets, flows, .. } = batch;
         self.p2p.take(packets);
         if let Some(twin) = &mut self.p2p_twin {
             twin.take(packets);
@@ -489,6 +489,7 @@ impl Engine {
         ledger.set_refused("p2p_pairs", self.p2p.refused());
         ledger.set_refused("p2p_pairs_evicted", self.p2p.evicted());
         ledger.set_refused("p2p_hosts", self.p2p.displaced());
+        ledger.set_refused("suspects_evicted", state.alarms.evicted());
         ledger.set_dont_know("machines", dont_know);
         ledger.set_dont_know("p2p_pairs", self.p2p.dont_know());
     }

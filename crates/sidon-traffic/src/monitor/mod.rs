@@ -4,9 +4,12 @@
 pub mod addresses;
 pub mod alarms;
 pub mod connections;
+mod contacts;
+mod floods;
 pub mod incidents;
 pub mod machine;
 pub mod p2p;
+mod scans;
 pub mod services;
 pub mod sizes;
 pub mod sources;

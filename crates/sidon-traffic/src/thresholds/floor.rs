@@ -56,14 +56,18 @@ impl Floor {
     /// The default of a kind.
     pub(super) fn of(kind: &str) -> Self {
         const USED: Floor = Floor { enabled: true, holds: 1, ..Floor::OFF };
-        let packets = |per_second| Floor { per_second, window: 5, factor: 4.0, ..USED };
+        let packets = |per_second| Floor { per_second, window: 2, ..USED };
         let scan = |targets, ratio| Floor { targets, ratio, window: 300, ..USED };
         match kind {
-            kind::SYN_FLOOD => Floor { count: 50, ratio: 0.5, ..packets(10) },
+            kind::SYN_FLOOD => Floor { count: 50, ratio: 0.125, window: 5, ..USED },
             kind::FORGED_SYNS => Floor { count: 10, window: 60, ..USED },
-            kind::UDP_FLOOD => Floor { bytes_per_second: 1_000_000, ..packets(1_000) },
-            kind::UDP_REFLECTION => Floor { bytes_per_second: 125_000, ..packets(100) },
-            kind::CONNECTION_FLOOD => Floor { count: 500, window: 60, ratio: 0.5, ..USED },
+            kind::SYN_ACK_FLOOD => packets(100),
+            kind::RST_FLOOD => packets(150),
+            kind::ACK_FLOOD => packets(300),
+            kind::UDP_FLOOD => packets(400),
+            kind::UDP_REFLECTION => Floor { bytes_per_second: 500_000, ..packets(500) },
+            kind::ICMP_FLOOD => Floor { bytes_per_second: 1_000_000, ..packets(250) },
+            kind::CONNECTION_FLOOD => Floor { count: 200, window: 30, holds: 5, ratio: 0.3, ..USED },
             kind::ADDRESS_SCAN => scan(25, 0.5),
             kind::PORT_SCAN => scan(15, 0.5),
             kind::RANDOM_SCAN => scan(25, 0.9),

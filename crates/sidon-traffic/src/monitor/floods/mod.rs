@@ -29,7 +29,7 @@ use crate::{
     },
     thresholds::Thresholds,
 };
-use class::{LENGTHS, Reach};
+use class::LENGTHS;
 use flood::{Context, Counts, Flood, Hit};
 use rule::Rule;
 use sidon::{Infeasible, Seed};
@@ -155,7 +155,8 @@ impl Floods {
         if !matches!(class, Class::Idle | Class::Reflection) && !is_scan {
             one(hosts, class::at_host(class, &victim), &hit);
         }
-        if class == Class::Idle || arrival.by_scanner {
+        // A further packet of a flow is one of its host.
+        if class == Class::Idle || arrival.by_scanner || (class == Class::Udp && asked == 0) {
             return attacked;
         }
         hit.part = arrival.hashes[1] >> 7;

@@ -33,7 +33,7 @@ fn save_counts(counts: &Counts, out: &mut Out) {
 }
 
 fn read_counts(bytes: &mut In<'_>) -> Result<Counts, Malformed> {
-    let mut read = || Ok(bytes.below("counts", 1 << 32)? as u32);
+    let mut read = || bytes.below("counts", 1 << 32).map(|count| count as u32);
     Ok(Counts {
         asked: read()?,
         answered: read()?,

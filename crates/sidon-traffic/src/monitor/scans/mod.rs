@@ -108,6 +108,14 @@ impl Scans {
         (subjects, [host, number, host.rotate_left(16) ^ number])
     }
 
+    /// Whether the source of a try may be a scanner of this port or of this host.
+    pub(super) fn is_scanner(&mut self, attempt: &Attempt<'_>) -> bool {
+        let ([by_port, by_victim, _], _) = self.subjects(attempt);
+        let Scans { rules, hosts, ports, .. } = self;
+        hosts.find(&by_port).is_some_and(|scan| scan.is_suspect(&rules[0]))
+            || ports.find(&by_victim).is_some_and(|scan| scan.is_suspect(&rules[1]))
+    }
+
     /// Counts a try. Returns whether its source may be a scanner.
     pub(super) fn try_at(&mut self, attempt: &Attempt<'_>) -> bool {
         let ([by_port, by_victim, anywhere], targets) = self.subjects(attempt);

@@ -351,9 +351,14 @@ impl Scan {
         if self.since.is_none() && self.holds(now, rule) {
             self.since = Some(now);
         }
+        self.is_suspect(rule)
+    }
+
+    /// Whether the source may be a scanner, before that is certain.
+    pub(super) fn is_suspect(&self, rule: &Rule) -> bool {
         let open = self.open();
-        let is_suspect = 2 * open > ones(self.answered) && open >= rule.targets * 2 / 5;
-        (self.alarm.is_some() || is_suspect) && !self.repeats()
+        let fails = 2 * open > ones(self.answered) && open >= rule.targets * 2 / 5;
+        (self.alarm.is_some() || fails) && !self.repeats()
     }
 
     /// Whether the source tries its targets again and again.
@@ -395,7 +400,10 @@ impl Scan {
         if !rule.enabled || failed < rule.targets || self.repeats() {
             return false;
         }
-        if f64::from(failed) < rule.ratio * f64::from(settled) {
+        // Datagrams get lost, and peers that are gone do not refuse them.
+        let is_udp = self.subject[0] >> 4 == Technique::Udp.protocol();
+        let ratio = if is_udp { (1.5 * rule.ratio).min(0.95) } else { rule.ratio };
+        if f64::from(failed) < ratio * f64::from(settled) {
             return false;
         }
         match shape(&self.subject) {
