@@ -51,12 +51,8 @@ pub(super) struct Contacts {
 }
 
 /// Multipliers that select the bits of the keys of a word.
-const KEYS_OF_WORD: [u64; 4] = [
-    0x9e37_79b9_7f4a_7c15,
-    0xc2b2_ae3d_27d4_eb4f,
-    0x1656_67b1_9e37_79f9,
-    0xd6e8_feb8_6659_fd93,
-];
+const KEYS_OF_WORD: [u64; 4] =
+    [0x9e37_79b9_7f4a_7c15, 0xc2b2_ae3d_27d4_eb4f, 0x1656_67b1_9e37_79f9, 0xd6e8_feb8_6659_fd93];
 
 /// The bits of a key.
 #[inline(always)]

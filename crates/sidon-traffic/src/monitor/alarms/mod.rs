@@ -94,11 +94,7 @@ impl Shape {
 
 impl Alarms {
     /// Empty tables.
-    pub fn new(
-        shape: Shape,
-        seed: Seed,
-        thresholds: Arc<Thresholds>,
-    ) -> Result<Self, Infeasible> {
+    pub fn new(shape: Shape, seed: Seed, thresholds: Arc<Thresholds>) -> Result<Self, Infeasible> {
         Ok(Alarms {
             contacts: Contacts::new(shape.contacts)?,
             floods: Floods::new(shape.victims, seed, &thresholds)?,

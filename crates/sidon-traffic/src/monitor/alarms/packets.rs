@@ -133,13 +133,7 @@ impl Alarms {
         }
     }
 
-    fn handshake(
-        &mut self,
-        seen: &Seen<'_>,
-        verdict: &Verdict,
-        sampled: bool,
-        is_packet: bool,
-    ) {
+    fn handshake(&mut self, seen: &Seen<'_>, verdict: &Verdict, sampled: bool, is_packet: bool) {
         let Alarms { contacts, floods, scans, forged, list, .. } = self;
         let (now, own) = (seen.now, &seen.packet.flow);
         let flow = if verdict.by_opener { *own } else { own.reversed() };

@@ -83,7 +83,16 @@ impl<E: Suspect> Table<E> {
         sets.resize(length, None);
         let marks = vec![0; length.div_ceil(64)];
         let marked_words = vec![0; marks.len().div_ceil(64)];
-        Ok(Table { seed, sets, marks, marked_words, judged: 0, is_complete: true, rivals: 0, evicted: 0 })
+        Ok(Table {
+            seed,
+            sets,
+            marks,
+            marked_words,
+            judged: 0,
+            is_complete: true,
+            rivals: 0,
+            evicted: 0,
+        })
     }
 
     /// Marks an entry for the next call of [`Self::judge`].

@@ -38,7 +38,8 @@ const AMPLIFIERS: [(u16, &str); 31] = [
 
 /// Ports of collectors, to which a few sources send much and which never answer.
 const COLLECTORS: [u16; 16] = [
-    162, 514, 1514, 2055, 2056, 4729, 4739, 5140, 5514, 6343, 8125, 9555, 9995, 9996, 12_201, 25_826,
+    162, 514, 1514, 2055, 2056, 4729, 4739, 5140, 5514, 6343, 8125, 9555, 9995, 9996, 12_201,
+    25_826,
 ];
 
 /// The name of the service that answers from this port, if it amplifies.

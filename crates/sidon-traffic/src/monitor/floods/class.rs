@@ -1,11 +1,11 @@
 //! The classes of floods, by what arrives at the victim, and the subjects of each.
 
+use crate::Prefix;
 use crate::monitor::{
     alarms::table::Subject,
     incidents::kinds,
     sizes::{self, Host},
 };
-use crate::Prefix;
 
 /// A class of packets that can be a flood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -451,7 +451,11 @@ impl Flood {
             if size < self.least(&rule) / 2 && (rule.bytes == 0 || sums.bytes < rule.bytes / 2) {
                 list.show(self.alarm, || self.evidence(context));
                 list.close(number, now);
-                *self = Flood { usual: self.usual, sends: self.sends, ..Flood::new(self.subject, now, false) };
+                *self = Flood {
+                    usual: self.usual,
+                    sends: self.sends,
+                    ..Flood::new(self.subject, now, false)
+                };
                 return;
             }
             list.update(self.alarm, now, per_second(size, self.length(now)));
@@ -528,10 +532,9 @@ impl Flood {
                 let peak = incidents::count(self.peak, counted);
                 vec![("attempts", attempts), ("peak_pending", peak)]
             }
-            Class::Idle => vec![
-                ("connections", attempts),
-                ("idle", incidents::count(self.peak, false)),
-            ],
+            Class::Idle => {
+                vec![("connections", attempts), ("idle", incidents::count(self.peak, false))]
+            }
             _ => vec![
                 ("packets", incidents::count(self.attempts, self.is_first)),
                 ("bytes", incidents::count(self.bytes, self.is_first)),

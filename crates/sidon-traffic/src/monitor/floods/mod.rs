@@ -22,11 +22,7 @@ pub(super) use class::Class;
 
 use crate::{
     FlowKey,
-    monitor::{
-        alarms::table::Table,
-        incidents::List,
-        sizes::Host,
-    },
+    monitor::{alarms::table::Table, incidents::List, sizes::Host},
     thresholds::Thresholds,
 };
 use class::LENGTHS;
@@ -121,8 +117,7 @@ impl Floods {
     /// Counts an arrival at its victim. Returns whether the host or the port is under attack.
     pub(super) fn arrive(&mut self, class: Class, arrival: &Arrival<'_>) -> bool {
         let Floods { rules, ports, hosts, prefixes, is_two_way, followed } = self;
-        let context =
-            Context { rules, is_two_way: *is_two_way, followed: *followed };
+        let context = Context { rules, is_two_way: *is_two_way, followed: *followed };
         let [_, victim] = arrival.ends;
         let port = match class {
             Class::Reflection => arrival.flow.source_port(),
@@ -170,10 +165,16 @@ impl Floods {
     }
 
     /// Notes an excuse at a victim, if it is stored.
-    pub(super) fn excuse(&mut self, class: Class, excuse: Excuse, victim: &Host, port: u16, now: u64) {
+    pub(super) fn excuse(
+        &mut self,
+        class: Class,
+        excuse: Excuse,
+        victim: &Host,
+        port: u16,
+        now: u64,
+    ) {
         let Floods { rules, ports, hosts, prefixes, is_two_way, followed } = self;
-        let context =
-            Context { rules, is_two_way: *is_two_way, followed: *followed };
+        let context = Context { rules, is_two_way: *is_two_way, followed: *followed };
         let mut counts = Counts::default();
         match excuse {
             Excuse::Answered => counts.answered = 1,
@@ -202,8 +203,7 @@ impl Floods {
     /// Raises and closes incidents: of wide prefixes first, which those of their hosts then join.
     pub(super) fn look(&mut self, now: u64, over: bool, list: &mut List) {
         let Floods { rules, ports, hosts, prefixes, is_two_way, followed } = self;
-        let context =
-            Context { rules, is_two_way: *is_two_way, followed: *followed };
+        let context = Context { rules, is_two_way: *is_two_way, followed: *followed };
         for table in prefixes.iter_mut().chain([hosts, ports]) {
             table.judge(|flood| flood.look(now, over, &context, list));
         }

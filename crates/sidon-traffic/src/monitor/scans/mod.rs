@@ -145,7 +145,8 @@ impl Scans {
     pub(super) fn settle(&mut self, attempt: &Attempt<'_>, answered: bool) {
         let (subjects, targets) = self.subjects(attempt);
         let Scans { hosts, ports, random, .. } = self;
-        for ((table, subject), target) in [hosts, ports, random].into_iter().zip(subjects).zip(targets)
+        for ((table, subject), target) in
+            [hosts, ports, random].into_iter().zip(subjects).zip(targets)
         {
             if let Some(scan) = table.find(&subject) {
                 match answered {

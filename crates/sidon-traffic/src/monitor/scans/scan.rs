@@ -340,7 +340,10 @@ impl Scan {
         let (word, bit) = Scan::place(one.target);
         if self.tried[word] & bit == 0 {
             self.tried[word] |= bit;
-            if matches!(one.technique, Technique::Syn | Technique::Udp | Technique::Icmp | Technique::Ack) {
+            if matches!(
+                one.technique,
+                Technique::Syn | Technique::Udp | Technique::Icmp | Technique::Ack
+            ) {
                 self.young[0] += 1;
             }
             let stretch = now / (10 * SECOND) + 1;
