@@ -107,7 +107,8 @@ fn a_carpet_of_udp_icmp_and_ipv6() {
     stream.says(&[("udp_flood", "203.0.112.0/22")]);
     let mut stream = attack(5.0, 3_000.0, |stream, time, _| {
         let source = any(&mut stream.rng);
-        stream.icmp(time, source.into(), host(stream.rng.below(256) as u8), 8, 64);
+        let victim = host(stream.rng.below(256) as u8);
+        stream.icmp(time, source.into(), victim, 8, 64);
     });
     stream.says(&[("icmp_flood", "203.0.113.0/24")]);
     let mut stream = attack(5.0, 3_000.0, |stream, time, _| {

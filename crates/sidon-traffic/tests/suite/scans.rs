@@ -52,7 +52,7 @@ fn the_number_of_ports_is_right_however_fast_the_scan_is() {
         }
         named(&mut stream, &["port_scan"]);
         let report = stream.report(16 << 20, 1);
-        let evidence = &report.incidents[0].evidence;
+        let evidence = &report.alarms[0].evidence;
         let about = evidence.iter().find(|(name, _)| *name == "targets_about").unwrap().1;
         assert!((700..=1_300).contains(&about.value()), "{about:#} in {seconds} s");
     }

@@ -175,14 +175,14 @@ impl Stream {
         self.packets.sort_by_key(|packet| packet.time_ns);
         let named = |memory, threads| {
             let report = self.report(memory, threads);
-            for one in &report.incidents {
+            for one in &report.alarms {
                 assert!(one.filter.parse::<Filter>().is_ok(), "{}", one.filter);
                 assert!(one.opened >= START, "{one:?}");
             }
             let name = |one: &sidon_traffic::monitor::incidents::Incident| {
                 (one.kind, one.subject.to_string())
             };
-            let mut all: Vec<_> = report.incidents.iter().map(name).collect();
+            let mut all: Vec<_> = report.alarms.iter().map(name).collect();
             all.sort();
             all
         };
