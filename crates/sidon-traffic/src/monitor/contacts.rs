@@ -27,6 +27,8 @@ const STEPS: u64 = 8;
 const KEYS: u64 = 7;
 /// Pairs of hosts of which both ends were seen, from which on a capture has both directions.
 const TWO_WAY: u64 = 16;
+/// Flows of one direction that go on, from which on a capture without pairs has one direction.
+const ONE_WAY: u64 = 8;
 
 /// Which ends have sent before a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +50,8 @@ pub(super) struct Contacts {
     fresh: u64,
     /// Pairs of hosts whose second end was seen to answer the first.
     turned: u64,
+    /// Flows that sent payload to a host that was not seen to send to theirs.
+    one_way: u64,
 }
 
 /// Multipliers that select the bits of the keys of a word.
@@ -80,7 +84,7 @@ impl Contacts {
         let mut words = Vec::new();
         words.try_reserve_exact(length).map_err(|_| Infeasible::Memory { bytes })?;
         words.resize(length, [0; 2]);
-        Ok(Contacts { words, hand: 0, next: 0, fresh: 0, turned: 0 })
+        Ok(Contacts { words, hand: 0, next: 0, fresh: 0, turned: 0, one_way: 0 })
     }
 
     fn place(&self, digest: u64) -> usize {
@@ -169,16 +173,22 @@ impl Contacts {
         self.knows(self.place(host.0), bits(host.0, 0))
     }
 
-    /// Whether the capture has both directions of some traffic.
+    /// Notes a flow that sends payload to a host that was not seen to send to its own.
+    pub(super) fn note_one_way(&mut self) {
+        self.one_way = self.one_way.saturating_add(1);
+    }
+
+    /// Whether the capture has both directions, as far as can be told: some pairs of hosts have, or no
+    /// flow goes on without the other direction.
     pub(super) fn is_two_way(&self) -> bool {
-        self.turned >= TWO_WAY
+        self.turned >= TWO_WAY || self.one_way < ONE_WAY.max(4 * self.turned)
     }
 }
 
 impl Resume for Contacts {
     fn save(&self, out: &mut Out) {
-        let Contacts { words, hand, next, fresh, turned } = self;
-        out.numbers(&[*hand as u64, *next, *fresh, *turned]);
+        let Contacts { words, hand, next, fresh, turned, one_way } = self;
+        out.numbers(&[*hand as u64, *next, *fresh, *turned, *one_way]);
         out.numbers(words.as_flattened());
     }
 
@@ -186,7 +196,7 @@ impl Resume for Contacts {
         self.hand = bytes.below("hand", self.words.len())?;
         self.next = bytes.number()?;
         self.fresh = bytes.count("fresh")?;
-        self.turned = bytes.number()?;
+        [self.turned, self.one_way] = bytes.counts("turned")?;
         for word in self.words.as_flattened_mut() {
             *word = bytes.number()?;
         }

@@ -243,11 +243,12 @@ fn a_flood_during_a_scan_of_a_network() {
         let source = at(any(&mut stream.rng), 4_000);
         stream.tcp(time, source, at(VICTIM, 443), "S", 0);
     }
-    let named = stream.incidents();
-    assert!(named.contains(&("syn_flood", NAME.to_owned())), "{named:?}");
-    let others: Vec<_> = named.iter().filter(|(kind, _)| *kind != "syn_flood").collect();
-    assert!(others.len() == 1 && others[0].1 == "192.0.2.66", "{named:?}");
-    assert_eq!(named.len(), 2, "{named:?}");
+    // One incident each; the kind of the scan depends on how much of it the tables hold.
+    for named in [stream.named(4 << 20, 1), stream.named(64 << 20, 2)] {
+        let subjects: Vec<_> = named.iter().map(|(_, subject)| subject.as_str()).collect();
+        assert_eq!(subjects, ["192.0.2.66", NAME], "{named:?}");
+        assert_eq!(named[1].0, "syn_flood");
+    }
 }
 
 /// Checks that nothing is said about a stream.

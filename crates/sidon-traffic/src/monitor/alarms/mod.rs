@@ -168,9 +168,10 @@ impl Alarms {
     /// Raises and closes alarms. `over`: raises them even if a condition has just begun.
     fn look(&mut self, now: u64, over: bool) {
         let Alarms { contacts, list, floods, scans, forged, followed, .. } = self;
-        floods.know(contacts.is_two_way(), *followed);
+        let is_two_way = contacts.is_two_way();
+        floods.know(is_two_way, *followed);
         floods.look(now, over, list);
-        scans.look(now, over, *followed, list);
+        scans.look(now, over, *followed, is_two_way, list);
         forged.iter_mut().for_each(|forged| forged.look(now, over, *followed, list));
     }
 

@@ -245,6 +245,7 @@ impl Alarms {
             let port = flow.source_port();
             floods.excuse(Class::Idle, Excuse::Answered, source, port, seen.now);
             if !hosts.back {
+                contacts.note_one_way();
                 let port = flow.destination_port();
                 floods.excuse(Class::SynAck, Excuse::Backing, victim, port, seen.now);
                 floods.excuse(Class::Syn, Excuse::Backing, victim, port, seen.now);
@@ -335,6 +336,7 @@ impl Alarms {
             }
             Message::Reply => {
                 if hosts.back {
+                    floods.excuse(Class::Icmp, Excuse::Answered, &seen.ends[0], 0, seen.now);
                     if !hosts.forward {
                         answer(scans, seen, Technique::Icmp);
                     }

@@ -136,6 +136,8 @@ pub(super) struct Flood {
     pub(super) usual: Usual,
     pub(super) since: Option<u64>,
     pub(super) alarm: Option<usize>,
+    /// The time of the last hit.
+    pub(super) last: u64,
     pub(super) is_first: bool,
     pub(super) sends: bool,
     pub(super) attempts: u64,
@@ -163,6 +165,7 @@ impl Suspect for Flood {
             usual: Usual::default(),
             since: None,
             alarm: None,
+            last: now,
             is_first,
             sends: false,
             attempts: 0,
@@ -258,6 +261,7 @@ impl Flood {
         self.sampled[0] |= hit.sampled;
         self.sends |= hit.sends;
         self.windows[0] = self.windows[0].plus(hit.counts);
+        self.last = hit.now;
         self.attempts += u64::from(hit.counts.asked.max(hit.counts.packets));
         self.bytes = self.bytes.saturating_add(hit.counts.bytes);
         self.spread[hit.bucket & 15] = self.spread[hit.bucket & 15].saturating_add(1);
@@ -286,6 +290,10 @@ impl Flood {
         }
     }
 
+    fn is_prefix(&self) -> bool {
+        matches!(class::reach(&self.subject), Reach::Prefix(_))
+    }
+
     /// Whether the capture would show what the victim sends.
     fn is_seen(&self, context: &Context<'_>) -> bool {
         self.sends || context.is_two_way
@@ -306,7 +314,10 @@ impl Flood {
             }
             Class::SynAck => asked.saturating_sub(sums.backing),
             Class::Reflection => sums.packets,
-            Class::Icmp | Class::Fragment => asked,
+            // A host that is pinged too often may answer all the same; a network that answers is used.
+            Class::Icmp if self.is_prefix() => asked.saturating_sub(sums.answered),
+            Class::Icmp => asked.saturating_sub(sums.answered / 4 * 3),
+            Class::Fragment => asked,
             Class::Udp => {
                 let flows = asked.saturating_sub(sums.answered);
                 if ones(self.origins) >= 14 { flows.max(sums.packets / 5) } else { flows }
@@ -342,21 +353,25 @@ impl Flood {
         }
         let (asked, answered) = (u64::from(sums.asked), u64::from(sums.answered));
         let mean = sums.bytes / u64::from(sums.packets).max(1);
-        let few_sources = ones(self.origins) <= 2;
+        // A scanner sends small packets, each to another port.
+        let is_scan = |small| {
+            let few_sources = ones(self.origins) <= 2 && ones(self.parts) >= 8;
+            few_sources && self.attempts < SCANNED && mean < small
+        };
         match class {
             Class::Syn => {
                 let sampled = self.sampled[0] || self.sampled[1];
                 let margin = if sampled { 3.0 * (asked as f64).sqrt() } else { 0.0 };
                 size >= (asked as f64 * rule.ratio + margin) as u64 && !self.is_stall(sums, size)
             }
+            // One host that answers many forged sources is a victim, and they are not.
+            Class::SynAck | Class::Rst if self.is_prefix() && ones(self.origins) < 4 => false,
             Class::SynAck | Class::Rst => self.is_seen(context),
-            Class::Ack => self.is_seen(context) && 2 * size >= asked,
+            Class::Ack => self.is_seen(context) && 2 * size >= asked && !is_scan(100),
             Class::Reflection if self.is_seen(context) => mean >= 60,
             Class::Reflection => mean >= 400 && sums.bytes >= 4 * rule.bytes,
             Class::Udp => {
-                // A scanner sends small datagrams, each to another port.
-                let is_scan = few_sources && self.attempts < SCANNED && mean < 250;
-                self.is_seen(context) && 2 * size >= asked && !is_scan
+                self.is_seen(context) && 2 * size >= asked && !is_scan(250)
             }
             Class::Icmp => true,
             Class::Fragment => {
@@ -372,7 +387,7 @@ impl Flood {
 
     /// Whether clients repeat their SYNs to a server that does not answer any more.
     fn is_stall(&self, sums: &Counts, size: u64) -> bool {
-        if matches!(class::reach(&self.subject), Reach::Prefix(_)) {
+        if self.is_prefix() {
             return false;
         }
         let (asked, again) = (u64::from(sums.asked), u64::from(sums.again));
@@ -469,7 +484,7 @@ impl Flood {
         let sums = self.sums(now.min(then));
         if !self.holds(&sums, context) {
             self.since = None;
-        } else if over || now >= then {
+        } else if over || (now >= then && self.goes_on(since, rule)) {
             let size = per_second(self.size(&sums, context), self.length(now));
             let least = per_second(self.least(&rule), rule.window);
             self.alarm = list.raise(self.finding(since, size, least, context));
@@ -479,6 +494,12 @@ impl Flood {
             // An incident that cannot be listed is counted once: the condition must begin again.
             self.since = self.since.filter(|_| self.alarm.is_some());
         }
+    }
+
+    /// Whether hits came for half of the time that the condition must hold. A single burst is no
+    /// flood: a server may answer when its clients ask again.
+    fn goes_on(&self, since: u64, rule: Rule) -> bool {
+        self.last >= since.saturating_add(rule.holds / 2)
     }
 
     fn finding(&self, opened: u64, size: u64, least: u64, context: &Context<'_>) -> Finding {

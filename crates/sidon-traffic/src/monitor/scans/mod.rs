@@ -157,12 +157,23 @@ impl Scans {
         }
     }
 
-    /// Raises and closes incidents.
-    pub(super) fn look(&mut self, now: u64, over: bool, followed: bool, list: &mut List) {
+    /// Raises and closes incidents. `is_two_way`: the capture would show answers.
+    pub(super) fn look(
+        &mut self,
+        now: u64,
+        over: bool,
+        followed: bool,
+        is_two_way: bool,
+        list: &mut List,
+    ) {
         let Scans { rules, hosts, ports, random, skipped, .. } = self;
         let all = followed && !*skipped;
         for (table, rule) in [hosts, ports, random].into_iter().zip(rules) {
-            table.judge(|scan| scan.look(now, over, rule, all, list));
+            table.judge(|scan| {
+                if is_two_way || scan.is_one_sided() {
+                    scan.look(now, over, rule, all, list);
+                }
+            });
         }
     }
 

@@ -21,7 +21,9 @@ use crate::{
             distinct::Distinct,
             table::{Subject, Suspect},
         },
+        floods::amplifiers,
         incidents::{self, Ends, Evidence, Finding, List, kinds},
+        p2p::ports::is_registered,
         sizes::{self, Host},
     },
 };
@@ -403,10 +405,17 @@ impl Scan {
         if !rule.enabled || failed < rule.targets || self.repeats() {
             return false;
         }
-        // Datagrams get lost, and peers that are gone do not refuse them.
         let is_udp = self.subject[0] >> 4 == Technique::Udp.protocol();
-        let ratio = if is_udp { (1.5 * rule.ratio).min(0.95) } else { rule.ratio };
-        if f64::from(failed) < ratio * f64::from(settled) {
+        let is_peers = is_udp && shape(&self.subject) != Shape::Ports && !self.is_at_service();
+        let ratio = match (is_udp, is_peers) {
+            // Peers that are gone do not refuse datagrams, and some always answer.
+            (_, true) => rule.ratio.max(0.95),
+            // Datagrams get lost.
+            (true, _) => (1.5 * rule.ratio).min(0.95),
+            _ => rule.ratio,
+        };
+        let least = if is_peers { rule.targets + rule.targets / 2 } else { rule.targets };
+        if f64::from(failed) < ratio * f64::from(settled) || failed < least {
             return false;
         }
         match shape(&self.subject) {
@@ -417,6 +426,20 @@ impl Scan {
             }
             _ => true,
         }
+    }
+
+    /// Whether the tries are at one port, that of a service.
+    fn is_at_service(&self) -> bool {
+        let (_, _, port, _) = parts(&self.subject);
+        shape(&self.subject) == Shape::Hosts
+            && (is_registered(port) || amplifiers::name(port).is_some())
+    }
+
+    /// Whether answers do not matter: a handshake that goes on counts as answered, and no client sends
+    /// the odd flags of other techniques.
+    pub(super) fn is_one_sided(&self) -> bool {
+        let others = 1 << Technique::Ack as u8 | 1 << Technique::Udp as u8 | 1 << Technique::Icmp as u8;
+        self.techniques & others == 0
     }
 
     /// Whether it is a scan if nothing comes after this: young targets fail, if none has answered or

@@ -168,25 +168,24 @@ impl Stream {
         engine.finish().0
     }
 
-    /// The kinds and subjects of the incidents, the same at 4 and 64 MiB, by one thread and by two.
-    /// Every filter can be read.
+    /// The kinds and subjects of the incidents, in order. Every filter can be read.
+    pub fn named(&mut self, memory: u64, threads: usize) -> Vec<(&'static str, String)> {
+        self.packets.sort_by_key(|packet| packet.time_ns);
+        let report = self.report(memory, threads);
+        for one in &report.alarms {
+            assert!(one.filter.parse::<Filter>().is_ok(), "{}", one.filter);
+            assert!(one.opened >= START, "{one:?}");
+        }
+        let mut all: Vec<_> =
+            report.alarms.iter().map(|one| (one.kind, one.subject.to_string())).collect();
+        all.sort();
+        all
+    }
+
+    /// The same at 4 and 64 MiB, by one thread and by two.
     #[track_caller]
     pub fn incidents(&mut self) -> Vec<(&'static str, String)> {
-        self.packets.sort_by_key(|packet| packet.time_ns);
-        let named = |memory, threads| {
-            let report = self.report(memory, threads);
-            for one in &report.alarms {
-                assert!(one.filter.parse::<Filter>().is_ok(), "{}", one.filter);
-                assert!(one.opened >= START, "{one:?}");
-            }
-            let name = |one: &sidon_traffic::monitor::incidents::Incident| {
-                (one.kind, one.subject.to_string())
-            };
-            let mut all: Vec<_> = report.alarms.iter().map(name).collect();
-            all.sort();
-            all
-        };
-        let (small, large) = (named(4 << 20, 1), named(64 << 20, 2));
+        let (small, large) = (self.named(4 << 20, 1), self.named(64 << 20, 2));
         assert_eq!(small, large, "4 MiB and 64 MiB");
         small
     }
