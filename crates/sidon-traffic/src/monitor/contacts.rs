@@ -50,8 +50,12 @@ pub(super) struct Contacts {
     fresh: u64,
     /// Pairs of hosts whose second end was seen to answer the first.
     turned: u64,
+    /// Pairs of hosts of which one end was seen.
+    pairs: u64,
     /// Flows that sent payload to a host that was not seen to send to theirs.
     one_way: u64,
+    /// Whether the capture had both directions at some time.
+    was_two_way: bool,
 }
 
 /// Multipliers that select the bits of the keys of a word.
@@ -84,7 +88,7 @@ impl Contacts {
         let mut words = Vec::new();
         words.try_reserve_exact(length).map_err(|_| Infeasible::Memory { bytes })?;
         words.resize(length, [0; 2]);
-        Ok(Contacts { words, hand: 0, next: 0, fresh: 0, turned: 0, one_way: 0 })
+        Ok(Contacts { words, hand: 0, next: 0, fresh: 0, turned: 0, pairs: 0, one_way: 0, was_two_way: false })
     }
 
     fn place(&self, digest: u64) -> usize {
@@ -134,8 +138,11 @@ impl Contacts {
     #[inline]
     pub(super) fn meet_hosts(&mut self, digest: u64, is_turned: bool, counts: bool) -> Met {
         let met = self.meet(digest, is_turned, counts);
-        if counts && met.back && !met.forward {
-            self.turned = self.turned.saturating_add(1);
+        if counts && !met.forward {
+            let count = if met.back { &mut self.turned } else { &mut self.pairs };
+            *count = count.saturating_add(1);
+            // A pair that was never seen passes as one that was, once in thirty times.
+            self.was_two_way |= self.turned >= TWO_WAY.max(self.pairs / 8);
         }
         met
     }
@@ -181,14 +188,15 @@ impl Contacts {
     /// Whether the capture has both directions, as far as can be told: some pairs of hosts have, or no
     /// flow goes on without the other direction.
     pub(super) fn is_two_way(&self) -> bool {
-        self.turned >= TWO_WAY || self.one_way < ONE_WAY.max(4 * self.turned)
+        self.was_two_way || self.one_way < ONE_WAY.max(4 * self.turned)
     }
 }
 
 impl Resume for Contacts {
     fn save(&self, out: &mut Out) {
-        let Contacts { words, hand, next, fresh, turned, one_way } = self;
-        out.numbers(&[*hand as u64, *next, *fresh, *turned, *one_way]);
+        let Contacts { words, hand, next, fresh, turned, pairs, one_way, was_two_way } = self;
+        out.numbers(&[*hand as u64, *next, *fresh, *turned, *pairs, *one_way]);
+        out.flag(*was_two_way);
         out.numbers(words.as_flattened());
     }
 
@@ -196,7 +204,8 @@ impl Resume for Contacts {
         self.hand = bytes.below("hand", self.words.len())?;
         self.next = bytes.number()?;
         self.fresh = bytes.count("fresh")?;
-        [self.turned, self.one_way] = bytes.counts("turned")?;
+        [self.turned, self.pairs, self.one_way] = bytes.counts("turned")?;
+        self.was_two_way = bytes.flag("was_two_way")?;
         for word in self.words.as_flattened_mut() {
             *word = bytes.number()?;
         }

@@ -2,7 +2,7 @@
 //!
 //! The connections monitor reports the events of handshakes; every other decision is made on packets.
 //! [`packets`] sorts them into what a victim did not ask for ([`floods`](super::floods)) and what a
-//! source tries ([`scans`](super::scans)). Once per second all suspects are judged.
+//! source tries ([`scans`](super::scans)). Twice per second suspects are judged.
 //! ```text
 //! handshakes ---------------+--> floods: victims, prefixes --+
 //! packet -> who sent before?|--> scans: sources -------------+--> list of incidents
@@ -43,6 +43,8 @@ use super::{
 const SECOND: u64 = 1_000_000_000;
 /// The time that a condition must hold before the alarm is raised.
 const HOLDS: u64 = SECOND;
+/// The time between two looks at the suspects.
+const TICK: u64 = SECOND / 2;
 
 /// The monitor.
 #[derive(Debug)]
@@ -148,10 +150,10 @@ impl Alarms {
         self.tick(now);
     }
 
-    /// Once per second: raises alarms whose condition held long enough, and closes those that
+    /// Twice per second: raises alarms whose condition held long enough, and closes those that
     /// ended.
     fn tick(&mut self, now: u64) {
-        if now < self.ticked.saturating_add(SECOND) {
+        if now < self.ticked.saturating_add(TICK) {
             return;
         }
         self.ticked = now;
@@ -214,7 +216,7 @@ impl Alarms {
     /// alarm is judged until it closes.
     pub fn work(&self) -> Work {
         let done = self.floods.judged() + self.scans.judged();
-        let each = 14 * (HOLDS / SECOND + 2) + LISTED_MAX as u64;
+        let each = 14 * (HOLDS / TICK + 2) + 2 * LISTED_MAX as u64;
         // A resumed engine goes on from counts of any size.
         let most = each.saturating_mul(self.events.saturating_add(2));
         Work { what: "alarms: subjects judged", done, most }

@@ -90,6 +90,10 @@ fn is_group(address: IpAddr) -> bool {
     }
 }
 
+/// The least payload of a request that a server must answer.
+const REQUEST: u32 = 64;
+/// The most hops that a probe of traceroute has left. Hosts send with 64 or more.
+const HOPS: u8 = 30;
 /// Probes of traceroute over UDP.
 const TRACEROUTE: std::ops::RangeInclusive<u16> = 33_434..=33_689;
 
@@ -187,12 +191,15 @@ impl Alarms {
                 }
             }
             Deed::Refused => {
-                excuse(Excuse::Answered);
+                excuse(Excuse::Refused);
                 scans.settle(&attempt, false);
             }
             Deed::Aborted => {
                 excuse(Excuse::Answered);
-                scans.settle(&attempt, verdict.answered);
+                match verdict.answered {
+                    true => scans.abort(&attempt),
+                    false => scans.settle(&attempt, false),
+                }
             }
         }
     }
@@ -246,10 +253,17 @@ impl Alarms {
             floods.excuse(Class::Idle, Excuse::Answered, source, port, seen.now);
             if !hosts.back {
                 contacts.note_one_way();
-                let port = flow.destination_port();
-                floods.excuse(Class::SynAck, Excuse::Backing, victim, port, seen.now);
-                floods.excuse(Class::Syn, Excuse::Backing, victim, port, seen.now);
+                floods.excuse(Class::SynAck, Excuse::Backing, victim, 0, seen.now);
             }
+            // So has its client, unless it sends a few bytes of a request to keep it waiting.
+            if seen.payload >= REQUEST {
+                let port = flow.destination_port();
+                floods.excuse(Class::Idle, Excuse::Answered, victim, port, seen.now);
+            }
+        } else if !hosts.back && contacts.has_payload(seen.flow, seen.is_turned) {
+            // It goes on after its request, as forged packets do not.
+            let port = flow.destination_port();
+            floods.excuse(Class::Syn, Excuse::Backing, victim, port, seen.now);
         }
         let odd = odd(flags);
         match met {
@@ -290,25 +304,35 @@ impl Alarms {
             contacts.sends(seen.digests[0]);
         }
         let is_new = !met.forward && !met.back;
+        if met.forward && !met.back && !contacts.is_first_payload(seen.flow, seen.is_turned) {
+            // The third datagram of a flow: a stream, and no probe.
+            scans.settle(&seen.attempt(Technique::Udp), true);
+        }
         if !met.forward && met.back {
             floods.excuse(Class::Udp, Excuse::Answered, &seen.ends[0], from, seen.now);
             answer(scans, seen, Technique::Udp);
         }
         // A server's answer whose question was not captured is no try.
-        let is_reply = ports::is_registered(from) && !ports::is_registered(to);
-        let mut by_scanner = false;
-        if is_new && !is_reply && !TRACEROUTE.contains(&to) {
-            by_scanner = scans.try_at(&seen.attempt(Technique::Udp));
+        let amplifies = amplifiers::name(from).is_some();
+        let is_reply = (ports::is_registered(from) || amplifies) && !ports::is_registered(to);
+        let is_trace = TRACEROUTE.contains(&to) || seen.packet.ttl <= HOPS;
+        let is_try = is_new && !is_reply && !is_trace;
+        let attempt = seen.attempt(Technique::Udp);
+        let mut attacked = false;
+        if !met.back && (is_new || !hosts.back) {
+            let by_scanner = is_try && scans.is_scanner(&attempt);
+            let sends = contacts.has_sent(seen.digests[1]);
+            let arrival = Arrival { by_scanner, ..seen.arrival(sends) };
+            // A question from the port of the service to the port of the service is no answer.
+            if amplifies && !hosts.back && from != to {
+                attacked = floods.arrive(Class::Reflection, &arrival);
+            } else if !amplifiers::is_collector(to) || (is_new && seen.flow % 16 == 0) {
+                let asked = u32::from(is_new);
+                attacked = floods.arrive(Class::Udp, &Arrival { asked, ..arrival });
+            }
         }
-        if met.back || (!is_new && hosts.back) {
-            return;
-        }
-        let arrival = Arrival { by_scanner, ..seen.arrival(contacts.has_sent(seen.digests[1])) };
-        if amplifiers::name(from).is_some() && !hosts.back {
-            floods.arrive(Class::Reflection, &arrival);
-        } else if is_new || !amplifiers::is_collector(to) {
-            let asked = u32::from(is_new);
-            floods.arrive(Class::Udp, &Arrival { asked, ..arrival });
+        if is_try && !attacked {
+            scans.try_at(&attempt);
         }
     }
 

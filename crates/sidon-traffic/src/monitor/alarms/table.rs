@@ -70,6 +70,8 @@ pub(in crate::monitor) struct Table<E> {
     rivals: u64,
     /// Suspects that were evicted or not stored, though the entry of less weight had evidence.
     evicted: u64,
+    /// The last evicted entry, until its owner takes it.
+    displaced: Option<E>,
 }
 
 impl<E: Suspect> Table<E> {
@@ -92,6 +94,7 @@ impl<E: Suspect> Table<E> {
             is_complete: true,
             rivals: 0,
             evicted: 0,
+            displaced: None,
         })
     }
 
@@ -116,6 +119,12 @@ impl<E: Suspect> Table<E> {
         let at = set.start + self.sets[set].iter().position(own)?;
         self.mark(at);
         self.sets[at].as_mut()
+    }
+
+    /// The entry of a subject, if it is stored, to read it.
+    pub(in crate::monitor) fn peek(&self, subject: &Subject) -> Option<&E> {
+        let own = |entry: &&E| same(entry.subject(), subject);
+        self.sets[self.set(subject)].iter().flatten().find(own)
     }
 
     /// The entry of a subject, new if necessary; `None` if no entry of the set may be evicted, or if
@@ -151,7 +160,7 @@ impl<E: Suspect> Table<E> {
         self.mark(at);
         let entry = &mut self.sets[at];
         if new {
-            *entry = Some(E::new(*subject, now, is_first));
+            self.displaced = entry.replace(E::new(*subject, now, is_first));
         }
         entry.as_mut()
     }
@@ -173,6 +182,11 @@ impl<E: Suspect> Table<E> {
                 *marked |= u64::from(*marks != 0) << word;
             }
         }
+    }
+
+    /// The entry that the last call of [`enter`](Self::enter) evicted.
+    pub(in crate::monitor) fn take_displaced(&mut self) -> Option<E> {
+        self.displaced.take()
     }
 
     /// All entries.

@@ -20,7 +20,7 @@ const AMPLIFIERS: [(u16, &str); 31] = [
     (1434, "SQL Server"),
     (1604, "Citrix"),
     (1900, "SSDP"),
-    (3283, "Apple Remote Desktop"),
+    (3283, "ARD"),
     (3389, "RDP"),
     (3478, "STUN"),
     (3702, "WS-Discovery"),

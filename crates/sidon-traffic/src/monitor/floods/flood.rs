@@ -43,6 +43,8 @@ pub(super) struct Counts {
     pub(super) backing: u32,
     /// SYNs that were repeated; of fragments, the first ones.
     pub(super) again: u32,
+    /// Handshakes that the victim refused.
+    pub(super) refused: u32,
     pub(super) packets: u32,
     pub(super) bytes: u64,
 }
@@ -55,6 +57,7 @@ impl Counts {
             one_way: self.one_way.saturating_add(other.one_way),
             backing: self.backing.saturating_add(other.backing),
             again: self.again.saturating_add(other.again),
+            refused: self.refused.saturating_add(other.refused),
             packets: self.packets.saturating_add(other.packets),
             bytes: self.bytes.saturating_add(other.bytes),
         }
@@ -234,8 +237,11 @@ impl Flood {
         if self.alarm.is_none() && self.since.is_none() {
             let last = self.windows[0];
             let answered = f64::from(last.answered);
-            let size = self.size(&last, context) as f64;
-            self.usual.learn([size, f64::from(last.asked), answered]);
+            let size = self.size(&last, context);
+            // What clients do while their server is silent is not usual.
+            if self.class() != Class::Syn || size < context.rules[Class::Syn as usize].count {
+                self.usual.learn([size as f64, f64::from(last.asked), answered]);
+            }
             // Windows without a packet are part of the past.
             for _ in 1..over.min(MEMORY as u64) {
                 self.usual.learn([0.0; 3]);
@@ -283,7 +289,7 @@ impl Flood {
     fn settle(&mut self, now: u64, context: &Context<'_>) {
         let sums = self.sums(now);
         self.peak = self.peak.max(self.size(&sums, context));
-        match (self.holds(&sums, context), self.since) {
+        match (self.holds(&sums, now, context), self.since) {
             (true, None) => self.since = Some(now),
             (false, Some(_)) if self.alarm.is_none() => self.since = None,
             _ => {}
@@ -309,8 +315,11 @@ impl Flood {
                     false => sums.one_way,
                 };
                 let open = asked.saturating_sub(sums.answered).saturating_sub(one_way);
-                // One flow that is opened again and again is no client.
-                if sums.again / 20 > asked { open.max(sums.again) } else { open }
+                // One flow that is opened again and again is no client, and neither are those that
+                // ask for a port that is closed, faster than a server's own clients.
+                let repeated = if sums.again / 20 > asked { sums.again } else { 0 };
+                let refused = if 2 * sums.refused > asked { sums.refused / 40 } else { 0 };
+                open.max(repeated).max(refused)
             }
             Class::SynAck => asked.saturating_sub(sums.backing),
             Class::Reflection => sums.packets,
@@ -332,7 +341,10 @@ impl Flood {
         let times = match (class::reach(&self.subject), self.class()) {
             (Reach::Port, _) => 1,
             (Reach::Host, Class::Syn) => 2,
-            (Reach::Prefix(_), Class::Syn) => 8,
+            // Scans of many sources touch each host of a wide network now and then.
+            (Reach::Prefix(16 | 48), Class::Syn) => 100,
+            (Reach::Prefix(20 | 56), Class::Syn) => 50,
+            (Reach::Prefix(_), Class::Syn) => 20,
             (Reach::Prefix(_), _) => 2,
             _ => 1,
         };
@@ -340,7 +352,7 @@ impl Flood {
     }
 
     /// Whether the counts are a flood.
-    fn holds(&self, sums: &Counts, context: &Context<'_>) -> bool {
+    fn holds(&self, sums: &Counts, now: u64, context: &Context<'_>) -> bool {
         let class = self.class();
         let rule = &context.rules[class as usize];
         let (size, least) = (self.size(sums, context), self.least(rule));
@@ -359,12 +371,14 @@ impl Flood {
             few_sources && self.attempts < SCANNED && mean < small
         };
         match class {
+            Class::Syn if self.is_prefix() && ones(self.origins) < 4 && size < 10 * least => false,
             Class::Syn => {
                 let sampled = self.sampled[0] || self.sampled[1];
                 let margin = if sampled { 3.0 * (asked as f64).sqrt() } else { 0.0 };
-                size >= (asked as f64 * rule.ratio + margin) as u64 && !self.is_stall(sums, size)
+                size >= (asked as f64 * rule.ratio + margin) as u64 && !self.is_stall(sums, size, now)
             }
-            // One host that answers many forged sources is a victim, and they are not.
+            // One host that answers many forged sources is a victim, and they are not. One that tries
+            // many hosts is a scanner.
             Class::SynAck | Class::Rst if self.is_prefix() && ones(self.origins) < 4 => false,
             Class::SynAck | Class::Rst => self.is_seen(context),
             Class::Ack => self.is_seen(context) && 2 * size >= asked && !is_scan(100),
@@ -386,16 +400,29 @@ impl Flood {
     }
 
     /// Whether clients repeat their SYNs to a server that does not answer any more.
-    fn is_stall(&self, sums: &Counts, size: u64) -> bool {
+    fn is_stall(&self, sums: &Counts, size: u64, now: u64) -> bool {
         if self.is_prefix() {
             return false;
         }
         let (asked, again) = (u64::from(sums.asked), u64::from(sums.again));
         let repeats = 3 * again >= asked && again <= 6 * asked && size < 1_000;
+        repeats || !self.asks_more(now)
+    }
+
+    /// Whether more is asked for than usual, if the victim used to answer. A server whose path fails
+    /// has the clients that it had.
+    fn asks_more(&self, now: u64) -> bool {
         let [_, usual, served] = self.usual.means;
-        let silent = 10 * u64::from(sums.answered) <= asked;
-        let was_served = self.usual.windows >= 2 && 2.0 * served > usual;
-        repeats || (silent && was_served && asked as f64 <= 4.0 * usual + 20.0)
+        if self.usual.windows < 2 || 2.0 * served <= usual {
+            return true;
+        }
+        let elapsed = now.saturating_sub(self.start);
+        let (asked, time) = match elapsed {
+            0..SECOND => (self.windows[1].asked, self.span),
+            _ => (self.windows[0].asked, elapsed.min(self.span)),
+        };
+        let expected = usual * time as f64 / self.span.max(1) as f64;
+        f64::from(asked) > 1.5 * expected + 6.0 * expected.sqrt() + 10.0
     }
 
     /// Whether the hits are spread over the parts of the subject, as far as it has any: over ports of a
@@ -482,7 +509,7 @@ impl Flood {
         let Some(since) = self.since else { return };
         let then = since.saturating_add(rule.holds);
         let sums = self.sums(now.min(then));
-        if !self.holds(&sums, context) {
+        if !self.holds(&sums, now.min(then), context) {
             self.since = None;
         } else if over || (now >= then && self.goes_on(since, rule)) {
             let size = per_second(self.size(&sums, context), self.length(now));

@@ -59,6 +59,8 @@ pub(super) struct Arrival<'a> {
 pub(super) enum Excuse {
     /// The victim answered or refused, or the connection ended.
     Answered,
+    /// The victim refused a handshake.
+    Refused,
     /// A handshake went on without an answer in the capture.
     OneWay,
     /// A flow without an answer in the capture sent payload.
@@ -178,6 +180,7 @@ impl Floods {
         let mut counts = Counts::default();
         match excuse {
             Excuse::Answered => counts.answered = 1,
+            Excuse::Refused => (counts.answered, counts.refused) = (1, 1),
             Excuse::OneWay => counts.one_way = 1,
             Excuse::Backing => counts.backing = 1,
             Excuse::Again => counts.again = 1,

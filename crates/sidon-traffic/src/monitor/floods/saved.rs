@@ -27,8 +27,8 @@ impl Resume for Floods {
 }
 
 fn save_counts(counts: &Counts, out: &mut Out) {
-    let Counts { asked, answered, one_way, backing, again, packets, bytes } = *counts;
-    out.numbers(&[asked, answered, one_way, backing, again, packets].map(u64::from));
+    let Counts { asked, answered, one_way, backing, again, refused, packets, bytes } = *counts;
+    out.numbers(&[asked, answered, one_way, backing, again, refused, packets].map(u64::from));
     out.number(bytes);
 }
 
@@ -40,6 +40,7 @@ fn read_counts(bytes: &mut In<'_>) -> Result<Counts, Malformed> {
         one_way: read()?,
         backing: read()?,
         again: read()?,
+        refused: read()?,
         packets: read()?,
         bytes: bytes.count("bytes")?,
     })

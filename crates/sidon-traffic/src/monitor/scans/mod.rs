@@ -11,6 +11,7 @@
 //! client whose tries mostly succeed is no scanner, and neither is a load balancer that resets each
 //! connection once it is accepted. All findings about a source become one incident.
 
+mod lost;
 mod saved;
 mod scan;
 
@@ -19,12 +20,13 @@ pub(super) use scan::Technique;
 use crate::{
     FlowKey,
     monitor::{
-        alarms::table::Table,
+        alarms::table::{Suspect, Table},
         incidents::{List, kinds},
         sizes::Host,
     },
     thresholds::Thresholds,
 };
+use lost::Lost;
 use scan::{Rule, Scan, Try, anywhere, by_port, by_victim, mixed};
 use sidon::{Infeasible, Seed};
 
@@ -37,6 +39,7 @@ pub(super) struct Scans {
     hosts: Table<Scan>,
     ports: Table<Scan>,
     random: Table<Scan>,
+    lost: Lost,
     /// Whether SYNs to the victim of a flood were left out.
     skipped: bool,
 }
@@ -58,14 +61,17 @@ pub(super) struct Attempt<'a> {
 /// Bytes of one subject in each of the three tables.
 const BYTES: u64 = 3 * size_of::<Option<Scan>>() as u64;
 
+/// Sources without an entry, for each that has one.
+const LOST: u64 = 48;
+
 /// The bytes of the tables for `subjects` subjects of each kind.
 pub(super) fn bytes(subjects: u64) -> u64 {
-    subjects.saturating_mul(BYTES)
+    subjects.saturating_mul(BYTES + 8 * LOST)
 }
 
 /// The number of subjects of each kind that fit in `bytes` bytes, a multiple of eight.
 pub(super) fn subjects(bytes: u64) -> u64 {
-    (bytes / BYTES / 8).max(1) * 8
+    (bytes / (BYTES + 8 * LOST) / 8).max(1) * 8
 }
 
 impl Scans {
@@ -85,6 +91,7 @@ impl Scans {
             hosts: Table::new(subjects, seed)?,
             ports: Table::new(subjects, seed)?,
             random: Table::new(subjects, seed)?,
+            lost: Lost::new(subjects.saturating_mul(LOST), seed)?,
             skipped: false,
         })
     }
@@ -109,11 +116,12 @@ impl Scans {
     }
 
     /// Whether the source of a try may be a scanner of this port or of this host.
-    pub(super) fn is_scanner(&mut self, attempt: &Attempt<'_>) -> bool {
-        let ([by_port, by_victim, _], _) = self.subjects(attempt);
-        let Scans { rules, hosts, ports, .. } = self;
-        hosts.find(&by_port).is_some_and(|scan| scan.is_suspect(&rules[0]))
-            || ports.find(&by_victim).is_some_and(|scan| scan.is_suspect(&rules[1]))
+    pub(super) fn is_scanner(&self, attempt: &Attempt<'_>) -> bool {
+        let (subjects, _) = self.subjects(attempt);
+        let Scans { rules, hosts, ports, random, .. } = self;
+        [hosts, ports, random].into_iter().zip(subjects).zip(rules).any(|((table, subject), rule)| {
+            table.peek(&subject).is_some_and(|scan| scan.is_suspect(rule))
+        })
     }
 
     /// Counts a try. Returns whether its source may be a scanner.
@@ -122,21 +130,27 @@ impl Scans {
         let Attempt { now, flow, technique, sampled, .. } = *attempt;
         let [host, port, _] = targets;
         let one = |target| Try { now, flow, target, host, port, technique, sampled };
-        let Scans { rules, hosts, ports, random, .. } = self;
-        let (mut is_suspect, mut first) = (false, true);
-        if let Some(scan) = hosts.enter(&by_port, now) {
-            first = scan.attempts == 0;
-            is_suspect |= scan.try_at(&one(targets[0]), &rules[0]);
-        }
-        if technique == Technique::Icmp {
-            return is_suspect;
-        }
-        // A source that tries one port of many hosts is no random scan.
-        if first && let Some(scan) = random.enter(&anywhere, now) {
-            is_suspect |= scan.try_at(&one(targets[2]), &rules[2]);
-        }
-        if let Some(scan) = ports.enter(&by_victim, now) {
-            is_suspect |= scan.try_at(&one(targets[1]), &rules[1]);
+        let Scans { rules, hosts, ports, random, lost, .. } = self;
+        let mut is_suspect = false;
+        let mut count = |table: &mut Table<Scan>, subject, target, rule: &Rule| {
+            match table.enter(&subject, now) {
+                Some(scan) => {
+                    if scan.attempts == 0 {
+                        scan.carried = lost.take(&subject, now);
+                    }
+                    is_suspect |= scan.try_at(&one(target), rule);
+                }
+                None => lost.add(&subject, lost::bit(target), now),
+            }
+            if let Some(old) = table.take_displaced() {
+                lost.add(old.subject(), old.failed_bits(), now);
+            }
+        };
+        count(hosts, by_port, targets[0], &rules[0]);
+        // A ping has no port.
+        if technique != Technique::Icmp {
+            count(random, anywhere, targets[2], &rules[2]);
+            count(ports, by_victim, targets[1], &rules[1]);
         }
         is_suspect
     }
@@ -144,7 +158,7 @@ impl Scans {
     /// Notes that the target of a try answered, or that it refused.
     pub(super) fn settle(&mut self, attempt: &Attempt<'_>, answered: bool) {
         let (subjects, targets) = self.subjects(attempt);
-        let Scans { hosts, ports, random, .. } = self;
+        let Scans { hosts, ports, random, lost, .. } = self;
         for ((table, subject), target) in
             [hosts, ports, random].into_iter().zip(subjects).zip(targets)
         {
@@ -153,7 +167,26 @@ impl Scans {
                     true => scan.answer(target, attempt.now),
                     false => scan.refuse(attempt.now),
                 }
+            } else if answered {
+                lost.answer(&subject, target, attempt.now);
             }
+        }
+    }
+
+    /// Notes that a source reset a connection that its target had accepted: a health check, or a scan
+    /// of many ports.
+    pub(super) fn abort(&mut self, attempt: &Attempt<'_>) {
+        let ([by_port, by_victim, anywhere], targets) = self.subjects(attempt);
+        let Scans { hosts, ports, random, .. } = self;
+        for (table, subject, target) in
+            [(hosts, by_port, targets[0]), (random, anywhere, targets[2])]
+        {
+            if let Some(scan) = table.find(&subject) {
+                scan.answer(target, attempt.now);
+            }
+        }
+        if let Some(scan) = ports.find(&by_victim) {
+            scan.abort(attempt.now);
         }
     }
 
@@ -168,11 +201,18 @@ impl Scans {
     ) {
         let Scans { rules, hosts, ports, random, skipped, .. } = self;
         let all = followed && !*skipped;
-        for (table, rule) in [hosts, ports, random].into_iter().zip(rules) {
+        let mut look = |scan: &mut Scan, rule: &Rule| {
+            if is_two_way || scan.is_one_sided() {
+                scan.look(now, over, rule, all, list);
+            }
+        };
+        random.judge(|scan| look(scan, &rules[2]));
+        for (table, rule) in [hosts, ports].into_iter().zip(rules) {
             table.judge(|scan| {
-                if is_two_way || scan.is_one_sided() {
-                    scan.look(now, over, rule, all, list);
-                }
+                // A gateway or a crawler, most of whose tries succeed, needs more failures at one port.
+                let mostly = random.peek(&scan.source()).is_some_and(Scan::mostly_succeeds);
+                let times = if mostly { 4 } else { 1 };
+                look(scan, &Rule { targets: rule.targets.saturating_mul(times), ..*rule });
             });
         }
     }

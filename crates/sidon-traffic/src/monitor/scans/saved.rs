@@ -10,15 +10,17 @@ use sidon::Malformed;
 
 impl Resume for Scans {
     fn save(&self, out: &mut Out) {
-        let Scans { seed: _, rules: _, hosts, ports, random, skipped } = self;
+        let Scans { seed: _, rules: _, hosts, ports, random, lost, skipped } = self;
         out.flag(*skipped);
         [hosts, ports, random].into_iter().for_each(|table| table.save(out));
+        lost.save(out);
     }
 
     fn resume(&mut self, bytes: &mut In<'_>) -> Result<(), Malformed> {
         self.skipped = bytes.flag("skipped")?;
-        let Scans { hosts, ports, random, .. } = self;
-        [hosts, ports, random].into_iter().try_for_each(|table| table.resume(bytes))
+        let Scans { hosts, ports, random, lost, .. } = self;
+        [hosts, ports, random].into_iter().try_for_each(|table| table.resume(bytes))?;
+        lost.resume(bytes)
     }
 }
 
@@ -26,12 +28,12 @@ impl Resume for Scan {
     fn save(&self, out: &mut Out) {
         let Scan { subject: _, tried, answered, young, second, forgets, halves, .. } = self;
         let Scan { hosts, ports, stretches, stretch, start, last, since, alarm, .. } = *self;
-        let Scan { is_first, attempts, sampled, techniques, waits, distinct, example, .. } = self;
+        let Scan { is_first, attempts, sampled, techniques, aborted, waits, distinct, example, .. } = self;
         out.numbers(tried);
         out.numbers(answered);
         out.numbers(&young.map(u64::from));
         out.numbers(&[*second, *forgets, *halves, hosts, ports, stretches.into(), stretch]);
-        out.numbers(&[start, last, *attempts, (*techniques).into()]);
+        out.numbers(&[start, last, *attempts, (*techniques).into(), (*aborted).into(), self.carried.into()]);
         [*is_first, *sampled, *waits].into_iter().for_each(|flag| out.flag(flag));
         out.optional(since);
         out.optional(alarm.map(|number| number as u64));
@@ -54,6 +56,8 @@ impl Resume for Scan {
         [self.stretch, self.start, self.last] = bytes.numbers()?;
         self.attempts = bytes.count("attempts")?;
         self.techniques = bytes.below("techniques", 1 << 7)? as u8;
+        self.aborted = bytes.below("aborted", 1 << 32)? as u32;
+        self.carried = bytes.below("carried", 1 << 32)? as u32;
         (self.is_first, self.sampled) = (bytes.flag("is_first")?, bytes.flag("sampled")?);
         self.waits = bytes.flag("waits")?;
         (self.since, self.alarm) = (bytes.optional("since")?, read_alarm(bytes)?);

@@ -14,6 +14,7 @@
 //! share a bit with one that answered do not count as failed, so a client of many hosts is judged by
 //! its share of failures with a bias in its favour.
 
+use super::lost;
 use crate::{
     FlowKey, Prefix,
     monitor::{
@@ -37,6 +38,8 @@ const HALF: u64 = 1_800 * SECOND;
 pub(super) const WINDOW: u64 = 300 * SECOND;
 /// The bits for targets.
 const BITS: usize = 512;
+/// Ports of one host from which on nobody checks their health by resets.
+const CHECKED: u32 = 100;
 /// Tries at one target, on average, from which on a source is no scanner.
 const REPEATS: u64 = 12;
 
@@ -187,6 +190,10 @@ pub(super) struct Scan {
     pub(super) sampled: bool,
     /// One bit for each technique.
     pub(super) techniques: u8,
+    /// Connections that a target accepted and the source reset.
+    pub(super) aborted: u32,
+    /// Failed targets from before the source had this entry, by the bits of [`super::lost`].
+    pub(super) carried: u32,
     /// Whether young targets may complete a scan, so that time alone may.
     pub(super) waits: bool,
     pub(super) distinct: Distinct,
@@ -229,6 +236,8 @@ impl Suspect for Scan {
             attempts: 0,
             sampled: false,
             techniques: 0,
+            aborted: 0,
+            carried: 0,
             waits: false,
             distinct: Distinct::default(),
             example: None,
@@ -280,7 +289,14 @@ impl Scan {
 
     /// Targets that were tried and have not answered.
     fn open(&self) -> u32 {
-        ones(self.tried.iter().zip(&self.answered).map(|(tried, answered)| tried & !answered))
+        let open = self.tried.iter().zip(&self.answered).map(|(tried, answered)| tried & !answered);
+        ones(open) + self.carried.count_ones()
+    }
+
+    /// The failed targets, by the bits of [`super::lost`].
+    pub(super) fn failed_bits(&self) -> u32 {
+        let open = self.tried.iter().zip(&self.answered).map(|(tried, answered)| tried & !answered);
+        open.fold(self.carried, |all, word| all | word as u32 | (word >> 32) as u32)
     }
 
     fn young_now(&self, now: u64) -> u32 {
@@ -298,7 +314,8 @@ impl Scan {
 
     fn settled_at(&self, now: u64) -> (u32, u32) {
         let young = self.young_now(now);
-        (self.open().saturating_sub(young), ones(self.tried).saturating_sub(young))
+        let all = ones(self.tried) + self.carried.count_ones();
+        (self.open().saturating_sub(young), all.saturating_sub(young))
     }
 
     fn turn(&mut self, now: u64) {
@@ -319,7 +336,7 @@ impl Scan {
             self.halves += 1;
         }
         self.forgets = self.forgets.saturating_add(times.saturating_mul(HALF));
-        (self.hosts, self.ports) = (0, 0);
+        (self.hosts, self.ports, self.carried) = (0, 0, 0);
         self.stretches /= 2;
         // Without targets the past is forgotten, and what is counted from now on is all.
         if ones(self.tried) == 0 {
@@ -340,7 +357,7 @@ impl Scan {
         self.ports |= 1 << (one.port & 63);
         self.example = Some(*one.flow);
         let (word, bit) = Scan::place(one.target);
-        if self.tried[word] & bit == 0 {
+        if self.tried[word] & bit == 0 && self.carried & lost::bit(one.target) == 0 {
             self.tried[word] |= bit;
             if matches!(
                 one.technique,
@@ -357,6 +374,25 @@ impl Scan {
             self.since = Some(now);
         }
         self.is_suspect(rule)
+    }
+
+    /// The subject of any tries of this source over this protocol.
+    pub(super) fn source(&self) -> Subject {
+        let source = std::array::from_fn(|i| self.subject[i]);
+        anywhere(&source, 0)
+    }
+
+    /// Whether two of three targets answered, of twenty or more.
+    pub(super) fn mostly_succeeds(&self) -> bool {
+        let (failed, settled) = self.settled();
+        settled >= 20 && 3 * failed < settled
+    }
+
+    /// A target accepted, and the source reset the connection at once.
+    pub(super) fn abort(&mut self, now: u64) {
+        self.turn(now);
+        self.aborted = self.aborted.saturating_add(1);
+        self.grow_up();
     }
 
     /// Whether the source may be a scanner, before that is certain.
@@ -376,6 +412,7 @@ impl Scan {
     /// A target answered.
     pub(super) fn answer(&mut self, target: u32, now: u64) {
         self.turn(now);
+        self.carried &= !lost::bit(target);
         let (word, bit) = Scan::place(target);
         if self.tried[word] & bit != 0 && self.answered[word] & bit == 0 {
             self.answered[word] |= bit;
@@ -419,6 +456,8 @@ impl Scan {
             return false;
         }
         match shape(&self.subject) {
+            // A load balancer checks some ports of a host again and again.
+            Shape::Ports => failed.saturating_sub(self.aborted) >= least || failed >= CHECKED,
             // The ratio of failures in a sample is too uncertain to accuse a host of random tries.
             // 15 of 64 bits are those of 17 hosts.
             Shape::Anywhere => {
