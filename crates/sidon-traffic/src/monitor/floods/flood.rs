@@ -139,8 +139,8 @@ pub(super) struct Flood {
     pub(super) usual: Usual,
     pub(super) since: Option<u64>,
     pub(super) alarm: Option<usize>,
-    /// The time of the last hit.
-    pub(super) last: u64,
+    /// The attempts at the last look.
+    pub(super) told: u64,
     pub(super) is_first: bool,
     pub(super) sends: bool,
     pub(super) attempts: u64,
@@ -168,7 +168,7 @@ impl Suspect for Flood {
             usual: Usual::default(),
             since: None,
             alarm: None,
-            last: now,
+            told: 0,
             is_first,
             sends: false,
             attempts: 0,
@@ -267,7 +267,6 @@ impl Flood {
         self.sampled[0] |= hit.sampled;
         self.sends |= hit.sends;
         self.windows[0] = self.windows[0].plus(hit.counts);
-        self.last = hit.now;
         self.attempts += u64::from(hit.counts.asked.max(hit.counts.packets));
         self.bytes = self.bytes.saturating_add(hit.counts.bytes);
         self.spread[hit.bucket & 15] = self.spread[hit.bucket & 15].saturating_add(1);
@@ -318,8 +317,8 @@ impl Flood {
                 // One flow that is opened again and again is no client, and neither are those that
                 // ask for a port that is closed, faster than a server's own clients.
                 let repeated = if sums.again / 20 > asked { sums.again } else { 0 };
-                let refused = if 2 * sums.refused > asked { sums.refused / 40 } else { 0 };
-                open.max(repeated).max(refused)
+                let is_closed = 2 * sums.refused > asked && sums.refused >= REFUSED;
+                open.max(repeated).max(if is_closed { sums.refused } else { 0 })
             }
             Class::SynAck => asked.saturating_sub(sums.backing),
             Class::Reflection => sums.packets,
@@ -511,7 +510,13 @@ impl Flood {
         let sums = self.sums(now.min(then));
         if !self.holds(&sums, now.min(then), context) {
             self.since = None;
-        } else if over || (now >= then && self.goes_on(since, rule)) {
+        } else if !self.is_ready(now, since, over, &rule) {
+            // The burst is over.
+            if now >= since.saturating_add(4 * rule.holds) {
+                self.since = None;
+            }
+            self.told = self.attempts;
+        } else {
             let size = per_second(self.size(&sums, context), self.length(now));
             let least = per_second(self.least(&rule), rule.window);
             self.alarm = list.raise(self.finding(since, size, least, context));
@@ -523,10 +528,17 @@ impl Flood {
         }
     }
 
-    /// Whether hits came for half of the time that the condition must hold. A single burst is no
-    /// flood: a server may answer when its clients ask again.
-    fn goes_on(&self, since: u64, rule: Rule) -> bool {
-        self.last >= since.saturating_add(rule.holds / 2)
+    /// Whether the condition has held for long enough. A single burst is no flood, except of SYNs that
+    /// stay unanswered: a server may answer when its clients ask again, after a second.
+    fn is_ready(&self, now: u64, since: u64, over: bool, rule: &Rule) -> bool {
+        let held = now.saturating_sub(since);
+        let goes_on = self.attempts > self.told.saturating_add(self.least(rule) / 16);
+        match self.class() {
+            _ if over && held <= 2 * rule.holds => true,
+            Class::Idle | Class::Fragment => held >= rule.holds,
+            Class::Syn if held >= 3 * rule.holds => true,
+            _ => held >= rule.holds && goes_on,
+        }
     }
 
     fn finding(&self, opened: u64, size: u64, least: u64, context: &Context<'_>) -> Finding {
@@ -593,6 +605,8 @@ impl Flood {
     }
 }
 
+/// Handshakes that a closed port refuses within one to two windows from which on they are a flood.
+const REFUSED: u32 = 2_000;
 /// Datagrams of one source that may be a scan.
 const SCANNED: u64 = 3_000;
 

@@ -53,7 +53,7 @@ impl Resume for Flood {
         let Flood { spread, parts, origins, range, sources, example, .. } = self;
         windows.iter().for_each(|counts| save_counts(counts, out));
         [sampled[0], sampled[1], is_first, sends].into_iter().for_each(|flag| out.flag(flag));
-        out.numbers(&[*start, *span, self.last, attempts, bytes, peak]);
+        out.numbers(&[*start, *span, self.told, attempts, bytes, peak]);
         out.number(usual.windows.into());
         usual.means.iter().for_each(|&mean| out.expected(mean));
         out.expected(usual.variance);
@@ -74,8 +74,8 @@ impl Resume for Flood {
         self.windows = [read_counts(bytes)?, read_counts(bytes)?];
         self.sampled = [bytes.flag("sampled")?, bytes.flag("sampled")?];
         (self.is_first, self.sends) = (bytes.flag("is_first")?, bytes.flag("sends")?);
-        [self.start, self.span, self.last] = bytes.numbers()?;
-        [self.attempts, self.bytes, self.peak] = bytes.counts("attempts")?;
+        [self.start, self.span] = bytes.numbers()?;
+        [self.told, self.attempts, self.bytes, self.peak] = bytes.counts("attempts")?;
         let windows = bytes.below("usual", 1 << 32)? as u32;
         let mut expected = || bytes.expected("usual");
         let means = [expected()?, expected()?, expected()?];

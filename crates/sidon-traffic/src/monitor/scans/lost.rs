@@ -3,10 +3,10 @@
 //! Decoys that stay below the line can fill the tables and evict a source that is about to cross it.
 //! What was known about an evicted source is kept here, and it takes it up again when it returns.
 //! ```text
-//! source -> set of eight cells:  | tag: 24 bits | time: 8 bits | failed targets: 32 bits |
+//! source -> set of eight cells:  | tag: 20 bits | time: 12 bits | failed targets: 32 bits |
 //! ```
 //! A target has one of 32 bits, so that one that is tried again counts once. A new source replaces the
-//! one of its set that is silent for longest. Times are in units of half a minute, and a cell expires
+//! one of its set that is silent for longest. Times are in units of two seconds, and a cell expires
 //! after an hour.
 
 use crate::{
@@ -19,8 +19,8 @@ use sidon::{Infeasible, Key, Malformed, Seed};
 /// Cells of a set.
 const WAYS: usize = 8;
 /// The unit of times, and the time after which a cell expires.
-const UNIT: u64 = 32_000_000_000;
-const EXPIRES: u64 = 112;
+const UNIT: u64 = 2_000_000_000;
+const EXPIRES: u64 = 1_800;
 
 /// The sources without an entry.
 #[derive(Debug)]
@@ -49,26 +49,26 @@ impl Lost {
     fn place(&self, subject: &Subject) -> (usize, u64) {
         let digest = subject.digest(self.seed);
         let set = digest.position(1, (self.cells.len() / WAYS) as u64) as usize;
-        (set * WAYS, digest.0 >> 40 | 1)
+        (set * WAYS, digest.0 >> 44 | 1)
     }
 
     /// The age of a cell, in units of time.
     fn age(cell: u64, now: u64) -> u64 {
-        (now / UNIT).wrapping_sub(cell >> 32) & 0xff
+        (now / UNIT).wrapping_sub(cell >> 32) & 0xfff
     }
 
     fn find(&mut self, subject: &Subject, now: u64) -> Option<&mut u64> {
         let (first, tag) = self.place(subject);
-        let own = |cell: &&mut u64| **cell >> 40 == tag && Lost::age(**cell, now) <= EXPIRES;
+        let own = |cell: &&mut u64| **cell >> 44 == tag && Lost::age(**cell, now) <= EXPIRES;
         self.cells[first..first + WAYS].iter_mut().find(own)
     }
 
     /// Adds failed targets of a subject.
     pub(super) fn add(&mut self, subject: &Subject, bits: u32, now: u64) {
-        let time = (now / UNIT & 0xff) << 32;
+        let time = (now / UNIT & 0xfff) << 32;
         let (first, tag) = self.place(subject);
         if let Some(cell) = self.find(subject, now) {
-            *cell = tag << 40 | time | (*cell | u64::from(bits)) & 0xffff_ffff;
+            *cell = tag << 44 | time | (*cell | u64::from(bits)) & 0xffff_ffff;
             return;
         }
         let order = |cell: &&mut u64| match **cell {
@@ -76,7 +76,7 @@ impl Lost {
             cell => Lost::age(cell, now) << 8 | 0xff - u64::from((cell as u32).count_ones()),
         };
         if let Some(cell) = self.cells[first..first + WAYS].iter_mut().max_by_key(order) {
-            *cell = tag << 40 | time | u64::from(bits);
+            *cell = tag << 44 | time | u64::from(bits);
         }
     }
 
