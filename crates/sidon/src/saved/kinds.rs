@@ -26,7 +26,7 @@ pub struct Kind {
 
 impl Kind {
     /// Every kind, in the order of the numbers, which start at 1.
-    pub const ALL: [Kind; 22] = [
+    pub const ALL: [Kind; 24] = [
         BLOOM,
         BLOCKED,
         COUNTING,
@@ -49,6 +49,8 @@ impl Kind {
         HOSTS,
         CHECKPOINT,
         ELASTIC,
+        SUSPECTS,
+        PERIODS,
     ];
 
     /// The kind of this number.
@@ -265,6 +267,29 @@ pub(crate) const ELASTIC: Kind = Kind {
     ],
 };
 
+/// The kind `decide::Suspects`.
+pub(crate) const SUSPECTS: Kind = Kind {
+    number: 23,
+    name: "decide::Suspects",
+    fields: &[
+        "key bytes",
+        "buckets",
+        "usual",
+        "attack 1",
+        "attack 2",
+        "attack 3",
+        "attack 4",
+        "apart",
+        "lost",
+    ],
+};
+/// The kind `count::Periods`.
+pub(crate) const PERIODS: Kind = Kind {
+    number: 24,
+    name: "count::Periods",
+    fields: &["key bytes", "buckets", "shortest", "grace", "longest", "refused"],
+};
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -276,6 +301,6 @@ mod tests {
             assert_eq!(Kind::ALL.iter().filter(|other| other.name == kind.name).count(), 1);
             assert_eq!(Kind::of(kind.number), Some(kind));
         }
-        assert_eq!((Kind::of(0), Kind::of(23)), (None, None));
+        assert_eq!((Kind::of(0), Kind::of(25)), (None, None));
     }
 }
