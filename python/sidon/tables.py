@@ -13,6 +13,7 @@ import ipaddress
 import json
 import os
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from ._sidon import Map, Min, Seed, Set, Snapshot, Top
 Item = tuple[str, int | None, Snapshot]
 """A sensor, the start of a period in nanoseconds since 1970, and the snapshot."""
 
-__all__ = ["IMAGES", "Item", "LISTED", "images", "listed", "read_images", "sketch", "top", "write"]
+__all__ = ["IMAGES", "INCIDENTS", "Item", "LISTED", "images", "incidents", "listed", "read_images", "sketch", "top", "write"]
 
 _TIME = pa.timestamp("ns", tz="UTC")
 _ORIGIN = [("sensor", pa.string()), ("period", _TIME)]
@@ -64,6 +65,26 @@ LISTED = pa.schema(
     ]
 )
 """The columns of a table of flows, hosts or ports."""
+
+INCIDENTS = pa.schema(
+    [
+        *_ORIGIN,
+        ("id", pa.string()),
+        ("kind", pa.string()),
+        ("subject", pa.string()),
+        ("network", pa.string()),
+        ("severity", pa.string()),
+        ("text", pa.string()),
+        ("opened", _TIME),
+        ("updated", _TIME),
+        ("closed", _TIME),
+        ("filter", pa.string()),
+        ("size", pa.list_(pa.struct([("time", _TIME), ("size", pa.uint64())]))),
+        ("evidence", pa.list_(pa.string())),
+    ]
+)
+"""The columns of a table of incidents. ``closed`` is null for one that went on at the end; ``network`` for a subject
+outside the networks with names. ``evidence`` are the figures as texts with their certainty."""
 
 
 def images(items: Iterable[Item], *, seed: bool = False) -> pa.Table:
@@ -141,6 +162,36 @@ def _listed(report: dict[str, Any], what: str, sensor: str, period: int | None) 
             row[f"{amount}_lower"], row[f"{amount}_upper"] = figure["interval"]
         rows.append(row)
     return pa.Table.from_pylist(rows, LISTED)
+
+
+def incidents(snapshot: Snapshot, *, sensor: str, period: int | None = None) -> pa.Table:
+    """One row per incident, the most severe first.
+
+    >>> import sidon
+    >>> from sidon import tables
+    >>> tables.incidents(sidon.watch(sidon.generate(5000, seed=7), seed=1), sensor="tap-1").num_rows
+    0
+    """
+    return _incidents(snapshot.report(0), sensor, period)
+
+
+def _incidents(report: dict[str, Any], sensor: str, period: int | None) -> pa.Table:
+    rows = []
+    for incident in report["incidents"]:
+        row = {name: incident.get(name) for name in INCIDENTS.names}
+        row.update(sensor=sensor, period=period, evidence=incident["evidence_text"])
+        row.update({name: _nanoseconds(incident[name]) for name in ("opened", "updated", "closed")})
+        row["size"] = [{"time": _nanoseconds(time), "size": size} for time, size in incident["size"]]
+        rows.append(row)
+    return pa.Table.from_pylist(rows, INCIDENTS)
+
+
+def _nanoseconds(text: str | None) -> int | None:
+    """A time of a report, as nanoseconds since 1970."""
+    if text is None:
+        return None
+    seconds, _, fraction = text.removesuffix("Z").partition(".")
+    return int(datetime.fromisoformat(f"{seconds}+00:00").timestamp()) * 10**9 + int(fraction)
 
 
 def top(table: Top, *, count: int = 1000) -> pa.Table:

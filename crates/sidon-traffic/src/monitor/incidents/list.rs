@@ -88,6 +88,8 @@ pub(crate) struct List {
     /// Incidents that the user allows, by rule: the network, and the number.
     allowed: Vec<(String, u64)>,
     refusals: Refusals,
+    /// Openings, changes and closings so far.
+    changes: u64,
     tells: bool,
     news: Vec<News>,
 }
@@ -105,6 +107,7 @@ impl List {
             unlisted: Vec::new(),
             allowed: Vec::new(),
             refusals: Refusals::default(),
+            changes: 0,
             tells: false,
             news: Vec::new(),
         }
@@ -137,6 +140,9 @@ impl List {
         let Finding { kind, subject, opened, .. } = finding;
         debug_assert!(KINDS.contains(&kind), "{kind} is one of the kinds");
         let thresholds = Arc::clone(&self.thresholds);
+        if !thresholds.floor(kind).enabled {
+            return None;
+        }
         if let Some(rule) = thresholds.allows(kind, &subject) {
             if self.refusals.is_new(kind, &subject, opened, self.seed) {
                 note(&mut self.allowed, rule.to_string(), 1);
@@ -401,7 +407,13 @@ impl List {
         }
     }
 
+    /// A number that differs when an incident was opened, changed or closed.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes
+    }
+
     fn push_news(&mut self, incident: Incident, state: State) {
+        self.changes = self.changes.wrapping_add(1);
         if self.tells && self.news.len() < NEWS_MAX {
             self.news.push(News { incident, state });
         }
