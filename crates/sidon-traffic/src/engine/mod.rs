@@ -137,7 +137,7 @@ impl Engine {
         }
     }
 
-    /// Keeps packets of incidents from now on, within these limits.
+    /// Records packets of incidents, within these limits.
     pub fn record_packets(&mut self, limits: recorder::Limits) {
         self.recorder = Some(Recorder::new(limits));
     }

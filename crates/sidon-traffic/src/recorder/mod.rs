@@ -261,8 +261,8 @@ impl Recorder {
     }
 
     /// Calls `write` for the incidents that have ended and were not yet written, or for all that have
-    /// something new if the run is over. What cannot be written is tried again. Returns the first
-    /// error.
+    /// something new if the run is over. A failed incident is passed again by the next call.
+    /// Returns the first error.
     pub fn finished<E>(
         &mut self,
         over: bool,
