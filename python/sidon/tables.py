@@ -3,6 +3,7 @@
 ``images.parquet`` has one row per snapshot, with its bytes. ``flows.parquet``, ``hosts.parquet`` and ``ports.parquet``
 have one row per listed key. For each amount a row has the value, the kind of the figure (``exact``, ``at_most``,
 ``at_least``, ``estimate`` or ``unknown``), and a lower and an upper bound. No upper bound is null.
+``incidents.parquet`` has one row per incident.
 
 This module needs pyarrow: ``pip install 'sidon[tables]'``.
 """
@@ -25,7 +26,19 @@ from ._sidon import Map, Min, Seed, Set, Snapshot, Top
 Item = tuple[str, int | None, Snapshot]
 """A sensor, the start of a period in nanoseconds since 1970, and the snapshot."""
 
-__all__ = ["IMAGES", "INCIDENTS", "Item", "LISTED", "images", "incidents", "listed", "read_images", "sketch", "top", "write"]
+__all__ = [
+    "IMAGES",
+    "INCIDENTS",
+    "Item",
+    "LISTED",
+    "images",
+    "incidents",
+    "listed",
+    "read_images",
+    "sketch",
+    "top",
+    "write",
+]
 
 _TIME = pa.timestamp("ns", tz="UTC")
 _ORIGIN = [("sensor", pa.string()), ("period", _TIME)]
@@ -227,23 +240,24 @@ def write(
     top: int = 1000,
     seed: bool = False,
 ) -> dict[str, int]:
-    """Writes the four tables of all snapshots, one row group per snapshot. Returns the rows of each table.
+    """Writes the five tables of all snapshots, one row group per snapshot. Returns the rows of each table.
 
     One snapshot is in memory at a time. Files appear as a whole, at the end; files of these names are replaced.
     """
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
-    names = ["images", "flows", "hosts", "ports"]
+    names = ["images", "incidents", "flows", "hosts", "ports"]
     rows = dict.fromkeys(names, 0)
     paths = {name: directory / f".{name}.parquet.new-{os.getpid()}" for name in names}
     try:
-        schemas = {name: IMAGES if name == "images" else LISTED for name in names}
+        schemas = {"images": IMAGES, "incidents": INCIDENTS} | dict.fromkeys(names[2:], LISTED)
         writers = {name: pq.ParquetWriter(paths[name], schemas[name], compression="zstd") for name in names}
         try:
             for sensor, period, snapshot in items:
                 report = snapshot.report(top)
                 found = {"images": images([(sensor, period, snapshot)], seed=seed)}
-                found |= {name: _listed(report, name, sensor, period) for name in names[1:]}
+                found["incidents"] = _incidents(report, sensor, period)
+                found |= {name: _listed(report, name, sensor, period) for name in names[2:]}
                 for name, table in found.items():
                     writers[name].write_table(table)
                     rows[name] += table.num_rows
