@@ -17,7 +17,7 @@ pub const NEW_SOURCE: &str = "new_source";
 /// The event type of incidents.
 const ALARM: &str = "alarm";
 
-/// Something that happened at a time.
+/// A new source, or a change of an incident, with its time.
 #[derive(Debug, Clone)]
 pub struct Event {
     time_ns: u64,

@@ -55,6 +55,7 @@ mod names;
 pub mod packet;
 pub mod prefix;
 pub mod query;
+pub mod recorder;
 pub mod report;
 mod resume;
 pub mod shard;

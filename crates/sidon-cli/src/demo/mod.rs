@@ -49,7 +49,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let seed = args.engine.given_seed()?.map_or(Ok(Seed(1)), SeedArg::seed)?;
     let (mix, traffic_seed) = (mix(args.sources), seed.0 as u64);
     let victim = mix.flood.map_or(SocketAddrV4::new([0, 0, 0, 0].into(), 0), |flood| flood.victim);
-    let settings = args.engine.settings(seed);
+    let thresholds = args.engine.thresholds(args.engine.open_thresholds()?)?;
+    let settings = args.engine.settings(seed, thresholds);
     let engine = Engine::new(settings, Filter::default(), Decoder::default());
     let mut engine = engine.map_err(engine_refusal)?;
     engine.start().map_err(thread_refusal)?;

@@ -266,11 +266,21 @@ impl Screen {
     fn alarms(&mut self, report: &Report) {
         let shown = self.most(ALARMS);
         for alarm in report.alarms.iter().take(shown) {
-            self.folded(&format!("ALARM  {}", show::printable(&alarm.text)), 7, true);
+            let network = match alarm.network.as_str() {
+                "" => String::new(),
+                network => format!(" ({network})"),
+            };
+            let text = format!("ALARM  {}{network}", show::printable(&alarm.text));
+            self.folded(&text, 7, true);
             if self.style.space == Space::Least {
                 continue;
             }
-            let line = format!("       {}; {}", duration(alarm), alarm.evidence_text().join("; "));
+            let line = format!(
+                "       {}, {}; {}",
+                alarm.severity.name(),
+                duration(alarm),
+                alarm.evidence_text().join("; ")
+            );
             self.folded(&line, 0, false);
             if self.style.detail == Detail::Much {
                 self.folded(&format!("       {}", show::printable(&alarm.filter)), 0, false);
@@ -289,6 +299,10 @@ impl Screen {
         };
         if let Some(text) = text {
             self.folded(&format!("ALARM  {text}"), 7, true);
+        }
+        for (rule, times) in &report.incidents_allowed {
+            let text = format!("allowed by {}: {} incidents", show::printable(rule), whole(*times));
+            self.folded(&self.dim(&text), 0, false);
         }
         if report.connections.is_one_way() {
             self.line(&self.dim("one-way capture: answers do not pass this point"));

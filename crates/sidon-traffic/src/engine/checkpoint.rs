@@ -202,6 +202,7 @@ impl Engine {
             p2p_twin: _,
             machines,
             sink: _,
+            recorder: _,
             last_packet,
             source_before,
         } = self;

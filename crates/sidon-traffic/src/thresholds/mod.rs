@@ -50,8 +50,8 @@ pub struct Thresholds {
     /// The user's own networks, each with its name; at most [`NETWORKS_MAX`]. The longest prefix names
     /// a subject.
     pub networks: Vec<(String, Prefix)>,
-    /// In the order of [`KINDS`].
-    floors: [Floor; KINDS.len()],
+    /// The least evidence of each kind, in the order of [`KINDS`].
+    pub floors: [Floor; KINDS.len()],
 }
 
 impl Default for Thresholds {

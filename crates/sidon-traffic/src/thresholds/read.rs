@@ -53,11 +53,9 @@ fn wrong<T>(what: impl Into<String>, span: Range<usize>) -> Result<T, Wrong> {
 }
 
 impl Thresholds {
-    /// Reads a file.
-    pub fn read(path: impl AsRef<Path>) -> Result<Self, ThresholdsError> {
-        let path = path.as_ref();
+    /// Reads an open file. `path` is its name in errors.
+    pub fn read(file: File, path: &Path) -> Result<Self, ThresholdsError> {
         let error = |what| ThresholdsError { path: path.to_owned(), line: None, what };
-        let file = File::open(path).map_err(|why| error(why.to_string()))?;
         let text = input::text(file, FILE_MAX).map_err(|why| error(why.to_string()))?;
         Thresholds::of(&text, path)
     }

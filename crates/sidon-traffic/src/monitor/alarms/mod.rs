@@ -232,7 +232,7 @@ impl Alarms {
         self.list.allowed()
     }
 
-    /// Keeps events from now on.
+    /// Records events of incidents for [`Self::drain_events`].
     pub(crate) fn record_events(&mut self) {
         self.list.record_events();
     }

@@ -16,8 +16,8 @@ impl List {
     /// Adds the incidents of another list, in the order of their opening times. Incidents still open in
     /// the capture that ended first are closed at its end.
     ///
-    /// Two incidents that would be one in one capture become one: those of a subject and a kind, or
-    /// scans of a subject, that overlap or follow each other within the gap of their kind.
+    /// Two incidents of one subject and kind, or two scans of one subject, become one if they overlap or
+    /// follow each other within the gap of their kind.
     pub(crate) fn absorb(&mut self, mut other: List, lasts: [u64; 2]) {
         let end = lasts[0].max(lasts[1]);
         let mut parts = Vec::new();

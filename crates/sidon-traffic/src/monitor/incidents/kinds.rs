@@ -19,7 +19,7 @@ pub const PORT_SCAN: &str = "port_scan";
 pub const RANDOM_SCAN: &str = "random_scan";
 /// SYNs with addresses that no host can have.
 pub const FORGED_SYNS: &str = "forged_syns";
-/// SYN+ACKs that the subject did not ask for.
+/// SYN+ACKs without a SYN of the subject.
 pub const SYN_ACK_FLOOD: &str = "syn_ack_flood";
 /// RSTs of connections that the subject does not have.
 pub const RST_FLOOD: &str = "rst_flood";
@@ -27,7 +27,7 @@ pub const RST_FLOOD: &str = "rst_flood";
 pub const ACK_FLOOD: &str = "ack_flood";
 /// UDP datagrams that nobody answers.
 pub const UDP_FLOOD: &str = "udp_flood";
-/// UDP answers that the subject did not ask for.
+/// UDP answers without a request of the subject.
 pub const UDP_REFLECTION: &str = "udp_reflection";
 /// ICMP or ICMPv6 messages.
 pub const ICMP_FLOOD: &str = "icmp_flood";

@@ -3,7 +3,7 @@
 //! Each kind may have [`RESERVED`] incidents; the room beyond that is shared. So no number of scans keeps
 //! a flood out of the list. A new incident without room replaces one of a kind that uses shared room: a
 //! closed one first, then the least severe, then the oldest. An open one is replaced only by a more
-//! severe one. If there is none, the incident is counted and not listed.
+//! severe one. Otherwise the new incident is counted and not listed.
 
 use super::{Evidence, Finding, Incident, KINDS, kinds, refusals::Refusals};
 use crate::{
@@ -88,6 +88,8 @@ pub(crate) struct List {
     /// Incidents that the user allows, by rule: the network, and the number.
     allowed: Vec<(String, u64)>,
     refusals: Refusals,
+    /// Openings, changes and closings so far.
+    changes: u64,
     tells: bool,
     news: Vec<News>,
 }
@@ -105,6 +107,7 @@ impl List {
             unlisted: Vec::new(),
             allowed: Vec::new(),
             refusals: Refusals::default(),
+            changes: 0,
             tells: false,
             news: Vec::new(),
         }
@@ -137,6 +140,9 @@ impl List {
         let Finding { kind, subject, opened, .. } = finding;
         debug_assert!(KINDS.contains(&kind), "{kind} is one of the kinds");
         let thresholds = Arc::clone(&self.thresholds);
+        if !thresholds.floor(kind).enabled {
+            return None;
+        }
         if let Some(rule) = thresholds.allows(kind, &subject) {
             if self.refusals.is_new(kind, &subject, opened, self.seed) {
                 note(&mut self.allowed, rule.to_string(), 1);
@@ -165,8 +171,8 @@ impl List {
         Some(number)
     }
 
-    /// The position of the incident that a finding belongs to: one that is open, at the subject or at a
-    /// prefix of it, or one at the subject that ended a short time ago.
+    /// The position of the incident that a finding belongs to. It is open, at the subject or at a prefix
+    /// of it, or it ended at the subject a short time ago.
     fn own(&self, finding: &Finding) -> Option<usize> {
         let Finding { kind, subject, opened, .. } = *finding;
         let goes_on = |entry: &Entry| match entry.incident.closed {
@@ -185,8 +191,8 @@ impl List {
         at.or_else(|| self.entries.iter().rposition(around))
     }
 
-    /// Makes a finding part of the incident at this position, and returns its number; `None` if the
-    /// incident has [`PARTS_MAX`] findings, and this one updates it without being part of it.
+    /// Makes a finding part of the incident at this position, and returns its number. An incident of
+    /// [`PARTS_MAX`] findings is only updated: `None`.
     fn join(&mut self, at: usize, finding: Finding) -> Option<usize> {
         let entry = &mut self.entries[at];
         let incident = &mut entry.incident;
@@ -390,7 +396,7 @@ impl List {
         &self.allowed
     }
 
-    /// Keeps events from now on.
+    /// Records events for [`Self::drain_news`].
     pub(crate) fn record_events(&mut self) {
         self.tells = true;
     }
@@ -401,7 +407,13 @@ impl List {
         }
     }
 
+    /// A number that differs when an incident was opened, changed or closed.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes
+    }
+
     fn push_news(&mut self, incident: Incident, state: State) {
+        self.changes = self.changes.wrapping_add(1);
         if self.tells && self.news.len() < NEWS_MAX {
             self.news.push(News { incident, state });
         }
@@ -444,8 +456,8 @@ pub(super) fn fitting(mut all: Vec<Incident>) -> (Vec<Incident>, Vec<(&'static s
     (reserved, left_out)
 }
 
-/// A list in a checkpoint: what is not in a snapshot, which holds the incidents. Events that were not
-/// reported are left out.
+/// A list in a checkpoint, without the incidents, which a snapshot holds. Events that were not reported
+/// are left out.
 impl Resume for List {
     fn save(&self, out: &mut Out) {
         out.number(self.next as u64);

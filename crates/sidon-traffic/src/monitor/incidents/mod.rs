@@ -1,8 +1,8 @@
 //! Incidents: what an operator should act on, each with its subject, its course and its evidence.
 //!
 //! Detectors judge subjects and report to one [`List`]. An incident is opened once, updated while it
-//! goes on, and closed. Several findings about one subject are one incident: a source that scans many
-//! ports of many hosts, a victim that is flooded at several ports, and the hosts of a flooded prefix.
+//! goes on, and closed. Several findings about one subject are one incident. Examples are a source that
+//! scans many ports of many hosts, a victim that is flooded at several ports, and a flooded prefix.
 //! ```text
 //! detector --raise--> | list: 256 incidents, some reserved for each kind | --> report, file, events
 //!    ^  number <-----  same subject: joins     no room: counted by kind |
@@ -79,8 +79,8 @@ impl Severity {
     }
 }
 
-/// What is known about the ends of an incident's packets. Ports and the protocol are those that all
-/// packets have in common.
+/// The ends of an incident's packets, as far as they are known. Ports and the protocol are those that
+/// all packets have in common.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ends {
     /// The only other end: the victim of a port scan, the server of a beacon.
@@ -120,8 +120,8 @@ pub(crate) struct Finding {
     pub(crate) filter: String,
     /// The time from which the condition held.
     pub(crate) opened: u64,
-    /// The size now: packets or attempts per second of a flood (unanswered ones of a SYN flood), open
-    /// connections of a connection flood, failed targets of a scan, repetitions of a beacon.
+    /// The size now. Of a flood: packets or attempts, of a SYN flood the unanswered ones, of a
+    /// connection flood the open connections. Of a scan: failed targets. Of a beacon: repetitions.
     pub(crate) size: u64,
     /// The least size that is an incident, to judge the severity by.
     pub(crate) least: u64,
@@ -139,7 +139,7 @@ pub struct Incident {
     /// The victim of a flood: a host or a prefix. The source of a scan or of a beacon. Forged SYNs have
     /// neither; their subject is the unspecified address.
     pub subject: Prefix,
-    /// What is known about the other ends, and ports.
+    /// The other end, the protocol and the ports, as far as all packets have them in common.
     pub ends: Ends,
     /// The name that the user gave to the network of the subject; empty without one.
     pub network: String,

@@ -1,8 +1,9 @@
 //! Incidents that are not listed, so that each is counted once.
 //!
-//! A detector reports a subject again and again while its condition holds. The table remembers 1,024
-//! subjects in sets of four, each with the last report; a full set forgets the one reported least
-//! recently. A subject that is silent for the gap of its kind counts again, as it would be listed again.
+//! A detector reports a subject again and again while its condition holds. The table remembers 4,096
+//! subjects in sets of 16, each with the second of its last report, in 48 KiB. A full set forgets the
+//! subject reported least recently. A subject that is silent for the gap of its kind counts again, as it
+//! would be listed again.
 
 use super::kinds::{self, KINDS};
 use crate::{
@@ -11,20 +12,39 @@ use crate::{
     snapshot::encode::{In, Out},
 };
 use sidon::{Key, Malformed, Seed};
+use std::num::NonZeroU8;
 
 /// Entries of a set.
-const WAYS: usize = 4;
+const WAYS: usize = 16;
 /// The entries of all sets.
-const ENTRIES: usize = 1_024;
+const ENTRIES: usize = 4_096;
+/// Nanoseconds of a second.
+const SECOND: u64 = 1_000_000_000;
 
 /// A subject that was not listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Entry {
-    /// The digest of the group and the subject.
-    key: u64,
-    last: u64,
-    /// The kind as which it was counted, by its number in [`KINDS`].
-    kind: usize,
+    /// The lower half of the digest of the group and the subject.
+    key: u32,
+    /// The second of the last report.
+    last: u32,
+    /// The kind as which it was counted: one more than its number in [`KINDS`].
+    kind: NonZeroU8,
+}
+
+impl Entry {
+    /// Whether its incident goes on at this second.
+    fn goes_on(self, kind: &str, second: u32) -> bool {
+        u64::from(second.saturating_sub(self.last)) <= kinds::gap(kind) / SECOND
+    }
+
+    fn kind(self) -> usize {
+        usize::from(self.kind.get()) - 1
+    }
+}
+
+fn second(now: u64) -> u32 {
+    u32::try_from(now / SECOND).unwrap_or(u32::MAX)
 }
 
 /// The subjects that were refused last.
@@ -39,12 +59,12 @@ impl Default for Refusals {
     }
 }
 
-/// The first entry of the set of a key.
-fn set(key: u64) -> usize {
-    (key >> 32) as usize % (ENTRIES / WAYS) * WAYS
+/// The first entry of the set of a digest.
+fn set(digest: u64) -> usize {
+    (digest >> 32) as usize % (ENTRIES / WAYS) * WAYS
 }
 
-fn key(kind: &'static str, subject: &Prefix, seed: Seed) -> u64 {
+fn digest(kind: &'static str, subject: &Prefix, seed: Seed) -> u64 {
     let text = format!("{} {subject}", kinds::group(kind));
     text.as_bytes().digest(seed).0
 }
@@ -58,17 +78,18 @@ impl Refusals {
         now: u64,
         seed: Seed,
     ) -> bool {
-        let key = key(kind, subject, seed);
-        let ways = &mut self.sets[set(key)..][..WAYS];
+        let (digest, last) = (digest(kind, subject, seed), second(now));
+        let key = digest as u32;
+        let ways = &mut self.sets[set(digest)..][..WAYS];
         let own = ways.iter().position(|entry| entry.is_some_and(|entry| entry.key == key));
         let oldest = || ways.iter().enumerate().min_by_key(|(_, one)| one.map(|one| one.last));
         let Some(way) = own.or_else(|| oldest().map(|(way, _)| way)) else { return true };
-        let before = ways[way].filter(|_| own.is_some());
-        let is_new = before.is_none_or(|one| now.saturating_sub(one.last) > kinds::gap(kind));
-        let counted = before.filter(|_| !is_new).map(|before| before.kind);
-        let kind = counted.or_else(|| kinds::number(kind)).unwrap_or(0);
-        ways[way] = Some(Entry { key, last: now, kind });
-        is_new
+        let before = ways[way].filter(|before| own.is_some() && before.goes_on(kind, last));
+        let number = kinds::number(kind).unwrap_or(0);
+        let number = NonZeroU8::MIN.saturating_add(u8::try_from(number).unwrap_or(u8::MAX));
+        let kind = before.map_or(number, |before| before.kind);
+        ways[way] = Some(Entry { key, last, kind });
+        before.is_none()
     }
 
     /// Forgets a subject that is listed now. Returns the number of the kind as which it was counted.
@@ -79,11 +100,11 @@ impl Refusals {
         now: u64,
         seed: Seed,
     ) -> Option<usize> {
-        let key = key(kind, subject, seed);
-        let mut ways = self.sets[set(key)..][..WAYS].iter_mut();
-        let own = ways.find(|entry| entry.is_some_and(|entry| entry.key == key));
+        let digest = digest(kind, subject, seed);
+        let mut ways = self.sets[set(digest)..][..WAYS].iter_mut();
+        let own = ways.find(|entry| entry.is_some_and(|entry| entry.key == digest as u32));
         let before = own.and_then(Option::take)?;
-        (now.saturating_sub(before.last) <= kinds::gap(kind)).then_some(before.kind)
+        before.goes_on(kind, second(now)).then(|| before.kind())
     }
 }
 
@@ -92,8 +113,9 @@ impl Resume for Refusals {
     fn save(&self, out: &mut Out) {
         let used = || self.sets.iter().enumerate().filter_map(|(at, entry)| Some((at, (*entry)?)));
         out.number(used().count() as u64);
-        for (at, Entry { key, last, kind }) in used() {
-            out.numbers(&[at as u64, key, last, kind as u64]);
+        for (at, entry) in used() {
+            let Entry { key, last, .. } = entry;
+            out.numbers(&[at as u64, key.into(), last.into(), entry.kind() as u64]);
         }
     }
 
@@ -101,13 +123,15 @@ impl Resume for Refusals {
         let mut next = 0;
         for _ in 0..bytes.length("refusals", ENTRIES)? {
             let at = bytes.below("refusals", ENTRIES)?;
-            let [key, last] = bytes.numbers()?;
-            let kind = bytes.below("refusals", KINDS.len())?;
-            let start = set(key);
+            let [key, last, kind] = bytes.numbers()?;
+            let (Ok(key), Ok(last)) = (u32::try_from(key), u32::try_from(last)) else {
+                return bytes.wrong("refusals");
+            };
+            bytes.check("refusals", kind < KINDS.len() as u64 && at >= next)?;
+            let start = at / WAYS * WAYS;
             let is_own = |entry: &Option<Entry>| entry.is_some_and(|entry| entry.key == key);
-            let is_new = !self.sets[start..][..WAYS].iter().any(is_own);
-            let is_place = at >= next && (start..start + WAYS).contains(&at);
-            bytes.check("refusals", is_place && is_new)?;
+            bytes.check("refusals", !self.sets[start..][..WAYS].iter().any(is_own))?;
+            let kind = NonZeroU8::MIN.saturating_add(kind as u8);
             self.sets[at] = Some(Entry { key, last, kind });
             next = at + 1;
         }
@@ -120,7 +144,6 @@ mod tests {
     use super::*;
     use crate::monitor::incidents::kinds::{PORT_SCAN, RANDOM_SCAN, SYN_FLOOD};
 
-    const SECOND: u64 = 1_000_000_000;
     const SEED: Seed = Seed(3);
 
     #[test]
@@ -143,11 +166,26 @@ mod tests {
     }
 
     #[test]
+    fn two_thousand_subjects_are_counted_once_each() {
+        assert_eq!(size_of::<Option<Entry>>(), 12);
+        let mut table = Refusals::default();
+        let mut count = 0;
+        for second in 0..10 {
+            for host in 0..2_000u32 {
+                let subject = Prefix::from(std::net::IpAddr::from(host.to_be_bytes()));
+                count += u64::from(table.is_new(PORT_SCAN, &subject, second * SECOND, SEED));
+            }
+        }
+        // Sets have 7.8 subjects on average; the chance that one of 256 has 17 is one in four.
+        assert!((2_000..2_100).contains(&count), "{count}");
+    }
+
+    #[test]
     fn the_table_is_read_back() {
         let mut table = Refusals::default();
         for host in 0..5_000u32 {
             let subject = Prefix::from(std::net::IpAddr::from(host.to_be_bytes()));
-            assert!(table.is_new(PORT_SCAN, &subject, host.into(), SEED));
+            assert!(table.is_new(PORT_SCAN, &subject, u64::from(host) * SECOND, SEED));
         }
         let mut out = Out::default();
         table.save(&mut out);

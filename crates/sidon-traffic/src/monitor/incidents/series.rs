@@ -1,8 +1,8 @@
 //! The size of an incident over time, as at most 32 points.
 //!
-//! A point is the largest size of a stretch of time. Stretches are one second long at first. A series
-//! that is full doubles their length and joins its points in pairs, so that the points always cover the
-//! whole incident:
+//! A point is the largest size of a span of time. Spans are one second long at first. A series that is
+//! full doubles their length and joins its points in pairs, so that the points always cover the whole
+//! incident:
 //! ```text
 //! | 3 | 5 | 9 | 2 |  full, 1 s each  ->  |   5   |   9   |  2 s each
 //! ```
@@ -16,15 +16,15 @@ use sidon::Malformed;
 
 /// The most points.
 pub(crate) const POINTS_MAX: usize = 32;
-/// The length of a stretch at first, in nanoseconds.
+/// The length of a span at first, in nanoseconds.
 const STEP: u64 = 1_000_000_000;
 
 /// Sizes by time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Series {
-    /// The length of a stretch: [`STEP`] times a power of two.
+    /// The length of a span: [`STEP`] times a power of two.
     step: u64,
-    /// The first time of each stretch and the largest size in it, by time.
+    /// The first time of each span and the largest size in it, by time.
     points: Vec<(u64, u64)>,
 }
 
@@ -35,7 +35,7 @@ impl Default for Series {
 }
 
 impl Series {
-    /// Adds a size. A time before the last point belongs to the last stretch.
+    /// Adds a size. A time before the last point belongs to the last span.
     pub(crate) fn add(&mut self, time: u64, size: u64) {
         match self.points.last_mut() {
             Some((start, most)) if time.saturating_sub(*start) < self.step => {
@@ -62,7 +62,7 @@ impl Series {
         }
     }
 
-    /// Joins points that are less than a stretch apart.
+    /// Joins points that are less than a span apart.
     fn thin(&mut self) {
         let points = std::mem::take(&mut self.points);
         for (time, size) in points {

@@ -101,7 +101,7 @@ fn closed_incidents_make_room_the_least_severe_and_oldest_first() {
     list.show(numbers[9], || attempts(7));
     list.show(numbers[5], || attempts(8));
     list.close(numbers[5].unwrap(), 600 * SECOND);
-    assert_eq!(list.incidents().filter(|one| one.evidence == attempts(7)).count(), 2);
+    assert_eq!(list.incidents().filter(|one| one.evidence == attempts(7)).count(), 1);
     assert_eq!(list.incidents().filter(|one| one.evidence == attempts(8)).count(), 1);
     assert_eq!(list.raised()[kinds::number(PORT_SCAN).unwrap()], room as u64 + 2);
 }
