@@ -3,10 +3,11 @@
 use crate::walk;
 use sidon::{Key, Seed};
 use sidon_traffic::{
-    Decoder, Engine, Filter, FlowKey, Generator, Mix, Packet, Settings, Source, Tunnels,
+    Decoder, Engine, Filter, FlowKey, Generator, Mix, Packet, Settings, Source, TcpFlags, Tunnels,
     flow::protocol,
     generate::Flood,
-    monitor::connections::{self, Connections, Deed, OUTCOMES},
+    monitor::connections::{self, Connections, Deed, OUTCOMES, Verdict},
+    packet::{Fragment, Tcp, Transport, Vlans},
 };
 use std::{
     collections::BTreeMap,
@@ -187,6 +188,134 @@ fn threads_change_no_connection() {
     }
 }
 
+/// A TCP segment at a time in milliseconds. A payload of `length` bytes.
+fn segment(at_ms: u64, flow: FlowKey, flags: u8, length: u32) -> Packet {
+    Packet {
+        time_ns: 1_700_000_000_000_000_000 + at_ms * 1_000_000,
+        flow,
+        wire_len: 60 + length,
+        captured: 60,
+        payload_len: length,
+        transport: Transport::Tcp(Tcp { sequence: 0, acknowledgement: 0, flags: TcpFlags(flags) }),
+        fragment: Fragment::Whole,
+        ttl: 64,
+        vlans: Vlans::default(),
+        tunnels: 0,
+    }
+}
+
+const FIN: u8 = 1;
+const SYN: u8 = 2;
+const RST: u8 = 4;
+const ACK: u8 = 16;
+
+#[test]
+fn handshakes_and_closes_of_any_length_are_one_connection() {
+    let flow = FlowKey::v4([10, 0, 0, 1], [198, 51, 100, 7], [40_000, 9_999], protocol::TCP);
+    // Milliseconds, sender and flags; `true` is the opener.
+    let cases: [(&str, &[(u64, bool, u8)]); 5] = [
+        ("S0", &[(0, true, SYN), (1_000, true, SYN), (3_000, true, SYN)]),
+        (
+            "S1",
+            &[
+                (0, true, SYN),
+                (50, false, SYN | ACK),
+                (1_050, false, SYN | ACK),
+                (3_050, false, SYN | ACK),
+                (7_050, false, SYN | ACK),
+                (15_050, false, SYN | ACK),
+                (31_050, false, SYN | ACK),
+                (31_100, true, ACK),
+                (200_000, false, ACK),
+                (480_000, true, ACK),
+            ],
+        ),
+        ("S1", &[(0, true, SYN), (50, false, SYN | ACK), (16_050, false, SYN | ACK)]),
+        (
+            "SF",
+            &[
+                (0, true, SYN),
+                (10, false, SYN | ACK),
+                (20, true, ACK),
+                (30, true, FIN | ACK),
+                (230, true, FIN | ACK),
+                (290_000, false, FIN | ACK),
+                (290_200, false, FIN | ACK),
+                (290_900, true, ACK),
+                (293_000, true, RST),
+            ],
+        ),
+        ("REJ", &[(0, true, SYN), (1, false, RST), (500, true, SYN), (501, false, RST)]),
+    ];
+    for (outcome, segments) in cases {
+        // The timers count from 1970, so a connection may begin at any part of their periods.
+        for start in (0..60_000).step_by(700) {
+            let packets: Vec<_> = segments
+                .iter()
+                .map(|&(at, opener, flags)| {
+                    segment(start + at, if opener { flow } else { flow.reversed() }, flags, 0)
+                })
+                .collect();
+            assert_eq!(outcomes(&packets), [(outcome, 1)].into(), "{start}: {segments:?}");
+        }
+    }
+}
+
+#[test]
+fn verdicts_tell_answers_of_the_victim_from_packets_of_forged_openers() {
+    let forged = |number: u32| {
+        let source = (0x2d00_0000 + number * 65_537).to_be_bytes();
+        FlowKey::v4(source, [198, 51, 100, 7], [40_000, 443], protocol::TCP)
+    };
+    let client = FlowKey::v4([10, 0, 0, 1], [198, 51, 100, 9], [40_000, 443], protocol::TCP);
+    let all = |packets: &[Packet]| {
+        let mut monitor = monitor();
+        let mut verdicts = Vec::new();
+        for batch in packets.chunks(512) {
+            take(&mut monitor, batch);
+            verdicts.extend_from_slice(monitor.verdicts());
+        }
+        assert_eq!(monitor.twin().unwrap().violations, 0);
+        (monitor, verdicts)
+    };
+    let confirmed = |verdicts: &[Verdict]| -> Vec<Verdict> {
+        verdicts.iter().filter(|verdict| verdict.what != Deed::Opened).copied().collect()
+    };
+    // A SYN and an ACK of each forged opener: nothing is confirmed, and the capture is two-way.
+    let mut packets = Vec::new();
+    for number in 0..1_000u32 {
+        let at = u64::from(number);
+        packets.push(segment(at, forged(number), SYN, 0));
+        packets.push(segment(at, forged(number), ACK, 0));
+    }
+    let (monitor, verdicts) = all(&packets);
+    assert_eq!((verdicts.len(), confirmed(&verdicts)), (1_000, vec![]));
+    assert!(verdicts.iter().all(|verdict| verdict.by_opener && !verdict.answered));
+    let counts = monitor.counts();
+    assert_eq!((counts.half_open, counts.one_way, counts.is_one_way()), (1_000, 0, false));
+    // With data, the openers went on. Nothing of the victim's network was captured: it may answer
+    // over another link.
+    let data: Vec<_> = (0..1_000).map(|number| segment(1_000, forged(number), ACK, 100)).collect();
+    let alone = [&packets[..], &data].concat();
+    let (monitor, verdicts) = all(&alone);
+    let went_on = confirmed(&verdicts);
+    assert_eq!(went_on.len(), 1_000);
+    assert!(went_on.iter().all(|one| one.what == Deed::Confirmed && !one.answered));
+    assert!(went_on[..9].iter().all(|one| !one.one_way));
+    assert!(went_on[9..].iter().all(|one| one.one_way));
+    assert!(monitor.counts().is_one_way());
+    // A neighbour of the victim answered: its direction is in the capture.
+    let handshake = [
+        segment(0, client, SYN, 0),
+        segment(0, client.reversed(), SYN | ACK, 0),
+        segment(0, client, ACK, 0),
+    ];
+    let (_, verdicts) = all(&[&handshake[..], &alone].concat());
+    let [completed, went_on @ ..] = &confirmed(&verdicts)[..] else { unreachable!("1,001") };
+    assert!(completed.what == Deed::Confirmed && completed.answered && !completed.one_way);
+    assert!(went_on.len() == 1_000 && went_on.iter().all(|one| !one.answered && !one.one_way));
+}
+
 /// Outcomes of one five-tuple, each with its count.
 type Outcomes = BTreeMap<&'static str, u64>;
 
@@ -266,5 +395,5 @@ fn outcomes_agree_with_the_logs_of_zeek() {
     }
     println!("{agree} of {rows} agree");
     assert!(rows > 100, "{rows}");
-    assert!(agree * 100 >= rows * 95, "{agree} of {rows}");
+    assert!(agree * 100 >= rows * 98, "{agree} of {rows}");
 }

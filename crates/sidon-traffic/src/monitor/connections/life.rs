@@ -76,8 +76,8 @@ enum Signal {
 const SIGNALS: [Signal; 6] =
     [Signal::Syn, Signal::SynAck, Signal::Fin, Signal::Rst, Signal::Ack, Signal::Data];
 
-/// The number of events: signals, times two senders, times whether the sender's port is registered
-/// and the other is not.
+/// The number of events: signals, times two senders, times whether the ports say that the sender is
+/// the responder.
 const EVENTS: u16 = 4 * SIGNALS.len() as u16;
 
 /// The event of a packet; `None` unless the packet is TCP and its flags were captured.
@@ -102,10 +102,14 @@ pub fn event(packet: &Packet) -> Option<u16> {
         Signal::Data
     };
     let high = !packet.flow.is_ordered();
-    // The sender of a SYN is no responder, whatever its port.
-    let server = !(syn && !ack)
-        && ports::is_registered(packet.flow.source_port())
-        && !ports::is_registered(packet.flow.destination_port());
+    // The sender of a SYN is no responder, whatever its port. Clients may get a registered port of
+    // 1024 or more by chance, so a port below 1024 is the better sign.
+    let sign = |port: u16| match port {
+        1..1024 => 2,
+        _ => u8::from(ports::is_registered(port)),
+    };
+    let (own, other) = (sign(packet.flow.source_port()), sign(packet.flow.destination_port()));
+    let server = !(syn && !ack) && own > other;
     Some(signal as u16 * 4 + u16::from(high) * 2 + u16::from(server))
 }
 
@@ -220,7 +224,9 @@ impl Life {
         match self.ends {
             [End::Syn, End::Silent] => Ageing::Attempt,
             [End::Syn, End::Established] => Ageing::Answered,
-            [End::Closed, End::Silent] | [End::Silent, End::Closed] => Ageing::Short,
+            // Captured from the middle: the capture began when the connection was about to end.
+            [End::Closed, End::Silent | End::Partial] => Ageing::Short,
+            [End::Silent | End::Partial, End::Closed] => Ageing::Short,
             _ if self.is_over() => Ageing::Short,
             _ => Ageing::Long,
         }
@@ -262,8 +268,8 @@ impl Life {
         Life { turned, by_syn: true, ..self }
     }
 
-    /// One state for all states with the same outcome, as far as later packets cannot change it. Rare
-    /// states forget that a SYN named the opener. This keeps the states within seven bits.
+    /// One state for all states with the same outcome, as far as later packets cannot change it. Some
+    /// reset states forget that a SYN named the opener. This keeps the states within seven bits.
     fn reduced(mut self) -> Life {
         use End::{Aborted, Closed, Established, Partial, Reset, Silent, Syn};
         let holds = match self.note {
@@ -288,7 +294,7 @@ impl Life {
         let names = |end: &End| matches!(end, Syn | Established);
         let forgets = matches!(
             self.ends,
-            [Silent | Partial, Partial | Reset | Aborted] | [Reset | Aborted, Silent | Partial]
+            [Silent | Partial, Reset | Aborted] | [Reset | Aborted, Silent | Partial]
         );
         let named = self.note == Note::GaveUp || self.ends.iter().any(names);
         self.by_syn = named || self.by_syn && !forgets;
@@ -298,8 +304,7 @@ impl Life {
     /// The state after the first packet of a flow.
     fn first(signal: Signal, high: bool, server: bool) -> Life {
         use End::{Closed, Established, Partial, Reset, Silent, Syn};
-        // The sender of a SYN-ACK is the responder. Without a handshake, guess: a sender at a
-        // registered port is, if the other port is not registered.
+        // The sender of a SYN-ACK is the responder. Without a handshake, the ports are a guess.
         let answers = match signal {
             Signal::Syn => false,
             Signal::SynAck => true,

@@ -8,7 +8,7 @@
 //! ```
 //! Four timers age the map by packet time. An attempt ends four to five seconds after its first
 //! SYN. Nothing evicts it earlier, so every handshake has four seconds to finish. A connection that
-//! ended expires after five to ten seconds of silence. One that was answered and not confirmed expires
+//! ended expires after 3.4 to 6.8 seconds of silence. One that was answered and not confirmed expires
 //! after 20 to 40 seconds, because a responder waits up to 16 seconds before it repeats its SYN-ACK.
 //! Any other expires after five to ten minutes. Two connections that cannot be distinguished count as
 //! don't-knows.
@@ -77,16 +77,16 @@ pub struct Patience {
 }
 
 impl Default for Patience {
-    /// Five seconds, 20 seconds, five seconds and five minutes.
+    /// 5 s, 20 s, 3.4 s and 300 s. Zeek waits 5 s after a close, the mean of 3.4 and 6.8.
     fn default() -> Self {
-        let [attempt, answered, short, long] = [5, 20, 5, 300].map(|seconds| seconds * SECOND);
+        let [attempt, answered, short, long] =
+            [50, 200, 34, 3_000].map(|tenths| tenths * SECOND / 10);
         Patience { attempt, answered, short, long }
     }
 }
 
 /// The rule of expiry that each timer applies.
-const TIMERS: [Ageing; 4] =
-    [Ageing::Attempt, Ageing::Answered, Ageing::Short, Ageing::Long];
+const TIMERS: [Ageing; 4] = [Ageing::Attempt, Ageing::Answered, Ageing::Short, Ageing::Long];
 
 /// An event of a handshake, and the packet that caused it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

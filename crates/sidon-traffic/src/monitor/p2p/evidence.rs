@@ -24,10 +24,12 @@ use sidon::Malformed;
 use std::{cmp::Reverse, fmt, net::IpAddr};
 
 /// Peers at which a reason is worth one half. `BOTH`: peers spoken to over TCP and UDP. `OWN`:
-/// peers that each use a different port. `KNOWN`: peers at default ports of P2P programs.
+/// peers that each use a different port. `KNOWN`: peers at default ports of P2P programs, if at least
+/// `REACHED` of them answered.
 const BOTH: f64 = 3.0;
 const OWN: f64 = 10.0;
 const KNOWN: f64 = 20.0;
+const REACHED: u16 = 2;
 /// Ports per peer, or peers per port, at which the factor of a reason begins to fall and is zero. It
 /// is one half at three halves.
 const EVEN: [f64; 2] = [6.0 / 5.0, 9.0 / 5.0];
@@ -41,19 +43,27 @@ const SIZES: u32 = 3;
 /// The evidence about a host.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Host<D> {
-    /// Peers spoken to over both TCP and UDP.
+    /// Peers that answered and were spoken to over both TCP and UDP, and the ports of these
+    /// conversations.
     pub(super) both: D,
-    /// Peers that answered after this host spoke first, and the ports they answered from.
+    pub(super) both_ports: D,
+    /// Peers that answered over TCP after this host spoke first, and the ports they answered from.
     pub(super) opened: D,
     pub(super) ports: D,
     /// Peers at default ports of P2P programs.
     pub(super) known: D,
+    /// How often such a peer answered, up to a ceiling.
+    pub(super) reached: u16,
+    /// Answered conversations that this host began, and those that others began with it, up to a
+    /// ceiling.
+    pub(super) began: u16,
+    pub(super) met: u16,
 }
 
 /// The evidence about a port of a host.
 #[derive(Debug, Clone, Default)]
 pub(super) struct End<D> {
-    /// Peers of the port, and their ports.
+    /// Peers that spoke with the port over UDP and were answered, or answered, and their ports.
     pub(super) peers: D,
     pub(super) ports: D,
     /// Peers that the port spoke to first, up to a ceiling.
@@ -76,13 +86,19 @@ impl<D: Distinct> Weigh for End<D> {
 
 impl Resume for Host<Few> {
     fn save(&self, out: &mut Out) {
-        let Host { both, opened, ports, known } = self;
-        [both, opened, ports, known].into_iter().for_each(|few| few.save(out));
+        let Host { both, both_ports, opened, ports, known, reached, began, met } = self;
+        [both, both_ports, opened, ports, known].into_iter().for_each(|few| few.save(out));
+        out.numbers(&[reached, began, met].map(|count| u64::from(*count)));
     }
 
     fn resume(&mut self, bytes: &mut In<'_>) -> Result<(), Malformed> {
-        let Host { both, opened, ports, known } = self;
-        [both, opened, ports, known].into_iter().try_for_each(|few| few.resume(bytes))
+        let Host { both, both_ports, opened, ports, known, reached, began, met } = self;
+        let counters = [both, both_ports, opened, ports, known];
+        counters.into_iter().try_for_each(|few| few.resume(bytes))?;
+        for count in [reached, began, met] {
+            *count = bytes.below("answers", 1 << 16)? as u16;
+        }
+        Ok(())
     }
 }
 
@@ -108,7 +124,7 @@ pub const REASONS_MAX: usize = 4;
 /// A reason to call a host P2P-like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// The host speaks to `peers` hosts over both TCP and UDP.
+    /// The host speaks to `peers` hosts over both TCP and UDP, and they answer.
     BothProtocols {
         /// Number of hosts.
         peers: Figure,
@@ -318,11 +334,7 @@ impl Worth {
 
     /// One if the port spoke first to many of its peers, zero if to few, as a server does.
     fn begins(first: u16, peers: &Figure) -> Self {
-        let [none, all] = FIRST;
-        let factor = |peers: f64| {
-            let share = f64::from(first) / peers.max(1.0);
-            ((share - none) / (all - none)).clamp(0.0, 1.0)
-        };
+        let factor = |peers: f64| begins(f64::from(first) / peers.max(1.0));
         // More peers make a smaller share.
         let Worth { least, value, most } = wide(peers).map(factor);
         Worth { least: most, value, most: least }
@@ -345,6 +357,12 @@ impl Worth {
     }
 }
 
+/// The factor of a host or port that began this share of its conversations.
+fn begins(share: f64) -> f64 {
+    let [none, all] = FIRST;
+    ((share - none) / (all - none)).clamp(0.0, 1.0)
+}
+
 /// A count with a wider interval.
 fn wide(figure: &Figure) -> Worth {
     let [least, value] = [figure.least(), figure.value()].map(|count| count as f64);
@@ -355,14 +373,19 @@ fn wide(figure: &Figure) -> Worth {
 
 /// The reasons that the evidence about a whole host gives.
 pub(super) fn of_host<D: Distinct>(host: &Host<D>) -> Vec<(Reason, Worth)> {
-    let peers = host.both.figure();
-    let both = (Reason::BothProtocols { peers }, Worth::of(&peers, BOTH));
+    let (peers, ports) = (host.both.figure(), host.both_ports.figure());
+    let answered = f64::from(host.began) + f64::from(host.met);
+    let share = begins(f64::from(host.began) / answered.max(1.0));
+    let even = Worth::even(&peers, &ports).map(|even| share * even);
+    let both = (Reason::BothProtocols { peers }, Worth::of(&peers, BOTH).with(even, |a, b| a * b));
     let (peers, ports) = (host.opened.figure(), host.ports.figure());
     let even = Worth::even(&peers, &ports);
     let scattered =
         (Reason::Scattered { peers, ports }, Worth::of(&peers, OWN).with(even, |a, b| a * b));
     let peers = host.known.figure();
-    let known = (Reason::KnownPorts { peers }, Worth::of(&peers, KNOWN));
+    let reached = f64::from(host.reached.min(REACHED)) / f64::from(REACHED);
+    let known =
+        (Reason::KnownPorts { peers }, Worth::of(&peers, KNOWN).map(|worth| reached * worth));
     [both, scattered, known].into_iter().filter(|(_, worth)| worth.most > 0.0).collect()
 }
 

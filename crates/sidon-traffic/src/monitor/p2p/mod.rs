@@ -10,14 +10,20 @@
 //!                                     host and port: peers, their ports
 //! ```
 //! The state of a pair ([`pairs`]) takes one lookup, and that is all the work for most packets. The
-//! evidence about a host changes only with the state of a pair, or at a SYN. It counts distinct
+//! evidence about a host changes only with the state of a pair. It counts distinct
 //! peers and ports in 64 bytes each ([`Few`]): exactly up to 21, then as estimates with an interval.
 //!
-//! The paper's false positives are left out:
-//! - conversations with a service port ([`ports`]: mail, DNS, games)
-//! - resets, and unanswered packets where only answers count (scans)
-//! - ports whose packets have only a few sizes (games, malware that scans)
-//! - ports at which only the other end opens conversations (servers)
+//! Hosts that resemble P2P are told apart by what they do not do:
+//! - conversations with a service port ([`ports`]: mail, DNS, games) are left out
+//! - resets are left out, and only peers that answered count (scanners)
+//! - ports whose packets have only a few sizes are left out (games, malware that scans)
+//! - hosts and ports to which only the other end opens conversations count less (servers)
+//! - conversations of two private addresses are left out (clusters whose members gossip)
+//! - UDP peers count at the port of the host that speaks to them, and at no other place: a media
+//!   server takes a port of its own for each call, a P2P program one port for all peers
+//!
+//! Peers and their ports are hashed with a fixed seed. The same traffic therefore gets the same
+//! score in every engine, as far as pairs are distinguished and the tables have room.
 //!
 //! The thread that feeds the engine owns this monitor, so its answers do not depend on the number
 //! of worker threads.
@@ -52,6 +58,10 @@ use table::{Subject, Table};
 /// near this score disappears because of the seed.
 pub const LISTED: u8 = 50;
 
+/// The seed of the hashes of peers and ports. Their counts, and so the scores, are the same in every
+/// engine. Peers whose hashes collide lower a count; a host cannot choose the addresses of its peers.
+const COUNTED: Seed = Seed(0x7032_7020_7065_6572);
+
 /// The most P2P-like hosts of a snapshot, those with the highest scores. The ledger counts the others.
 pub const SUSPECTS_MAX: usize = 1 << 16;
 
@@ -68,8 +78,8 @@ pub struct Shape {
 
 impl Shape {
     /// Divides `bytes` bytes: half for pairs, a quarter for hosts, and a quarter for ports of
-    /// hosts. A host takes 276 bytes and a port 176, most of them for counters of 64 bytes. The 5%
-    /// of an engine of 16 MiB hold 752 hosts and 1,184 ports.
+    /// hosts. A host takes 346 bytes and a port 176, most of them for counters of 64 bytes. The 5%
+    /// of an engine of 16 MiB hold 600 hosts and 1,184 ports.
     pub fn within(bytes: u64) -> Self {
         let bytes = bytes.saturating_sub(partners::BYTES);
         let whole = |bytes: u64, each: u64| (bytes / each / 8).max(1) * 8;
@@ -92,7 +102,6 @@ impl Shape {
 /// The monitor. `D` counts distinct peers and ports.
 #[derive(Debug)]
 pub struct P2p<D = Few> {
-    seed: Seed,
     pairs: Pairs,
     hosts: Table<evidence::Host<D>>,
     ends: Table<evidence::End<D>>,
@@ -106,26 +115,20 @@ impl P2p<Few> {
     /// An empty monitor, in memory that does not grow.
     pub fn new(shape: Shape, seed: Seed) -> Result<Self, Infeasible> {
         let (hosts, ends) = (Table::fixed(shape.hosts, seed)?, Table::fixed(shape.ends, seed)?);
-        P2p::of(Pairs::new(shape.pairs, seed)?, hosts, ends, seed)
+        Ok(P2p::of(Pairs::new(shape.pairs, seed)?, hosts, ends))
     }
 }
 
 impl P2p<All> {
     /// An empty monitor. Its tables of hosts and ports grow; `pairs` chooses the map of pairs.
     pub fn exact(pairs: Keeping, seed: Seed) -> Result<Self, Infeasible> {
-        P2p::of(Pairs::new(pairs, seed)?, Table::exact(), Table::exact(), seed)
+        Ok(P2p::of(Pairs::new(pairs, seed)?, Table::exact(), Table::exact()))
     }
 }
 
 impl<D: Distinct> P2p<D> {
-    fn of(
-        pairs: Pairs,
-        hosts: Table<evidence::Host<D>>,
-        ends: Table<evidence::End<D>>,
-        seed: Seed,
-    ) -> Result<Self, Infeasible> {
-        Ok(P2p {
-            seed,
+    fn of(pairs: Pairs, hosts: Table<evidence::Host<D>>, ends: Table<evidence::End<D>>) -> Self {
+        P2p {
             pairs,
             hosts,
             ends,
@@ -133,7 +136,7 @@ impl<D: Distinct> P2p<D> {
             events: Vec::with_capacity(PACKETS),
             indices: Vec::with_capacity(PACKETS),
             steps: Vec::with_capacity(PACKETS),
-        })
+        }
     }
 
     /// For tests: after `packets` packets the map refuses every new pair.
@@ -180,7 +183,7 @@ impl<D: Distinct> P2p<D> {
         self.pairs.pass(now);
     }
 
-    /// Updates the evidence about hosts: from changes of pair states, and from every SYN.
+    /// Updates the evidence about hosts from changes of pair states.
     fn learn(&mut self, packets: &[Packet]) {
         let mut steps = std::mem::take(&mut self.steps);
         for &(index, step) in &steps {
@@ -188,45 +191,54 @@ impl<D: Distinct> P2p<D> {
         }
         steps.clear();
         self.steps = steps;
-        let mut indices = std::mem::take(&mut self.indices);
-        for &index in &indices {
-            let packet = &packets[usize::from(index)];
-            let flags = packet.tcp_flags();
-            if flags.has(TcpFlags::SYN) && !flags.has(TcpFlags::ACK) {
-                let flow = &packet.flow;
-                let seen = self.hashes(flow);
-                self.end(flow.destination(), flow.destination_port(), packet, seen[0], false);
-            }
-        }
-        indices.clear();
-        self.indices = indices;
     }
 
     fn step(&mut self, packet: &Packet, step: Step) {
         let flow = &packet.flow;
         let (source, destination) = (flow.source(), flow.destination());
-        let [by_source, by_destination] = self.hashes(flow);
+        let [by_source, by_destination] = hashes(flow);
         let udp = flow.protocol() == protocol::UDP;
         let more = step.protocols[0] != step.protocols[1];
-        if more && udp {
+        // Both ends have sent packets now, and had not before.
+        let answers = step.ways[0] != 3 && step.ways[1] == 3;
+        // The destination spoke first, and this packet is the first answer.
+        let is_answer = answers && step.ways[0] != 0;
+        if udp && (answers || more && step.ways[1] == 3) {
             // Only UDP is used here: a TCP client takes a new port for each connection.
-            self.end(source, flow.source_port(), packet, by_destination, true);
-            self.end(destination, flow.destination_port(), packet, by_source, false);
+            self.end(source, flow.source_port(), packet, by_destination, !is_answer);
+            self.end(destination, flow.destination_port(), packet, by_source, is_answer);
         }
-        if more && step.protocols[1] == 3 {
-            self.host(source).both.see(by_destination.0);
-            self.host(destination).both.see(by_source.0);
+        if step.protocols[1] == 3 && step.ways[1] == 3 {
+            // A peer that opens a TCP connection does so from any port: the conversation is then
+            // known by the port that it goes to.
+            let flags = packet.tcp_flags();
+            let syn = flags.has(TcpFlags::SYN);
+            let port = |peer: (u32, u32)| match (syn, flags.has(TcpFlags::ACK)) {
+                (true, true) => by_source.1,
+                (true, false) => by_destination.1,
+                _ => peer.1,
+            };
+            for (own, peer) in [(source, by_destination), (destination, by_source)] {
+                let host = self.host(own);
+                host.both.see(peer.0);
+                host.both_ports.see(port(peer));
+            }
         }
         if step.ways[0] == 0 && ports::is_peers(flow.destination_port()) {
             self.host(source).known.see(by_destination.0);
         }
-        if step.ways[0] != 0 && step.ways[0] != 3 && step.ways[1] == 3 {
-            // The destination spoke first, and this packet is the first answer.
+        if is_answer {
+            let met = &mut self.host(source).met;
+            *met = met.saturating_add(1);
             let host = self.host(destination);
-            host.opened.see(by_source.0);
-            host.ports.see(by_source.1);
+            host.began = host.began.saturating_add(1);
+            if !udp {
+                host.opened.see(by_source.0);
+                host.ports.see(by_source.1);
+            }
             if ports::is_peers(flow.source_port()) {
                 host.known.see(by_source.0);
+                host.reached = host.reached.saturating_add(1);
             }
         }
     }
@@ -243,17 +255,6 @@ impl<D: Distinct> P2p<D> {
         end.first = end.first.saturating_add(u16::from(first));
         // A large odd factor maps similar lengths to different bits.
         end.sizes |= 1 << (packet.payload_len.wrapping_mul(0x9e37_79b1) >> 26);
-    }
-
-    /// The hashes of source and destination: for each, of its address and of its port.
-    fn hashes(&self, flow: &FlowKey) -> [(u32, u32); 2] {
-        let upper = |digest: sidon::Digest| (digest.0 >> 32) as u32;
-        let both =
-            [(flow.source(), flow.source_port()), (flow.destination(), flow.destination_port())];
-        both.map(|(address, port)| {
-            let port = u64::from(port).digest(self.seed);
-            (upper(sizes::host(address).digest(self.seed)), upper(port))
-        })
     }
 
     /// Hosts whose score may be at least `least`, the highest score first.
@@ -317,7 +318,18 @@ impl<D: Distinct> P2p<D> {
     }
 }
 
-/// Whether a flow is TCP or UDP between two hosts, and neither port belongs to a known service.
+/// The hashes of source and destination: for each, of its address and of its port.
+fn hashes(flow: &FlowKey) -> [(u32, u32); 2] {
+    let upper = |digest: sidon::Digest| (digest.0 >> 32) as u32;
+    let both = [(flow.source(), flow.source_port()), (flow.destination(), flow.destination_port())];
+    both.map(|(address, port)| {
+        let port = u64::from(port).digest(COUNTED);
+        (upper(sizes::host(address).digest(COUNTED)), upper(port))
+    })
+}
+
+/// Whether a flow is TCP or UDP between two hosts, not both of them private, and neither port belongs
+/// to a known service.
 #[inline]
 fn says_nothing(flow: &FlowKey) -> bool {
     let known = matches!(flow.protocol(), protocol::TCP | protocol::UDP);
@@ -327,6 +339,20 @@ fn says_nothing(flow: &FlowKey) -> bool {
         && !ports::is_service(other)
         && is_host(flow.destination())
         && is_host(flow.source())
+        && !(is_private(flow.source()) && is_private(flow.destination()))
+}
+
+/// Whether `address` is reserved for use within one organisation or on one link.
+#[inline]
+fn is_private(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => {
+            address.is_private() || address.is_loopback() || address.is_link_local()
+        }
+        IpAddr::V6(address) => {
+            address.is_unique_local() || address.is_unicast_link_local() || address.is_loopback()
+        }
+    }
 }
 
 /// Whether `address` can belong to a single host. Subnet masks are unknown, so any IPv4 address
@@ -377,7 +403,7 @@ mod tests {
     fn the_share_of_an_engine_holds_as_many_as_documented() {
         let bytes = (16 << 20) / 100 * 5;
         let shape = Shape::within(bytes);
-        assert_eq!((shape.hosts, shape.ends), (752, 1_184));
+        assert_eq!((shape.hosts, shape.ends), (600, 1_184));
         assert!(shape.bytes() <= bytes && shape.bytes() > bytes / 100 * 99);
     }
 
@@ -387,14 +413,14 @@ mod tests {
         const TIMES: u64 = 400;
         let mut rng = Rng::seeded(3);
         let mut sums = [0u64; 2];
-        for seed in 0..TIMES {
-            let monitor = P2p::new(Shape::within(1 << 10), Seed(seed.into())).unwrap();
+        for _ in 0..TIMES {
+            let offset = rng.below(600) as u16;
             let (mut addresses, mut ports) = (Few::default(), Few::default());
             for number in 0..ALL {
                 let address = (rng.next_u64() as u32).to_be_bytes();
-                let port = 1024 + 600 * number as u16;
+                let port = 1024 + offset + 600 * number as u16;
                 let flow = FlowKey::v4(address, [10, 0, 0, 1], [port, 9], protocol::UDP);
-                let [(by_address, by_port), _] = monitor.hashes(&flow);
+                let [(by_address, by_port), _] = hashes(&flow);
                 addresses.see(by_address);
                 ports.see(by_port);
             }

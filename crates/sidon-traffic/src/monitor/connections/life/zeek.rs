@@ -54,7 +54,13 @@ impl Connection {
         let letter = match (syn, fin, rst) {
             (_, true, true) => 'I',
             (true, true, _) | (true, _, true) => 'Q',
-            (true, ..) => if ack { 'H' } else { 'S' },
+            (true, ..) => {
+                if ack {
+                    'H'
+                } else {
+                    'S'
+                }
+            }
             (_, true, _) => 'F',
             (_, _, true) => 'R',
             _ if data => 'D',
