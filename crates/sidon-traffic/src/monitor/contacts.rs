@@ -88,7 +88,16 @@ impl Contacts {
         let mut words = Vec::new();
         words.try_reserve_exact(length).map_err(|_| Infeasible::Memory { bytes })?;
         words.resize(length, [0; 2]);
-        Ok(Contacts { words, hand: 0, next: 0, fresh: 0, turned: 0, pairs: 0, one_way: 0, was_two_way: false })
+        Ok(Contacts {
+            words,
+            hand: 0,
+            next: 0,
+            fresh: 0,
+            turned: 0,
+            pairs: 0,
+            one_way: 0,
+            was_two_way: false,
+        })
     }
 
     fn place(&self, digest: u64) -> usize {

@@ -3,6 +3,7 @@
 
 pub mod addresses;
 pub mod alarms;
+mod beacons;
 pub mod connections;
 mod contacts;
 mod floods;

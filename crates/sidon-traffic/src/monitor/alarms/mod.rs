@@ -33,6 +33,7 @@ use sidon::{Infeasible, Seed};
 use std::sync::Arc;
 
 use super::{
+    beacons::{self, Beacons},
     connections::Verdict,
     contacts::Contacts,
     floods::{self, Floods},
@@ -52,6 +53,7 @@ pub struct Alarms {
     contacts: Contacts,
     floods: Floods,
     scans: Scans,
+    beacons: Beacons,
     /// Forged SYNs of IPv4 and of IPv6.
     forged: [Forged; 2],
     list: List,
@@ -71,26 +73,30 @@ pub struct Shape {
     victims: u64,
     /// Sources of each kind.
     sources: u64,
+    /// Bytes of the pairs in regular contact.
+    pairs: u64,
 }
 
 impl Shape {
-    /// The tables that fit in `bytes` bytes: a third for contacts, and the rest in halves for victims
-    /// and sources.
+    /// The tables that fit in `bytes` bytes: three tenths each for contacts, victims and sources, and a
+    /// tenth for pairs.
     pub fn within(bytes: u64) -> Self {
-        let third = bytes / 3;
+        let share = bytes / 10 * 3;
         Shape {
-            contacts: third / 16 * 16,
-            victims: floods::subjects(third),
-            sources: scans::subjects(third),
+            contacts: share / 16 * 16,
+            victims: floods::subjects(share),
+            sources: scans::subjects(share),
+            pairs: bytes / 10,
         }
     }
 
     /// The smallest tables.
-    const LEAST: Shape = Shape { contacts: 0, victims: 16, sources: 8 };
+    const LEAST: Shape = Shape { contacts: 0, victims: 16, sources: 8, pairs: 0 };
 
     /// The bytes of the tables.
     pub fn bytes(&self) -> u64 {
-        self.contacts + floods::bytes(self.victims) + scans::bytes(self.sources)
+        let tables = floods::bytes(self.victims) + scans::bytes(self.sources);
+        self.contacts + tables + beacons::bytes(self.pairs)
     }
 }
 
@@ -101,6 +107,7 @@ impl Alarms {
             contacts: Contacts::new(shape.contacts)?,
             floods: Floods::new(shape.victims, seed, &thresholds)?,
             scans: Scans::new(shape.sources, seed, &thresholds)?,
+            beacons: Beacons::new(shape.pairs, seed, &thresholds)?,
             forged: [const { Forged::new(0) }; 2],
             list: List::new(seed, thresholds),
             ticked: 0,
@@ -169,11 +176,12 @@ impl Alarms {
 
     /// Raises and closes alarms. `over`: raises them even if a condition has just begun.
     fn look(&mut self, now: u64, over: bool) {
-        let Alarms { contacts, list, floods, scans, forged, followed, .. } = self;
+        let Alarms { contacts, list, floods, scans, beacons, forged, followed, .. } = self;
         let is_two_way = contacts.is_two_way();
         floods.know(is_two_way, *followed);
         floods.look(now, over, list);
         scans.look(now, over, *followed, is_two_way, list);
+        beacons.look(now, over, list);
         forged.iter_mut().for_each(|forged| forged.look(now, over, *followed, list));
     }
 
@@ -208,7 +216,8 @@ impl Alarms {
 
     /// Suspects that were evicted or not stored for lack of room, though they had some evidence.
     pub fn evicted(&self) -> u64 {
-        self.floods.evicted().saturating_add(self.scans.evicted())
+        let suspects = self.floods.evicted().saturating_add(self.scans.evicted());
+        suspects.saturating_add(self.beacons.refused())
     }
 
     /// Subjects that were judged so far. A packet causes at most one look. It changes at most 14

@@ -138,7 +138,7 @@ impl Alarms {
     }
 
     fn handshake(&mut self, seen: &Seen<'_>, verdict: &Verdict, sampled: bool, is_packet: bool) {
-        let Alarms { contacts, floods, scans, forged, list, .. } = self;
+        let Alarms { contacts, floods, scans, beacons, forged, list, .. } = self;
         let (now, own) = (seen.now, &seen.packet.flow);
         let flow = if verdict.by_opener { *own } else { own.reversed() };
         let (mut ends, mut hashes, mut digests) = (seen.ends, seen.hashes, seen.digests);
@@ -167,6 +167,9 @@ impl Alarms {
             Deed::Opened => {
                 if forged.ask(&flow, hashes, now) {
                     list.example(forged.alarm(), now, &flow);
+                }
+                if is_packet {
+                    beacons.contact(&flow, now);
                 }
                 let by_scanner = !verdict.is_evidence || scans.is_scanner(&attempt);
                 if verdict.is_evidence {
@@ -291,7 +294,7 @@ impl Alarms {
     }
 
     fn udp(&mut self, seen: &Seen<'_>) {
-        let Alarms { contacts, floods, scans, .. } = self;
+        let Alarms { contacts, floods, scans, beacons, .. } = self;
         if seen.packet.fragment == Fragment::Later {
             return;
         }
@@ -332,6 +335,7 @@ impl Alarms {
             }
         }
         if is_try && !attacked {
+            beacons.contact(flow, seen.now);
             scans.try_at(&attempt);
         }
     }

@@ -16,18 +16,21 @@ impl Alarms {
 
 impl Resume for Alarms {
     fn save(&self, out: &mut Out) {
-        let Alarms { contacts, floods, scans, forged, list, ticked, followed, events } = self;
+        let Alarms { contacts, floods, scans, beacons, forged, list, ticked, followed, events } =
+            self;
         list.save(out);
         out.numbers(&[*ticked, *events]);
         out.flag(*followed);
         contacts.save(out);
         floods.save(out);
         scans.save(out);
+        beacons.save(out);
         forged.iter().for_each(|forged| forged.save(out));
     }
 
     fn resume(&mut self, bytes: &mut In<'_>) -> Result<(), Malformed> {
-        let Alarms { contacts, floods, scans, forged, list, ticked, followed, events } = self;
+        let Alarms { contacts, floods, scans, beacons, forged, list, ticked, followed, events } =
+            self;
         list.resume(bytes)?;
         *ticked = bytes.number()?;
         *events = bytes.count("events")?;
@@ -35,8 +38,13 @@ impl Resume for Alarms {
         contacts.resume(bytes)?;
         floods.resume(bytes)?;
         scans.resume(bytes)?;
+        beacons.resume(bytes)?;
         forged.iter_mut().try_for_each(|forged| forged.resume(bytes))?;
-        let mut open = floods.open().chain(scans.open()).chain(forged.iter().map(Forged::alarm));
+        let mut open = floods
+            .open()
+            .chain(scans.open())
+            .chain(beacons.open())
+            .chain(forged.iter().map(Forged::alarm));
         bytes.check("alarm", open.all(|number| list.has_raised(number)))
     }
 }

@@ -123,6 +123,8 @@ pub(super) struct Hit<'a> {
     /// Whether the victim was seen to send.
     pub(super) sends: bool,
     pub(super) sampled: bool,
+    /// Whether the subject is a host or a port of one.
+    pub(super) is_at_host: bool,
     pub(super) counts: Counts,
 }
 
@@ -374,7 +376,8 @@ impl Flood {
             Class::Syn => {
                 let sampled = self.sampled[0] || self.sampled[1];
                 let margin = if sampled { 3.0 * (asked as f64).sqrt() } else { 0.0 };
-                size >= (asked as f64 * rule.ratio + margin) as u64 && !self.is_stall(sums, size, now)
+                size >= (asked as f64 * rule.ratio + margin) as u64
+                    && !self.is_stall(sums, size, now)
             }
             // One host that answers many forged sources is a victim, and they are not. One that tries
             // many hosts is a scanner.
@@ -383,9 +386,7 @@ impl Flood {
             Class::Ack => self.is_seen(context) && 2 * size >= asked && !is_scan(100),
             Class::Reflection if self.is_seen(context) => mean >= 60,
             Class::Reflection => mean >= 400 && sums.bytes >= 4 * rule.bytes,
-            Class::Udp => {
-                self.is_seen(context) && 2 * size >= asked && !is_scan(250)
-            }
+            Class::Udp => self.is_seen(context) && 2 * size >= asked && !is_scan(250),
             Class::Icmp => true,
             Class::Fragment => {
                 let first = u64::from(sums.again);

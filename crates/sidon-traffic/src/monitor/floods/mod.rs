@@ -136,13 +136,14 @@ impl Floods {
             last: victim[4],
             sends: arrival.sends,
             sampled: arrival.sampled,
+            is_at_host: true,
             counts: Counts { asked, packets, bytes, again, ..Counts::default() },
         };
         let mut attacked = false;
         let mut one = |table: &mut Table<Flood>, subject, hit: &Hit<'_>| {
             if let Some(flood) = table.enter(&subject, hit.now) {
                 flood.hit(hit, &context);
-                attacked |= flood.alarm.is_some();
+                attacked |= flood.alarm.is_some() && hit.is_at_host;
             }
         };
         if matches!(class, Class::Syn | Class::Idle | Class::Reflection) {
@@ -156,6 +157,7 @@ impl Floods {
         if class == Class::Idle || arrival.by_scanner || (class == Class::Udp && asked == 0) {
             return attacked;
         }
+        hit.is_at_host = false;
         hit.part = arrival.hashes[1] >> 7;
         let port = if class == Class::Reflection { port } else { 0 };
         let lengths = LENGTHS[usize::from(victim[0] == 6)];

@@ -119,9 +119,11 @@ impl Scans {
     pub(super) fn is_scanner(&self, attempt: &Attempt<'_>) -> bool {
         let (subjects, _) = self.subjects(attempt);
         let Scans { rules, hosts, ports, random, .. } = self;
-        [hosts, ports, random].into_iter().zip(subjects).zip(rules).any(|((table, subject), rule)| {
-            table.peek(&subject).is_some_and(|scan| scan.is_suspect(rule))
-        })
+        [hosts, ports, random].into_iter().zip(subjects).zip(rules).any(
+            |((table, subject), rule)| {
+                table.peek(&subject).is_some_and(|scan| scan.is_suspect(rule))
+            },
+        )
     }
 
     /// Counts a try. Returns whether its source may be a scanner.

@@ -28,12 +28,21 @@ impl Resume for Scan {
     fn save(&self, out: &mut Out) {
         let Scan { subject: _, tried, answered, young, second, forgets, halves, .. } = self;
         let Scan { hosts, ports, stretches, stretch, start, last, since, alarm, .. } = *self;
-        let Scan { is_first, attempts, sampled, techniques, aborted, waits, distinct, example, .. } = self;
+        let Scan {
+            is_first, attempts, sampled, techniques, aborted, waits, distinct, example, ..
+        } = self;
         out.numbers(tried);
         out.numbers(answered);
         out.numbers(&young.map(u64::from));
         out.numbers(&[*second, *forgets, *halves, hosts, ports, stretches.into(), stretch]);
-        out.numbers(&[start, last, *attempts, (*techniques).into(), (*aborted).into(), self.carried.into()]);
+        out.numbers(&[
+            start,
+            last,
+            *attempts,
+            (*techniques).into(),
+            (*aborted).into(),
+            self.carried.into(),
+        ]);
         [*is_first, *sampled, *waits].into_iter().for_each(|flag| out.flag(flag));
         out.optional(since);
         out.optional(alarm.map(|number| number as u64));

@@ -477,7 +477,8 @@ impl Scan {
     /// Whether answers do not matter: a handshake that goes on counts as answered, and no client sends
     /// the odd flags of other techniques.
     pub(super) fn is_one_sided(&self) -> bool {
-        let others = 1 << Technique::Ack as u8 | 1 << Technique::Udp as u8 | 1 << Technique::Icmp as u8;
+        let others =
+            1 << Technique::Ack as u8 | 1 << Technique::Udp as u8 | 1 << Technique::Icmp as u8;
         self.techniques & others == 0
     }
 
