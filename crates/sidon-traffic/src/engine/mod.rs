@@ -531,6 +531,7 @@ impl Engine {
         ledger.set_refused("p2p_pairs_evicted", self.p2p.evicted());
         ledger.set_refused("p2p_hosts", self.p2p.displaced());
         ledger.set_refused("suspects_evicted", state.alarms.evicted());
+        ledger.set_refused("beacon_pairs", state.alarms.pairs_refused());
         ledger.set_dont_know("machines", dont_know);
         ledger.set_dont_know("p2p_pairs", self.p2p.dont_know());
     }

@@ -1,4 +1,4 @@
-//! Who has sent to whom, and which flows exist, for about a minute, in a few bits each.
+//! Who has sent to whom, and which flows exist, for some minutes, in a few bits each.
 //!
 //! A pair of hosts and a flow have two directions. Each direction is a key of a Bloom filter, and the
 //! filter keeps all keys of a pair or of a flow in one word, so that one cache line answers both: did
@@ -20,7 +20,7 @@ use sidon::{Digest, Infeasible, Malformed};
 
 const SECOND: u64 = 1_000_000_000;
 /// The time of one round of the hand.
-const PERIOD: u64 = 60 * SECOND;
+const PERIOD: u64 = 300 * SECOND;
 /// The most words that one packet moves the hand by.
 const STEPS: u64 = 8;
 /// New keys that move the hand by one word.
@@ -246,8 +246,8 @@ mod tests {
         assert!(!contacts.has_payload(there, true));
         assert!(contacts.is_first_payload(there, true) && !contacts.is_first_payload(there, true));
         assert!(contacts.has_payload(there, true) && !contacts.has_payload(there, false));
-        for step in 0..3_000 {
-            contacts.pass(step * SECOND / 10);
+        for step in 0..7_000 {
+            contacts.pass(step * SECOND / 5);
         }
         assert_eq!(contacts.meet_hosts(there, turned, false), none);
     }

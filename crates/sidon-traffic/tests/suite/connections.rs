@@ -293,8 +293,8 @@ fn verdicts_tell_answers_of_the_victim_from_packets_of_forged_openers() {
     assert!(verdicts.iter().all(|verdict| verdict.by_opener && !verdict.answered));
     let counts = monitor.counts();
     assert_eq!((counts.half_open, counts.one_way, counts.is_one_way()), (1_000, 0, false));
-    // With data, the openers went on. Nothing of the victim's network was captured: it may answer
-    // over another link.
+    // With data, the openers went on. The capture has no packet of the victim's network, which may
+    // answer over another link.
     let data: Vec<_> = (0..1_000).map(|number| segment(1_000, forged(number), ACK, 100)).collect();
     let alone = [&packets[..], &data].concat();
     let (monitor, verdicts) = all(&alone);

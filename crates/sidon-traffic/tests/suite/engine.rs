@@ -255,7 +255,10 @@ fn every_capture_of_the_corpus_is_watched_without_a_violation() {
         assert_eq!(report.ledger.balance(), 0, "{name}");
         let audit = report.audit.unwrap();
         assert_eq!(audit.violations(), 0, "{name}: {:?}", audit.rows);
-        assert_eq!(report.ledger.refused, [], "{name}");
+        // A host of many peers fills the tables of suspects, which evict the least suspect one.
+        let mut refused = report.ledger.refused;
+        refused.retain(|(table, _)| *table != "suspects_evicted");
+        assert_eq!(refused, [], "{name}");
     });
     assert!(captures > 200, "{captures}");
 }

@@ -78,9 +78,6 @@ fn the_hosts_that_speak_to_strangers_are_listed_and_no_others() {
     let report = run(&with_peers(), Settings { audit: true, ..Settings::new(Seed(1)) });
     let listed = hosts(&report.p2p);
     assert!(listed.iter().all(|host| is_peer(*host)), "{listed:?}");
-    for suspect in exactly(&with_peers(), Keeping::Exact).suspects(1) {
-        println!("{} {} {:?}", suspect.host, suspect.score, suspect.reasons);
-    }
     let v4 = listed.iter().filter(|host| host.is_ipv4()).count();
     assert_eq!(v4, 20, "{listed:?}");
     for suspect in &report.p2p {

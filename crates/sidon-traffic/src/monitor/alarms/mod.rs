@@ -216,8 +216,12 @@ impl Alarms {
 
     /// Suspects that were evicted or not stored for lack of room, though they had some evidence.
     pub fn evicted(&self) -> u64 {
-        let suspects = self.floods.evicted().saturating_add(self.scans.evicted());
-        suspects.saturating_add(self.beacons.refused())
+        self.floods.evicted().saturating_add(self.scans.evicted())
+    }
+
+    /// Contacts of pairs that found no room among those in regular contact.
+    pub fn pairs_refused(&self) -> u64 {
+        self.beacons.refused()
     }
 
     /// Subjects that were judged so far. A packet causes at most one look. It changes at most 14

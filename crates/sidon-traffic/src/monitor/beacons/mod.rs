@@ -4,6 +4,7 @@
 //! SYN or the first datagram of a flow. Most regular contact is harmless, so these are left out:
 //!
 //! - servers with private addresses, groups, and the ports of clocks, names, mail and tunnels
+//! - datagrams to ports that no service is known for: games and calls measure their servers so
 //! - sources with more than [`POLLED`] regular servers: monitoring systems
 //! - servers with more than [`POLLERS`] regular sources: services that many hosts poll
 //!
@@ -13,13 +14,16 @@
 use crate::{
     Figure, FlowKey, Prefix,
     flow::protocol,
-    monitor::incidents::{Ends, Finding, List, kinds},
+    monitor::{
+        incidents::{Ends, Finding, List, kinds},
+        p2p::ports::is_registered,
+    },
     resume::Resume,
     snapshot::encode::{In, Out},
     thresholds::{Floor, Thresholds},
 };
 use sidon::{
-    Infeasible, Malformed, Seed,
+    Infeasible, Key, Malformed, Seed,
     count::periods::{Periods, Regularity, Shape},
 };
 use std::net::{IpAddr, SocketAddr};
@@ -34,6 +38,8 @@ const SHORTEST: u64 = 5;
 /// Regular servers of one source, and regular sources of one server, at most.
 const POLLED: usize = 3;
 const POLLERS: usize = 2;
+/// Contacts of a pair from which on it counts for these limits.
+const SOME: u64 = 4;
 /// Pairs that one look compares, and incidents that are open at a time.
 const COMPARED: usize = 256;
 const OPEN_MAX: usize = 32;
@@ -58,6 +64,9 @@ pub(super) struct Beacons {
     seed: Seed,
     floor: Floor,
     pairs: Periods<FlowKey>,
+    /// The last source ports of pairs, each with a check of the pair: a keep-alive has the port that it
+    /// had, and is no new contact.
+    ports: Vec<u32>,
     next: u64,
     open: Vec<Open>,
 }
@@ -71,7 +80,7 @@ fn shape(bytes: u64) -> Shape {
 
 /// The bytes of a table for this number of bytes.
 pub(super) fn bytes(bytes: u64) -> u64 {
-    Periods::<FlowKey>::planned_bytes(shape(bytes))
+    Periods::<FlowKey>::planned_bytes(shape(bytes - bytes / 8)) + (bytes / 32).max(1) * 4
 }
 
 /// Whether an address is used inside networks only.
@@ -92,7 +101,8 @@ impl Beacons {
         Ok(Beacons {
             seed,
             floor: *thresholds.floor(kinds::BEACON),
-            pairs: Periods::new(shape(bytes), seed)?,
+            pairs: Periods::new(shape(bytes - bytes / 8), seed)?,
+            ports: vec![0; (bytes / 32).max(1) as usize],
             next: 0,
             open: Vec::with_capacity(OPEN_MAX),
         })
@@ -101,11 +111,19 @@ impl Beacons {
     /// Counts a contact: the first packet of a flow, in its direction.
     pub(super) fn contact(&mut self, flow: &FlowKey, now: u64) {
         let (server, port) = (flow.destination(), flow.destination_port());
-        if ALLOWED.contains(&port) || is_private(server) {
+        let is_udp = flow.protocol() == protocol::UDP;
+        if ALLOWED.contains(&port) || is_private(server) || (is_udp && !is_registered(port)) {
             return;
         }
         let ends = [SocketAddr::new(flow.source(), 0), SocketAddr::new(server, port)];
         if let Some(pair) = FlowKey::between(ends[0], ends[1], flow.protocol()) {
+            let digest = pair.digest(self.seed);
+            let at = digest.position(2, self.ports.len() as u64) as usize;
+            let own = (digest.0 as u32) << 16 | u32::from(flow.source_port());
+            let is_same = std::mem::replace(&mut self.ports[at], own) == own;
+            if is_same && is_udp {
+                return;
+            }
             // A pair without room is counted by the table.
             let _ = self.pairs.see(&pair, now);
         }
@@ -127,7 +145,7 @@ impl Beacons {
         }
         self.next = now.saturating_add(LOOK);
         let mut regular = self.pairs.most_regular(COMPARED);
-        regular.retain(|(_, one)| self.is_regular(one));
+        regular.retain(|(_, one)| one.score >= SCORE && one.contacts >= SOME);
         let Beacons { open, pairs, .. } = self;
         open.retain_mut(|one| {
             let Some(now_is) = pairs.get(&one.pair) else {
@@ -156,6 +174,7 @@ impl Beacons {
             };
             let is_open = self.open.iter().any(|open| open.pair == *pair);
             if is_open
+                || !self.is_regular(one)
                 || self.open.len() >= OPEN_MAX
                 || regular.iter().filter(same_source).count() > POLLED
                 || regular.iter().filter(same_server).count() > POLLERS
@@ -209,8 +228,9 @@ fn finding(pair: &FlowKey, one: &Regularity, now: u64, least: u64) -> Finding {
 
 impl Resume for Beacons {
     fn save(&self, out: &mut Out) {
-        let Beacons { seed: _, floor: _, pairs, next, open } = self;
+        let Beacons { seed: _, floor: _, pairs, ports, next, open } = self;
         out.nested(&pairs.to_bytes());
+        ports.iter().for_each(|port| out.raw(&port.to_le_bytes()));
         out.numbers(&[*next, open.len() as u64]);
         for Open { pair, number, contacts, grew } in open {
             out.flow(*pair);
@@ -222,6 +242,9 @@ impl Resume for Beacons {
         let pairs = Periods::from_bytes(bytes.nested()?.bytes, self.seed)?;
         bytes.check("pairs", pairs.shape() == self.pairs.shape())?;
         self.pairs = pairs;
+        for port in &mut self.ports {
+            *port = u32::from_le_bytes(bytes.array()?);
+        }
         self.next = bytes.number()?;
         for _ in 0..bytes.length("beacons", OPEN_MAX)? {
             let pair = bytes.flow("pair")?;

@@ -1,14 +1,15 @@
 //! Networks whose packets are missing in the capture, although they must have sent some.
 //!
 //! A capture may contain one direction of a link only, or replies may take another link. An opener
-//! then goes on after its SYN although no answer was captured. A sender with a forged address does
-//! that too, so the responder decides: did any host of its network answer any connection lately?
+//! then sends data after its SYN although no answer was captured. A sender with a forged address may do
+//! that, too. The difference: if the direction is captured, hosts of the responder's network answer
+//! other connections.
 //!
 //! ```text
 //! network (IPv4 /24, IPv6 /64) -> last answer, connections that went on without an answer since
 //! ```
-//! The direction is missing if ten connections went on without a captured answer, and none was
-//! answered in five minutes. The number of forged packets therefore never outvotes a real answer.
+//! The direction is missing after ten connections that went on without a captured answer. One answer
+//! of the network ends that for five minutes, whatever the number of forged packets.
 //! The table has 64 sets of eight networks, 16 KiB, and a new network replaces the one of its set
 //! whose last event is oldest. Only events of handshakes read it.
 

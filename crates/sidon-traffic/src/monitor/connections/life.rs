@@ -50,7 +50,7 @@ enum End {
     Aborted,
 }
 
-/// What else is known about the opener or, of a connection without captured SYN, the responder.
+/// A note about the opener. `WentOn` may also be about the responder, if its opener was not captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Note {
     Nothing,

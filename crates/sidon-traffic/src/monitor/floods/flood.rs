@@ -404,8 +404,8 @@ impl Flood {
         if self.is_prefix() {
             return false;
         }
-        let (asked, again) = (u64::from(sums.asked), u64::from(sums.again));
-        let repeats = 3 * again >= asked && again <= 6 * asked && size < 1_000;
+        let again = u64::from(sums.again);
+        let repeats = 4 * again >= size && again <= 6 * size && size < 1_000;
         repeats || !self.asks_more(now)
     }
 
@@ -413,7 +413,7 @@ impl Flood {
     /// has the clients that it had.
     fn asks_more(&self, now: u64) -> bool {
         let [_, usual, served] = self.usual.means;
-        if self.usual.windows < 2 || 2.0 * served <= usual {
+        if self.usual.windows < 1 || 2.0 * served <= usual {
             return true;
         }
         let elapsed = now.saturating_sub(self.start);

@@ -54,8 +54,8 @@ pub(super) struct Host<D> {
     pub(super) known: D,
     /// How often such a peer answered, up to a ceiling.
     pub(super) reached: u16,
-    /// Answered conversations that this host began, and those that others began with it, up to a
-    /// ceiling.
+    /// Answered conversations that this host began, and those that others began with it since this
+    /// entry exists, up to a ceiling.
     pub(super) began: u16,
     pub(super) met: u16,
 }
@@ -186,9 +186,9 @@ impl Reason {
         }
     }
 
-    /// Whether the reason is that peers use different ports.
+    /// Whether the reason is about one port of the host. Only the best port counts.
     fn is_own(&self) -> bool {
-        matches!(self, Reason::PortsOfTheirOwn { .. } | Reason::Scattered { .. })
+        matches!(self, Reason::PortsOfTheirOwn { .. })
     }
 
     /// The reason, of traffic of which a part may be missing. An exact count becomes a lower bound.
@@ -401,8 +401,8 @@ pub(super) fn of_end<D: Distinct>(port: u16, end: &End<D>) -> Option<(Reason, Wo
     counts.then_some((Reason::PortsOfTheirOwn { port, peers, ports }, worth))
 }
 
-/// The score of a host, and the reasons that count, the strongest first. `PortsOfTheirOwn` and
-/// `Scattered` both show that peers use different ports, so only the strongest of them counts.
+/// The score of a host, and the reasons that count, the strongest first. `PortsOfTheirOwn` is about
+/// UDP and `Scattered` about TCP, so both count, but only one port of the host.
 pub(super) fn judge(mut reasons: Vec<(Reason, Worth)>) -> (Figure, Vec<Reason>) {
     reasons.sort_by(|(one, its), (other, others)| {
         others.value.total_cmp(&its.value).then(one.name().cmp(other.name()))
@@ -491,9 +491,10 @@ mod tests {
         }
         assert_eq!(score(&[both(3), known(20)]), 75);
         assert_eq!(score(&[scattered(20, 19)]), 75);
-        let (_, reasons) = judge(vec![own(10, 9), scattered(20, 19), both(3)]);
-        assert_eq!(reasons, [scattered(20, 19).0, both(3).0], "one of a kind counts");
-        assert_eq!(score(&[own(10, 9), both(3), scattered(20, 19)]), 88);
+        let (_, reasons) = judge(vec![own(10, 9), own(20, 19), both(3)]);
+        assert_eq!(reasons, [own(20, 19).0, both(3).0], "one port counts");
+        assert_eq!(score(&[own(10, 9), both(3), own(20, 19)]), 88);
+        assert_eq!(score(&[own(10, 9), both(3), scattered(20, 19)]), 94);
         assert_eq!(score(&[]), 0);
         // Many peers, with three halves as many ports or two thirds: one half.
         assert_eq!(score(&[own(1_000, 1_500)]), 50);

@@ -13,17 +13,17 @@
 //! evidence about a host changes only with the state of a pair. It counts distinct
 //! peers and ports in 64 bytes each ([`Few`]): exactly up to 21, then as estimates with an interval.
 //!
-//! Hosts that resemble P2P are told apart by what they do not do:
+//! These rules keep other hosts out:
 //! - conversations with a service port ([`ports`]: mail, DNS, games) are left out
 //! - resets are left out, and only peers that answered count (scanners)
 //! - ports whose packets have only a few sizes are left out (games, malware that scans)
 //! - hosts and ports to which only the other end opens conversations count less (servers)
 //! - conversations of two private addresses are left out (clusters whose members gossip)
-//! - UDP peers count at the port of the host that speaks to them, and at no other place: a media
-//!   server takes a port of its own for each call, a P2P program one port for all peers
+//! - UDP peers count for one port of the host: a media server takes another port for each call, a
+//!   P2P program one port for all peers
 //!
-//! Peers and their ports are hashed with a fixed seed. The same traffic therefore gets the same
-//! score in every engine, as far as pairs are distinguished and the tables have room.
+//! Peers and their ports are hashed with a fixed seed, so that engines with different seeds give a
+//! host one score. Only full tables and confused pairs make a difference.
 //!
 //! The thread that feeds the engine owns this monitor, so its answers do not depend on the number
 //! of worker threads.
@@ -209,8 +209,8 @@ impl<D: Distinct> P2p<D> {
             self.end(destination, flow.destination_port(), packet, by_source, is_answer);
         }
         if step.protocols[1] == 3 && step.ways[1] == 3 {
-            // A peer that opens a TCP connection does so from any port: the conversation is then
-            // known by the port that it goes to.
+            // The opener of a TCP connection uses any port, so the port of the conversation is that
+            // of the responder, if this packet tells which end that is.
             let flags = packet.tcp_flags();
             let syn = flags.has(TcpFlags::SYN);
             let port = |peer: (u32, u32)| match (syn, flags.has(TcpFlags::ACK)) {
@@ -228,8 +228,10 @@ impl<D: Distinct> P2p<D> {
             self.host(source).known.see(by_destination.0);
         }
         if is_answer {
-            let met = &mut self.host(source).met;
-            *met = met.saturating_add(1);
+            // A host that only answers takes no entry.
+            if let Some(host) = self.hosts.find(&subject(source, 0)) {
+                host.met = host.met.saturating_add(1);
+            }
             let host = self.host(destination);
             host.began = host.began.saturating_add(1);
             if !udp {
@@ -328,8 +330,8 @@ fn hashes(flow: &FlowKey) -> [(u32, u32); 2] {
     })
 }
 
-/// Whether a flow is TCP or UDP between two hosts, not both of them private, and neither port belongs
-/// to a known service.
+/// Whether a flow is TCP or UDP between two hosts, at least one of them public, at ports of no known
+/// service.
 #[inline]
 fn says_nothing(flow: &FlowKey) -> bool {
     let known = matches!(flow.protocol(), protocol::TCP | protocol::UDP);

@@ -55,6 +55,17 @@ impl<E: Weigh> Table<E> {
         Table { seed: Seed(0), room: Room::Grows(HashMap::new()), displaced: 0 }
     }
 
+    /// The evidence about `subject`, if it is stored.
+    pub(super) fn find(&mut self, subject: &Subject) -> Option<&mut E> {
+        let sets = match &mut self.room {
+            Room::Grows(map) => return map.get_mut(subject),
+            Room::Fixed(sets) => sets,
+        };
+        let set = subject.digest(self.seed).position(0, (sets.len() / WAYS) as u64);
+        let set = &mut sets[set as usize * WAYS..][..WAYS];
+        set.iter_mut().flatten().find(|(own, _)| own == subject).map(|(_, evidence)| evidence)
+    }
+
     /// The evidence about `subject`, which is added if it is missing. In a full set, the new entry
     /// replaces the one with the smallest weight.
     pub(super) fn enter(&mut self, subject: &Subject) -> &mut E {
