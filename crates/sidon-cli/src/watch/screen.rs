@@ -301,7 +301,8 @@ impl Screen {
             self.folded(&format!("ALARM  {text}"), 7, true);
         }
         for (rule, times) in &report.incidents_allowed {
-            let text = format!("allowed by {}: {} incidents", show::printable(rule), whole(*times));
+            let (rule, end) = (show::printable(rule), if *times == 1 { "" } else { "s" });
+            let text = format!("{} incident{end} left out, allowed by {rule}", whole(*times));
             self.folded(&self.dim(&text), 0, false);
         }
         if report.connections.is_one_way() {

@@ -163,10 +163,17 @@ fn events_have_the_addresses_of_their_incident_and_its_states() {
         few.iter().partition(|event| event["event_type"] == "dropped");
     let dropped: u64 = notes.iter().map(|note| note["dropped"]["events"].as_u64().unwrap()).sum();
     assert_eq!(kept.len() as u64 + dropped, all.len() as u64);
-    let second = |event: &Value| event["timestamp"].as_str().unwrap()[..19].to_owned();
-    let mut seconds: Vec<_> = kept.iter().map(|event| second(event)).collect();
-    seconds.sort();
-    assert!(dropped > 100 && seconds.windows(6).all(|six| six[0] != six[5]), "{dropped}");
+    // A line counts for the latest second so far: those of a batch may come in another order.
+    let (mut latest, mut taken) = (String::new(), 0);
+    for event in kept {
+        let second = event["timestamp"].as_str().unwrap()[..19].to_owned();
+        if second > latest {
+            (latest, taken) = (second, 0);
+        }
+        taken += 1;
+        assert!(taken <= 5, "{latest}");
+    }
+    assert!(dropped > 100, "{dropped}");
     assert!(folder.watch(&["--events", "-", "--event-kinds", "x"], 2).contains("syn_flood"));
 }
 

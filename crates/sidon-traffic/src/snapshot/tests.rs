@@ -202,7 +202,7 @@ fn figures(count: u64) -> [Figure; 5] {
 fn incident(number: usize, count: u64) -> Incident {
     let evidence = (0..EVIDENCE_MAX).map(|i| (name("e", i), figures(count)[i % 5])).collect();
     let host = IpAddr::from((10 << 24 | number as u32).to_be_bytes());
-    let subject = if number % 3 == 0 { Prefix::new(host, 31) } else { host.into() };
+    let subject = if number.is_multiple_of(3) { Prefix::new(host, 31) } else { host.into() };
     let flow = FlowKey::v4([10, 0, 0, 1], [10, 0, 0, 2], [u16::MAX; 2], 6);
     let is_known = number.is_multiple_of(2);
     let mut size = Series::default();

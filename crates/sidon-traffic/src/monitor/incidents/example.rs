@@ -26,10 +26,10 @@ pub struct Example {
 
 impl Example {
     /// The example in the fields of an event.
-    pub(super) fn to_json(&self) -> Value {
+    pub(super) fn to_json(self) -> Value {
         let Example { time, flow } = self;
         let mut json = json!({
-            "time": time::iso8601(*time),
+            "time": time::iso8601(time),
             "src_ip": flow.source(),
             "dest_ip": flow.destination(),
             "proto": protocol_name(flow.protocol()),

@@ -215,7 +215,7 @@ impl Incident {
         json["severity"] = self.severity.name().into();
         json["updated"] = time::iso8601(self.updated).into();
         json["size"] = self.size.to_json();
-        json["examples"] = self.examples.iter().map(Example::to_json).collect();
+        json["examples"] = self.examples.iter().copied().map(Example::to_json).collect();
         let Ends { peer, protocol, subject_port, peer_port } = self.ends;
         if let Some(peer) = peer {
             json["peer"] = peer.to_string().into();
