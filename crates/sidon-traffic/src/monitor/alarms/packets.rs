@@ -329,7 +329,7 @@ impl Alarms {
             // A question from the port of the service to the port of the service is no answer.
             if amplifies && !hosts.back && from != to {
                 attacked = floods.arrive(Class::Reflection, &arrival);
-            } else if !amplifiers::is_collector(to) || (is_new && seen.flow % 16 == 0) {
+            } else if !amplifiers::is_collector(to) || (is_new && seen.flow.is_multiple_of(16)) {
                 let asked = u32::from(is_new);
                 attacked = floods.arrive(Class::Udp, &Arrival { asked, ..arrival });
             }

@@ -171,7 +171,7 @@ pub(super) fn bucket(host: &Host, length: u8) -> usize {
         (_, 64) => host[16] & 0x0f,
         (_, length) => {
             let byte = host[1 + usize::from(length / 8)];
-            if length % 8 == 0 { byte >> 4 } else { byte & 0x0f }
+            if length.is_multiple_of(8) { byte >> 4 } else { byte & 0x0f }
         }
     };
     usize::from(nibble)
@@ -188,7 +188,7 @@ pub(super) fn narrowed(network: Prefix, length: u8, last: u8) -> Prefix {
 pub(super) fn narrowed_by(network: Prefix, length: u8, to: u8, bucket: u8) -> Prefix {
     let mut host = sizes::host(network.address());
     let byte = &mut host[1 + usize::from(length / 8)];
-    *byte |= if length % 8 == 0 { bucket << 4 } else { bucket & 0x0f };
+    *byte |= if length.is_multiple_of(8) { bucket << 4 } else { bucket & 0x0f };
     Prefix::new(sizes::address(host), to)
 }
 
@@ -217,6 +217,6 @@ mod tests {
         let host = sizes::host("2001:db8:1:ab31::9".parse().unwrap());
         assert_eq!([48, 56, 64].map(|length| bucket(&host, length)), [0xa, 3, 9]);
         let one = at_prefix(Class::Udp, &host, 56, 0);
-        assert_eq!(parts(&one).0, "2001:db8:1:ab00::/56".parse().unwrap());
+        assert_eq!(parts(&one).0.to_string(), "2001:db8:1:ab00::/56");
     }
 }

@@ -65,7 +65,7 @@ impl Lost {
 
     /// Adds failed targets of a subject.
     pub(super) fn add(&mut self, subject: &Subject, bits: u32, now: u64) {
-        let time = (now / UNIT & 0xfff) << 32;
+        let time = ((now / UNIT) & 0xfff) << 32;
         let (first, tag) = self.place(subject);
         if let Some(cell) = self.find(subject, now) {
             *cell = tag << 44 | time | (*cell | u64::from(bits)) & 0xffff_ffff;
@@ -73,7 +73,7 @@ impl Lost {
         }
         let order = |cell: &&mut u64| match **cell {
             0 => u64::MAX,
-            cell => Lost::age(cell, now) << 8 | 0xff - u64::from((cell as u32).count_ones()),
+            cell => (Lost::age(cell, now) << 8) | (0xff - u64::from((cell as u32).count_ones())),
         };
         if let Some(cell) = self.cells[first..first + WAYS].iter_mut().max_by_key(order) {
             *cell = tag << 44 | time | u64::from(bits);

@@ -508,7 +508,7 @@ impl Scan {
             }
             return;
         }
-        if !self.holds(now, rule) && !(over && self.holds_at_the_end(now, rule)) {
+        if !(self.holds(now, rule) || (over && self.holds_at_the_end(now, rule))) {
             self.since = None;
             return;
         }
