@@ -3,6 +3,7 @@
 ``images.parquet`` has one row per snapshot, with its bytes. ``flows.parquet``, ``hosts.parquet`` and ``ports.parquet``
 have one row per listed key. For each amount a row has the value, the kind of the figure (``exact``, ``at_most``,
 ``at_least``, ``estimate`` or ``unknown``), and a lower and an upper bound. No upper bound is null.
+``incidents.parquet`` has one row per incident.
 
 This module needs pyarrow: ``pip install 'sidon[tables]'``.
 """
@@ -13,6 +14,7 @@ import ipaddress
 import json
 import os
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,19 @@ from ._sidon import Map, Min, Seed, Set, Snapshot, Top
 Item = tuple[str, int | None, Snapshot]
 """A sensor, the start of a period in nanoseconds since 1970, and the snapshot."""
 
-__all__ = ["IMAGES", "Item", "LISTED", "images", "listed", "read_images", "sketch", "top", "write"]
+__all__ = [
+    "IMAGES",
+    "INCIDENTS",
+    "Item",
+    "LISTED",
+    "images",
+    "incidents",
+    "listed",
+    "read_images",
+    "sketch",
+    "top",
+    "write",
+]
 
 _TIME = pa.timestamp("ns", tz="UTC")
 _ORIGIN = [("sensor", pa.string()), ("period", _TIME)]
@@ -64,6 +78,26 @@ LISTED = pa.schema(
     ]
 )
 """The columns of a table of flows, hosts or ports."""
+
+INCIDENTS = pa.schema(
+    [
+        *_ORIGIN,
+        ("id", pa.string()),
+        ("kind", pa.string()),
+        ("subject", pa.string()),
+        ("network", pa.string()),
+        ("severity", pa.string()),
+        ("text", pa.string()),
+        ("opened", _TIME),
+        ("updated", _TIME),
+        ("closed", _TIME),
+        ("filter", pa.string()),
+        ("size", pa.list_(pa.struct([("time", _TIME), ("size", pa.uint64())]))),
+        ("evidence", pa.list_(pa.string())),
+    ]
+)
+"""The columns of a table of incidents. ``closed`` is null for one that went on at the end; ``network`` for a subject
+outside the networks with names. ``evidence`` are the figures as texts with their certainty."""
 
 
 def images(items: Iterable[Item], *, seed: bool = False) -> pa.Table:
@@ -143,6 +177,36 @@ def _listed(report: dict[str, Any], what: str, sensor: str, period: int | None) 
     return pa.Table.from_pylist(rows, LISTED)
 
 
+def incidents(snapshot: Snapshot, *, sensor: str, period: int | None = None) -> pa.Table:
+    """One row per incident, the most severe first.
+
+    >>> import sidon
+    >>> from sidon import tables
+    >>> tables.incidents(sidon.watch(sidon.generate(5000, seed=7), seed=1), sensor="tap-1").num_rows
+    0
+    """
+    return _incidents(snapshot.report(0), sensor, period)
+
+
+def _incidents(report: dict[str, Any], sensor: str, period: int | None) -> pa.Table:
+    rows = []
+    for incident in report["incidents"]:
+        row = {name: incident.get(name) for name in INCIDENTS.names}
+        row.update(sensor=sensor, period=period, evidence=incident["evidence_text"])
+        row.update({name: _nanoseconds(incident[name]) for name in ("opened", "updated", "closed")})
+        row["size"] = [{"time": _nanoseconds(time), "size": size} for time, size in incident["size"]]
+        rows.append(row)
+    return pa.Table.from_pylist(rows, INCIDENTS)
+
+
+def _nanoseconds(text: str | None) -> int | None:
+    """A time of a report, as nanoseconds since 1970."""
+    if text is None:
+        return None
+    seconds, _, fraction = text.removesuffix("Z").partition(".")
+    return int(datetime.fromisoformat(f"{seconds}+00:00").timestamp()) * 10**9 + int(fraction)
+
+
 def top(table: Top, *, count: int = 1000) -> pa.Table:
     """One row per listed key of a ``Top``: the key, and the bounds of each amount.
 
@@ -176,23 +240,24 @@ def write(
     top: int = 1000,
     seed: bool = False,
 ) -> dict[str, int]:
-    """Writes the four tables of all snapshots, one row group per snapshot. Returns the rows of each table.
+    """Writes the five tables of all snapshots, one row group per snapshot. Returns the rows of each table.
 
     One snapshot is in memory at a time. Files appear as a whole, at the end; files of these names are replaced.
     """
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
-    names = ["images", "flows", "hosts", "ports"]
+    names = ["images", "incidents", "flows", "hosts", "ports"]
     rows = dict.fromkeys(names, 0)
     paths = {name: directory / f".{name}.parquet.new-{os.getpid()}" for name in names}
     try:
-        schemas = {name: IMAGES if name == "images" else LISTED for name in names}
+        schemas = {"images": IMAGES, "incidents": INCIDENTS} | dict.fromkeys(names[2:], LISTED)
         writers = {name: pq.ParquetWriter(paths[name], schemas[name], compression="zstd") for name in names}
         try:
             for sensor, period, snapshot in items:
                 report = snapshot.report(top)
                 found = {"images": images([(sensor, period, snapshot)], seed=seed)}
-                found |= {name: _listed(report, name, sensor, period) for name in names[1:]}
+                found["incidents"] = _incidents(report, sensor, period)
+                found |= {name: _listed(report, name, sensor, period) for name in names[2:]}
                 for name, table in found.items():
                     writers[name].write_table(table)
                     rows[name] += table.num_rows

@@ -73,6 +73,33 @@ def test_no_bound_excludes_the_truth(memory, exactly):
     assert kinds["exact"] > 1_000 and (len(kinds) == 1) == exactly
 
 
+def test_incidents_have_their_times_and_sizes():
+    report = {
+        "incidents": [
+            {
+                "id": "0123456789abcdef",
+                "kind": "syn_flood",
+                "subject": "198.51.96.0/20",
+                "severity": "critical",
+                "text": "SYN flood at 198.51.96.0/20",
+                "opened": "2023-11-14T22:13:28.012348560Z",
+                "updated": "2023-11-14T22:13:30.000000001Z",
+                "closed": None,
+                "filter": "dst net 198.51.96.0/20",
+                "size": [["2023-11-14T22:13:28.012348560Z", 50]],
+                "evidence_text": ["= 50 attempts"],
+            }
+        ]
+    }
+    table = tables._incidents(report, "tap", None)
+    assert table.schema.equals(tables.INCIDENTS)
+    assert table["opened"].cast("int64").to_pylist() == [1_700_000_008_012_348_560]
+    assert table["closed"].null_count == 1 and table["evidence"].to_pylist() == [["= 50 attempts"]]
+    assert table["size"].combine_chunks().flatten().field("size").to_pylist() == [50]
+    snapshot = sidon.watch(CAPTURE, seed=1)
+    assert tables.incidents(snapshot, sensor="tap").num_rows == len(snapshot.report()["incidents"])
+
+
 def test_parquet_files_hold_periods_of_sensors_and_give_snapshots_back(tmp_path):
     items = []
     for sensor in ["tap-1", "tap-2"]:
@@ -80,7 +107,7 @@ def test_parquet_files_hold_periods_of_sensors_and_give_snapshots_back(tmp_path)
     rows = tables.write(items, tmp_path / "new", top=50)
     assert rows["images"] == len(items) >= 4 and rows["hosts"] == 50 * len(items)
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == [
-        f"{name}.parquet" for name in ["flows", "hosts", "images", "ports"]
+        f"{name}.parquet" for name in ["flows", "hosts", "images", "incidents", "ports"]
     ]
     found = list(tables.read_images(tmp_path / "new/images.parquet", SEED))
     assert found == items

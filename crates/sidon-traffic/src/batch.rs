@@ -153,6 +153,11 @@ impl Batch {
         self.weights.push(Weight { amounts, is_unordered });
     }
 
+    /// Whether packets stand for flow records, each with its own weight.
+    pub(crate) fn has_weights(&self) -> bool {
+        !self.weights.is_empty()
+    }
+
     /// Whether this packet stands for a flow record that does not tell which end sent first.
     #[inline]
     pub fn is_unordered(&self, index: usize) -> bool {

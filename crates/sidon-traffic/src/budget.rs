@@ -26,7 +26,7 @@ pub const SHARDS: usize = 8;
 pub const LEAST: u64 = 256 << 10;
 
 /// Shares of the memory, in parts of [`WHOLE`].
-const FLOWS: u64 = 33;
+const FLOWS: u64 = 28;
 const HOSTS: u64 = 14;
 const PORTS: u64 = 2;
 const SOURCES_V4: u64 = 14;
@@ -34,7 +34,7 @@ const SOURCES_V6: u64 = 6;
 const CONNECTIONS: u64 = 20;
 const SERVICES: u64 = 3;
 const P2P: u64 = 5;
-const ALARMS: u64 = 3;
+const ALARMS: u64 = 8;
 const WHOLE: u64 = 100;
 /// The share of each user-defined machine, subtracted from that of the flows.
 const MACHINE: u64 = 4;
@@ -58,8 +58,8 @@ pub struct Budget {
     pub connections: fingerprint::Shape,
     /// The first senders of flows without connections, in one table without shards.
     pub services: fingerprint::Shape,
-    /// The number of alarm subjects of each kind.
-    pub alarms: u64,
+    /// Contacts, victims and sources.
+    pub alarms: alarms::Shape,
     /// Pairs of hosts, and P2P-like hosts.
     pub p2p: p2p::Shape,
     /// The number of user-defined machines, and the bytes of each.
@@ -92,7 +92,7 @@ impl Budget {
             sources_v6: share(SOURCES_V6) / 16,
             connections: connections::shape(memory / WHOLE * CONNECTIONS)?,
             services: services::shape(memory / WHOLE * SERVICES),
-            alarms: alarms::subjects(memory / WHOLE * ALARMS),
+            alarms: alarms::Shape::within(memory / WHOLE * ALARMS),
             p2p: p2p::Shape::within(memory / WHOLE * P2P),
             machines: (machines, memory / WHOLE * MACHINE),
         })
@@ -107,7 +107,7 @@ impl Budget {
             + self.sources_v6 * 16;
         let whole = Fingerprint::planned_bytes(self.connections)
             + Fingerprint::planned_bytes(self.services)
-            + alarms::bytes(self.alarms)
+            + self.alarms.bytes()
             + self.p2p.bytes();
         one * SHARDS as u64 + whole + self.machines.0 * self.machines.1
     }

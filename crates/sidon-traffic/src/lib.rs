@@ -53,7 +53,9 @@ pub mod live;
 pub mod monitor;
 mod names;
 pub mod packet;
+pub mod prefix;
 pub mod query;
+pub mod recorder;
 pub mod report;
 mod resume;
 pub mod shard;
@@ -61,6 +63,7 @@ pub mod snapshot;
 pub mod source;
 pub mod text;
 pub mod threads;
+pub mod thresholds;
 pub mod time;
 pub mod work;
 
@@ -73,10 +76,12 @@ pub use generate::{Generator, Mix};
 pub use ledger::Ledger;
 pub use link::LinkType;
 pub use packet::{Decoder, Packet, TcpFlags, Transport, Tunnels, Undecoded};
+pub use prefix::Prefix;
 pub use query::{Answer, Question};
 pub use report::Report;
 pub use snapshot::Snapshot;
 pub use source::{Broken, Frame, Source, SourceError};
+pub use thresholds::Thresholds;
 pub use time::Timing;
 
 /// The example of the README is compiled and run with the tests.

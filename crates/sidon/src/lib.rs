@@ -10,9 +10,10 @@
 //! 3. [`zone`]: sets and counts of numbers of a small universe that are proven exact.
 //! 4. [`count`]: counts. [`count::Min`] answers for any key, [`count::Top`] keeps the heaviest keys,
 //!    [`count::Distinct`] and [`count::FanOut`] count distinct keys.
-//! 5. [`state`]: state maps (maplets), their ageing, and state machines as tables.
-//! 6. [`plan`]: from a target (keys, error) to a shape (the integers that fix the memory).
-//! 7. [`saved`]: a versioned byte format with a checksum for every structure.
+//! 5. [`decide`]: sequential tests with a bound on false accusations.
+//! 6. [`state`]: state maps (maplets), their ageing, and state machines as tables.
+//! 7. [`plan`]: from a target (keys, error) to a shape (the integers that fix the memory).
+//! 8. [`saved`]: a versioned byte format with a checksum for every structure.
 //!
 //! Answers are in [`answer`], refusals and other errors in [`error`]. Generic code takes a
 //! [`set::Set<B>`](set::Set) or a [`state::Map<B>`](state::Map): each family is one type.
@@ -33,10 +34,12 @@ pub mod answer;
 pub(crate) mod batch;
 pub(crate) mod bucket;
 pub mod count;
+pub mod decide;
 pub(crate) mod dleft_table;
 pub mod error;
 pub(crate) mod except;
 pub mod key;
+pub(crate) mod keyed;
 pub(crate) mod memory;
 pub(crate) mod packed;
 pub mod plan;

@@ -4,10 +4,14 @@ use super::{
     Secret,
     number::{memory, within},
 };
+use crate::show;
 use anyhow::{Context, bail};
 use sidon::Seed;
-use sidon_traffic::Settings;
-use std::{path::PathBuf, str::FromStr};
+use sidon_traffic::{
+    Settings, Thresholds,
+    thresholds::{ALLOW_MAX, Allow},
+};
+use std::{fs::File, path::PathBuf, str::FromStr, sync::Arc};
 
 /// The length of the lists unless the user sets it.
 pub(crate) const TOP: u16 = 10;
@@ -34,6 +38,14 @@ pub(crate) struct EngineArgs {
     /// Without this option, the seed is that of SIDON_SEED, if any
     #[arg(long, value_name = "FILE")]
     pub(crate) seed_file: Option<PathBuf>,
+    /// TOML file with thresholds of incidents, names of your networks, and subjects that are not
+    /// reported; sidon watch --print-thresholds prints the defaults as such a file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) thresholds: Option<PathBuf>,
+    /// Report no incident of this host or network, such as your own scanner, or only none of these
+    /// kinds: 192.0.2.7:port_scan,address_scan. The report counts what it leaves out (repeatable)
+    #[arg(long, value_name = "NET[:KINDS]", value_parser = str::parse::<Allow>)]
+    pub(crate) allow: Vec<Allow>,
 }
 
 const SECRET: Secret = Secret { name: "seed", variable: "SIDON_SEED", longest: 64 };
@@ -113,9 +125,31 @@ impl EngineArgs {
         }
     }
 
-    /// The settings of an engine with this seed.
-    pub(crate) fn settings(&self, seed: Seed) -> Settings {
+    /// Opens the file of thresholds, so that it can be read when the program has given up its rights.
+    pub(crate) fn open_thresholds(&self) -> anyhow::Result<Option<File>> {
+        let open = |path: &PathBuf| {
+            File::open(path).with_context(|| format!("cannot read {}", show::path(path)))
+        };
+        self.thresholds.as_ref().map(open).transpose()
+    }
+
+    /// The thresholds of this file, or the defaults, and the rules of --allow.
+    pub(crate) fn thresholds(&self, file: Option<File>) -> anyhow::Result<Thresholds> {
+        let mut thresholds = match (file, &self.thresholds) {
+            (Some(file), Some(path)) => Thresholds::read(file, path)?,
+            _ => Thresholds::default(),
+        };
+        thresholds.allow.extend(self.allow.iter().cloned());
+        if thresholds.allow.len() > ALLOW_MAX {
+            bail!("more than {ALLOW_MAX} rules in --allow and --thresholds; use fewer");
+        }
+        Ok(thresholds)
+    }
+
+    /// The settings of an engine with this seed and these thresholds.
+    pub(crate) fn settings(&self, seed: Seed, thresholds: Thresholds) -> Settings {
         Settings {
+            thresholds: Arc::new(thresholds),
             memory: self.memory,
             threads: self.threads.into(),
             top: self.top.unwrap_or(TOP).into(),

@@ -49,7 +49,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let seed = args.engine.given_seed()?.map_or(Ok(Seed(1)), SeedArg::seed)?;
     let (mix, traffic_seed) = (mix(args.sources), seed.0 as u64);
     let victim = mix.flood.map_or(SocketAddrV4::new([0, 0, 0, 0].into(), 0), |flood| flood.victim);
-    let settings = args.engine.settings(seed);
+    let thresholds = args.engine.thresholds(args.engine.open_thresholds()?)?;
+    let settings = args.engine.settings(seed, thresholds);
     let engine = Engine::new(settings, Filter::default(), Decoder::default());
     let mut engine = engine.map_err(engine_refusal)?;
     engine.start().map_err(thread_refusal)?;
@@ -96,7 +97,7 @@ impl Host for Stage {
                 half_open: engine.connections().half_open(),
                 tables: engine.allocated(),
                 resident: live::resident(),
-                alarm: engine.alarms().alarms().first().map(|alarm| alarm.text.clone()),
+                alarm: engine.alarms().incidents().next().map(|alarm| alarm.text.clone()),
                 took: self.start.elapsed(),
             })?;
         }
@@ -158,7 +159,7 @@ fn to_json(
             "resident_most": resident.map(|[_, most]| most),
         },
         "victim": victim.to_string(),
-        "alarms": report.alarms.iter().map(|alarm| alarm.to_json()).collect::<Vec<_>>(),
+        "alarms": report.alarms.iter().map(|alarm| alarm.to_alarm_json()).collect::<Vec<_>>(),
         "connections": report.to_json()["connections"],
         "half_open": live.chart(),
         "top_flows": report.flows.entries.iter().map(flow).collect::<Vec<_>>(),

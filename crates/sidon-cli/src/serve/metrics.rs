@@ -16,7 +16,12 @@
 use super::snapshot::{Snapshot, Status};
 use sidon_traffic::{
     figure::{Figure, Kind},
-    monitor::{alarms::KINDS, connections::OUTCOMES, services::RULES, sizes},
+    monitor::{
+        connections::OUTCOMES,
+        incidents::{KINDS, Severity},
+        services::RULES,
+        sizes,
+    },
 };
 use std::fmt::{Display, Write as _};
 
@@ -171,6 +176,12 @@ impl Scrape<'_> {
             of.filter(|alarm| alarm.closed.is_none()).count() as f64
         };
         let open = KINDS.map(|kind| (kind, holds(kind)));
+        let severity = |severity: Severity| {
+            let of = report.alarms.iter().filter(|alarm| alarm.severity == severity);
+            of.filter(|alarm| alarm.closed.is_none()).count() as f64
+        };
+        let by_severity = Severity::ALL.map(|one| (one.name(), severity(one)));
+        to.gauges("incidents_open", "Incidents that go on", "", "severity", by_severity);
         to.gauges("alarms_open", "Alarms whose condition holds", "", "kind", open);
     }
 

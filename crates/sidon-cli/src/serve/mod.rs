@@ -127,6 +127,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         .reads("-r", &args.source.read)
         .reads("--token-file", &args.token_file)
         .reads("--seed-file", &args.engine.seed_file)
+        .reads("--thresholds", &args.engine.thresholds)
         .reads("--save-dir", &args.save_dir)
         .updates("--templates", &args.source.templates)
         .makes("--save-dir", notes)
@@ -141,6 +142,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     let given = args.engine.given_seed()?;
     let filter = args.source.filter()?;
+    let thresholds = args.engine.open_thresholds()?;
     let opened = args.source.open()?;
     let listener = TcpListener::bind(args.listen)
         .with_context(|| format!("cannot listen at {}", args.listen))?;
@@ -160,7 +162,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         (seed, _) => seed.unwrap_or(SeedArg::Random).seed()?,
     };
     let traffic = traffic(args, opened, given)?;
-    let engine = Engine::new(args.engine.settings(seed), filter, args.source.decoder());
+    let thresholds = args.engine.thresholds(thresholds)?;
+    let engine = Engine::new(args.engine.settings(seed, thresholds), filter, args.source.decoder());
     let mut engine = engine.map_err(engine_refusal)?;
     engine.start().map_err(thread_refusal)?;
     // One more for the feeder. The HTTP library panics without its threads.

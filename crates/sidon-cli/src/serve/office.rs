@@ -82,7 +82,8 @@ mod tests {
         }
         let report = engine.report();
         assert_eq!(report.ledger.balance(), 0);
-        let kinds: Vec<_> = report.alarms.iter().map(|alarm| (alarm.kind, alarm.subject)).collect();
+        let kinds: Vec<_> =
+            report.alarms.iter().map(|alarm| (alarm.kind, alarm.subject.address())).collect();
         let victim = std::net::IpAddr::from(VICTIM.0);
         assert!(kinds.contains(&("syn_flood", victim)), "{kinds:?}");
         assert!(

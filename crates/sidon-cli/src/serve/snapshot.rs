@@ -10,7 +10,7 @@ use sidon_traffic::{
     Engine, Report,
     drive::now_ns,
     figure::Figure,
-    monitor::{alarms::Alarm, connections::OUTCOMES},
+    monitor::{connections::OUTCOMES, incidents::Incident},
     time,
 };
 use std::{
@@ -62,7 +62,7 @@ pub(super) struct Snapshot {
     /// Counts of the whole run.
     pub(super) totals: Totals,
     /// Alarms of earlier periods.
-    earlier_alarms: Vec<Alarm>,
+    earlier_alarms: Vec<Incident>,
     /// The saved files, with `--save-dir`.
     pub(super) saved: Option<Saved>,
     pub(super) status: Status,
@@ -196,7 +196,7 @@ impl Snapshot {
             "report_seconds": self.took.as_secs_f64(),
             "alarms_total": self.totals.alarms.iter().sum::<u64>(),
             "saved": self.saved.as_ref().map(|saved| &saved.json),
-            "earlier_alarms": self.earlier_alarms.iter().map(Alarm::to_json).collect::<Value>(),
+            "earlier_alarms": self.earlier_alarms.iter().map(Incident::to_json).collect::<Value>(),
             "report": self.report.to_json(),
         });
         self.totals.packets.set(&mut json, "packets_total");

@@ -4,8 +4,8 @@ use sidon_traffic::{
     Report,
     figure::{Figure, Kind},
     monitor::{
-        alarms::{Alarm, KINDS},
         connections::OUTCOMES,
+        incidents::{Incident, KINDS},
         services::RULES,
     },
 };
@@ -116,7 +116,7 @@ pub(super) struct Past {
     /// `None` before the first period has ended.
     totals: Option<Totals>,
     /// The alarms, the oldest first.
-    pub(super) alarms: VecDeque<Alarm>,
+    pub(super) alarms: VecDeque<Incident>,
 }
 
 impl Past {

@@ -7,17 +7,19 @@ use sidon_traffic::{
     Figure, FlowKey, Report,
     files::{self, Access, Disk},
     monitor::{connections::OUTCOMES, sizes, sources::Subnet},
+    time,
 };
 use std::path::Path;
 
 /// Names of the files.
-pub(super) const NAMES: [&str; 7] = [
+pub(super) const NAMES: [&str; 8] = [
     "flows.csv",
     "hosts.csv",
     "ports.csv",
     "new_sources.csv",
     "connections.csv",
     "p2p.csv",
+    "incidents.csv",
     "ledger.csv",
 ];
 
@@ -57,6 +59,7 @@ pub(super) fn write(
         peers += &format!("{},{},{reasons}\n", suspect.host, cells(suspect.score));
     }
     save("p2p.csv", peers)?;
+    save("incidents.csv", incidents(report))?;
     let ledger = &report.ledger;
     let mut lines = format!(
         "what,packets\nseen,{}\nfiltered,{}\ndecoded,{}\n",
@@ -78,6 +81,30 @@ fn cells(figure: Figure) -> String {
 /// The upper end of the interval; empty if there is none.
 fn upper(figure: Figure) -> String {
     figure.most().map_or(String::new(), |most| most.to_string())
+}
+
+fn incidents(report: &Report) -> String {
+    let mut text =
+        "id,kind,subject,network,severity,opened,updated,closed,peak_size,text,filter,evidence\n"
+            .to_owned();
+    for incident in &report.alarms {
+        let cells = [
+            incident.id(),
+            incident.kind.to_owned(),
+            incident.subject.to_string(),
+            incident.network.clone(),
+            incident.severity.name().to_owned(),
+            time::iso8601(incident.opened),
+            time::iso8601(incident.updated),
+            incident.closed.map_or(String::new(), time::iso8601),
+            incident.size.peak().to_string(),
+            quoted(&incident.text),
+            quoted(&incident.filter),
+            quoted(&incident.evidence_text().join("; ")),
+        ];
+        text += &format!("{}\n", cells.join(","));
+    }
+    text
 }
 
 fn connections(report: &Report) -> String {

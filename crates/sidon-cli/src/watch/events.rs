@@ -1,14 +1,21 @@
-//! `--events`: alarms and new sources as lines of JSON, while packets arrive.
+//! `--events`: incidents and new sources as lines of JSON, while packets arrive.
+//!
+//! `--event-kinds` selects kinds, and `--event-rate` limits the lines per second of packet time. Further
+//! events of a second are dropped and counted: the next line has their number, and so has the last one.
 //!
 //! A line that cannot be written is counted as lost. The file then ends with the last whole line, and
 //! the next lines are tried again: a full disk may get room. The first error is printed at once, and
 //! the number of lost lines at the end.
 
 use anyhow::{Context, bail};
+use serde_json::json;
 use sidon_traffic::{
+    Event,
     engine::Sink,
+    event::NEW_SOURCE,
     files::{Disk, Output},
-    text,
+    monitor::incidents::KINDS,
+    text, time,
 };
 use std::{
     fs::File,
@@ -20,6 +27,18 @@ use std::{
 
 /// Bytes that are collected before they are written.
 const BUFFER: usize = 1 << 16;
+
+/// The kinds of events.
+fn kinds() -> impl Iterator<Item = &'static str> {
+    KINDS.into_iter().chain([NEW_SOURCE])
+}
+
+/// A kind of `--event-kinds`.
+pub(super) fn kind(text: &str) -> Result<&'static str, String> {
+    kinds()
+        .find(|kind| *kind == text)
+        .ok_or_else(|| format!("expected kinds of {}", kinds().collect::<Vec<_>>().join(", ")))
+}
 
 /// The output of events, which the engine and the loop around it share.
 #[derive(Clone)]
@@ -49,6 +68,11 @@ impl Events {
             lost: 0,
             why: None,
             unsaid: false,
+            kinds: Vec::new(),
+            rate: u64::MAX,
+            second: 0,
+            taken: 0,
+            dropped: 0,
         };
         Events(Arc::new(Mutex::new(lines)))
     }
@@ -57,10 +81,16 @@ impl Events {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Selects these kinds, or all if there are none, and at most `rate` lines per second.
+    pub(super) fn select(&self, kinds: &[&'static str], rate: Option<u64>) {
+        let mut lines = self.lines();
+        (lines.kinds, lines.rate) = (kinds.to_vec(), rate.unwrap_or(u64::MAX));
+    }
+
     /// The receiver of the engine's events.
     pub(super) fn sink(&self) -> Sink {
         let own = self.clone();
-        Box::new(move |event| own.lines().add(&text::json(&event.to_json().to_string())))
+        Box::new(move |event| own.lines().take(&event))
     }
 
     /// Writes the lines that wait. Returns the first error of the run, once.
@@ -76,6 +106,7 @@ impl Events {
     /// Writes the rest. An error if an event was lost.
     pub(super) fn finish(&self) -> anyhow::Result<()> {
         let mut lines = self.lines();
+        lines.tell_dropped();
         lines.write();
         if lines.lost == 0 && lines.name.is_some() {
             lines.settle();
@@ -120,6 +151,14 @@ struct Lines {
     why: Option<io::Error>,
     /// Whether that error was not yet printed.
     unsaid: bool,
+    /// The selected kinds; empty means all.
+    kinds: Vec<&'static str>,
+    /// The most lines per second.
+    rate: u64,
+    /// The second of packet time that `taken` and `dropped` count.
+    second: u64,
+    taken: u64,
+    dropped: u64,
 }
 
 impl Lines {
@@ -127,6 +166,37 @@ impl Lines {
         match &self.name {
             Some(name) => format!("cannot write the events {name}: {why}"),
             None => format!("cannot write events to standard output: {why}"),
+        }
+    }
+
+    /// Adds the line of an event, unless its kind is not selected or its second has enough lines.
+    fn take(&mut self, event: &Event) {
+        if !self.kinds.is_empty() && !self.kinds.contains(&event.kind()) {
+            return;
+        }
+        let second = event.time_ns() / 1_000_000_000;
+        if second > self.second {
+            self.tell_dropped();
+            (self.second, self.taken) = (second, 0);
+        }
+        if self.taken >= self.rate {
+            self.dropped += 1;
+            return;
+        }
+        self.taken += 1;
+        self.add(&text::json(&event.to_json().to_string()));
+    }
+
+    /// Adds a line with the number of events that were dropped since the last one, if there are any.
+    fn tell_dropped(&mut self) {
+        let events = std::mem::take(&mut self.dropped);
+        if events > 0 {
+            let line = json!({
+                "timestamp": time::iso8601(self.second.saturating_mul(1_000_000_000)),
+                "event_type": "dropped",
+                "dropped": { "events": events },
+            });
+            self.add(&line.to_string());
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod csv;
 mod events;
+mod evidence;
 mod exporters;
 #[cfg(test)]
 mod faults;
@@ -12,7 +13,8 @@ mod watcher;
 
 use crate::{
     args::{
-        EngineArgs, Files, Input, SeedArg, SourceArgs, engine_refusal, number::whole,
+        EngineArgs, Files, Input, SeedArg, SourceArgs, engine_refusal,
+        number::{memory, whole, within},
         thread_refusal,
     },
     machine,
@@ -26,6 +28,7 @@ use crate::{
 };
 use anyhow::Context;
 use events::Events;
+use evidence::Evidence;
 use sidon_traffic::{
     Engine, Report, Settings, Snapshot,
     drive::{Done, End, Limits, Traffic, drive},
@@ -51,11 +54,12 @@ use watcher::Watcher;
 sidon watch [OPTIONS] -r <FILE> [EXPRESSION]
        sidon watch [OPTIONS] -i <NAME> [EXPRESSION]
        sidon watch [OPTIONS] --netflow <ADDR:PORT>
-       sidon watch -D", after_long_help = "\
+       sidon watch -D
+       sidon watch --print-thresholds", after_long_help = "\
 EXIT STATUS
   0  the whole capture was read
   1  an error: a file or an interface cannot be read or written
-  2  the command line, the filter expression or a machine is wrong
+  2  the command line, the filter expression, a machine or a file of thresholds is wrong
   3  the capture is cut or damaged, and the report covers the part before that;
      or the interface went down
   4  an alarm was raised, with --exit-on-alarm
@@ -79,6 +83,9 @@ pub(crate) struct Args {
     /// List the network interfaces of this machine
     #[arg(short = 'D', long, group = "source")]
     list_interfaces: bool,
+    /// Print the thresholds of incidents as a commented file for --thresholds
+    #[arg(long, group = "source")]
+    print_thresholds: bool,
     /// Stop after this time, such as 90s, 5m or 2h; not with --read
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "read")]
     duration: Option<Duration>,
@@ -109,6 +116,24 @@ pub(crate) struct Args {
     /// output
     #[arg(long, value_name = "FILE")]
     events: Option<PathBuf>,
+    /// Kinds of incidents for --events, such as syn_flood, or new_source for new sources; comma
+    /// between them [default: all]
+    #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = events::kind, requires = "events")]
+    event_kinds: Vec<&'static str>,
+    /// The most lines of --events per second of packet time. A line with the event type dropped
+    /// counts the others
+    #[arg(long, value_name = "N", value_parser = whole, requires = "events")]
+    event_rate: Option<u64>,
+    /// Keep packets of each incident in this directory: a pcap file with the first ones and a sample of
+    /// later ones, and a JSON file with the incident, whose filter finds all of them
+    #[arg(long, value_name = "DIR", conflicts_with = "netflow")]
+    evidence: Option<PathBuf>,
+    /// The most incidents with files in the directory of --evidence
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = within::<u16>(1..=4_096), requires = "evidence")]
+    evidence_files: u16,
+    /// The most bytes of packets of an incident. Memory for as many bytes is needed per incident
+    #[arg(long, value_name = "BYTES", default_value = "256KiB", value_parser = memory, requires = "evidence")]
+    evidence_size: u64,
     /// Also write the tables of the report as CSV files to this directory
     #[arg(long, value_name = "DIR")]
     csv: Option<PathBuf>,
@@ -141,6 +166,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         interfaces::list()?;
         return Ok(ExitCode::SUCCESS);
     }
+    if args.print_thresholds {
+        let thresholds = args.engine.thresholds(args.engine.open_thresholds()?)?;
+        show::print(&thresholds.print())?;
+        return Ok(ExitCode::SUCCESS);
+    }
     files(args).check()?;
     let wrong = |why: anyhow::Error| {
         show::say(&format!("{why:#}"));
@@ -159,6 +189,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Ok(open) => open,
         Err(why) => return wrong(why),
     };
+    let thresholds = args.engine.open_thresholds()?;
     let Some(opened) = args.source.open()? else {
         return wrong(anyhow::anyhow!("no source; type -r FILE, -i NAME or --netflow ADDR:PORT"));
     };
@@ -177,14 +208,21 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Ok(machines) => machines,
         Err(why) => return wrong(why),
     };
+    let thresholds = match args.engine.thresholds(thresholds) {
+        Ok(thresholds) => thresholds,
+        Err(why) => return wrong(why),
+    };
     let settings = Settings {
         audit: args.audit,
         subnets: args.subnet.clone(),
         machines,
-        ..args.engine.settings(seed.seed()?)
+        ..args.engine.settings(seed.seed()?, thresholds)
     };
     let mut input = args.source.start(opened, None)?;
     let events = args.events.as_deref().map(|path| Events::open(&System, path)).transpose()?;
+    if let Some(events) = &events {
+        events.select(&args.event_kinds, args.event_rate);
+    }
     let endless = input.traffic().is_endless();
     let signals = if endless { Signals::all()? } else { Signals::stopping()? };
     let engine = Engine::new(settings, filter, args.source.decoder());
@@ -192,6 +230,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(events) = &events {
         engine.set_sink(events.sink());
     }
+    let evidence = args.evidence.as_ref().map(|directory| {
+        let files = args.evidence_files.into();
+        engine.record_packets(evidence::limits(files, args.evidence_size));
+        Evidence::new(Box::new(System), directory.clone())
+    });
     if let Some(path) = &args.known {
         known::learn(&mut engine, path)?;
     }
@@ -202,13 +245,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         periods: args.source.periods_most(),
         ..Limits::default()
     };
-    let mut watcher = Watcher::new(args, signals, rotation, events.clone());
+    let mut watcher = Watcher::new(args, signals, rotation, events.clone(), evidence);
     let done = drive(&mut engine, input.traffic(), limits, &mut watcher);
     watcher.clear();
     let Done { end, period_ns, joined, unsaved } = done?;
-    let Watcher { rotation, interrupted, .. } = watcher;
-    let snapshot = engine.snapshot();
+    let Watcher { rotation, interrupted, evidence, .. } = watcher;
+    let (snapshot, recorder) = engine.snapshot_and_recorder();
     let mut failed: Vec<_> = unsaved.map(anyhow::Error::from_boxed).into_iter().collect();
+    if let (Some(mut evidence), Some(mut recorder)) = (evidence, recorder) {
+        failed.extend(evidence.finish(&mut recorder).err());
+    }
     match events.as_ref().map(|events| (events.finish(), events.is_only_closed())) {
         Some((Err(why), true)) => show::say(&format!("{why:#}")),
         Some((Err(why), false)) => failed.push(why),
@@ -339,8 +385,10 @@ fn files(args: &Args) -> Files {
     printed
         .reads("-r", &args.source.read)
         .reads("--machine", &args.machine)
+        .reads("--thresholds", &args.engine.thresholds)
         .reads("--seed-file", &args.engine.seed_file)
         .reads("--csv", &args.csv)
+        .reads("--evidence", &args.evidence)
         .reads("--save-dir", &args.save_dir)
         .updates("--known", &args.known)
         .updates("--templates", &args.source.templates)
@@ -356,6 +404,10 @@ fn confine(args: &Args) -> anyhow::Result<()> {
         let place = || format!("cannot write CSV files to the directory {}", show::path(directory));
         fs::create_dir_all(directory).with_context(place)?;
     }
+    if let Some(directory) = &args.evidence {
+        let place = || format!("cannot write packets to the directory {}", show::path(directory));
+        fs::create_dir_all(directory).with_context(place)?;
+    }
     let sockets = match args.source.read {
         Some(_) => Sockets::None,
         None => Sockets::Receive,
@@ -364,7 +416,7 @@ fn confine(args: &Args) -> anyhow::Result<()> {
         .outputs(
             [&args.known, &args.source.templates, &args.save, &args.events].into_iter().flatten(),
         )
-        .directories([&args.csv, &args.save_dir].into_iter().flatten())
+        .directories([&args.csv, &args.save_dir, &args.evidence].into_iter().flatten())
         .sockets(sockets)
         .secret(args.engine.has_secret())
         .quiet(args.quiet);

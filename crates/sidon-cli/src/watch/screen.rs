@@ -10,8 +10,8 @@ use sidon_traffic::{
     audit::Audit,
     ledger::Ledger,
     monitor::{
-        alarms::Alarm,
         connections::{self, OUTCOMES},
+        incidents::Incident,
         services::RULES,
         sizes,
     },
@@ -266,11 +266,21 @@ impl Screen {
     fn alarms(&mut self, report: &Report) {
         let shown = self.most(ALARMS);
         for alarm in report.alarms.iter().take(shown) {
-            self.folded(&format!("ALARM  {}", show::printable(&alarm.text)), 7, true);
+            let network = match alarm.network.as_str() {
+                "" => String::new(),
+                network => format!(" ({network})"),
+            };
+            let text = format!("ALARM  {}{network}", show::printable(&alarm.text));
+            self.folded(&text, 7, true);
             if self.style.space == Space::Least {
                 continue;
             }
-            let line = format!("       {}; {}", duration(alarm), alarm.evidence_text().join("; "));
+            let line = format!(
+                "       {}, {}; {}",
+                alarm.severity.name(),
+                duration(alarm),
+                alarm.evidence_text().join("; ")
+            );
             self.folded(&line, 0, false);
             if self.style.detail == Detail::Much {
                 self.folded(&format!("       {}", show::printable(&alarm.filter)), 0, false);
@@ -289,6 +299,11 @@ impl Screen {
         };
         if let Some(text) = text {
             self.folded(&format!("ALARM  {text}"), 7, true);
+        }
+        for (rule, times) in &report.incidents_allowed {
+            let (rule, end) = (show::printable(rule), if *times == 1 { "" } else { "s" });
+            let text = format!("{} incident{end} left out, allowed by {rule}", whole(*times));
+            self.folded(&self.dim(&text), 0, false);
         }
         if report.connections.is_one_way() {
             self.line(&self.dim("one-way capture: answers do not pass this point"));
@@ -636,10 +651,10 @@ impl Screen {
     }
 }
 
-/// The first and the last time of an alarm, with dates if they differ.
-fn duration(alarm: &Alarm) -> String {
-    let opened = time::iso8601(alarm.opened);
-    let Some(closed) = alarm.closed.map(time::iso8601) else {
+/// The first and the last time of an incident, with dates if they differ.
+fn duration(incident: &Incident) -> String {
+    let opened = time::iso8601(incident.opened);
+    let Some(closed) = incident.closed.map(time::iso8601) else {
         return format!("since {}", &opened[11..19]);
     };
     if opened[..10] == closed[..10] {

@@ -1,6 +1,6 @@
 //! Work of `watch` between packets: signals, progress, a status line, files of periods.
 
-use super::{Args, events::Events, known};
+use super::{Args, events::Events, evidence::Evidence, known};
 use crate::{
     saved::rotate::Rotation,
     show::{self, whole},
@@ -37,6 +37,7 @@ pub(super) struct Watcher<'a> {
     drawn: bool,
     alarms: u64,
     events: Option<Events>,
+    pub(super) evidence: Option<Evidence>,
 }
 
 impl<'a> Watcher<'a> {
@@ -45,6 +46,7 @@ impl<'a> Watcher<'a> {
         signals: Signals,
         rotation: Option<Rotation>,
         events: Option<Events>,
+        evidence: Option<Evidence>,
     ) -> Self {
         let now = Instant::now();
         Watcher {
@@ -59,6 +61,7 @@ impl<'a> Watcher<'a> {
             drawn: false,
             alarms: 0,
             events,
+            evidence,
         }
     }
 
@@ -122,11 +125,12 @@ impl<'a> Watcher<'a> {
         if self.args.quiet || !std::io::stderr().is_terminal() {
             return;
         }
-        let (alarms, raised) = (engine.alarms().alarms(), engine.alarms().raised().iter().sum());
+        let raised = engine.alarms().raised().iter().sum();
         // After a period, the engine counts its alarms from zero.
         let new = u64::checked_sub(raised, self.alarms).unwrap_or(raised);
-        let old = alarms.len().saturating_sub(usize::try_from(new).unwrap_or(usize::MAX));
-        for alarm in &alarms[old..] {
+        let new = usize::try_from(new).unwrap_or(usize::MAX);
+        let alarms: Vec<_> = engine.alarms().incidents().rev().take(new).collect();
+        for alarm in alarms.into_iter().rev() {
             self.say(&format!("ALARM  {}", show::printable(&alarm.text)));
         }
         self.alarms = raised;
@@ -163,6 +167,11 @@ impl Host for Watcher<'_> {
             self.progress(progress, moment.seen);
         }
         if let Some(why) = self.events.as_ref().and_then(Events::flush) {
+            self.say(&why);
+        }
+        if let (Some(evidence), Some(recorder)) = (&mut self.evidence, engine.recorder())
+            && let Some(why) = evidence.look(recorder)
+        {
             self.say(&why);
         }
         if self.signals.reload() {

@@ -10,6 +10,7 @@ mod escapes;
 mod format;
 mod generate;
 mod http;
+mod incidents;
 mod lab;
 mod live;
 mod machine;

@@ -28,7 +28,7 @@ use std::fmt;
 /// The number of a checkpoint in the format.
 pub const CHECKPOINT: u16 = sidon::internals::CHECKPOINT.number;
 /// The version of the parts.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 /// Bytes before a part: its length.
 const HEAD: usize = 8;
 
@@ -99,7 +99,8 @@ impl Engine {
         let length = parts.iter().map(|part| (HEAD + part.len()) as u64).sum();
         let seed = self.state.settings.seed;
         let definitions = self.machines.iter().map(Runner::definition_digest);
-        let fields: Vec<u64> = [VERSION].into_iter().chain(definitions).collect();
+        let thresholds = self.state.settings.thresholds.digest();
+        let fields: Vec<u64> = [VERSION, thresholds].into_iter().chain(definitions).collect();
         let write = || {
             let mut image = Writer::new(Vec::new(), CHECKPOINT, seed, &fields, length)?;
             for part in parts {
@@ -125,7 +126,7 @@ impl Engine {
         if image.room != 0 {
             return Err(Malformed::Field { name: "room" }.into());
         }
-        let definitions = definitions(&image, seed)?;
+        let (thresholds, definitions) = digests(&image, seed)?;
         let mut payload = In { bytes: image.payload, part: "parts" };
         let read = Snapshot::from_bytes_under(payload.nested()?.bytes, seed)?;
         let mut engine = Engine::new(settings, filter, decoder)?;
@@ -133,6 +134,9 @@ impl Engine {
             Refused::Mismatch { field } => Unresumed::Mismatch { field },
             _ => Unresumed::Malformed(Malformed::Field { name: "snapshot" }),
         })?;
+        if engine.state.settings.thresholds.digest() != thresholds {
+            return Err(Unresumed::Mismatch { field: "thresholds" });
+        }
         if !engine.machines.iter().map(Runner::definition_digest).eq(definitions.iter().copied()) {
             return Err(Unresumed::Mismatch { field: "machines" });
         }
@@ -146,7 +150,7 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Takes the state of a snapshot, except alarms and connections' counts of a report.
+    /// Takes the state of a snapshot, except connections' counts of a report.
     fn take_over(&mut self, read: Snapshot, bytes: In<'_>) -> Result<(), Malformed> {
         let snapshot = In { part: "snapshot", ..bytes };
         for Shard { unlearnt, sources, .. } in &read.shards {
@@ -198,6 +202,7 @@ impl Engine {
             p2p_twin: _,
             machines,
             sink: _,
+            recorder: _,
             last_packet,
             source_before,
         } = self;
@@ -246,8 +251,9 @@ impl Resume for Around<'_> {
     }
 }
 
-/// The digests of the machines' definitions, from the header of a checkpoint of this seed.
-fn definitions<'a>(image: &'a Parts<'_>, seed: Seed) -> Result<&'a [u64], Malformed> {
+/// The digests of the thresholds and of the machines' definitions, from the header of a checkpoint of
+/// this seed.
+fn digests<'a>(image: &'a Parts<'_>, seed: Seed) -> Result<(u64, &'a [u64]), Malformed> {
     if image.kind != CHECKPOINT {
         return Err(Malformed::Kind { expected: CHECKPOINT, got: image.kind });
     }
@@ -255,9 +261,9 @@ fn definitions<'a>(image: &'a Parts<'_>, seed: Seed) -> Result<&'a [u64], Malfor
         return Err(Malformed::Seed);
     }
     match &image.fields[..] {
-        [VERSION, definitions @ ..] => Ok(definitions),
+        [VERSION, thresholds, definitions @ ..] => Ok((*thresholds, definitions)),
+        [VERSION] | [] => Err(Malformed::Field { name: "fields" }),
         [other, ..] => Err(Malformed::Version { got: u16::try_from(*other).unwrap_or(u16::MAX) }),
-        [] => Err(Malformed::Field { name: "fields" }),
     }
 }
 

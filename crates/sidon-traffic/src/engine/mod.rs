@@ -34,6 +34,7 @@ use crate::{
         subnet::{SUBNETS_MAX, Watched},
     },
     query::{Answer, Question},
+    recorder::{self, Recorder},
     report::{self, Report},
     shard::Shard,
     snapshot::Snapshot,
@@ -60,6 +61,8 @@ pub struct Engine {
     p2p_twin: Option<P2p<All>>,
     machines: Vec<Runner>,
     sink: Option<Sink>,
+    /// The packets of incidents, if they are kept.
+    recorder: Option<Recorder>,
     last_packet: Option<Packet>,
     /// Counters of the source at the start of this period.
     source_before: Vec<(&'static str, u64)>,
@@ -93,7 +96,7 @@ impl Engine {
                 shards,
                 subnets,
                 connections: Connections::new(budget.connections, seed, audit)?,
-                alarms: Alarms::new(budget.alarms, seed)?,
+                alarms: Alarms::new(budget.alarms, seed, Arc::clone(&settings.thresholds))?,
                 peers: Vec::new(),
                 peers_audit: None,
                 services_audit: audit.then(audit::Services::default),
@@ -109,6 +112,7 @@ impl Engine {
             staging: Staging::new(filter, decoder),
             crew: Crew::alone(),
             sink: None,
+            recorder: None,
             last_packet: None,
             source_before: Vec::new(),
         })
@@ -126,10 +130,21 @@ impl Engine {
         for shard in &mut self.state.shards {
             shard.record_events();
         }
+        self.state.alarms.record_events();
         self.sink = Some(sink);
         if at_work {
             self.start_or_stay();
         }
+    }
+
+    /// Records packets of incidents, within these limits.
+    pub fn record_packets(&mut self, limits: recorder::Limits) {
+        self.recorder = Some(Recorder::new(limits));
+    }
+
+    /// The packets of incidents, if they are kept.
+    pub fn recorder(&mut self) -> Option<&mut Recorder> {
+        self.recorder.as_mut()
     }
 
     /// For tests: every table that can be full refuses new keys after this number of packets:
@@ -194,6 +209,9 @@ impl Engine {
     /// Counts a frame, filters it and decodes it.
     #[inline]
     pub fn frame(&mut self, frame: &Frame<'_>) {
+        if let Some(recorder) = &mut self.recorder {
+            self.staging.keep(frame, recorder);
+        }
         if self.staging.frame(frame, &mut self.state) {
             self.flush();
         }
@@ -276,9 +294,9 @@ impl Engine {
         if let Some(reference) = services_audit {
             reference.take(batch);
         }
-        let Batch { packets, flows, .. } = batch;
         let sampled = before > 0 || connections.evidence_level() > 0;
-        alarms.take(packets, connections.verdicts(), sampled, connections.follows_all());
+        alarms.take(batch, connections.verdicts(), sampled, connections.follows_all());
+        let Batch { packets, flows, .. } = batch;
         self.p2p.take(packets);
         if let Some(twin) = &mut self.p2p_twin {
             twin.take(packets);
@@ -293,13 +311,21 @@ impl Engine {
 
     /// Sends the events since the last call to the sink.
     fn tell(&mut self) {
+        self.show_recorder(false);
         let Some(sink) = &mut self.sink else { return };
         self.crew.drain_events(&mut self.state.shards, sink);
-        if let Some(packet) = &self.last_packet {
+        let loss = self.state.ledger.loss();
+        let mistaken = self.state.connections.mistaken();
+        let weaken = |incident: &mut _| loss.weaken(incident, mistaken);
+        self.state.alarms.drain_events(self.state.until_ns, weaken, sink);
+    }
+
+    /// Shows the incidents to the recorder.
+    fn show_recorder(&mut self, over: bool) {
+        if let Some(recorder) = &mut self.recorder {
             let loss = self.state.ledger.loss();
             let mistaken = self.state.connections.mistaken();
-            let weaken = |alarm: &mut _| loss.weaken(alarm, mistaken);
-            self.state.alarms.drain_events(packet, weaken, sink);
+            recorder.read(self.state.alarms.list(), over, |one| loss.weaken(one, mistaken));
         }
     }
 
@@ -392,9 +418,19 @@ impl Engine {
     ///
     /// # Panics
     /// If a worker panicked.
-    pub fn snapshot(mut self) -> Snapshot {
+    pub fn snapshot(self) -> Snapshot {
+        self.snapshot_and_recorder().0
+    }
+
+    /// The complete state of the engine after the last packet, and the packets of incidents, if they
+    /// were kept.
+    ///
+    /// # Panics
+    /// If a worker panicked.
+    pub fn snapshot_and_recorder(mut self) -> (Snapshot, Option<Recorder>) {
         self.close();
-        self.state
+        self.show_recorder(true);
+        (self.state, self.recorder)
     }
 
     /// Passes the state of the engine to `act`, then starts again with empty tables. Source
@@ -419,10 +455,14 @@ impl Engine {
             }
         }
         old.close();
-        let (state, mut services, sink) = old.into_parts();
+        let (state, mut services, sink, mut recorder) = old.into_parts();
+        if let Some(recorder) = &mut recorder {
+            recorder.cut();
+        }
         let done = act(state);
         services.reset_counts();
-        *self = Engine { source_before, services, ..Engine::new(settings, filter, decoder)? };
+        let new = Engine::new(settings, filter, decoder)?;
+        *self = Engine { source_before, services, recorder, ..new };
         if let Some(sink) = sink {
             self.set_sink(sink);
         }
@@ -430,9 +470,9 @@ impl Engine {
         Ok(done)
     }
 
-    /// The state, the services and the sink. Everything else is freed.
-    fn into_parts(self) -> (Snapshot, Services, Option<Sink>) {
-        (self.state, self.services, self.sink)
+    /// The state, the services, the sink and the recorder. Everything else is freed.
+    fn into_parts(self) -> (Snapshot, Services, Option<Sink>, Option<Recorder>) {
+        (self.state, self.services, self.sink, self.recorder)
     }
 
     /// Ends the input, ends the workers, and completes the state.
@@ -490,6 +530,8 @@ impl Engine {
         ledger.set_refused("p2p_pairs", self.p2p.refused());
         ledger.set_refused("p2p_pairs_evicted", self.p2p.evicted());
         ledger.set_refused("p2p_hosts", self.p2p.displaced());
+        ledger.set_refused("suspects_evicted", state.alarms.evicted());
+        ledger.set_refused("beacon_pairs", state.alarms.pairs_refused());
         ledger.set_dont_know("machines", dont_know);
         ledger.set_dont_know("p2p_pairs", self.p2p.dont_know());
     }

@@ -3,6 +3,7 @@
 use crate::{
     budget::SHARDS,
     monitor::{machine::Definition, subnet::Network},
+    thresholds::Thresholds,
 };
 use sidon::Seed;
 use std::sync::Arc;
@@ -22,6 +23,8 @@ pub struct Settings {
     pub subnets: Vec<Network>,
     /// State machines that users define, up to [`MACHINES_MAX`](crate::budget::MACHINES_MAX).
     pub machines: Vec<Arc<Definition>>,
+    /// The least evidence of incidents, allowed subjects and names of networks.
+    pub thresholds: Arc<Thresholds>,
     /// Length of the top lists in the report.
     pub top: usize,
 }
@@ -36,6 +39,7 @@ impl Settings {
             audit: false,
             subnets: Vec::new(),
             machines: Vec::new(),
+            thresholds: Arc::default(),
             top: 10,
         }
     }

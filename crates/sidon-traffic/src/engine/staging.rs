@@ -9,6 +9,7 @@ use crate::{
     Decoder, Filter, Frame, Packet, Snapshot, Verdict,
     batch::{self, Batch},
     export::Record,
+    recorder::Recorder,
     resume::{self, Resume},
     snapshot::encode::{In, Out},
 };
@@ -53,6 +54,13 @@ impl Staging {
                 ledger.undecoded(why);
                 false
             }
+        }
+    }
+
+    /// Passes a frame that the filter accepts to a recorder.
+    pub(super) fn keep(&self, frame: &Frame<'_>, recorder: &mut Recorder) {
+        if self.filter.verdict(frame) == Verdict::Match {
+            recorder.record(frame, &self.decoder);
         }
     }
 

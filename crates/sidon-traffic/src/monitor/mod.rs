@@ -3,9 +3,14 @@
 
 pub mod addresses;
 pub mod alarms;
+mod beacons;
 pub mod connections;
+mod contacts;
+mod floods;
+pub mod incidents;
 pub mod machine;
 pub mod p2p;
+mod scans;
 pub mod services;
 pub mod sizes;
 pub mod sources;

@@ -7,8 +7,8 @@ use crate::{
     flow_map::{EXACT, mistaken_most},
     ledger::{Ledger, times},
     monitor::{
-        alarms::Alarm,
         connections::{self, OUTCOMES},
+        incidents::Incident,
         p2p::Suspect,
         sources::Subnet,
     },
@@ -151,7 +151,7 @@ impl Report {
     /// hosts into lower bounds, and the counts of machines into unknown numbers.
     pub(super) fn weaken(&mut self) {
         let (loss, mistaken) = (self.ledger.loss(), self.connections.mistaken);
-        self.alarms.iter_mut().for_each(|alarm| loss.weaken(alarm, mistaken));
+        self.alarms.iter_mut().for_each(|incident| loss.weaken(incident, mistaken));
         if loss == Loss::None {
             return;
         }
@@ -254,12 +254,12 @@ pub(crate) enum Loss {
 impl Loss {
     /// Turns exact evidence into estimates if one of the `mistaken` expected connections may have
     /// changed it, and into lower bounds after a loss.
-    pub(crate) fn weaken(self, alarm: &mut Alarm, mistaken: f64) {
+    pub(crate) fn weaken(self, incident: &mut Incident, mistaken: f64) {
         if mistaken_most(mistaken, EXACT) > 0 {
-            alarm.widen(mistaken_most(mistaken, 0.005).saturating_mul(3));
+            incident.widen(mistaken_most(mistaken, 0.005).saturating_mul(3));
         }
         if self != Loss::None {
-            alarm.weaken();
+            incident.weaken();
         }
     }
 }

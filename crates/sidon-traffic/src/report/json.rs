@@ -6,8 +6,8 @@ use crate::{
     audit::{Audit, Peers},
     ledger::Ledger,
     monitor::{
-        alarms::Alarm,
         connections::{Figures, OUTCOMES},
+        incidents::Incident,
         p2p::Suspect,
         services::RULES,
         sizes,
@@ -48,7 +48,11 @@ impl Report {
             "top_ports_kept": self.kept[2],
             "new_sources_certainty": self.new_sources_certainty(),
             "connections": self.connections_json(),
-            "alarms": self.alarms.iter().map(Alarm::to_json).collect::<Value>(),
+            "incidents": self.alarms.iter().map(Incident::to_json).collect::<Value>(),
+            "incidents_allowed": self.incidents_allowed.iter().map(|(rule, times)| {
+                json!({ "allow": rule, "incidents": times })
+            }).collect::<Value>(),
+            "alarms": self.alarms.iter().map(Incident::to_alarm_json).collect::<Value>(),
             "alarms_unlisted": self.alarms_unlisted,
             "machines": {},
             "p2p": self.p2p.iter().map(Suspect::to_json).collect::<Value>(),

@@ -12,8 +12,8 @@ use crate::{
     audit::Audit,
     ledger::Ledger,
     monitor::{
-        alarms::{Alarm, KINDS},
         connections::Counts,
+        incidents::{Incident, KINDS, kinds},
         machine,
         p2p::Suspect,
         sizes::{Host, Port},
@@ -55,11 +55,13 @@ pub struct Report {
     /// The probability, after the last packet, that a packet of a new connection matches another's
     /// cell.
     pub stranger_rate: f64,
-    /// Alarms: floods and forged SYNs first, then scans, each by time.
-    pub alarms: Vec<Alarm>,
-    /// The number of further alarms that are not listed.
+    /// Incidents: the most severe first, floods before scans, each by time.
+    pub alarms: Vec<Incident>,
+    /// The number of further incidents that are not listed. The ledger has them by kind.
     pub alarms_unlisted: u64,
-    /// Alarms that were ever listed, by kind.
+    /// Incidents that the user allows, by rule.
+    pub incidents_allowed: Vec<(String, u64)>,
+    /// Incidents that were ever listed, by kind.
     pub alarms_raised: [u64; KINDS.len()],
     /// P2P-like hosts, the highest score first.
     pub p2p: Vec<Suspect>,
@@ -87,6 +89,10 @@ pub(crate) fn of(state: &Snapshot, parts: Vec<Part>) -> Report {
     ledger.refused("connections", counts.refused);
     ledger.refused("connections_unsampled", counts.sampling.unsampled);
     ledger.dont_know("connections", counts.dont_know);
+    let unlisted = state.alarms.unlisted();
+    for &(kind, times) in unlisted {
+        ledger.refused(kinds::unlisted(kind), times);
+    }
     let audits = parts.iter().filter_map(|part| part.audit.clone());
     let audit = audits
         .reduce(|all, audit| all.with(&audit))
@@ -113,7 +119,8 @@ pub(crate) fn of(state: &Snapshot, parts: Vec<Part>) -> Report {
         new_sources_total,
         subnets: state.subnets.iter().map(|one| (one.network().to_string(), one.list())).collect(),
         alarms: state.alarms.listed(),
-        alarms_unlisted: state.alarms.unlisted(),
+        alarms_unlisted: unlisted.iter().fold(0, |sum: u64, (_, n)| sum.saturating_add(*n)),
+        incidents_allowed: state.alarms.allowed().to_vec(),
         alarms_raised: state.alarms.raised(),
         connections: counts,
         stranger_rate: state.connections.stranger_rate(),

@@ -11,15 +11,15 @@ use super::{
     Snapshot,
     encode::In,
     parts::{
-        self, ALARMS, COUNTS, EXPRESSION, FLOWS, HOSTS, LEDGER, MACHINES, MAP, PEERS, PORTS, Part,
-        SOURCES_V4, SOURCES_V6, STATES, SUBNETS,
+        self, COUNTS, EXPRESSION, FLOWS, HOSTS, INCIDENTS, LEDGER, MACHINES, MAP, PEERS, PORTS,
+        Part, SOURCES_V4, SOURCES_V6, STATES, SUBNETS,
     },
 };
 use crate::{
     Tunnels,
     budget::SHARDS,
     engine::Settings,
-    monitor::{connections::Connections, sizes::Sizes, subnet::Watched},
+    monitor::{alarms::Alarms, connections::Connections, incidents, sizes::Sizes, subnet::Watched},
     shard::Shard,
 };
 use sidon::{
@@ -110,7 +110,7 @@ impl Snapshot {
         }
         act(MAP, 0, &self.connections.map().to_bytes())?;
         act(STATES, 0, &parts::states(&self.connections.raw_counts()))?;
-        act(ALARMS, 0, &parts::alarms(&self.alarms))?;
+        act(INCIDENTS, 0, &incidents::saved::write(self.alarms.list()))?;
         act(PEERS, 0, &parts::peers(&self.peers))?;
         act(MACHINES, 0, &parts::machines(&self.machines))
     }
@@ -179,7 +179,7 @@ impl Snapshot {
         holds("shapes", read.iter().all(alike))?;
         let map = Fingerprint::from_bytes(part(rest, MAP, 0)?.bytes, seed)?;
         let counts = parts::read_states(part(rest, STATES, 0)?)?;
-        let alarms = parts::read_alarms(part(rest, ALARMS, 0)?, seed)?;
+        let incidents = incidents::saved::read(part(rest, INCIDENTS, 0)?, seed)?;
         let peers = parts::read_peers(part(rest, PEERS, 0)?)?;
         let machines = parts::read_machines(part(rest, MACHINES, 0)?)?;
         payload.end()?;
@@ -197,7 +197,7 @@ impl Snapshot {
             shards: read,
             subnets,
             connections,
-            alarms,
+            alarms: Alarms::of(incidents, seed)?,
             peers,
             peers_audit: None,
             services_audit: None,

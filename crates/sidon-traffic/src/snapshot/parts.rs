@@ -13,7 +13,6 @@ use crate::{
     ledger::Ledger,
     monitor::{
         addresses::Addresses,
-        alarms::{self, Alarm, Alarms, Evidence},
         connections::{Counts, Merged, Sampling},
         machine::{self, Stay},
         p2p::{REASONS_MAX, Reason, SUSPECTS_MAX, Suspect},
@@ -21,7 +20,7 @@ use crate::{
         subnet::{Network, SUBNETS_MAX, Watched},
     },
 };
-use sidon::{Malformed, Seed, internals::CLASSES, zone::Subnets};
+use sidon::{Malformed, internals::CLASSES, zone::Subnets};
 use std::{collections::HashSet, net::IpAddr};
 
 /// A kind of part of a snapshot: its number, its name and its version.
@@ -41,7 +40,7 @@ impl Part {
     /// Every part, by its number, which starts at 1.
     pub(super) const ALL: [Part; 14] = [
         LEDGER, EXPRESSION, SUBNETS, COUNTS, FLOWS, HOSTS, PORTS, SOURCES_V4, SOURCES_V6, MAP,
-        STATES, ALARMS, PEERS, MACHINES,
+        STATES, INCIDENTS, PEERS, MACHINES,
     ];
 
     /// The part of this number.
@@ -69,7 +68,7 @@ pub(super) const SOURCES_V4: Part = Part::table(8, "sources_v4");
 pub(super) const SOURCES_V6: Part = Part::table(9, "sources_v6");
 pub(super) const MAP: Part = Part { is_sharded: false, ..Part::table(10, "connections") };
 pub(super) const STATES: Part = Part::list(11, "connection_counts");
-pub(super) const ALARMS: Part = Part::list(12, "alarms");
+pub(super) const INCIDENTS: Part = Part { version: 1, ..Part::list(12, "incidents") };
 pub(super) const PEERS: Part = Part::list(13, "peers");
 pub(super) const MACHINES: Part = Part::list(14, "machines");
 
@@ -271,53 +270,6 @@ pub(crate) fn read_states(mut bytes: In<'_>) -> Result<Counts, Malformed> {
             one_way: one_way_variance,
         },
     })
-}
-
-pub(super) fn alarms(all: &Alarms) -> Vec<u8> {
-    let mut out = Out::default();
-    out.numbers(&[all.unlisted(), all.alarms().len() as u64]);
-    for alarm in all.alarms() {
-        let Alarm { kind, subject, text, opened, closed, evidence, filter } = alarm;
-        out.text(kind);
-        out.address(*subject);
-        out.text(text);
-        out.numbers(&[*opened, closed.is_some().into(), closed.unwrap_or(0)]);
-        out.number(evidence.len() as u64);
-        for (name, figure) in evidence {
-            out.text(name);
-            out.figure(figure);
-        }
-        out.text(filter);
-    }
-    out.0
-}
-
-pub(super) fn read_alarms(mut bytes: In<'_>, seed: Seed) -> Result<Alarms, Malformed> {
-    let unlisted = bytes.number()?;
-    let mut list = Vec::new();
-    for _ in 0..bytes.length("alarms", alarms::LISTED_MAX)? {
-        let (kind, subject) = (bytes.name("kind")?, bytes.address("subject")?);
-        let text = bytes.text("text")?.to_owned();
-        let opened = bytes.number()?;
-        let (is_closed, closed) = (bytes.flag("closed")?, bytes.number()?);
-        bytes.check("closed", is_closed || closed == 0)?;
-        let closed = is_closed.then_some(closed);
-        let mut evidence = Evidence::new();
-        for _ in 0..bytes.length("evidence", alarms::EVIDENCE_MAX)? {
-            let (name, figure) = (bytes.name("evidence")?, bytes.figure("evidence")?);
-            bytes.check("evidence", evidence.iter().all(|(had, _)| *had != name))?;
-            evidence.push((name, figure));
-        }
-        let filter = bytes.text("filter")?.to_owned();
-        bytes.check("text", text.len() <= alarms::TEXT_MAX)?;
-        bytes.check("filter", filter.len() <= alarms::TEXT_MAX)?;
-        list.push(Alarm { kind, subject, text, opened, closed, evidence, filter });
-    }
-    bytes.end()?;
-    match Alarms::of(list, unlisted, seed)? {
-        Some(alarms) => Ok(alarms),
-        None => bytes.wrong("alarms"),
-    }
 }
 
 pub(super) fn peers(peers: &[Suspect]) -> Vec<u8> {

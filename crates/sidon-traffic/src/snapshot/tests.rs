@@ -3,14 +3,18 @@
 use super::*;
 use crate::monitor::services::RULES;
 use crate::{
-    Decoder, Engine, Figure, Filter, Generator, Mix, TcpFlags,
+    Decoder, Engine, Figure, Filter, FlowKey, Generator, Mix, Prefix, TcpFlags,
     figure::CEILING,
     flow::protocol,
     generate::Flood,
     ledger::NAMES_MAX,
     monitor::{
-        alarms::{Alarm, EVIDENCE_MAX, KINDS, LISTED_MAX, TEXT_MAX},
+        alarms::Alarms,
         connections::{self, Counts, Merged, OUTCOMES},
+        incidents::{
+            EVIDENCE_MAX, Ends, Example, Incident, KINDS, LISTED_MAX, Series, Severity, TEXT_MAX,
+            saved,
+        },
         machine::{Definition, Stay, When},
         p2p::{Reason, SUSPECTS_MAX},
         sizes,
@@ -93,8 +97,8 @@ fn fill(snapshot: &mut Snapshot, count: u64) {
         }
     }
     connections.distort(|counts| fill_connections(counts, count));
-    let listed = (0..10).map(|number| alarm(number, count)).collect();
-    *alarms = Alarms::of(listed, count, settings.seed).unwrap().unwrap();
+    let listed = (0..10).map(|number| incident(number, count)).collect();
+    *alarms = self::alarms(listed, count, settings.seed);
     *peers = (0..10).map(|number| suspect(number, count)).collect();
     peers.sort_by_key(Suspect::order);
     for machine in machines {
@@ -195,17 +199,42 @@ fn figures(count: u64) -> [Figure; 5] {
     ]
 }
 
-fn alarm(number: usize, count: u64) -> Alarm {
+fn incident(number: usize, count: u64) -> Incident {
     let evidence = (0..EVIDENCE_MAX).map(|i| (name("e", i), figures(count)[i % 5])).collect();
-    Alarm {
+    let host = IpAddr::from((10 << 24 | number as u32).to_be_bytes());
+    let subject = if number.is_multiple_of(3) { Prefix::new(host, 31) } else { host.into() };
+    let flow = FlowKey::v4([10, 0, 0, 1], [10, 0, 0, 2], [u16::MAX; 2], 6);
+    let is_known = number.is_multiple_of(2);
+    let mut size = Series::default();
+    (0..100).for_each(|at| size.add(count.saturating_sub(at << 32), count));
+    Incident {
+        id: number as u64,
         kind: KINDS[number % KINDS.len()],
-        subject: IpAddr::from((10 << 24 | number as u32).to_be_bytes()),
+        subject,
+        ends: Ends {
+            peer: is_known.then_some(host),
+            protocol: is_known.then_some(u8::MAX),
+            subject_port: is_known.then_some(u16::MAX),
+            peer_port: is_known.then_some(0),
+        },
+        network: "n".repeat(48),
+        severity: Severity::ALL[number % 4],
         text: "x".repeat(TEXT_MAX),
         opened: count,
-        closed: number.is_multiple_of(2).then_some(count),
-        evidence,
+        updated: count,
+        closed: is_known.then_some(count),
         filter: "y".repeat(TEXT_MAX),
+        size,
+        examples: (0..8).map(|at| Example { time: count.saturating_add(at), flow }).collect(),
+        evidence,
     }
+}
+
+/// The monitor with these incidents, and `count` that were not listed or allowed.
+fn alarms(incidents: Vec<Incident>, count: u64, seed: Seed) -> Alarms {
+    let unlisted = KINDS.into_iter().chain([name("kind", 1)]).map(|kind| (kind, count)).collect();
+    let allowed = vec![("10.0.0.0/8".to_owned(), count), ("::1: beacon".to_owned(), count)];
+    Alarms::of(saved::of(incidents, unlisted, allowed, seed), seed).unwrap()
 }
 
 fn suspect(number: usize, count: u64) -> Suspect {
@@ -320,8 +349,8 @@ fn lists_keep_their_limits_when_files_with_other_names_are_merged() {
         let own: u64 = snapshot.ledger.undecoded.iter().map(|(_, times)| times).sum();
         snapshot.ledger.seen = 10 + own;
         snapshot.peers = (from..from + SUSPECTS_MAX).map(|number| suspect(number, 9)).collect();
-        let listed = (0..LISTED_MAX).map(|number| alarm(from + number, 9)).collect();
-        snapshot.alarms = Alarms::of(listed, 0, Seed(7)).unwrap().unwrap();
+        let listed = (0..LISTED_MAX).map(|number| incident(from + number, 9)).collect();
+        snapshot.alarms = alarms(listed, 0, Seed(7));
         reread(&snapshot)
     };
     let mut one = filled("a", 0);
@@ -329,8 +358,9 @@ fn lists_keep_their_limits_when_files_with_other_names_are_merged() {
     let one = reread(&one);
     assert_eq!(one.ledger.undecoded.len(), NAMES_MAX);
     assert_eq!(one.ledger.undecoded.last(), Some(&("others", 5 * (NAMES_MAX as u64 - 1))));
-    assert_eq!((one.peers.len(), one.alarms.alarms().len()), (SUSPECTS_MAX, LISTED_MAX));
-    assert_eq!(one.alarms.unlisted(), LISTED_MAX as u64);
+    assert_eq!((one.peers.len(), one.alarms.incidents().len()), (SUSPECTS_MAX, LISTED_MAX));
+    let unlisted: u64 = one.alarms.unlisted().iter().map(|(_, times)| times).sum();
+    assert_eq!(unlisted, LISTED_MAX as u64);
 }
 
 #[test]

@@ -64,7 +64,7 @@ fn run(scenario: &Scenario, memory: u64, times: f64) {
     let raised: BTreeSet<Alarm> = report
         .alarms
         .iter()
-        .map(|alarm| Alarm { kind: alarm.kind.to_owned(), subject: alarm.subject })
+        .map(|alarm| Alarm { kind: alarm.kind.to_owned(), subject: alarm.subject.address() })
         .collect();
     let Judgement { right, wrong, missing, missed } = scenario.judge(&raised, unit, level);
     let found = |flows: &str| {

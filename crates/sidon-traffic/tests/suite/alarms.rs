@@ -10,8 +10,8 @@ use sidon_traffic::{
         scenario::{self, Scenario},
     },
     monitor::{
-        alarms::{Alarm, KINDS},
         connections,
+        incidents::{Incident, KINDS},
     },
     packet::{Tcp, TcpFlags, Transport},
 };
@@ -114,7 +114,7 @@ fn a_scan_at_random_is_named_by_its_source_and_peers_are_not() {
     }
     let report = run(packets.into_iter(), 1);
     let raised: Vec<_> = report.alarms.iter().map(|alarm| (alarm.kind, alarm.subject)).collect();
-    assert_eq!(raised, [("random_scan", source)], "{:?}", report.alarms);
+    assert_eq!(raised, [("random_scan", source.into())], "{:?}", report.alarms);
     assert!(report.alarms[0].filter.parse::<Filter>().is_ok());
     assert!(report.p2p.iter().all(|suspect| suspect.host != source), "{:?}", report.p2p);
     assert!(!report.p2p.is_empty());
@@ -156,7 +156,7 @@ fn port_scan(ports: u16, gap: u64) -> Vec<Packet> {
     (0..ports).map(syn).collect()
 }
 
-fn evidence(alarm: &Alarm, name: &str) -> Figure {
+fn evidence(alarm: &Incident, name: &str) -> Figure {
     alarm.evidence.iter().find(|(known, _)| *known == name).unwrap().1
 }
 
@@ -350,8 +350,10 @@ fn the_end_of_a_flood_accuses_no_server_with_slow_answers() {
         // In the first seconds no answer has come yet, and the server seems to be flooded.
         let warm_ns = Mix::default().start_ns + 8_000_000_000;
         let later = report.alarms.iter().filter(|alarm| alarm.opened > warm_ns);
-        let raised = later
-            .map(|alarm| scenario::Alarm { kind: alarm.kind.to_owned(), subject: alarm.subject });
+        let raised = later.map(|alarm| scenario::Alarm {
+            kind: alarm.kind.to_owned(),
+            subject: alarm.subject.address(),
+        });
         let judged = scenario.judge(&raised.collect(), unit, level);
         assert!(judged.wrong.is_empty() && judged.missing.is_empty(), "{judged:?}");
     }

@@ -255,7 +255,10 @@ fn every_capture_of_the_corpus_is_watched_without_a_violation() {
         assert_eq!(report.ledger.balance(), 0, "{name}");
         let audit = report.audit.unwrap();
         assert_eq!(audit.violations(), 0, "{name}: {:?}", audit.rows);
-        assert_eq!(report.ledger.refused, [], "{name}");
+        // A host of many peers fills the tables of suspects, which evict the least suspect one.
+        let mut refused = report.ledger.refused;
+        refused.retain(|(table, _)| *table != "suspects_evicted");
+        assert_eq!(refused, [], "{name}");
     });
     assert!(captures > 200, "{captures}");
 }
@@ -330,7 +333,7 @@ fn a_capture_against_the_seed_costs_no_more_work() {
         let report = engine.finish().0;
         assert_eq!((report.ledger.seen, report.ledger.balance()), (10_000, 0));
         assert_eq!(report.audit.unwrap().flows.violations, 0);
-        let accused = |alarm: &&sidon_traffic::monitor::alarms::Alarm| {
+        let accused = |alarm: &&sidon_traffic::monitor::incidents::Incident| {
             alarm.subject != std::net::IpAddr::from([198, 18, 0, 7])
         };
         assert_eq!(report.alarms.iter().filter(accused).count(), 0);

@@ -8,7 +8,8 @@ use sidon_traffic::{
 };
 
 fn engine() -> Engine {
-    let settings = Settings { top: 50, ..Settings::new(Seed(1)) };
+    // Room for every victim, so that evidence is exact.
+    let settings = Settings { top: 50, memory: 64 << 20, ..Settings::new(Seed(1)) };
     Engine::new(settings, Filter::default(), Decoder::default()).unwrap()
 }
 

@@ -56,16 +56,16 @@ fn an_alarm_is_raised_and_closed_by_the_clock_when_no_packet_comes() {
         last = packet.time_ns;
     }
     engine.flush();
-    assert_eq!(engine.alarms().alarms(), [], "not for long enough");
+    assert_eq!(engine.alarms().listed(), [], "not for long enough");
     for second in 1..=3 {
         engine.pass(last + second * 1_000_000_000);
     }
-    assert_eq!(engine.alarms().alarms().len(), 1);
+    assert_eq!(engine.alarms().incidents().len(), 1);
     assert_eq!(*events.lock().unwrap(), ["raised"]);
     for second in 4..=30 {
         engine.pass(last + second * 1_000_000_000);
     }
-    assert!(engine.alarms().alarms()[0].closed.is_some());
+    assert!(engine.alarms().listed()[0].closed.is_some());
     assert_eq!(*events.lock().unwrap(), ["raised", "closed"]);
     assert_eq!(engine.connections().half_open(), 0, "attempts end, too");
 }

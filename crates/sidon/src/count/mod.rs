@@ -6,6 +6,7 @@
 //! | [`Top`] | the heaviest keys themselves | a lower and an upper bound, often equal, for the heaviest keys |
 //! | [`Distinct`] | registers of 28 bits | the number of distinct keys, with an interval |
 //! | [`FanOut`] | sketches of the keys with the most elements | the number of distinct elements of a key, with an interval |
+//! | [`Periods`] | pairs of hosts and their last gaps | the period of their contacts, and how regular they are |
 //!
 //! If all keys are known, [`solve()`] computes better counts from a plain [`Min`].
 
@@ -16,6 +17,7 @@ pub mod fan_out;
 mod interval;
 pub mod min;
 mod registers;
+pub mod periods;
 mod saved;
 pub mod solve;
 pub mod top;
@@ -25,5 +27,6 @@ pub use distinct::Distinct;
 pub use fan_out::FanOut;
 pub use interval::Interval;
 pub use min::{Layout, Min, Update};
+pub use periods::{Periods, Regularity};
 pub use solve::{Solution, solve};
 pub use top::{Bounds, Entry, Ranking, Stored, Top};

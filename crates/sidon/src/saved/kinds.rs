@@ -26,7 +26,7 @@ pub struct Kind {
 
 impl Kind {
     /// Every kind, in the order of the numbers, which start at 1.
-    pub const ALL: [Kind; 24] = [
+    pub const ALL: [Kind; 26] = [
         BLOOM,
         BLOCKED,
         COUNTING,
@@ -51,6 +51,8 @@ impl Kind {
         ELASTIC,
         DISTINCT,
         FAN_OUT,
+        SUSPECTS,
+        PERIODS,
     ];
 
     /// The kind of this number.
@@ -278,6 +280,30 @@ pub(crate) const FAN_OUT: Kind = Kind {
     fields: &["key bytes", "buckets", "registers", "panes", "pane"],
 };
 
+/// The kind `decide::Suspects`.
+pub(crate) const SUSPECTS: Kind = Kind {
+    number: 25,
+    name: "decide::Suspects",
+    fields: &[
+        "key bytes",
+        "buckets",
+        "usual",
+        "attack 1",
+        "attack 2",
+        "attack 3",
+        "attack 4",
+        "apart",
+        "lost",
+    ],
+};
+
+/// The kind `count::Periods`.
+pub(crate) const PERIODS: Kind = Kind {
+    number: 26,
+    name: "count::Periods",
+    fields: &["key bytes", "buckets", "shortest", "grace", "longest", "refused"],
+};
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -289,6 +315,6 @@ mod tests {
             assert_eq!(Kind::ALL.iter().filter(|other| other.name == kind.name).count(), 1);
             assert_eq!(Kind::of(kind.number), Some(kind));
         }
-        assert_eq!((Kind::of(0), Kind::of(25)), (None, None));
+        assert_eq!((Kind::of(0), Kind::of(27)), (None, None));
     }
 }

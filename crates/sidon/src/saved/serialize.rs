@@ -5,7 +5,7 @@
 //! [`Saved`], and [`Saved::open`] takes the seed, which the program keeps elsewhere.
 
 use super::{Parts, Save};
-use crate::{Malformed, Seed, count, set, state, zone};
+use crate::{Malformed, Seed, count, decide, set, state, zone};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::{fmt, marker::PhantomData};
 
@@ -109,6 +109,8 @@ structures! {
     [K, const A: usize] count::Top<K, A>;
     [] count::Distinct;
     [K] count::FanOut<K>;
+    [K] count::Periods<K>;
+    [K] decide::Suspects<K>;
     [B] state::Map<B>;
     [C] zone::Filter<C>;
     [C] zone::Sketch<C>;

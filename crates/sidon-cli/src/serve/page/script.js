@@ -185,6 +185,10 @@ function evidence(alarm) {
 const clock = (iso) => iso.slice(11, 19);
 const moment = (iso) => (iso ? `${iso.slice(0, 10)} ${clock(iso)} UTC` : "");
 
+// The severities, the highest first, and the name of the network of a subject.
+const SEVERITIES = ["critical", "high", "medium", "low"];
+const place = (alarm) => (alarm.network ? ` (${alarm.network})` : "");
+
 function alarmList(list, alarms) {
   if (list.dataset.empty === "yes" || alarms.length === 0) list.replaceChildren();
   list.dataset.empty = alarms.length ? "no" : "yes";
@@ -203,7 +207,7 @@ function alarmList(list, alarms) {
     item.className = alarm.closed || alarm.earlier ? "" : "holds";
     const active = alarm.earlier ? "active at the end of its period" : "active now";
     const until = alarm.closed ? `until ${clock(alarm.closed)}` : active;
-    text(item.children[0], `${alarm.text}, from ${clock(alarm.from)}, ${until}`);
+    text(item.children[0], `${alarm.severity}: ${alarm.text}${place(alarm)}, from ${clock(alarm.from)}, ${until}`);
     put(item.children[1], ...evidence(alarm));
     text(item.children[2], `tcpdump '${alarm.filter}'`);
   });
@@ -258,12 +262,12 @@ function showPeriod(all) {
   text($("period"), `All figures are of the current period${since}. Half open and open: the number now. Peak: the maximum of the period. Other counts: the sum over the period.`);
 }
 
-// Alarms of the current period in the order of the report, then those of earlier periods, floods
-// first. An alarm that was active at the end of a period and is raised again in the next one is one
+// Incidents of the current period in the order of the report, then those of earlier periods, the most
+// severe first. An alarm that was active at the end of a period and is raised again in the next one is one
 // alarm: `from` is the time it was first raised.
 function stories(all) {
   const period = (alarm) => Math.floor(Date.parse(alarm.opened) / 1000 / (all.saved ? all.saved.period_seconds : 1));
-  const same = (one, two) => one.kind === two.kind && one.subject === two.subject && one.filter === two.filter;
+  const same = (one, two) => one.kind === two.kind && one.subject === two.subject;
   const past = [];
   const told = (alarm) => {
     const before = past.findIndex((one) => !one.closed && same(one, alarm) && period(one) + 1 === period(alarm));
@@ -272,10 +276,11 @@ function stories(all) {
     return { ...alarm, from };
   };
   for (const alarm of all.earlier_alarms) past.push({ ...told(alarm), earlier: true });
-  const now = all.report.alarms.map(told);
-  const isFlood = (alarm) => ["syn_flood", "forged_syns"].includes(alarm.kind);
+  const now = all.report.incidents.map(told);
+  const rank = (alarm) => SEVERITIES.indexOf(alarm.severity);
   past.reverse();
-  return [...now, ...past.filter(isFlood), ...past.filter((alarm) => !isFlood(alarm))];
+  // The sort is stable: incidents of one severity stay in the order of time.
+  return [...now, ...past.sort((one, two) => rank(one) - rank(two))];
 }
 
 function showAlarms(all) {

@@ -27,7 +27,7 @@ const WIDTH: f64 = 2.05;
 
 /// A counter of distinct hashes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Distinct([u8; REGISTERS as usize]);
+pub(in crate::monitor) struct Distinct([u8; REGISTERS as usize]);
 
 impl Default for Distinct {
     fn default() -> Self {
@@ -37,7 +37,7 @@ impl Default for Distinct {
 
 impl Distinct {
     /// Adds a hash.
-    pub(super) fn see(&mut self, hash: u32) {
+    pub(in crate::monitor) fn see(&mut self, hash: u32) {
         let register = &mut self.0[hash as usize % self.0.len()];
         let rank = (hash >> 6).leading_zeros() - 5;
         let (largest, below) = (u32::from(*register >> 3), u32::from(*register & 7));
@@ -50,7 +50,7 @@ impl Distinct {
     }
 
     /// The estimate. The interval contains the truth for at least 95% of the seeds of the hash.
-    pub(super) fn figure(&self) -> Figure {
+    pub(in crate::monitor) fn figure(&self) -> Figure {
         // `n` hashes are modelled as `x = n / 64` per register on average. Rank `k`, of probability
         // `p`, then occurs in a register with probability `1 - exp(-x p)`.
         let mut absent = 0.0;

@@ -15,9 +15,11 @@
 //! that at most one in nine of these SYNs completes a handshake. A flow with both ends on the
 //! loopback is valid.
 
-use super::{Alarm, Evidence, HOLDS, List, SECOND, evidence};
+use super::{HOLDS, SECOND};
 use crate::{
     Figure, FlowKey,
+    flow::protocol,
+    monitor::incidents::{Ends, Evidence, Finding, List, count, estimate, kinds},
     resume::Resume,
     snapshot::encode::{In, Out},
 };
@@ -73,14 +75,15 @@ impl Forged {
         }
     }
 
-    /// Counts the SYN of a flow. `ends` are the hashes of its source and destination.
-    pub(super) fn ask(&mut self, flow: &FlowKey, ends: [u32; 2], now: u64) {
+    /// Counts the SYN of a flow. `ends` are the hashes of its source and destination. Returns whether an
+    /// address is impossible.
+    pub(super) fn ask(&mut self, flow: &FlowKey, ends: [u32; 2], now: u64) -> bool {
         let idle = self.alarm.is_none() && self.since.is_none();
         if idle && now.saturating_sub(self.start) >= WINDOW {
             *self = Forged::new(now);
         }
         self.attempts += 1;
-        let Some(which) = impossible(flow) else { return };
+        let Some(which) = impossible(flow) else { return false };
         self.last = now;
         self.impossible += 1;
         self.example.get_or_insert(*flow);
@@ -96,6 +99,7 @@ impl Forged {
         if self.since.is_none() && self.holds() {
             self.since = Some(now);
         }
+        true
     }
 
     /// Counts a connection that completed.
@@ -113,6 +117,8 @@ impl Forged {
                 list.show(self.alarm, || self.evidence(followed));
                 list.close(index, now);
                 *self = Forged::new(now);
+            } else {
+                list.update(self.alarm, self.last, self.impossible);
             }
             return;
         }
@@ -124,13 +130,13 @@ impl Forged {
         }
     }
 
-    fn raised(&self, example: &FlowKey, opened: u64, followed: bool) -> Alarm {
+    fn raised(&self, example: &FlowKey, opened: u64, followed: bool) -> Finding {
         let from = example.source();
         let to = SocketAddr::new(example.destination(), example.destination_port());
         // The alarm has neither an attacker nor a victim that can be named.
         let (subject, filter) = match from {
             IpAddr::V4(_) => (
-                Ipv4Addr::UNSPECIFIED.into(),
+                IpAddr::from(Ipv4Addr::UNSPECIFIED),
                 "tcp[tcpflags] & (tcp-syn|tcp-ack) == tcp-syn \
                  and (net 0.0.0.0/8 or net 127.0.0.0/8 or net 224.0.0.0/3) \
                  and not (src net 127.0.0.0/8 and dst net 127.0.0.0/8)",
@@ -143,16 +149,18 @@ impl Forged {
                  and not (src host ::1 and dst host ::1)",
             ),
         };
-        Alarm {
-            kind: "forged_syns",
-            subject,
+        Finding {
+            kind: kinds::FORGED_SYNS,
+            subject: subject.into(),
+            ends: Ends { protocol: Some(protocol::TCP), ..Ends::default() },
             text: format!(
                 "forged SYNs at no single victim, e.g. {from} > {to}: MAC or state-table flooding"
             ),
-            opened,
-            closed: None,
-            evidence: self.evidence(followed),
             filter: filter.to_owned(),
+            opened,
+            size: self.impossible,
+            least: LEAST as u64,
+            evidence: self.evidence(followed),
         }
     }
 
@@ -162,11 +170,11 @@ impl Forged {
     }
 
     pub(super) fn evidence(&self, followed: bool) -> Evidence {
-        let attempts = evidence::count(self.attempts, followed);
+        let attempts = count(self.attempts, followed);
         vec![
             ("attempts", attempts),
-            ("impossible", evidence::count(self.impossible, followed)),
-            ("forged_about", evidence::estimate(self.about(), attempts, followed)),
+            ("impossible", count(self.impossible, followed)),
+            ("forged_about", estimate(self.about(), attempts, followed)),
         ]
     }
 

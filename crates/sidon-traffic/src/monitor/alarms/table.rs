@@ -12,7 +12,7 @@ use sidon::{Infeasible, Key, Malformed, Seed};
 use std::ops::Range;
 
 /// A subject: two addresses and a port. Absent parts are zero.
-pub(super) type Subject = [u8; 36];
+pub(in crate::monitor) type Subject = [u8; 36];
 
 /// Entries of a set: a subject is stored in one of them.
 const WAYS: usize = 8;
@@ -29,7 +29,7 @@ fn same(one: &Subject, other: &Subject) -> bool {
 }
 
 /// An entry: a subject and the evidence against it.
-pub(super) trait Suspect: Clone {
+pub(in crate::monitor) trait Suspect: Clone {
     /// An entry without evidence. `is_first`: no evidence against the subject was lost before.
     fn new(subject: Subject, now: u64, is_first: bool) -> Self;
 
@@ -50,9 +50,12 @@ pub(super) trait Suspect: Clone {
 /// collected evidence before the next eviction.
 const ADMITTED: u64 = 64;
 
+/// The weight from which on an evicted suspect is worth a count.
+const EVIDENCE: f64 = 4.0;
+
 /// A table of subjects in sets of [`WAYS`] entries.
 #[derive(Debug)]
-pub(super) struct Table<E> {
+pub(in crate::monitor) struct Table<E> {
     seed: Seed,
     sets: Vec<Option<E>>,
     /// One bit per entry: whether it was looked up since it was judged, or was open then.
@@ -65,11 +68,15 @@ pub(super) struct Table<E> {
     is_complete: bool,
     /// New subjects that wanted the entry of an active one.
     rivals: u64,
+    /// Suspects that were evicted or not stored, though the entry of less weight had evidence.
+    evicted: u64,
+    /// The last evicted entry, until its owner takes it.
+    displaced: Option<E>,
 }
 
 impl<E: Suspect> Table<E> {
     /// An empty table for about `entries` subjects.
-    pub(super) fn new(entries: u64, seed: Seed) -> Result<Self, Infeasible> {
+    pub(in crate::monitor) fn new(entries: u64, seed: Seed) -> Result<Self, Infeasible> {
         let entries = (entries / WAYS as u64).max(1) * WAYS as u64;
         let bytes = entries.saturating_mul(size_of::<Option<E>>() as u64);
         let length = usize::try_from(entries).map_err(|_| Infeasible::Memory { bytes })?;
@@ -78,7 +85,17 @@ impl<E: Suspect> Table<E> {
         sets.resize(length, None);
         let marks = vec![0; length.div_ceil(64)];
         let marked_words = vec![0; marks.len().div_ceil(64)];
-        Ok(Table { seed, sets, marks, marked_words, judged: 0, is_complete: true, rivals: 0 })
+        Ok(Table {
+            seed,
+            sets,
+            marks,
+            marked_words,
+            judged: 0,
+            is_complete: true,
+            rivals: 0,
+            evicted: 0,
+            displaced: None,
+        })
     }
 
     /// Marks an entry for the next call of [`Self::judge`].
@@ -96,7 +113,7 @@ impl<E: Suspect> Table<E> {
     }
 
     /// The entry of a subject, if it is stored.
-    pub(super) fn find(&mut self, subject: &Subject) -> Option<&mut E> {
+    pub(in crate::monitor) fn find(&mut self, subject: &Subject) -> Option<&mut E> {
         let set = self.set(subject);
         let own = |entry: &Option<E>| entry.as_ref().is_some_and(|e| same(e.subject(), subject));
         let at = set.start + self.sets[set].iter().position(own)?;
@@ -104,9 +121,15 @@ impl<E: Suspect> Table<E> {
         self.sets[at].as_mut()
     }
 
+    /// The entry of a subject, if it is stored, to read it.
+    pub(in crate::monitor) fn peek(&self, subject: &Subject) -> Option<&E> {
+        let own = |entry: &&E| same(entry.subject(), subject);
+        self.sets[self.set(subject)].iter().flatten().find(own)
+    }
+
     /// The entry of a subject, new if necessary; `None` if no entry of the set may be evicted, or if
     /// the subject is not among those admitted.
-    pub(super) fn enter(&mut self, subject: &Subject, now: u64) -> Option<&mut E> {
+    pub(in crate::monitor) fn enter(&mut self, subject: &Subject, now: u64) -> Option<&mut E> {
         let set = self.set(subject);
         let mut best = (f64::INFINITY, None);
         for (way, entry) in self.sets[set.clone()].iter().enumerate() {
@@ -125,6 +148,7 @@ impl<E: Suspect> Table<E> {
         let displaced = best.0 >= 0.0 && best.1.is_none_or(|(_, new)| new);
         let is_first = self.is_complete;
         self.is_complete &= !displaced;
+        self.evicted += u64::from(displaced && best.0 >= EVIDENCE);
         let (way, new) = best.1?;
         if displaced && self.sets[set.start + way].as_ref().is_some_and(|old| old.is_active(now)) {
             self.rivals += 1;
@@ -136,14 +160,14 @@ impl<E: Suspect> Table<E> {
         self.mark(at);
         let entry = &mut self.sets[at];
         if new {
-            *entry = Some(E::new(*subject, now, is_first));
+            self.displaced = entry.replace(E::new(*subject, now, is_first));
         }
         entry.as_mut()
     }
 
     /// Calls `judge` for the entries that were looked up since the last call, and for those that were
     /// open after it.
-    pub(super) fn judge(&mut self, mut judge: impl FnMut(&mut E)) {
+    pub(in crate::monitor) fn judge(&mut self, mut judge: impl FnMut(&mut E)) {
         for (group, marked) in self.marked_words.iter_mut().enumerate() {
             for word in ones(std::mem::take(marked)) {
                 let marks = &mut self.marks[group * 64 + word];
@@ -160,21 +184,31 @@ impl<E: Suspect> Table<E> {
         }
     }
 
+    /// The entry that the last call of [`enter`](Self::enter) evicted.
+    pub(in crate::monitor) fn take_displaced(&mut self) -> Option<E> {
+        self.displaced.take()
+    }
+
     /// All entries.
-    pub(super) fn entries(&self) -> impl Iterator<Item = &E> {
+    pub(in crate::monitor) fn entries(&self) -> impl Iterator<Item = &E> {
         self.sets.iter().flatten()
     }
 
     /// Entries that were judged so far.
-    pub(super) fn judged(&self) -> u64 {
+    pub(in crate::monitor) fn judged(&self) -> u64 {
         self.judged
+    }
+
+    /// Suspects that were evicted or not stored, though they had some evidence.
+    pub(in crate::monitor) fn evicted(&self) -> u64 {
+        self.evicted
     }
 }
 
 /// A table in a checkpoint: the entries in use, each with its position and its mark.
 impl<E: Suspect + Resume> Resume for Table<E> {
     fn save(&self, out: &mut Out) {
-        out.numbers(&[self.judged, self.rivals]);
+        out.numbers(&[self.judged, self.rivals, self.evicted]);
         out.flag(self.is_complete);
         let used = || self.sets.iter().enumerate().filter(|(_, entry)| entry.is_some());
         out.number(used().count() as u64);
@@ -188,7 +222,7 @@ impl<E: Suspect + Resume> Resume for Table<E> {
     }
 
     fn resume(&mut self, bytes: &mut In<'_>) -> Result<(), Malformed> {
-        [self.judged, self.rivals] = bytes.counts("judged")?;
+        [self.judged, self.rivals, self.evicted] = bytes.counts("judged")?;
         self.is_complete = bytes.flag("is_complete")?;
         let mut next = 0;
         for _ in 0..bytes.number()? {

@@ -40,13 +40,13 @@ pub(super) fn set(evidence: &[(&'static str, Figure)], object: &mut Value) {
 }
 
 /// A count of connections: a lower bound unless all were `counted`.
-pub(super) fn count(count: u64, counted: bool) -> Figure {
+pub(crate) fn count(count: u64, counted: bool) -> Figure {
     if counted { Figure::exact(count) } else { Figure::at_least(count, None) }
 }
 
 /// An estimate from connections: its lower end unless all were `followed`. At most the number of
 /// `attempts`, if that is exact.
-pub(super) fn estimate(figure: Figure, attempts: Figure, followed: bool) -> Figure {
+pub(crate) fn estimate(figure: Figure, attempts: Figure, followed: bool) -> Figure {
     match (figure.most(), attempts.most()) {
         _ if !followed => Figure::at_least(figure.least(), None),
         (Some(most), Some(attempts)) if attempts < most => {
