@@ -26,7 +26,7 @@ pub struct Kind {
 
 impl Kind {
     /// Every kind, in the order of the numbers, which start at 1.
-    pub const ALL: [Kind; 22] = [
+    pub const ALL: [Kind; 23] = [
         BLOOM,
         BLOCKED,
         COUNTING,
@@ -49,6 +49,7 @@ impl Kind {
         HOSTS,
         CHECKPOINT,
         ELASTIC,
+        PREFIXES,
     ];
 
     /// The kind of this number.
@@ -265,6 +266,30 @@ pub(crate) const ELASTIC: Kind = Kind {
     ],
 };
 
+/// The kind `count::Prefixes`.
+pub(crate) const PREFIXES: Kind = Kind {
+    number: 23,
+    name: "count::Prefixes",
+    fields: &[
+        "amounts",
+        "buckets 1",
+        "buckets 2",
+        "buckets 3",
+        "buckets 4",
+        "buckets 5",
+        "halvings",
+        "rounding",
+        "total 1",
+        "total 2",
+        "total 3",
+        "total 4",
+        "rest 1",
+        "rest 2",
+        "rest 3",
+        "rest 4",
+    ],
+};
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -276,6 +301,6 @@ mod tests {
             assert_eq!(Kind::ALL.iter().filter(|other| other.name == kind.name).count(), 1);
             assert_eq!(Kind::of(kind.number), Some(kind));
         }
-        assert_eq!((Kind::of(0), Kind::of(23)), (None, None));
+        assert_eq!((Kind::of(0), Kind::of(24)), (None, None));
     }
 }

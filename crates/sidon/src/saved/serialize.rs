@@ -107,6 +107,7 @@ structures! {
     [B] set::Set<B>;
     [] count::Min;
     [K, const A: usize] count::Top<K, A>;
+    [const A: usize] count::Prefixes<A>;
     [B] state::Map<B>;
     [C] zone::Filter<C>;
     [C] zone::Sketch<C>;
