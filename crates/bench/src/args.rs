@@ -14,7 +14,7 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Only this section (machine, hash, member, zone, count, refused, state; engine, top and hostile only if named), or only
+    /// Only this section (machine, hash, member, zone, count, refused, state; engine, top, prefixes and hostile only if named), or only
     /// structures whose name contains this.
     /// May be given more than once.
     #[arg(long, value_name = "NAME")]
@@ -41,8 +41,10 @@ pub(crate) struct Args {
 }
 
 /// The names of the sections, in the order they run.
-const SECTIONS: [&str; 10] =
-    ["machine", "hash", "member", "zone", "count", "refused", "state", "engine", "top", "hostile"];
+const SECTIONS: [&str; 11] = [
+    "machine", "hash", "member", "zone", "count", "refused", "state", "engine", "top", "prefixes",
+    "hostile",
+];
 
 impl Args {
     /// Whether anything of this name in this section is wanted.

@@ -4,8 +4,8 @@
 //! every set of ours beside the sets of others, `zone` small exact sets beside a table and a
 //! filter, `count` our counts beside those of others, `refused` insertions into full structures,
 //! `state` every map from flows to states.
-//! `engine`, fifty million packets through all monitors, and `top`, the heaviest of as many, run
-//! only when they are named. Times are medians over interleaved rounds, with the fastest and slowest
+//! `engine`, fifty million packets through all monitors, `top`, the heaviest of as many, and
+//! `prefixes`, the heavy networks of a hundred million, run only when they are named. Times are medians over interleaved rounds, with the fastest and slowest
 //! round beside them. Built as a user builds: no target CPU is named, so instructions beyond the
 //! baseline come from run-time dispatch, ours and the peers' alike.
 
@@ -23,6 +23,7 @@ mod maps;
 mod member;
 mod ours;
 mod peers;
+mod prefixes;
 mod refused;
 mod report;
 mod state;
@@ -88,6 +89,9 @@ fn main() -> Result<ExitCode> {
     }
     if args.names("top") {
         rows.extend(top::run(args.quick, &mut notes)?);
+    }
+    if args.names("prefixes") {
+        rows.extend(prefixes::run(args.quick, &mut notes)?);
     }
     let states: Vec<_> =
         state::NAMES.iter().copied().filter(|name| args.wants("state", name)).collect();

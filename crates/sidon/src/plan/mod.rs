@@ -35,6 +35,7 @@ mod fluid;
 mod increments;
 mod lines;
 pub mod multilayer;
+pub mod prefixes;
 mod set;
 mod state;
 pub mod stateful;
