@@ -15,7 +15,7 @@ use libfuzzer_sys::fuzz_target;
 use operate::{Draw, Operate, SEED, is_read_back, sequence};
 use sidon::{
     saved::Save,
-    count::{Min, Top},
+    count::{Min, Prefixes, Top},
     set::{Backyard, Bh, Blocked, Bloom, Counting, DLeft, Elastic, Multilayer, Variable},
     state::{Direct, Fingerprint, Stateful},
     zone::{Adaptive, Any, Filter, Hosts, Sketch, Subnets},
@@ -61,6 +61,7 @@ fuzz_target!(init: sidon_fuzz::plant(seeds), |bytes: &[u8]| {
         Addresses::KIND => used::<Addresses>(&bytes, draw),
         Backyard::KIND => used::<Backyard>(&bytes, draw),
         Elastic::KIND => used::<Elastic>(&bytes, draw),
+        Prefixes::<2>::KIND => used::<Prefixes<2>>(&bytes, draw),
         Hosts::KIND => used::<Hosts>(&bytes, draw),
         _ => {}
     }
@@ -112,6 +113,7 @@ fn seeds() -> Vec<Vec<u8>> {
     of::<Addresses>(&mut seeds);
     of::<Backyard>(&mut seeds);
     of::<Elastic>(&mut seeds);
+    of::<Prefixes<2>>(&mut seeds);
     of::<Hosts>(&mut seeds);
     seeds.retain(|seed| seed.len() <= MOST);
     seeds

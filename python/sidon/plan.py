@@ -17,7 +17,7 @@ from . import _sidon
 
 Shape = dict[str, Any]
 
-__all__ = ["Row", "Shape", "count", "count_in", "set", "sets", "states", "top", "zones"]
+__all__ = ["Row", "Shape", "count", "count_in", "prefixes", "set", "sets", "states", "top", "zones"]
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,16 @@ def top(bytes: int, key_bytes: int, *, amounts: int = 1) -> Shape:
     2
     """
     return _sidon.plan_top(bytes, key_bytes, amounts)
+
+
+def prefixes(bytes: int, *, amounts: int = 1) -> Shape:
+    """The shape of the largest ``Prefixes`` in ``bytes`` bytes, for one to four amounts per address.
+
+    >>> from sidon import plan
+    >>> plan.prefixes(1 << 20, amounts=3)["buckets"]
+    [819, 409, 204, 102, 104]
+    """
+    return _sidon.plan_prefixes(bytes, amounts)
 
 
 def states(flows: int, states: int, error: float, *, prefer: Literal["memory", "speed"] = "memory") -> Shape:

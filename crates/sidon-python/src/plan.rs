@@ -87,6 +87,15 @@ pub(crate) fn plan_top<'py>(
 }
 
 #[pyfunction]
+pub(crate) fn plan_prefixes<'py>(
+    bytes: u64,
+    amounts: usize,
+    py: Python<'py>,
+) -> PyResult<Bound<'py, PyAny>> {
+    to_python(py, &plan::prefixes::shape(bytes, amounts).or_raise(py)?)
+}
+
+#[pyfunction]
 pub(crate) fn plan_states<'py>(
     flows: u64,
     states: u32,

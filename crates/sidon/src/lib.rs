@@ -8,7 +8,8 @@
 //! 2. [`set`]: sets. [`set::Bloom`] and [`set::Blocked`] have no deletes; [`set::DLeft`] and
 //!    [`set::Backyard`] have.
 //! 3. [`zone`]: sets and counts of numbers of a small universe that are proven exact.
-//! 4. [`count`]: counts. [`count::Min`] answers for any key, [`count::Top`] keeps the heaviest keys.
+//! 4. [`count`]: counts. [`count::Min`] answers for any key, [`count::Top`] keeps the heaviest keys,
+//!    [`count::Prefixes`] the heaviest addresses and networks.
 //! 5. [`state`]: state maps (maplets), their ageing, and state machines as tables.
 //! 6. [`plan`]: from a target (keys, error) to a shape (the integers that fix the memory).
 //! 7. [`saved`]: a versioned byte format with a checksum for every structure.

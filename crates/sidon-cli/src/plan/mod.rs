@@ -3,6 +3,7 @@
 pub(crate) mod count;
 mod explain;
 mod member;
+mod prefixes;
 mod state;
 mod state_maps;
 mod worth;
@@ -15,7 +16,8 @@ use serde_json::Value;
 /// Choose a structure and its size for a target
 ///
 /// Prints every structure that meets the target, the smallest first, and a plain hash table or
-/// bitmap for comparison. The figures come from formulas; --audit of plan member measures them.
+/// bitmap for comparison. The figures come from formulas; --audit of plan member and plan prefixes
+/// measures them.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -33,6 +35,10 @@ enum What {
     /// Example: sidon plan count --epsilon 0.0001 --delta 0.02
     Count(count::Args),
     State(state::Args),
+    /// Networks: which addresses and prefixes have the largest amounts?
+    ///
+    /// Example: sidon plan prefixes --memory 1MiB --audit
+    Prefixes(prefixes::Args),
     /// Small sets of small numbers, without false positives
     ///
     /// Example: sidon plan zone --universe 256 --members 3
@@ -48,6 +54,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         What::Member(args) => member::run(args),
         What::Count(args) => count::run(args),
         What::State(args) => state::run(args),
+        What::Prefixes(args) => prefixes::run(args),
         What::Zone(args) => zone::run(args),
         What::Explain(args) => explain::run(args),
     }

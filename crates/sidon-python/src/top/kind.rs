@@ -97,7 +97,7 @@ impl Kind {
     }
 
     /// `Ok` if every key of the column can be kept. Nothing has been written yet.
-    pub(super) fn check(self, column: &Column) -> Result<(), BadKey> {
+    pub(crate) fn check(self, column: &Column) -> Result<(), BadKey> {
         let form = match self {
             Kind::Int => Form::Number,
             Kind::Text => Form::Text,

@@ -3,11 +3,11 @@
 
 use sidon::{
     Malformed, Seed,
-    count::{Layout, Min, Top, Update, min, top},
+    count::{Layout, Min, Prefix, Prefixes, Top, Update, min, prefixes, top},
     saved::Save,
 };
 use sidon_kit::Rng;
-use std::path::PathBuf;
+use std::{net::IpAddr, path::PathBuf};
 
 const SEED: Seed = Seed(0x5eed);
 const KEYS: [&str; 5] = ["10.0.0.1", "10.0.0.2", "2001:db8::1", "", "sidon"];
@@ -40,7 +40,22 @@ fn heavy() -> Top<[u8; 4], 2> {
     table
 }
 
-fn goldens() -> [Vec<u8>; 4] {
+/// Full at every level, halved once, and with an amount after that.
+fn networks() -> Prefixes<3> {
+    let mut table = Prefixes::new(prefixes::Shape { buckets: [1, 1, 1, 1, 1] }, SEED).unwrap();
+    for i in 0..48u8 {
+        let address = match i % 3 {
+            0 => IpAddr::from([0x20, 1, 0xd, i, 0, i, 0, i / 2, 0, 0, 0, 0, 0, 0, 0, 1]),
+            _ => IpAddr::from([10 + i, i, i, i]),
+        };
+        table.add(address, [100 + u64::from(i) * 7 % 12, 1, u64::from(i % 2)]).unwrap();
+    }
+    table.halve(1);
+    table.add(IpAddr::from([10, 0, 0, 1]), [33, 3, 0]).unwrap();
+    table
+}
+
+fn goldens() -> [Vec<u8>; 5] {
     let (update, layout) = (Update::Plain, Layout::Rows);
     let rows = min::Shape { rows: 3, columns: 11, width: 32, update, layout };
     let update = Update::Conservative;
@@ -52,6 +67,7 @@ fn goldens() -> [Vec<u8>; 4] {
         golden("min-line.sidon", min(line)),
         golden("min-decayed.sidon", narrow),
         golden("top.sidon", heavy()),
+        golden("prefixes.sidon", networks()),
     ]
 }
 
@@ -66,12 +82,14 @@ fn read(image: &[u8]) -> Option<Malformed> {
             Err(why) => Some(why),
         }
     }
-    one::<Min>(image).and_then(|min| one::<Top<[u8; 4], 2>>(image).map(|_| min))
+    let min = one::<Min>(image)?;
+    one::<Top<[u8; 4], 2>>(image)?;
+    one::<Prefixes<3>>(image).map(|_| min)
 }
 
 #[test]
 fn golden_images_are_read_back() {
-    let [rows, line, narrow, top] = goldens();
+    let [rows, line, narrow, top, networks] = goldens();
     for image in [&rows, &line] {
         let sketch = Min::from_bytes(image, SEED).unwrap();
         for (amount, key) in (1..).zip(KEYS) {
@@ -80,6 +98,12 @@ fn golden_images_are_read_back() {
         assert_eq!(sketch.total(), 1500);
         assert_eq!(Min::from_bytes(image, Seed(1)).err(), Some(Malformed::Seed));
     }
+    let table = Prefixes::<3>::from_bytes(&networks, SEED).unwrap();
+    assert_eq!(table.len(), [8; 5]);
+    let halved = Prefix::new([10, 0, 0, 0].into(), 8).unwrap();
+    assert_eq!(table.bounds(&halved)[1].to_string(), "= 3");
+    let all = Prefix::new([0, 0, 0, 0].into(), 0).unwrap();
+    assert_eq!(table.bounds(&all)[1].least, 19);
     let decayed = Min::from_bytes(&narrow, SEED).unwrap();
     assert_eq!((decayed.total(), decayed.estimate("sidon").value), (500, 85));
     let table = Top::<[u8; 4], 2>::from_bytes(&top, SEED).unwrap();
@@ -112,7 +136,7 @@ fn a_million_byte_strings_give_a_structure_or_malformed() {
     let (mut accepted, mut image) = (0, Vec::<u8>::new());
     for _ in 0..1_000_000 {
         image.clear();
-        image.extend(&goldens[rng.below(4) as usize]);
+        image.extend(&goldens[rng.below(5) as usize]);
         for _ in 0..=rng.below(3) {
             // Half of the changes go to the header and the fields.
             let reach = if rng.below(2) == 0 { image.len() } else { 104 };
@@ -138,15 +162,18 @@ fn a_million_byte_strings_give_a_structure_or_malformed() {
 
 #[test]
 fn no_shape_takes_more_memory_than_its_image_is_long() {
-    let [mut rows, _, _, mut top] = goldens();
+    let [mut rows, _, _, mut top, mut networks] = goldens();
     rows[40..48].copy_from_slice(&(1u64 << 40).to_le_bytes());
     top[48..56].copy_from_slice(&(1u64 << 30).to_le_bytes());
-    for image in [&mut rows, &mut top] {
+    networks[40..48].copy_from_slice(&(1u64 << 30).to_le_bytes());
+    for image in [&mut rows, &mut top, &mut networks] {
         let body = image.len() - 4;
         let checksum = crc32fast::hash(&image[..body]);
         image[body..].copy_from_slice(&checksum.to_le_bytes());
     }
     assert!(matches!(Min::from_bytes(&rows, SEED), Err(Malformed::Length { .. })));
+    let networks = Prefixes::<3>::from_bytes(&networks, SEED);
+    assert!(matches!(networks.err(), Some(Malformed::Length { .. })));
     let top = Top::<[u8; 4], 2>::from_bytes(&top, SEED);
     assert!(matches!(top.err(), Some(Malformed::Length { .. })));
 }

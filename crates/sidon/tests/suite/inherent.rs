@@ -2,7 +2,7 @@
 
 use sidon::{
     Certainty, Infeasible, Refused, Seed,
-    count::{Layout, Min, Top, Update, min, top},
+    count::{Layout, Min, Prefix, Prefixes, Top, Update, min, prefixes, top},
     plan::{self, Prefer, States, Target},
     set::{
         AnySet, Backyard, Bh, Blocked, Bloom, Counting, DLeft, Decode, Elastic, Increments, Moves,
@@ -12,6 +12,7 @@ use sidon::{
     state::{Direct, Fingerprint, Stateful, direct, stateful},
     zone::{Adaptive, Filter, Hosts, Ols, Sketch, Subnets, ols, subnets},
 };
+use std::net::IpAddr;
 
 const SEED: Seed = Seed(7);
 
@@ -191,6 +192,15 @@ fn counts() {
         top::Shape { buckets: 10, rows: 2, columns: 100 },
         |one: &mut Top<u32>| one.add(&7, [5]),
         |one: &Top<u32>| one.bounds(&7)[0].is_exact() && one.len() == 1 && one.total() == [5]
+    );
+    let host = IpAddr::from([10, 0, 0, 1]);
+    has_the_core!(
+        Prefixes<1>,
+        prefixes::Shape { buckets: [4, 3, 2, 1, 1] },
+        |one: &mut Prefixes<1>| one.add(host, [5]).unwrap(),
+        |one: &Prefixes<1>| one.bounds(&Prefix::new(host, 24).unwrap())[0].is_exact()
+            && one.len() == [1, 0, 0, 0, 0]
+            && one.total() == [5]
     );
 }
 

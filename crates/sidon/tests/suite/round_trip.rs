@@ -5,7 +5,7 @@
 
 use crate::operate::{Draw, Operate, SEED, is_read_back, sequence};
 use sidon::{
-    count::{Min, Top},
+    count::{Min, Prefixes, Top},
     saved::Save,
     set::{Backyard, Bh, Blocked, Bloom, Counting, DLeft, Elastic, Multilayer, Variable},
     state::{Direct, Fingerprint, Stateful},
@@ -111,6 +111,7 @@ laws! {
     backyard: Backyard;
     hosts: Hosts;
     elastic: Elastic;
+    prefixes: Prefixes<2>;
 }
 
 /// A new kind must be added above. Kinds 17 and 18 belong to another crate.
@@ -135,5 +136,6 @@ fn every_kind_is_here() {
         Subnets::KIND,
     ];
     assert!(kinds.into_iter().eq(1..=16));
-    assert_eq!([Backyard::KIND, Hosts::KIND, Elastic::KIND], [19, 20, 22]);
+    let later = [Backyard::KIND, Hosts::KIND, Elastic::KIND, Prefixes::<2>::KIND];
+    assert_eq!(later, [19, 20, 22, 23]);
 }
