@@ -29,7 +29,7 @@ pub struct Networks {
 const HEAVY: [[u8; 5]; 2] = [[32, 24, 20, 16, 8], [128, 64, 56, 48, 32]];
 
 impl Networks {
-    /// A trace with so many addresses beside those of the heavy networks.
+    /// A trace with `addresses` addresses beside those of the heavy networks.
     pub fn seeded(seed: u64, addresses: u64) -> Self {
         let mut rng = Rng::seeded(seed);
         let names = (0..addresses).map(|_| ordinary(&mut rng)).collect();
@@ -59,7 +59,7 @@ fn ordinary(rng: &mut Rng) -> IpAddr {
 
 /// The address of a heavy network whose bits after the network's are those of `host`.
 fn network(family: usize, depth: usize, host: u128) -> IpAddr {
-    // Each network has a first byte of its own, so none contains another.
+    // The networks differ in their first bits, so none contains another.
     let own = depth as u32;
     if family == 0 {
         let bits = (200 + own) << 24 | 0x0071_c305;

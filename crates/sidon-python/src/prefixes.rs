@@ -26,8 +26,8 @@ use table::{Source, Table};
 
 /// Amounts of addresses and networks in fixed memory, each between a lower and an upper bound.
 ///
-/// An address has one to four amounts. The first one decides which entries are evicted; an evicted entry gives its
-/// amounts to the next shorter prefix: /24, /20, /16 and /8 for IPv4, /64, /56, /48 and /32 for IPv6.
+/// An address has one to four amounts. The first one decides which entries are evicted. An evicted entry gives its
+/// amounts to the next shorter prefix: /24, /20, /16 and /8 of IPv4, /64, /56, /48 and /32 of IPv6.
 ///
 /// >>> import sidon
 /// >>> from ipaddress import ip_address, ip_network

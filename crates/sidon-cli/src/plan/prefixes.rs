@@ -177,7 +177,8 @@ fn audit(shape: Shape, packets: u64, seed: u64) -> anyhow::Result<Found> {
     let bar = show::progress(packets);
     let mut left = packets;
     while left > 0 {
-        let (addresses, amounts): (Vec<_>, Vec<_>) = trace.by_ref().take(left.min(512) as usize).unzip();
+        let (addresses, amounts): (Vec<_>, Vec<_>) =
+            trace.by_ref().take(left.min(512) as usize).unzip();
         left -= addresses.len() as u64;
         table.add_batch(&addresses, &amounts)?;
         for (&address, amounts) in addresses.iter().zip(&amounts) {
@@ -211,7 +212,8 @@ fn audit(shape: Shape, packets: u64, seed: u64) -> anyhow::Result<Found> {
     }
     let mut rng = Rng::seeded(seed.wrapping_add(1));
     for _ in 0..ABSENT {
-        let address = IpAddr::from((0x3fff_u128 << 112 | u128::from(rng.next_u64()) << 48).to_be_bytes());
+        let address =
+            IpAddr::from((0x3fff_u128 << 112 | u128::from(rng.next_u64()) << 48).to_be_bytes());
         for (level, slack) in found.slack.iter_mut().enumerate() {
             let most = table.bounds(&at(address, level)?)[0].most;
             *slack += most as f64 / table.total()[0].max(1) as f64 / ABSENT as f64;

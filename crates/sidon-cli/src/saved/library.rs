@@ -223,11 +223,13 @@ fn prefixes(parts: &Parts<'_>) -> Result<Facts, Malformed> {
     let Some(levels) = parts.fields.get(1..6) else { return Ok(Vec::new()) };
     let all = levels.iter().fold(0u64, |all, &buckets| all.saturating_add(buckets));
     let payload = parts.payload.len() as u64;
-    let whole = Some(all).filter(|&all| all > 0 && payload.is_multiple_of(all)).ok_or_else(wrong)?;
+    let whole =
+        Some(all).filter(|&all| all > 0 && payload.is_multiple_of(all)).ok_or_else(wrong)?;
     let bucket = Some(payload / whole).filter(|&bucket| bucket >= TAGS).ok_or_else(wrong)?;
-    let mut entries = parts.payload.chunks_exact(bucket as usize).map(|one| {
-        one[..TAGS as usize].chunks(2).filter(|tag| **tag != [0, 0]).count() as u64
-    });
+    let mut entries = parts
+        .payload
+        .chunks_exact(bucket as usize)
+        .map(|one| one[..TAGS as usize].chunks(2).filter(|tag| **tag != [0, 0]).count() as u64);
     let names = ["addresses", "/24 and /64", "/20 and /56", "/16 and /48", "/8 and /32"];
     let facts = names.into_iter().zip(levels).map(|(name, &buckets)| {
         let taken: u64 = entries.by_ref().take(buckets as usize).sum();

@@ -57,8 +57,8 @@ pub fn shape_for(slack: f64) -> Result<Shape, Infeasible> {
     Ok(Shape { buckets: [(1.0 / (OTHERS * slack)).ceil().max(1.0) as u64; LEVELS] })
 }
 
-/// The mean distance between the bounds of a prefix at each level, as a share of the total, or less: for
-/// any traffic without merges, over the choice of the seed.
+/// An upper bound of the mean distance between the bounds of a prefix at each level, as a share of the
+/// total. It holds for any traffic, over the choice of the seed, for tables that were not merged.
 ///
 /// A level misses of a prefix at most a seventh of the other amounts of its bucket. These are
 /// `total / buckets` on average, and only if the level gets all amounts. Where lower levels keep most of

@@ -62,7 +62,7 @@ impl<const A: usize> Prefixes<A> {
         most
     }
 
-    /// The entry of a prefix. Without one, nothing is kept, and the bucket's bound may be missed.
+    /// The entry of a prefix. A prefix without an entry keeps nothing, and missed at most the bucket's bound.
     pub(super) fn at(&self, level: usize, key: u128) -> Entry<A> {
         let digest = digest(key, self.seed);
         let bucket = spread::position(digest, 0, self.shape.buckets[level]) as usize;

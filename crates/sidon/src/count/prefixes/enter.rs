@@ -28,7 +28,7 @@ pub(super) struct Cells<'a, const A: usize> {
     pub(super) buckets: [u64; LEVELS],
     pub(super) seed: Seed,
     pub(super) halvings: u64,
-    /// What was evicted from the last level.
+    /// The amounts that the last level evicted.
     pub(super) rest: &'a mut Item<A>,
 }
 

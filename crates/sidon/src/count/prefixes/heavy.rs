@@ -10,10 +10,10 @@
 //! 192.0.0.0/16    1 800  listed, residue 900
 //! 192.0.0.0/8     1 830  residue  30
 //! ```
-//! A residue has a lower and an upper bound. The entries at and below a prefix that no listed prefix
-//! contains are its kept part. Above it, at most what its bucket and the prefixes that contain it allow
-//! may be missing. Of each listed prefix below, as much as may be missing of that one may lie among the
-//! kept part, so the lower bound is smaller by this.
+//! A residue has a lower and an upper bound. Its kept part is the sum of the entries at and below the
+//! prefix that lie in no listed prefix below it. Levels above hold at most [`above`](Prefixes::above) of the
+//! prefix; with it, the kept part is the upper bound. Amounts of a listed prefix may lie in entries
+//! between the two prefixes. So the lower bound is the kept part less `above` of each listed prefix.
 
 use super::{
     LEVELS, Prefix, Prefixes,
@@ -65,7 +65,7 @@ pub struct Heavy<const A: usize> {
 struct Node<const A: usize> {
     /// The sum of the entries at and below the prefix.
     held: Item<A>,
-    /// The same without entries of listed prefixes.
+    /// `held` without the entries of listed prefixes.
     kept: Item<A>,
     /// The most that may lie above the listed prefixes below it.
     listed: [u64; A],

@@ -1,7 +1,7 @@
 //! Merging the tables of two streams.
 //!
-//! The entries of both tables compete for the eight entries of each bucket. What the other table may
-//! have missed of a prefix counts as missed. Entries that find no room are added to the next level, after
+//! The entries of both tables compete for the eight entries of each bucket. Amounts that the other table
+//! may have missed of a prefix count as missed. Entries that find no room are added to the next level, after
 //! that level has been merged, as if they were evicted.
 
 use super::{
@@ -61,7 +61,7 @@ impl<const A: usize> Prefixes<A> {
         Ok(())
     }
 
-    /// Adds an item at one level. What is evicted is added to `next`.
+    /// Adds an item at one level. Evicted items are added to `next`.
     fn put_at(&mut self, level: usize, item: &Item<A>, next: &mut Vec<Item<A>>) {
         let digest = digest(item.key, self.seed);
         let bucket = spread::position(digest, 0, self.shape.buckets[level]) as usize;

@@ -20,8 +20,8 @@
 //! is one addition per level.
 //!
 //! **Bounds.** An amount of a prefix is in an entry at or below the prefix, or in one above it. The sum
-//! of the entries at or below it is the lower bound. What may be above it is bounded twice: by the
-//! amounts of the prefixes that contain it, and by what its own level may have evicted. Each bucket has
+//! of the entries at or below it is the lower bound. The part in entries above it is bounded twice: by the
+//! amounts of these entries, and by the amounts that its own level may have evicted. Each bucket has
 //! the largest upper bound of all evicted entries, and a new entry starts with it as *missed*.
 //! This is Space-Saving in buckets of eight. By its invariant, what a level missed of a prefix is at most
 //! a seventh of the bucket's other amounts. On average over the seeds that is `total / (7 *
@@ -29,8 +29,8 @@
 //!
 //! **Window.** [`halve`](Prefixes::halve) halves all amounts at once. Called once per period, amounts of
 //! `n` periods ago count `2^-n`. Buckets are halved when they are next used, so the call takes a few
-//! nanoseconds. Amounts are stored in sixteenths; what is rounded up beyond them is counted and
-//! subtracted from the lower bounds.
+//! nanoseconds. Amounts are stored in sixteenths. Each entry counts how much rounding may have
+//! added, and lower bounds are smaller by this.
 //!
 //! A prefix may have several amounts, for example bytes, packets and new flows. The first one decides
 //! evictions. Space-Saving is by Metwally, Agrawal and El Abbadi, ICDT 2005; hierarchical heavy hitters
@@ -120,7 +120,7 @@ pub struct Prefixes<const A: usize> {
     halvings: u64,
     /// The sums of all amounts added, in parts.
     total: [u64; A],
-    /// What the last level evicted.
+    /// The amounts that the last level evicted.
     rest: Item<A>,
 }
 
@@ -249,7 +249,7 @@ impl<const A: usize> Prefixes<A> {
         Ok(total)
     }
 
-    /// The sums of all entries: of the lower bounds, and of what is kept.
+    /// The sums of the lower bounds and of the kept amounts of all entries.
     fn sums(&self) -> [[u128; A]; 2] {
         let [mut least, mut most] = [[0; A]; 2];
         let mut add = |item: &Item<A>| {

@@ -52,7 +52,7 @@ fn holds(bounds: Bounds, truth: i128, of: &Prefix) {
     assert!(fits, "{of}: {bounds:?}, truly {}", truth as f64 / 2f64.powi(POINT as i32));
 }
 
-/// Compares every claim of the table with the truth. Every `step`-th prefix is asked for.
+/// Compares every claim of the table with the truth. Looks up every `step`-th prefix.
 #[track_caller]
 fn check(table: &Table, truth: &Truth, step: usize) {
     for (prefix, sums) in truth.0.iter().step_by(step) {
@@ -78,7 +78,7 @@ fn check_heavy(table: &Table, truth: &Truth, amount: usize, least: u64) {
     rows.sort_by_key(|row| row.prefix.length());
     for row in &rows {
         let own = truth.0.get(&row.prefix).unwrap_or(&none).map(|sum| sum as i128);
-        // Of all listed prefixes that contain it, only those without another one in between.
+        // Subtracts from all prefixes above, up to the next listed one.
         let lengths = LENGTHS[row.prefix.family()];
         for level in (0..LEVELS).filter(|&level| lengths[level] < row.prefix.length()) {
             let above = Prefix::at(prefix::at_level(row.prefix.number(), level), level);
