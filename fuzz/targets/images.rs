@@ -15,7 +15,7 @@ use libfuzzer_sys::fuzz_target;
 use operate::{Draw, Operate, SEED, is_read_back, sequence};
 use sidon::{
     saved::Save,
-    count::{Distinct, FanOut, Min, Top},
+    count::{Distinct, FanOut, Min, Prefixes, Top},
     set::{Backyard, Bh, Blocked, Bloom, Counting, DLeft, Elastic, Multilayer, Variable},
     state::{Direct, Fingerprint, Stateful},
     zone::{Adaptive, Any, Filter, Hosts, Sketch, Subnets},
@@ -61,6 +61,7 @@ fuzz_target!(init: sidon_fuzz::plant(seeds), |bytes: &[u8]| {
         Addresses::KIND => used::<Addresses>(&bytes, draw),
         Backyard::KIND => used::<Backyard>(&bytes, draw),
         Elastic::KIND => used::<Elastic>(&bytes, draw),
+        Prefixes::<2>::KIND => used::<Prefixes<2>>(&bytes, draw),
         Hosts::KIND => used::<Hosts>(&bytes, draw),
         Distinct::KIND => used::<Distinct>(&bytes, draw),
         <FanOut<[u8; 4]>>::KIND => used::<FanOut<[u8; 4]>>(&bytes, draw),
@@ -114,6 +115,7 @@ fn seeds() -> Vec<Vec<u8>> {
     of::<Addresses>(&mut seeds);
     of::<Backyard>(&mut seeds);
     of::<Elastic>(&mut seeds);
+    of::<Prefixes<2>>(&mut seeds);
     of::<Hosts>(&mut seeds);
     of::<Distinct>(&mut seeds);
     of::<FanOut<[u8; 4]>>(&mut seeds);

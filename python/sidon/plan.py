@@ -17,7 +17,7 @@ from . import _sidon
 
 Shape = dict[str, Any]
 
-__all__ = ["Row", "Shape", "count", "count_in", "distinct", "fan_out", "set", "sets", "states", "top", "zones"]
+__all__ = ["Row", "Shape", "count", "count_in", "distinct", "fan_out", "prefixes", "set", "sets", "states", "top", "zones"]
 
 
 @dataclass(frozen=True)
@@ -108,6 +108,14 @@ def fan_out(keys: int, error: float, *, panes: int = 1, pane: int = 2**64 - 1) -
     10
     """
     return _sidon.plan_fan_out(keys, error, panes, pane)
+def prefixes(bytes: int, *, amounts: int = 1) -> Shape:
+    """The shape of the largest ``Prefixes`` in ``bytes`` bytes, for one to four amounts per address.
+
+    >>> from sidon import plan
+    >>> plan.prefixes(1 << 20, amounts=3)["buckets"]
+    [819, 409, 204, 102, 104]
+    """
+    return _sidon.plan_prefixes(bytes, amounts)
 
 
 def states(flows: int, states: int, error: float, *, prefer: Literal["memory", "speed"] = "memory") -> Shape:

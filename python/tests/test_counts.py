@@ -196,3 +196,40 @@ def test_distinct_elements_per_key_age_and_merge():
         one.add_batch([host], [1, 2])
     with pytest.raises(sidon.Infeasible):
         sidon.plan.fan_out(10, 0.001)
+def test_bounds_of_networks_hold_and_heavy_ones_are_listed():
+    table = sidon.Prefixes(plan.prefixes(1 << 16, amounts=2), 3, amounts=2)
+    hosts = list(ipaddress.ip_network("198.51.100.0/24")) * 4 + list(ipaddress.ip_network("2001:db8::/122"))
+    sizes = np.arange(len(hosts), dtype=np.uint64)
+    table.add_batch(hosts, (sizes, np.ones(len(hosts), dtype=np.uint8)))
+    one_by_one = sidon.Prefixes(table.shape, 3, amounts=2)
+    for host, size in zip(hosts, sizes.tolist()):
+        one_by_one.add(host, size, 1)
+    assert one_by_one == table and table.total == (int(sizes.sum()), len(hosts))
+    for network in ["198.51.100.0/24", "198.51.0.0/17", "2001:db8::/64", "198.51.100.7", "10.0.0.0/8"]:
+        inside = ipaddress.ip_network(network)
+        truth = sum(size for host, size in zip(hosts, sizes.tolist()) if host in inside)
+        size, _ = table.bounds(network)
+        assert size.lower <= truth <= size.upper and table.bounds(inside) == table.bounds(network)
+    heavy = table.heavy(500, amount=1)
+    assert [row[0] for row in heavy.rows] == [ipaddress.ip_network("198.51.100.0/24")] and heavy.others < 500
+    assert heavy[0][1][1].lower == 1024 and heavy[0][2][1].upper == 1024
+    copy = pickle.loads(pickle.dumps(table))
+    assert copy == table
+    copy.halve(2)
+    assert copy.bounds("198.51.100.0/24")[1].upper == 256
+    copy.merge(table)
+    assert copy.bounds("198.51.100.0/24")[1].upper == 1280
+
+
+@pytest.mark.parametrize("network", ["10.0.0.0/33", "10.0.0/8", "text", "10.0.0.0/-1", 5])
+def test_wrong_networks_are_named(network):
+    table = sidon.Prefixes(plan.prefixes(1 << 16), 3)
+    with pytest.raises((ValueError, TypeError)):
+        table.bounds(network)
+    with pytest.raises((ValueError, TypeError)):
+        table.add_batch([ipaddress.ip_address("10.0.0.1"), "text"], [1, 2])
+    with pytest.raises(sidon.Refused) as caught:
+        table.add(ipaddress.ip_address("10.0.0.1"), 2**60)
+    assert caught.value.reason == "overflow" and table.total == (0,)
+    with pytest.raises(sidon.Infeasible):
+        sidon.Prefixes(table.shape, 3, amounts=5)

@@ -24,7 +24,7 @@ def test_docstrings(module):
 
 
 def test_classes_have_docstrings_with_examples():
-    names = ["Set", "Map", "Machine", "Min", "Top", "Distinct", "FanOut", "State"]
+    names = ["Set", "Map", "Machine", "Min", "Top", "Prefixes", "Distinct", "FanOut", "State"]
     for kind in [*(getattr(sidon, name) for name in names), sidon.zone.Filter, sidon.zone.Sketch]:
         assert ">>> " in kind.__doc__
     for kind in [sidon.zone.Filter, sidon.zone.Sketch, sidon.zone.Adaptive, sidon.zone.Hosts]:

@@ -89,6 +89,17 @@ def test_distinct_elements_per_key():
         built.add_batch(keys, [element] * len(keys), now=element // 7)
     assert built.to_bytes() == golden("fan-out")
     assert sidon.FanOut.from_bytes(golden("fan-out"), SEED, key=4) == built
+def test_networks():
+    built = sidon.Prefixes({"buckets": [1, 1, 1, 1, 1]}, SEED, amounts=3)
+    keys = [
+        bytes([0x20, 1, 0xD, i, 0, i, 0, i // 2, 0, 0, 0, 0, 0, 0, 0, 1]) if i % 3 == 0 else bytes([10 + i, i, i, i])
+        for i in range(48)
+    ]
+    built.add_batch(keys_of(keys), ([100 + i * 7 % 12 for i in range(48)], [1] * 48, [i % 2 for i in range(48)]))
+    built.halve()
+    built.add(keys_of([bytes([10, 0, 0, 1])])[0], 33, 3, 0)
+    assert built.to_bytes() == golden("prefixes")
+    assert sidon.Prefixes.from_bytes(golden("prefixes"), SEED) == built
 
 
 def keys_of(keys):

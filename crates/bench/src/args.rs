@@ -14,8 +14,8 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Only this section (machine, hash, member, zone, count, refused, state, distinct; engine, top, fan_out and hostile
-    /// only if named), or only
+    /// Only this section (machine, hash, member, zone, count, refused, state, distinct; engine, top,
+    /// prefixes, fan_out and hostile only if named), or only
     /// structures whose name contains this.
     /// May be given more than once.
     #[arg(long, value_name = "NAME")]
@@ -46,9 +46,9 @@ pub(crate) struct Args {
 }
 
 /// The names of the sections, in the order they run.
-const SECTIONS: [&str; 12] = [
+const SECTIONS: [&str; 13] = [
     "machine", "hash", "member", "zone", "count", "refused", "state", "distinct", "engine", "top",
-    "fan_out", "hostile",
+    "prefixes", "fan_out", "hostile",
 ];
 
 impl Args {

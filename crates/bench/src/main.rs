@@ -5,8 +5,9 @@
 //! filter, `count` our counts beside those of others, `refused` insertions into full structures,
 //! `state` every map from flows to states.
 //! `distinct`, counts of distinct keys.
-//! `engine`, fifty million packets through all monitors, `top`, the heaviest of as many, and `fan_out`, hosts
-//! with many destinations, run only when they are named. Times are medians over interleaved rounds, with the fastest and slowest
+//! `engine`, fifty million packets through all monitors, `top`, the heaviest of as many, `prefixes`,
+//! the heavy networks of a hundred million, and `fan_out`, hosts with many destinations, run only
+//! when they are named. Times are medians over interleaved rounds, with the fastest and slowest
 //! round beside them. Built as a user builds: no target CPU is named, so instructions beyond the
 //! baseline come from run-time dispatch, ours and the peers' alike.
 
@@ -26,6 +27,7 @@ mod maps;
 mod member;
 mod ours;
 mod peers;
+mod prefixes;
 mod refused;
 mod report;
 mod state;
@@ -97,6 +99,9 @@ fn main() -> Result<ExitCode> {
     }
     if args.names("top") {
         rows.extend(top::run(args.quick, &mut notes)?);
+    }
+    if args.names("prefixes") {
+        rows.extend(prefixes::run(args.quick, &mut notes)?);
     }
     let states: Vec<_> =
         state::NAMES.iter().copied().filter(|name| args.wants("state", name)).collect();

@@ -16,7 +16,7 @@ pub(crate) enum Size {
 /// One operation of one structure at one size.
 #[derive(Debug, Clone)]
 pub(crate) struct Row {
-    /// `machine`, `hash`, `member`, `zone`, `count`, `refused`, `state`, `distinct`, `fan_out` or `top`.
+    /// `machine`, `hash`, `member`, `zone`, `count`, `refused`, `state`, `distinct`, `fan_out`, `prefixes` or `top`.
     pub(crate) section: &'static str,
     /// The structure's name.
     pub(crate) structure: String,
@@ -65,7 +65,7 @@ impl Row {
             row.insert("fpr".into(), self.fpr.into());
             row.insert("lost".into(), self.lost.into());
         }
-        if self.section == "count" || self.section == "top" {
+        if ["count", "top", "prefixes"].contains(&self.section) {
             row.insert("overestimate".into(), self.overestimate.into());
             row.insert("lost".into(), self.lost.into());
         }

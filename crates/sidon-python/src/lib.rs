@@ -5,7 +5,7 @@
 //! | `key` | Python objects, Arrow arrays and numpy arrays as keys |
 //! | `shared` | a structure that several threads use |
 //! | `seed`, `shape`, `answer`, `error` | arguments and results |
-//! | `set`, `min`, `top`, `distinct`, `fan_out`, `map`, `machine`, `zone` | the structures |
+//! | `set`, `min`, `top`, `prefixes`, `distinct`, `fan_out`, `map`, `machine`, `zone` | the structures |
 //! | `plan` | from targets to shapes |
 //! | `snapshot` | from captures to snapshots and reports |
 //!
@@ -20,6 +20,7 @@ mod machine;
 mod map;
 mod min;
 mod plan;
+mod prefixes;
 mod seed;
 mod set;
 mod shape;
@@ -42,9 +43,10 @@ mod _sidon {
         map::PyMap,
         min::PyMin,
         plan::{
-            plan_count, plan_count_in, plan_distinct, plan_fan_out, plan_set, plan_sets,
-            plan_states, plan_top, plan_zones,
+            plan_count, plan_count_in, plan_distinct, plan_fan_out, plan_prefixes, plan_set,
+            plan_sets, plan_states, plan_top, plan_zones,
         },
+        prefixes::{PyHeavy, PyPrefixes},
         seed::PySeed,
         set::PySet,
         snapshot::{PySnapshot, run_capture, run_generator},

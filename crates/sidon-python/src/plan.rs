@@ -101,6 +101,12 @@ pub(crate) fn plan_fan_out<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let target = plan::fan_out::Target { keys, error, panes, pane };
     to_python(py, &plan::fan_out::shape(target).or_raise(py)?)
+pub(crate) fn plan_prefixes<'py>(
+    bytes: u64,
+    amounts: usize,
+    py: Python<'py>,
+) -> PyResult<Bound<'py, PyAny>> {
+    to_python(py, &plan::prefixes::shape(bytes, amounts).or_raise(py)?)
 }
 
 #[pyfunction]

@@ -12,7 +12,7 @@ use crate::{
     shape::{from_python, in_words, to_python},
     shared::Shared,
 };
-use kind::Kind;
+pub(crate) use kind::Kind;
 use numpy::{IntoPyArray, PyArray2, PyArrayMethods};
 use pyo3::{
     prelude::*,
@@ -75,7 +75,7 @@ impl PyTop {
 }
 
 /// The columns of amounts: one of them, or a tuple of several.
-fn columns(amounts: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<Column>> {
+pub(crate) fn columns(amounts: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<Column>> {
     match amounts {
         None => Ok(Vec::new()),
         Some(amounts) => match amounts.cast::<PyTuple>() {

@@ -9,7 +9,8 @@
 //!    [`set::Backyard`] have.
 //! 3. [`zone`]: sets and counts of numbers of a small universe that are proven exact.
 //! 4. [`count`]: counts. [`count::Min`] answers for any key, [`count::Top`] keeps the heaviest keys,
-//!    [`count::Distinct`] and [`count::FanOut`] count distinct keys.
+//!    [`count::Prefixes`] the heaviest addresses and networks. [`count::Distinct`] and
+//!    [`count::FanOut`] count distinct keys.
 //! 5. [`decide`]: sequential tests with a bound on false accusations.
 //! 6. [`state`]: state maps (maplets), their ageing, and state machines as tables.
 //! 7. [`plan`]: from a target (keys, error) to a shape (the integers that fix the memory).

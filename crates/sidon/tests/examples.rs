@@ -109,6 +109,22 @@ fn port_scans() {
 }
 
 #[test]
+fn heavy_networks() {
+    let output =
+        prints("heavy_networks", &["second 1: 20000 packets, 2492 new flows, halved every second"]);
+    let second = |number: u32| {
+        let rest = output.split(&format!("second {number}: ")).nth(1).unwrap();
+        rest.split("second ").next().unwrap().to_owned()
+    };
+    for flooded in ["198.51.100.0/24", "2001:db8:7::/48"] {
+        assert!(!second(5).contains(flooded) && second(7).contains(flooded), "{output}");
+    }
+    // Before the flood, only the network of all hosts is heavy.
+    assert_eq!(second(5).matches("/").count(), 1, "{output}");
+    assert!(second(10).contains("no other network has a tenth of the new flows"));
+}
+
+#[test]
 fn merge_processes() {
     let output = prints(
         "merge_processes",

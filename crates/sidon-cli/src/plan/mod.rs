@@ -5,6 +5,7 @@ mod distinct;
 mod explain;
 mod fan_out;
 mod member;
+mod prefixes;
 mod state;
 mod state_maps;
 mod worth;
@@ -17,7 +18,8 @@ use serde_json::Value;
 /// Choose a structure and its size for a target
 ///
 /// Prints every structure that meets the target, the smallest first, and a plain hash table or
-/// bitmap for comparison. The figures come from formulas; --audit of plan member, distinct and fan-out measures them.
+/// bitmap for comparison. The figures come from formulas; --audit of plan member, distinct, fan-out
+/// and prefixes measures them.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -43,6 +45,10 @@ enum What {
     /// Example: sidon plan fan-out --keys 1000 --error 0.13
     FanOut(fan_out::Args),
     State(state::Args),
+    /// Networks: which addresses and prefixes have the largest amounts?
+    ///
+    /// Example: sidon plan prefixes --memory 1MiB --audit
+    Prefixes(prefixes::Args),
     /// Small sets of small numbers, without false positives
     ///
     /// Example: sidon plan zone --universe 256 --members 3
@@ -60,6 +66,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         What::Distinct(args) => distinct::run(args),
         What::FanOut(args) => fan_out::run(args),
         What::State(args) => state::run(args),
+        What::Prefixes(args) => prefixes::run(args),
         What::Zone(args) => zone::run(args),
         What::Explain(args) => explain::run(args),
     }

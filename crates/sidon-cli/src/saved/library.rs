@@ -2,14 +2,15 @@
 //!
 //! A file does not contain its seed. Shapes, loads, error rates and a merge of cells do not
 //! depend on it. Such a file is read with seed 0 and written with its own seed check. For
-//! [`count::Top`](sidon::count::Top), [`count::FanOut`](sidon::count::FanOut) and
-//! [`zone::Subnets`](sidon::zone::Subnets), which need the seed, the summary has the header only.
+//! [`count::Top`](sidon::count::Top), [`count::Prefixes`](sidon::count::Prefixes),
+//! [`count::FanOut`](sidon::count::FanOut) and [`zone::Subnets`](sidon::zone::Subnets), which need
+//! the seed, the summary counts entries at most, and there is no merge.
 
 use crate::show;
 use serde_json::{Value, json};
 use sidon::{
     Malformed, Refused, Seed,
-    count::{Distinct, FanOut, Layout, Min, Top},
+    count::{Distinct, FanOut, Layout, Min, Prefixes, Top},
     internals::Kind,
     saved::{Parts, Save},
     set::{
@@ -102,6 +103,7 @@ impl Saved {
             Distinct::KIND => Self::new(distinct, Distinct::merge),
             FanOut::<u8>::KIND => Saved { facts: Box::new(|_| Ok(Vec::new())), merge: None },
             Top::<u8>::KIND => Saved { facts: Box::new(top), merge: None },
+            Prefixes::<1>::KIND => Saved { facts: Box::new(prefixes), merge: None },
             Subnets::KIND => Saved { facts: Box::new(|_| Ok(Vec::new())), merge: None },
             _ => return None,
         })
@@ -218,6 +220,29 @@ fn top(parts: &Parts<'_>) -> Result<Facts, Malformed> {
         ("keys with an entry", Fact::Number(entries)),
         ("entries", Fact::Number(buckets.saturating_mul(8))),
     ])
+}
+
+/// The numbers of entries of a `Prefixes`, which do not depend on the number of its amounts.
+fn prefixes(parts: &Parts<'_>) -> Result<Facts, Malformed> {
+    const TAGS: u64 = 16;
+    let wrong = || Malformed::Field { name: "buckets" };
+    let Some(levels) = parts.fields.get(1..6) else { return Ok(Vec::new()) };
+    let all = levels.iter().fold(0u64, |all, &buckets| all.saturating_add(buckets));
+    let payload = parts.payload.len() as u64;
+    let whole =
+        Some(all).filter(|&all| all > 0 && payload.is_multiple_of(all)).ok_or_else(wrong)?;
+    let bucket = Some(payload / whole).filter(|&bucket| bucket >= TAGS).ok_or_else(wrong)?;
+    let mut entries = parts
+        .payload
+        .chunks_exact(bucket as usize)
+        .map(|one| one[..TAGS as usize].chunks(2).filter(|tag| **tag != [0, 0]).count() as u64);
+    let names = ["addresses", "/24 and /64", "/20 and /56", "/16 and /48", "/8 and /32"];
+    let facts = names.into_iter().zip(levels).map(|(name, &buckets)| {
+        let taken: u64 = entries.by_ref().take(buckets as usize).sum();
+        let all = show::whole(buckets.saturating_mul(8));
+        (name, Fact::Text(format!("{} of {all} entries", show::whole(taken))))
+    });
+    Ok(facts.collect())
 }
 
 impl Summary {

@@ -307,6 +307,32 @@ fn plans_of_distinct_counts_are_measured_by_their_audit() {
 }
 
 #[test]
+fn an_audit_of_networks_finds_the_planted_ones_and_no_wrong_bound() {
+    for size in [["--memory", "64KiB"], ["--slack", "0.001"]] {
+        let line =
+            [&["plan", "prefixes", "--audit", "--packets", "200000", "--json"][..], &size].concat();
+        let (success, out, err) = sidon(&line);
+        assert!(success, "{err}");
+        let plan: Value = serde_json::from_str(&out).unwrap();
+        let audit = &plan["audit"];
+        assert_eq!(
+            (&audit["wrong"], &audit["planted"], &audit["found"]),
+            (&0.into(), &10.into(), &10.into())
+        );
+        assert!(audit["bounds"].as_u64().unwrap() > 10_000);
+        let rows = plan["rows"].as_array().unwrap();
+        assert_eq!((rows.len(), &rows[2]["ipv4"], &rows[2]["ipv6"]), (5, &20.into(), &56.into()));
+        for row in rows {
+            let [planned, measured] =
+                [&row["slack"], &row["measured"]["slack"]].map(|x| x.as_f64().unwrap());
+            assert!(0.0 < planned && measured <= planned, "{row}");
+        }
+    }
+    let (success, out, _) = sidon(&["plan", "prefixes", "--memory", "1MiB"]);
+    assert!(success && out.contains("/24, /64") && out.contains("1023.75 KiB in all"), "{out}");
+}
+
+#[test]
 fn plan_count_gives_the_rows_and_columns_of_the_paper() {
     let rows = rows(&["plan", "count", "--epsilon", "0.01", "--delta", "0.01", "--json"]);
     assert_eq!(rows[0]["shape"]["rows"], 5);

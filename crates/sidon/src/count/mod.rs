@@ -7,6 +7,7 @@
 //! | [`Distinct`] | registers of 28 bits | the number of distinct keys, with an interval |
 //! | [`FanOut`] | sketches of the keys with the most elements | the number of distinct elements of a key, with an interval |
 //! | [`Periods`] | pairs of hosts and their last gaps | the period of their contacts, and how regular they are |
+//! | [`Prefixes`] | the heaviest addresses, and networks for the rest | a lower and an upper bound, for any network |
 //!
 //! If all keys are known, [`solve()`] computes better counts from a plain [`Min`].
 
@@ -16,8 +17,9 @@ pub mod distinct;
 pub mod fan_out;
 mod interval;
 pub mod min;
-mod registers;
 pub mod periods;
+pub mod prefixes;
+mod registers;
 mod saved;
 pub mod solve;
 pub mod top;
@@ -28,5 +30,6 @@ pub use fan_out::FanOut;
 pub use interval::Interval;
 pub use min::{Layout, Min, Update};
 pub use periods::{Periods, Regularity};
+pub use prefixes::{Prefix, Prefixes};
 pub use solve::{Solution, solve};
 pub use top::{Bounds, Entry, Ranking, Stored, Top};

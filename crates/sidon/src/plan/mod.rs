@@ -39,6 +39,7 @@ mod increments;
 mod lines;
 pub mod multilayer;
 pub mod periods;
+pub mod prefixes;
 mod set;
 mod state;
 pub mod stateful;

@@ -26,7 +26,7 @@ pub struct Kind {
 
 impl Kind {
     /// Every kind, in the order of the numbers, which start at 1.
-    pub const ALL: [Kind; 26] = [
+    pub const ALL: [Kind; 27] = [
         BLOOM,
         BLOCKED,
         COUNTING,
@@ -53,6 +53,7 @@ impl Kind {
         FAN_OUT,
         SUSPECTS,
         PERIODS,
+        PREFIXES,
     ];
 
     /// The kind of this number.
@@ -304,6 +305,30 @@ pub(crate) const PERIODS: Kind = Kind {
     fields: &["key bytes", "buckets", "shortest", "grace", "longest", "refused"],
 };
 
+/// The kind `count::Prefixes`.
+pub(crate) const PREFIXES: Kind = Kind {
+    number: 27,
+    name: "count::Prefixes",
+    fields: &[
+        "amounts",
+        "buckets 1",
+        "buckets 2",
+        "buckets 3",
+        "buckets 4",
+        "buckets 5",
+        "halvings",
+        "rounding",
+        "total 1",
+        "total 2",
+        "total 3",
+        "total 4",
+        "rest 1",
+        "rest 2",
+        "rest 3",
+        "rest 4",
+    ],
+};
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -315,6 +340,6 @@ mod tests {
             assert_eq!(Kind::ALL.iter().filter(|other| other.name == kind.name).count(), 1);
             assert_eq!(Kind::of(kind.number), Some(kind));
         }
-        assert_eq!((Kind::of(0), Kind::of(27)), (None, None));
+        assert_eq!((Kind::of(0), Kind::of(28)), (None, None));
     }
 }

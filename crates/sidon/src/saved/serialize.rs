@@ -111,6 +111,7 @@ structures! {
     [K] count::FanOut<K>;
     [K] count::Periods<K>;
     [K] decide::Suspects<K>;
+    [const A: usize] count::Prefixes<A>;
     [B] state::Map<B>;
     [C] zone::Filter<C>;
     [C] zone::Sketch<C>;

@@ -3,11 +3,14 @@
 
 use sidon::{
     Malformed, Seed,
-    count::{Distinct, FanOut, Layout, Min, Top, Update, distinct, fan_out, min, top},
+    count::{
+        Distinct, FanOut, Layout, Min, Prefix, Prefixes, Top, Update, distinct, fan_out, min,
+        prefixes, top,
+    },
     saved::Save,
 };
 use sidon_kit::Rng;
-use std::path::PathBuf;
+use std::{net::IpAddr, path::PathBuf};
 
 const SEED: Seed = Seed(0x5eed);
 const KEYS: [&str; 5] = ["10.0.0.1", "10.0.0.2", "2001:db8::1", "", "sidon"];
@@ -60,7 +63,22 @@ fn fan_out() -> FanOut<[u8; 4]> {
     table
 }
 
-fn goldens() -> [Vec<u8>; 7] {
+/// Full at every level, halved once, and with an amount after that.
+fn networks() -> Prefixes<3> {
+    let mut table = Prefixes::new(prefixes::Shape { buckets: [1, 1, 1, 1, 1] }, SEED).unwrap();
+    for i in 0..48u8 {
+        let address = match i % 3 {
+            0 => IpAddr::from([0x20, 1, 0xd, i, 0, i, 0, i / 2, 0, 0, 0, 0, 0, 0, 0, 1]),
+            _ => IpAddr::from([10 + i, i, i, i]),
+        };
+        table.add(address, [100 + u64::from(i) * 7 % 12, 1, u64::from(i % 2)]).unwrap();
+    }
+    table.halve(1);
+    table.add(IpAddr::from([10, 0, 0, 1]), [33, 3, 0]).unwrap();
+    table
+}
+
+fn goldens() -> [Vec<u8>; 8] {
     let (update, layout) = (Update::Plain, Layout::Rows);
     let rows = min::Shape { rows: 3, columns: 11, width: 32, update, layout };
     let update = Update::Conservative;
@@ -75,6 +93,7 @@ fn goldens() -> [Vec<u8>; 7] {
         golden("distinct-list.sidon", distinct(5)),
         golden("distinct.sidon", distinct(500)),
         golden("fan-out.sidon", fan_out()),
+        golden("prefixes.sidon", networks()),
     ]
 }
 
@@ -89,14 +108,18 @@ fn read(image: &[u8]) -> Option<Malformed> {
             Err(why) => Some(why),
         }
     }
-    let others =
-        [one::<Top<[u8; 4], 2>>(image), one::<Distinct>(image), one::<FanOut<[u8; 4]>>(image)];
+    let others = [
+        one::<Top<[u8; 4], 2>>(image),
+        one::<Distinct>(image),
+        one::<FanOut<[u8; 4]>>(image),
+        one::<Prefixes<3>>(image),
+    ];
     others.into_iter().fold(one::<Min>(image), Option::and)
 }
 
 #[test]
 fn golden_images_are_read_back() {
-    let [rows, line, narrow, top, list, registers, spread] = goldens();
+    let [rows, line, narrow, top, list, registers, spread, networks] = goldens();
     for image in [&rows, &line] {
         let sketch = Min::from_bytes(image, SEED).unwrap();
         for (amount, key) in (1..).zip(KEYS) {
@@ -105,6 +128,12 @@ fn golden_images_are_read_back() {
         assert_eq!(sketch.total(), 1500);
         assert_eq!(Min::from_bytes(image, Seed(1)).err(), Some(Malformed::Seed));
     }
+    let table = Prefixes::<3>::from_bytes(&networks, SEED).unwrap();
+    assert_eq!(table.len(), [8; 5]);
+    let halved = Prefix::new([10, 0, 0, 0].into(), 8).unwrap();
+    assert_eq!(table.bounds(&halved)[1].to_string(), "= 3");
+    let all = Prefix::new([0, 0, 0, 0].into(), 0).unwrap();
+    assert_eq!(table.bounds(&all)[1].least, 19);
     let decayed = Min::from_bytes(&narrow, SEED).unwrap();
     assert_eq!((decayed.total(), decayed.estimate("sidon").value), (500, 85));
     let table = Top::<[u8; 4], 2>::from_bytes(&top, SEED).unwrap();
@@ -143,7 +172,7 @@ fn a_million_byte_strings_give_a_structure_or_malformed() {
     let (mut accepted, mut image) = (0, Vec::<u8>::new());
     for _ in 0..1_000_000 {
         image.clear();
-        image.extend(&goldens[rng.below(4) as usize]);
+        image.extend(&goldens[rng.below(5) as usize]);
         for _ in 0..=rng.below(3) {
             // Half of the changes go to the header and the fields.
             let reach = if rng.below(2) == 0 { image.len() } else { 104 };
@@ -169,17 +198,20 @@ fn a_million_byte_strings_give_a_structure_or_malformed() {
 
 #[test]
 fn no_shape_takes_more_memory_than_its_image_is_long() {
-    let [mut rows, _, _, mut top, _, mut registers, mut spread] = goldens();
+    let [mut rows, _, _, mut top, _, mut registers, mut spread, mut networks] = goldens();
     rows[40..48].copy_from_slice(&(1u64 << 40).to_le_bytes());
     top[48..56].copy_from_slice(&(1u64 << 30).to_le_bytes());
     registers[32..40].copy_from_slice(&(1u64 << 20).to_le_bytes());
     spread[40..48].copy_from_slice(&(1u64 << 30).to_le_bytes());
-    for image in [&mut rows, &mut top, &mut registers, &mut spread] {
+    networks[40..48].copy_from_slice(&(1u64 << 30).to_le_bytes());
+    for image in [&mut rows, &mut top, &mut registers, &mut spread, &mut networks] {
         let body = image.len() - 4;
         let checksum = crc32fast::hash(&image[..body]);
         image[body..].copy_from_slice(&checksum.to_le_bytes());
     }
     assert!(matches!(Min::from_bytes(&rows, SEED), Err(Malformed::Length { .. })));
+    let networks = Prefixes::<3>::from_bytes(&networks, SEED);
+    assert!(matches!(networks.err(), Some(Malformed::Length { .. })));
     let top = Top::<[u8; 4], 2>::from_bytes(&top, SEED);
     assert!(matches!(top.err(), Some(Malformed::Length { .. })));
     let registers = Distinct::from_bytes(&registers, SEED);

@@ -2,7 +2,10 @@
 
 use sidon::{
     Certainty, Infeasible, Refused, Seed,
-    count::{Distinct, FanOut, Layout, Min, Top, Update, distinct, fan_out, min, top},
+    count::{
+        Distinct, FanOut, Layout, Min, Prefix, Prefixes, Top, Update, distinct, fan_out, min,
+        prefixes, top,
+    },
     plan::{self, Prefer, States, Target},
     set::{
         AnySet, Backyard, Bh, Blocked, Bloom, Counting, DLeft, Decode, Elastic, Increments, Moves,
@@ -12,6 +15,7 @@ use sidon::{
     state::{Direct, Fingerprint, Stateful, direct, stateful},
     zone::{Adaptive, Filter, Hosts, Ols, Sketch, Subnets, ols, subnets},
 };
+use std::net::IpAddr;
 
 const SEED: Seed = Seed(7);
 
@@ -203,6 +207,15 @@ fn counts() {
         fan_out::Shape { buckets: 10, registers: 8, panes: 2, pane: 60 },
         |one: &mut FanOut<u32>| assert_eq!(one.add(&7, "element", 5), 1),
         |one: &FanOut<u32>| one.estimate(&7, 5).contains(1) && one.len() == 1
+    );
+    let host = IpAddr::from([10, 0, 0, 1]);
+    has_the_core!(
+        Prefixes<1>,
+        prefixes::Shape { buckets: [4, 3, 2, 1, 1] },
+        |one: &mut Prefixes<1>| one.add(host, [5]).unwrap(),
+        |one: &Prefixes<1>| one.bounds(&Prefix::new(host, 24).unwrap())[0].is_exact()
+            && one.len() == [1, 0, 0, 0, 0]
+            && one.total() == [5]
     );
 }
 

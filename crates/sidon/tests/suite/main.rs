@@ -26,6 +26,7 @@ mod listed;
 mod operate;
 mod papers;
 mod plans;
+mod prefixes;
 mod rates;
 mod round_trip;
 #[cfg(feature = "serde")]

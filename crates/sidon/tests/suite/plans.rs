@@ -3,7 +3,7 @@
 use proptest::{collection::vec, prelude::*, sample::select};
 use sidon::{
     Infeasible, Seed,
-    count::{Distinct, FanOut, Layout, Min, Top, distinct, fan_out, min},
+    count::{Distinct, FanOut, Layout, Min, Prefixes, Top, distinct, fan_out, min},
     plan::{self, Prefer, SetShape, States, Target},
     set::{
         AnySet, Counting, Decode, Increments, Moves, Multilayer, Overflow, Spread, Variable,
@@ -140,6 +140,12 @@ proptest! {
         if let Ok(shape) = plan::top::shape(bytes, 16, 2) {
             prop_assert!(built(Top::<[u8; 16], 2>::new(shape, SEED)), "{shape:?}");
         }
+        if let Ok(shape) = plan::prefixes::shape(bytes, 3) {
+            prop_assert!(built(Prefixes::<3>::new(shape, SEED)), "{shape:?}");
+        }
+        if let Ok(shape) = plan::prefixes::shape_for(epsilon) {
+            prop_assert!(built(Prefixes::<1>::new(shape, SEED)), "{shape:?}");
+        }
     }
 
     #[test]
@@ -233,6 +239,7 @@ proptest! {
         let _ = (plan::fan_out::error(shape), plan::distinct::error(distinct::Shape { registers: n }));
         let _ = plan::top::shape(keys, usize::MAX, n as usize);
         let _ = plan::top::shape(keys, 4, usize::MAX - n as usize);
+        let _ = (plan::prefixes::shape(keys, n as usize), plan::prefixes::shape_for(rate));
         let _ = plan::zone::first_primes(plan::zone::Target { universe: keys, members: n.into() });
     }
 

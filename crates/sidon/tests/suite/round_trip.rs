@@ -5,7 +5,7 @@
 
 use crate::operate::{Draw, Operate, SEED, is_read_back, sequence};
 use sidon::{
-    count::{Distinct, FanOut, Min, Top},
+    count::{Distinct, FanOut, Min, Prefixes, Top},
     saved::Save,
     set::{Backyard, Bh, Blocked, Bloom, Counting, DLeft, Elastic, Multilayer, Variable},
     state::{Direct, Fingerprint, Stateful},
@@ -113,6 +113,7 @@ laws! {
     elastic: Elastic;
     distinct: Distinct;
     fan_out: FanOut<[u8; 4]>;
+    prefixes: Prefixes<2>;
 }
 
 /// A new kind must be added above. Kinds 17 and 18 belong to another crate.
@@ -138,5 +139,5 @@ fn every_kind_is_here() {
     ];
     assert!(kinds.into_iter().eq(1..=16));
     assert_eq!([Backyard::KIND, Hosts::KIND, Elastic::KIND], [19, 20, 22]);
-    assert_eq!([Distinct::KIND, <FanOut<[u8; 4]>>::KIND], [23, 24]);
+    assert_eq!([Distinct::KIND, <FanOut<[u8; 4]>>::KIND, Prefixes::<2>::KIND], [23, 24, 27]);
 }

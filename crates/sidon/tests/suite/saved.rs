@@ -4,7 +4,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, from_value, json, to_value};
 use sidon::{
     Malformed, Seed,
-    count::{Distinct, FanOut, Min, Top, min, top},
+    count::{Distinct, FanOut, Min, Prefixes, Top, min, prefixes, top},
     plan,
     saved::{Save, Saved},
     set::{
@@ -70,6 +70,7 @@ fn every_structure_comes_back_and_no_damaged_byte_is_accepted() {
     is_saved::<Top<[u8; 4], 2>>(&golden("top"));
     is_saved::<Distinct>(&golden("distinct"));
     is_saved::<FanOut<[u8; 4]>>(&golden("fan-out"));
+    is_saved::<Prefixes<3>>(&golden("prefixes"));
     is_saved::<Direct>(&golden("state-direct"));
     is_saved::<Stateful>(&golden("state-stateful"));
     is_saved::<Fingerprint>(&golden("state-fingerprint"));
@@ -175,6 +176,7 @@ fn shapes_are_maps_of_their_fields() {
         "rows": 4, "columns": 500, "width": 32, "update": "conservative", "layout": "rows",
     }));
     is_a_map::<top::Shape>(json!({"buckets": 100, "rows": 2, "columns": 400}));
+    is_a_map::<prefixes::Shape>(json!({"buckets": [100, 50, 25, 12, 13]}));
     is_a_map::<direct::Shape>(json!({
         "cells": 500, "hashes": 4, "states": 3, "counter": 4, "timed": false,
     }));

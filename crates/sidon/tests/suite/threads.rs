@@ -3,7 +3,10 @@
 use sidon::internals::{Audit, Ladder};
 use sidon::{
     Certainty, Digest, Estimate, Infeasible, Lookup, Malformed, Refused, Seed,
-    count::{Bounds, Distinct, Entry, FanOut, Interval, Min, Ranking, Solution, Top},
+    count::{
+        Bounds, Distinct, Entry, FanOut, Interval, Min, Prefix, Prefixes, Ranking, Solution, Top,
+        prefixes,
+    },
     saved::{Parts, Writer},
     set::{
         AnySet, Backyard, Bh, Blocked, Bloom, Counting, DLeft, Elastic, Increments, Multilayer,
@@ -27,6 +30,7 @@ shared! {
     AnySet, Bloom, Blocked, Counting, Variable, Bh, Multilayer, DLeft, Elastic, Backyard, Increments,
     Min, Top<u64>, Ranking<u64, 1>, Entry<u64, 1>, Bounds, Solution,
     Distinct, FanOut<u64>, Interval,
+    Prefixes<3>, Prefix, prefixes::Heavy<3>,
     Direct, Stateful, Fingerprint, Machine,
     Clock<Fingerprint>, Audit<Fingerprint, u64>,
     Egh, Ols, Pol, Any, Filter<Any>, Sketch<Any>, Adaptive, Ladder, Hosts, Subnets,

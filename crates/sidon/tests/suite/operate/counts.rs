@@ -3,9 +3,12 @@
 use super::{Draw, MEMBERS, Operate, SEED, UNIVERSE, any_key, batch, keys, member, one_of};
 use sidon::{
     Infeasible, Refused,
-    count::{Distinct, FanOut, Layout, Min, Top, Update, distinct, fan_out, min, top},
+    count::{
+        Distinct, FanOut, Layout, Min, Prefix, Prefixes, Top, Update, distinct, fan_out, min,
+        prefixes, top,
+    },
 };
-use std::fmt::Debug;
+use std::{fmt::Debug, net::IpAddr};
 
 /// Small, near the ceiling of some width, or the largest there is.
 fn amount(draw: &mut Draw<'_>) -> u64 {
@@ -101,6 +104,53 @@ impl Operate for Heavy {
     fn answers(&self) -> impl PartialEq + Debug {
         let bounds: Vec<_> = (0..UNIVERSE).map(|key| self.bounds(&heavy_key(key))).collect();
         (bounds, self.heaviest(9), self.total(), self.len())
+    }
+}
+
+/// Addresses of both families that share prefixes of every length.
+fn address(key: u64) -> IpAddr {
+    let [a, b, c] = [key / 16, key / 8 % 2, key % 8].map(|part| part as u8);
+    if key % 3 == 0 {
+        return IpAddr::from([0x20, 1, 0xd, 0xb8, 0, a, 0, b, 0, 0, 0, 0, 0, 0, c, 1]);
+    }
+    IpAddr::from([10 + a, b, c << 5, c])
+}
+
+impl Operate for Prefixes<2> {
+    fn fresh(draw: &mut Draw<'_>) -> Result<Self, Infeasible> {
+        let buckets = [1 + draw(2), 1, 1, 1 + draw(2), 1];
+        Prefixes::new(prefixes::Shape { buckets }, SEED)
+    }
+
+    fn operate(&mut self, other: &Self, draw: &mut Draw<'_>) -> Result<(), Refused> {
+        match draw(32) {
+            0..18 => self.add(address(any_key(draw)), [amount(draw), amount(draw)]),
+            18..25 => {
+                let keys: Vec<_> = keys(draw, UNIVERSE).into_iter().map(address).collect();
+                let amounts: Vec<_> = keys.iter().map(|_| [amount(draw), draw(3)]).collect();
+                self.add_batch(&keys, &amounts)
+            }
+            25..28 => self.merge(other),
+            28..31 => {
+                self.halve(one_of(draw, &[0, 1, 1, 1, 2, 5, 64, u32::MAX]));
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn wipe(&mut self) {
+        self.clear();
+    }
+
+    fn answers(&self) -> impl PartialEq + Debug {
+        let length = |key: u64, address: IpAddr| if address.is_ipv4() { key % 33 } else { 3 * key };
+        let bounds = |key: u64| {
+            let address = address(key);
+            Prefix::new(address, length(key, address) as u8).map(|prefix| self.bounds(&prefix))
+        };
+        let bounds: Vec<_> = (0..UNIVERSE).map(bounds).collect();
+        (bounds, self.heavy(0, 5), self.heavy(1, 1 << 40), self.total(), self.len())
     }
 }
 
