@@ -20,6 +20,7 @@ mod files;
 mod forged;
 mod formats;
 mod known;
+mod null_traffic;
 mod p2p;
 mod running;
 mod services;
