@@ -3,6 +3,7 @@
 //! ```toml
 //! name = "SYN flood from forged sources"
 //! include = ["beside.toml"]           # flows and expectations of other files, beside this one
+//! one_way_capture = false             # what the report must say about the capture, if anything
 //!
 //! [[flows]]
 //! name = "attack"
@@ -97,6 +98,8 @@ pub struct Scenario {
     pub may: Vec<Expected>,
     /// Names of flows whose connections must be open at the end.
     pub stay: Vec<String>,
+    /// Whether the report must say that most connections were captured in one direction only.
+    pub one_way_capture: Option<bool>,
     /// The files that it was read from, the outermost first. None for a text.
     pub files: Vec<PathBuf>,
 }

@@ -2,7 +2,7 @@
 
 use super::{
     Expected, Must, Prefix, Scenario,
-    fields::{Fields, Value, Wrong, number, seconds, text_of, wrong},
+    fields::{Fields, Value, Wrong, flag, number, seconds, text_of, wrong},
     flows::{MOST, flows},
 };
 use crate::{excerpt::word, files::input, text};
@@ -84,6 +84,7 @@ const EMPTY: Scenario = Scenario {
     must: Vec::new(),
     may: Vec::new(),
     stay: Vec::new(),
+    one_way_capture: None,
     files: Vec::new(),
 };
 
@@ -118,9 +119,11 @@ fn content(scenario: &mut Scenario, text: &str, outermost: bool) -> Result<Vec<S
     let table = DeTable::parse(text)
         .map_err(|why| Wrong(why.message().to_owned(), why.span().unwrap_or(0..0)))?;
     let whole = Fields { table: table.get_ref(), span: table.span() };
-    whole.only(&["name", "include", "flows", "must", "may", "stay"])?;
+    whole.only(&["name", "include", "one_way_capture", "flows", "must", "may", "stay"])?;
     if outermost {
         scenario.name = whole.required("name", text_of)?;
+        scenario.one_way_capture =
+            whole.optional("one_way_capture", None, |value| flag(value).map(Some))?;
     }
     for fields in whole.tables("flows")? {
         scenario.flows.push(flows(&fields)?);

@@ -254,6 +254,7 @@ fn errors_name_the_file_the_line_and_the_fault() {
             "name = \"a\"\nmay = [{ kind = \"b\", subject = \"x\" }]",
             "a.toml:2: expected an address",
         ),
+        ("name = \"a\"", "name = \"a\"\none_way_capture = 1", "a.toml:2: expected true or false"),
         ("name = \"a\"", "name = ", "a.toml:1: "),
     ];
     for (number, (from, to, expected)) in cases.into_iter().enumerate() {
@@ -333,7 +334,15 @@ fn alarms_are_judged_by_what_was_followed() {
 
 /// A scenario of these flows.
 fn scenario(flows: Vec<Flows>) -> Scenario {
-    Scenario { name: String::new(), flows, must: vec![], may: vec![], stay: vec![], files: vec![] }
+    Scenario {
+        name: String::new(),
+        flows,
+        must: vec![],
+        may: vec![],
+        stay: vec![],
+        one_way_capture: None,
+        files: vec![],
+    }
 }
 
 /// Flows of TCP in the first `until` nanoseconds, with steps of `after` nanoseconds and `repeat`.
