@@ -38,7 +38,7 @@ fuzz_target!(init: sidon_fuzz::plant(seeds), |bytes: &[u8]| {
 /// The shipped scenarios without their includes, and one with every word of the format.
 fn seeds() -> Vec<Vec<u8>> {
     let files =
-        sidon_fuzz::files(&sidon_fuzz::folder("scenarios"), 4096, &|name| name.ends_with(".toml"));
+        sidon_fuzz::files(&sidon_fuzz::folder("scenarios"), 2048, &|name| name.ends_with(".toml"));
     let alone = |file: Vec<u8>| {
         let text = String::from_utf8(file).expect("a shipped scenario is UTF-8");
         let lines = text.lines().filter(|line| !line.starts_with("include = "));

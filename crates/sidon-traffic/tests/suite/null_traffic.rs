@@ -18,8 +18,8 @@ const SHIFT: u64 = 20;
 const FEW: u64 = 2;
 /// The units of the scenario in the hours of a day: 50 to 350 packets per second, 200 on average.
 const UNITS: [u64; 4] = [1_000, 19_000, 5_000, 15_000];
-/// False accusations in a thousand hours that the defaults allow.
-const BUDGET: f64 = 10.0;
+/// False accusations per day of traffic that the defaults allow.
+const BUDGET: f64 = 0.1;
 
 /// Packets, and a line for each accusation, of the hours from `first` up to `end`.
 fn shift(scenario: &Scenario, first: u64, end: u64) -> (u64, Vec<String>) {
@@ -83,7 +83,7 @@ fn ordinary_hours_stay_within_the_budget_of_false_accusations() {
     let rate = packets as f64 / (hours * 3_600) as f64;
     println!("| hours | packets | packets per second | accusations | budget |");
     println!("|---|---|---|---|---|");
-    let budget = BUDGET * hours as f64 / 1_000.0;
+    let budget = BUDGET * hours as f64 / 24.0;
     println!("| {hours} | {packets} | {rate:.0} | {} | {budget:.1} |", accusations.len());
     let text = accusations.join("\n");
     println!("{text}");

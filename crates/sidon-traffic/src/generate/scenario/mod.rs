@@ -240,4 +240,6 @@ fn key([from, to]: [IpAddr; 2], ports: [u16; 2], protocol: u8) -> FlowKey {
 }
 
 #[cfg(test)]
+mod hostile;
+#[cfg(test)]
 mod tests;

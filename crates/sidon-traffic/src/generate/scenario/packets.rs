@@ -162,7 +162,7 @@ fn packet(
 ) -> Packet {
     let mut flow = if step.reply { flow.reversed() } else { flow };
     let [least, most] = step.payload;
-    let payload_len = match most - least {
+    let mut payload_len = match most - least {
         0 => least,
         more => least + rng.below(u64::from(more) + 1) as u32,
     };
@@ -176,6 +176,10 @@ fn packet(
         (_, _, protocol::UDP) => (Transport::Ports, 8),
         _ => (Transport::Other, 0),
     };
+    if header == 0 && !flows.is_v4 && step.fragment == Fragment::Whole {
+        // IPv6 reserves a length of zero for packets whose length is elsewhere.
+        payload_len = payload_len.max(1);
+    }
     let mut number = flow.protocol();
     if step.icmp.is_some() {
         number = if flows.is_v4 { protocol::ICMP } else { protocol::ICMPV6 };
