@@ -41,11 +41,11 @@ fn shift(scenario: &Scenario, first: u64, end: u64) -> (u64, Vec<String>) {
     engine.flush();
     let report = engine.finish().0;
     assert_eq!((report.ledger.seen, report.ledger.balance()), (number, 0));
-    let of = |alarm: &sidon_traffic::monitor::alarms::Alarm| {
+    let accusations = report.alarms.iter().map(|alarm| {
         let minute = (alarm.opened - Mix::default().start_ns) / (HOUR / 60);
         format!("hours from {first}, minute {minute}: {}", alarm.text)
-    };
-    (number, report.alarms.iter().map(of).collect())
+    });
+    (number, accusations.collect())
 }
 
 #[test]
