@@ -1,5 +1,5 @@
-//! Shipped scenarios with changed words and numbers: refused with a short error, or read and generated
-//! in order, within the limit of packets, as frames that decode to the same packets.
+//! Shipped scenarios with changed words and numbers. Each is refused with a short error, or its packets
+//! come in order, within the limit, and as frames that decode to the same packets.
 
 use super::*;
 use crate::{Decoder, Frame, LinkType, generate::write_frame};
