@@ -1,7 +1,8 @@
 //! Packets a second through the engine, beside exact hash maps that do the same.
 //!
 //! Packets are generated block by block, and only looking at them is timed: by the monitors of sizes
-//! and sources, and by all. Maps never let anything go, where the engine also ages what it holds.
+//! and sources, and by all. One table of the heaviest flows counts the same packets: its ratio to the
+//! engine compares engines of different revisions across machines. Maps never let anything go, where the engine also ages what it holds.
 //! Afterwards the engine's list of the heaviest flows is compared with the maps': every bound, and
 //! whether a flow is missing.
 
@@ -13,7 +14,11 @@ use crate::{
 };
 use anyhow::Result;
 use hashbrown::HashSet;
-use sidon::Seed;
+use sidon::{
+    Seed,
+    count::{Stored, Top},
+    plan,
+};
 use sidon_traffic::{
     Decoder, Engine, Filter, Generator, Mix, Packet, Settings,
     batch::Batch,
@@ -31,6 +36,8 @@ const LISTED: usize = 20;
 /// The engine's memory.
 const MEMORY: u64 = 16 << 20;
 const SEED: Seed = Seed(3);
+/// Keys added to the table of flows in one call.
+const CHUNK: usize = 512;
 
 /// The monitors of sizes and sources alone.
 struct Shards {
@@ -67,9 +74,12 @@ pub(crate) fn run(quick: bool, notes: &mut Vec<String>) -> Result<Vec<Row>> {
     let mut shards = Shards::new()?;
     let mut maps = Maps::default();
     let mut generator = Generator::new(mix, 4)?;
+    let shape = plan::top::shape(MEMORY, FlowKey::BYTES, 2)?;
+    let mut top = Top::<FlowKey, 2>::new(shape, SEED)?;
     let mut block: Vec<Packet> = Vec::with_capacity(BLOCK);
-    let mut times: [Vec<f64>; 4] = Default::default();
-    let [part, exact_part, all, exact_all] = &mut times;
+    let (mut keys, mut amounts) = (Vec::with_capacity(BLOCK), Vec::with_capacity(BLOCK));
+    let mut times: [Vec<f64>; 5] = Default::default();
+    let [part, exact_part, all, exact_all, top_alone] = &mut times;
     loop {
         block.clear();
         block.extend(generator.by_ref().take(BLOCK));
@@ -80,6 +90,15 @@ pub(crate) fn run(quick: bool, notes: &mut Vec<String>) -> Result<Vec<Row>> {
             |act: &mut dyn FnMut(&Packet)| ns_each(block.len(), || block.iter().for_each(act));
         part.push(each(&mut |packet| shards.packet(packet)));
         all.push(each(&mut |packet| engine.packet(packet)));
+        keys.clear();
+        keys.extend(block.iter().map(|packet| packet.flow.undirected()));
+        amounts.clear();
+        amounts.extend(block.iter().map(|packet| [u64::from(packet.wire_len), 1]));
+        top_alone.push(ns_each(block.len(), || {
+            for (keys, amounts) in keys.chunks(CHUNK).zip(amounts.chunks(CHUNK)) {
+                top.add_batch(keys, amounts);
+            }
+        }));
         let sizes = each(&mut |packet| maps.sizes(packet));
         let others = each(&mut |packet| maps.states(packet));
         exact_part.push(sizes);
@@ -108,6 +127,11 @@ pub(crate) fn run(quick: bool, notes: &mut Vec<String>) -> Result<Vec<Row>> {
         maps.half_open(),
         (maps.flows.capacity() * (size_of::<(FlowKey, [u64; 2])>() + 1)) >> 20,
     ));
+    let [all, top_alone] = [2, 4].map(|index: usize| Summary::of(&times[index]).median);
+    notes.push(format!(
+        "engine: all monitors take {:.2} times as long as one table of flows",
+        all / top_alone
+    ));
     let row = |structure: &str, op, ours, times: &[f64]| Row {
         section: "engine",
         structure: structure.to_owned(),
@@ -122,11 +146,12 @@ pub(crate) fn run(quick: bool, notes: &mut Vec<String>) -> Result<Vec<Row>> {
         overestimate: None,
         ratio: BTreeMap::new(),
     };
-    let [part, exact_part, all, exact_all] = &times;
+    let [part, exact_part, all, exact_all, top_alone] = &times;
     Ok(vec![
         row("sidon_sizes_sources", "sizes and sources", true, part),
         row("hash_maps", "sizes and sources", false, exact_part),
         row("sidon_engine", "all monitors", true, all),
         row("hash_maps", "all monitors", false, exact_all),
+        row("count_top_of_flows", "all monitors", false, top_alone),
     ])
 }

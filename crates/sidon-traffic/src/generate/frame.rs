@@ -31,8 +31,14 @@ pub fn write_pcap(
 const DONT_FRAGMENT: u8 = 0x40;
 const MORE_FRAGMENTS: u8 = 0x20;
 
-/// Writes an untagged Ethernet frame of a packet that is not a later fragment and not from a tunnel.
-/// Lengths and checksums are right, and the payload is zeros. Replaces the content of `bytes`.
+/// The next header of IPv6 for a fragment, and the flag of its header for more fragments.
+const FRAGMENT_HEADER: u8 = 44;
+const MORE_FRAGMENTS_V6: u8 = 1;
+/// The position of a later fragment in its packet, in units of eight bytes.
+const LATER: u16 = 185;
+
+/// Writes an untagged Ethernet frame of a packet that is not from a tunnel. Lengths and checksums are
+/// right, and the payload is zeros. Replaces the content of `bytes`.
 ///
 /// The length in the IP header determines the length of the transport header, so [`crate::Decoder`]
 /// decodes the frame to the same packet.
@@ -57,26 +63,38 @@ pub fn write_frame(packet: &Packet, bytes: &mut Vec<u8>) {
         let start = bytes.len();
         bytes.extend([0x45, 0]);
         bytes.extend(((20 + carried) as u16).to_be_bytes());
-        let flags = match packet.fragment {
-            Fragment::First => MORE_FRAGMENTS,
-            _ => DONT_FRAGMENT,
+        let [flags, position] = match packet.fragment {
+            Fragment::First => [MORE_FRAGMENTS, 0],
+            Fragment::Whole => [DONT_FRAGMENT, 0],
+            Fragment::Later => LATER.to_be_bytes(),
         };
-        bytes.extend([0, 0, flags, 0, packet.ttl, number, 0, 0]);
+        bytes.extend([0, 0, flags, position, packet.ttl, number, 0, 0]);
         bytes.extend(source);
         bytes.extend(destination);
         let check = !folded(sum(&bytes[start..]));
         bytes[start + 10..start + 12].copy_from_slice(&check.to_be_bytes());
     } else {
+        let part = match packet.fragment {
+            Fragment::Whole => None,
+            Fragment::First => Some(u16::from(MORE_FRAGMENTS_V6)),
+            Fragment::Later => Some(LATER << 3),
+        };
+        let length = carried + if part.is_some() { 8 } else { 0 };
         bytes.extend([0x60, 0, 0, 0]);
-        bytes.extend((carried as u16).to_be_bytes());
-        bytes.extend([number, packet.ttl]);
+        bytes.extend((length as u16).to_be_bytes());
+        bytes.extend([part.map_or(number, |_| FRAGMENT_HEADER), packet.ttl]);
         bytes.extend(source);
         bytes.extend(destination);
+        if let Some(part) = part {
+            bytes.extend([number, 0]);
+            bytes.extend(part.to_be_bytes());
+            bytes.extend([0; 4]);
+        }
     }
 
     let start = bytes.len();
     transport(packet, header, bytes);
-    if let Some(at) = checksum_at(number) {
+    if let Some(at) = checksum_at(number).filter(|_| packet.fragment != Fragment::Later) {
         // The payload is zeros and adds nothing.
         let mut total = sum(&bytes[start..]);
         if number != protocol::ICMP {
@@ -97,7 +115,11 @@ pub fn write_frame(packet: &Packet, bytes: &mut Vec<u8>) {
 fn header_length(packet: &Packet) -> u32 {
     match packet.transport {
         Transport::Tcp(_) => {
-            let before = if packet.flow.is_v4() { 34 } else { 54 };
+            let before = match (packet.flow.is_v4(), packet.fragment) {
+                (true, _) => 34,
+                (false, Fragment::Whole) => 54,
+                (false, _) => 62,
+            };
             let rest = packet.wire_len.saturating_sub(before + packet.payload_len);
             if packet.wire_len == 60 { 20 } else { (rest & !3).clamp(20, 60) }
         }

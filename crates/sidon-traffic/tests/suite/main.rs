@@ -21,6 +21,7 @@ mod floods;
 mod forged;
 mod formats;
 mod known;
+mod null_traffic;
 mod p2p;
 mod running;
 mod scans;

@@ -3,13 +3,16 @@
 //! ```toml
 //! name = "SYN flood from forged sources"
 //! include = ["beside.toml"]           # flows and expectations of other files, beside this one
+//! one_way_capture = false             # what the report must say about the capture, if anything
 //!
 //! [[flows]]
 //! name = "attack"
 //! units = 1.0                         # as many flows as the unit that the user sets; or count = 1000
 //! from = 5.0                          # seconds: flows start evenly between `from` and `until`
 //! until = 30.0
-//! protocol = "tcp"                    # tcp, udp or icmp
+//! gaps = "exponential"                # or start at random, with the same mean rate
+//! pulses = { on = 1.0, every = 5.0 }  # or only in the first second of every five
+//! protocol = "tcp"                    # tcp, udp, icmp, or the number of a protocol without ports
 //! source = "32.0.0.0/3"               # an address, or a random one of this prefix
 //! source_port = "1024-65535"          # a port, or a random one of this range
 //! destination = "198.18.0.0/16 in turn"
@@ -17,43 +20,68 @@
 //! packets = [
 //!     { flags = "S" },
 //!     { flags = "S.", reply = true, after = 0.0002 },
-//!     { flags = ".", payload = 1, after = 10.0, repeat = 3 },
+//!     { flags = ".", payload = "1-1400", after = 10.0, jitter = 0.5, repeat = 3 },
 //! ]
+//! fails = 0.05                        # the share of flows that send these packets instead
+//! failed = [{ flags = "S", after = 1.0, repeat = 3 }]
 //!
-//! [[must]]                            # an alarm that must be raised
-//! kind = "syn_flood"
-//! subject = "198.18.0.7"
+//! [[must]]                            # an incident that must be named
+//! kind = "syn_flood"                  # or one of ["syn_flood", "connection_flood"]
+//! subject = "198.18.0.7"              # exactly this address or prefix, or one of a list
 //! flows = "attack"                    # its evidence
+//! within = 2.0                        # seconds from the start of these flows to the event
+//! most = 1                            # the most incidents of this description
+//! says = "DNS"                        # a word in the incident, or a list of words
+//! figures = { attempts = [900, 1100] }  # the least and greatest values of figures of its evidence
 //! followed = 320                      # required only if so many of them are expected to be followed
 //!
-//! [[may]]                             # an alarm that may be raised; any other one is wrong
+//! [[may]]                             # an incident that may be named; any other one is wrong
 //! kind = "syn_flood"
-//! subject = "198.18.0.8"
+//! subject = "198.18.0.0/24"           # this prefix, or any part of it
 //!
 //! [[stay]]                            # connections that must be open at the end
 //! flows = "office"
 //! ```
-//! Flags are those of tcpdump: `S`, `S.`, `.`, `P.`, `F.`, `R`. A packet starts `after` seconds after
-//! the one before it, 20 microseconds unless given. The same file, unit and seed give the same
-//! packets.
+//! # Packets
+//!
+//! | field | meaning | without it |
+//! |---|---|---|
+//! | `flags` | TCP flags as tcpdump prints them: `S`, `S.`, `.`, `P.`, `F.`, `R`, `FPU`; empty for none | required for TCP |
+//! | `reply` | the destination sends the packet | `false` |
+//! | `by` | another host sends it in place of the source or the destination; a prefix as above | that host |
+//! | `payload` | bytes after the transport header: a number or a range | 0 |
+//! | `after`, `jitter` | seconds since the packet before, and random seconds up to `jitter` in addition | 20 µs, 0 |
+//! | `repeat` | the number of such packets | 1 |
+//! | `round` | the packet belongs to the part that is sent `rounds` times, a field of `[[flows]]` | `false` |
+//! | `fragment` | `"first"` or `"later"`: a fragment whose others are missing | a whole packet |
+//! | `icmp` | the packet is ICMP with this `[type, code]` instead, between the same hosts | an echo, if the protocol is `icmp` |
+//! | `ttl` | time to live | 60 |
+//!
+//! The same file, unit and seed give the same packets on every machine.
 
+mod expect;
+mod fields;
+mod flows;
+mod packets;
 mod read;
 mod size;
+mod starts;
 
+pub use expect::{Alarm, Expected, Judgement, Must, Prefix};
+pub use packets::Packets;
 pub use read::ScenarioError;
 pub use size::{FLOWS_MAX, PACKETS_MAX, TooLarge};
+pub use starts::Starts;
 
-use super::{Mix, SECOND};
+use super::SECOND;
 use crate::{
-    FlowKey, Packet,
-    flow::protocol,
-    packet::{Fragment, Tcp, TcpFlags, Transport, Vlans},
+    FlowKey,
+    packet::{Fragment, TcpFlags},
 };
 use sidon_kit::Rng;
 use std::{
-    cmp::Reverse,
-    collections::{BTreeSet, BinaryHeap},
-    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    ops::Range,
     path::PathBuf,
 };
 
@@ -64,35 +92,16 @@ pub struct Scenario {
     pub name: String,
     /// The traffic.
     pub flows: Vec<Flows>,
-    /// Alarms that must be raised.
+    /// Incidents that must be named.
     pub must: Vec<Must>,
-    /// Further alarms that may be raised.
-    pub may: Vec<Alarm>,
+    /// Further incidents that may be named.
+    pub may: Vec<Expected>,
     /// Names of flows whose connections must be open at the end.
     pub stay: Vec<String>,
+    /// Whether the report must say that most connections were captured in one direction only.
+    pub one_way_capture: Option<bool>,
     /// The files that it was read from, the outermost first. None for a text.
     pub files: Vec<PathBuf>,
-}
-
-/// An alarm.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Alarm {
-    /// The kind, such as `syn_flood`.
-    pub kind: String,
-    /// The address that it names.
-    pub subject: IpAddr,
-}
-
-/// An alarm that must be raised.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Must {
-    /// The alarm.
-    pub alarm: Alarm,
-    /// The flows that are its evidence.
-    pub flows: String,
-    /// The number of these flows that must be followed, in expectation, for the alarm to be
-    /// required.
-    pub followed: u64,
 }
 
 /// Flows of one kind.
@@ -102,8 +111,8 @@ pub struct Flows {
     pub name: String,
     /// The number of flows.
     pub number: Number,
-    /// When the first flow starts and when the last one has started, in nanoseconds.
-    pub time_ns: [u64; 2],
+    /// When they start.
+    pub starts: Starts,
     /// The protocol's number.
     pub protocol: u8,
     /// The addresses of source and destination, both of the same IP version.
@@ -113,7 +122,47 @@ pub struct Flows {
     /// The ports of source and destination.
     pub ports: [Choice; 2],
     /// The packets of each flow.
-    pub packets: Vec<Step>,
+    pub packets: Script,
+    /// The packets of flows that fail.
+    pub failed: Script,
+    /// The share of flows that fail.
+    pub fails: f64,
+}
+
+/// The packets of a flow.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Script {
+    /// The steps, in their order.
+    pub steps: Vec<Step>,
+    /// The steps that are sent several times.
+    pub body: Range<usize>,
+    /// The number of times that the steps of the body are sent, at least one.
+    pub rounds: u32,
+}
+
+/// One packet of a flow, or several similar ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Step {
+    /// The least nanoseconds since the packet before.
+    pub after_ns: u64,
+    /// The most nanoseconds in addition to these.
+    pub jitter_ns: u64,
+    /// How many such packets there are, each `after_ns` after the one before.
+    pub repeat: u32,
+    /// Whether the destination sends it.
+    pub reply: bool,
+    /// The host that sends it in place of the source or the destination.
+    pub by: Option<Choice>,
+    /// The flags, if the protocol is TCP.
+    pub flags: TcpFlags,
+    /// The least and the most bytes of payload.
+    pub payload: [u32; 2],
+    /// The part of a packet. The other parts are missing.
+    pub fragment: Fragment,
+    /// Type and code, if it is a packet of ICMP.
+    pub icmp: Option<[u8; 2]>,
+    /// Time to live.
+    pub ttl: u8,
 }
 
 /// The number of flows.
@@ -152,6 +201,15 @@ impl Choice {
         let lot = if self.in_turn { u128::from(number) } else { random_if(self.more, random) };
         self.first + self.more.checked_add(1).map_or(lot, |all| lot % all)
     }
+
+    /// An address of this IP version.
+    fn address(&self, is_v4: bool, rng: &mut Rng, number: u64) -> IpAddr {
+        let bits = self.pick(rng, number);
+        match is_v4 {
+            true => Ipv4Addr::from_bits(bits as u32).into(),
+            false => Ipv6Addr::from_bits(bits).into(),
+        }
+    }
 }
 
 /// A random number, unless there is nothing to choose.
@@ -159,71 +217,7 @@ fn random_if(more: u128, mut random: impl FnMut() -> u128) -> u128 {
     if more == 0 { 0 } else { random() }
 }
 
-/// One packet of a flow, or several equal ones.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Step {
-    /// Nanoseconds since the packet before.
-    pub after_ns: u64,
-    /// How many such packets there are, each `after_ns` after the one before.
-    pub repeat: u32,
-    /// Whether the destination sends it.
-    pub reply: bool,
-    /// The flags, if the protocol is TCP.
-    pub flags: TcpFlags,
-    /// Bytes of payload.
-    pub payload: u32,
-    /// Whether it is the first fragment of a packet whose others are missing.
-    pub fragment: bool,
-}
-
-/// The alarms of a run, compared with the expectations of its scenario.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Judgement {
-    /// Alarms that must or may be raised and were.
-    pub right: Vec<Alarm>,
-    /// Alarms that were raised and name anybody else.
-    pub wrong: Vec<Alarm>,
-    /// Alarms that must be raised and were not.
-    pub missing: Vec<Alarm>,
-    /// Those of the missing alarms that had enough evidence.
-    pub missed: Vec<Alarm>,
-}
-
 impl Scenario {
-    /// Compares the alarms of a run with the expectations. `unit` is that of the packets; one in
-    /// `2^level` connections was followed.
-    pub fn judge(&self, raised: &BTreeSet<Alarm>, unit: u64, level: u32) -> Judgement {
-        let must = || self.must.iter().map(|must| &must.alarm);
-        let known = |alarm: &&Alarm| must().any(|must| must == *alarm) || self.may.contains(alarm);
-        let evidence = |must: &&Must| {
-            let flows = self.flows(&must.flows).map(|flows| flows.number.of(unit));
-            let flows = flows.fold(0, u64::saturating_add);
-            flows.checked_shr(level).unwrap_or(0) >= must.followed
-        };
-        let missing = || self.must.iter().filter(|must| !raised.contains(&must.alarm));
-        Judgement {
-            right: raised.iter().filter(known).cloned().collect(),
-            wrong: raised.iter().filter(|alarm| !known(alarm)).cloned().collect(),
-            missing: missing().map(|must| must.alarm.clone()).collect(),
-            missed: missing().filter(evidence).map(|must| must.alarm.clone()).collect(),
-        }
-    }
-
-    /// The packets, in the order of their times. Refuses a scenario with more than `most` packets,
-    /// or with more than [`FLOWS_MAX`] flows in progress at once.
-    pub fn packets(&self, unit: u64, seed: u64, most: u64) -> Result<Packets<'_>, TooLarge> {
-        self.check(unit, most)?;
-        let mut packets =
-            Packets { scenario: self, unit, next: BinaryHeap::new(), order: 0, rngs: Vec::new() };
-        for (kind, flows) in self.flows.iter().enumerate() {
-            packets.rngs.push(Rng::seeded(seed.wrapping_mul(1_000).wrapping_add(kind as u64)));
-            if flows.number.of(unit) > 0 {
-                packets.push(flows.time_ns[0], Next { kind, at: Position::Start(0) });
-            }
-        }
-        Ok(packets)
-    }
-
     /// The flows of this name.
     pub fn flows(&self, name: &str) -> impl Iterator<Item = &Flows> {
         self.flows.iter().filter(move |flows| flows.name == name)
@@ -233,120 +227,19 @@ impl Scenario {
 impl Flows {
     /// The flow with this number. Random choices are those of `rng`.
     pub fn key(&self, rng: &mut Rng, number: u64) -> FlowKey {
-        let [from, to] = self.addresses.map(|choice| choice.pick(rng, number));
+        let hosts = self.addresses.map(|choice| choice.address(self.is_v4, rng, number));
         let ports = self.ports.map(|choice| choice.pick(rng, number) as u16);
-        if self.is_v4 {
-            let octets = |address: u128| Ipv4Addr::from_bits(address as u32).octets();
-            FlowKey::v4(octets(from), octets(to), ports, self.protocol)
-        } else {
-            let octets = |address| Ipv6Addr::from_bits(address).octets();
-            FlowKey::v6(octets(from), octets(to), ports, self.protocol)
-        }
-    }
-
-    /// The start of the flow with this number, of `all`.
-    fn start_ns(&self, number: u64, all: u64) -> u64 {
-        let [from, until] = self.time_ns;
-        from + (u128::from(until - from) * u128::from(number) / u128::from(all.max(1))) as u64
+        key(hosts, ports, self.protocol)
     }
 }
 
-/// Iterator over the packets of a scenario. Memory holds one entry per flow in progress: at most
-/// [`FLOWS_MAX`].
-#[derive(Debug, Clone)]
-pub struct Packets<'a> {
-    scenario: &'a Scenario,
-    unit: u64,
-    /// What comes next, by time, then in the order of insertion.
-    next: BinaryHeap<Reverse<(u64, u64, Next)>>,
-    order: u64,
-    /// One generator per kind of flows.
-    rngs: Vec<Rng>,
+/// The flow between two hosts of the same IP version.
+fn key([from, to]: [IpAddr; 2], ports: [u16; 2], protocol: u8) -> FlowKey {
+    let (source, destination) = (SocketAddr::new(from, ports[0]), SocketAddr::new(to, ports[1]));
+    FlowKey::between(source, destination, protocol).expect("both are of the same IP version")
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Next {
-    /// The index of the flows.
-    kind: usize,
-    at: Position,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Position {
-    /// The flow with this number starts.
-    Start(u64),
-    /// This flow sends a packet: the index of its step, and how many of that step were sent.
-    Packet(FlowKey, usize, u32),
-}
-
-impl Packets<'_> {
-    fn push(&mut self, time_ns: u64, next: Next) {
-        self.order += 1;
-        self.next.push(Reverse((time_ns, self.order, next)));
-    }
-}
-
-impl Iterator for Packets<'_> {
-    type Item = Packet;
-
-    fn next(&mut self) -> Option<Packet> {
-        loop {
-            let Reverse((time_ns, _, Next { kind, at })) = self.next.pop()?;
-            let flows = &self.scenario.flows[kind];
-            let (flow, step, sent) = match at {
-                Position::Packet(flow, step, sent) => (flow, step, sent),
-                Position::Start(number) => {
-                    let (all, more) = (flows.number.of(self.unit), number + 1);
-                    if more < all {
-                        let at = Position::Start(more);
-                        self.push(flows.start_ns(more, all), Next { kind, at });
-                    }
-                    let flow = flows.key(&mut self.rngs[kind], number);
-                    let Some(first) = flows.packets.first() else { continue };
-                    if first.after_ns > 0 {
-                        let at = Position::Packet(flow, 0, 0);
-                        self.push(time_ns + first.after_ns, Next { kind, at });
-                        continue;
-                    }
-                    (flow, 0, 0)
-                }
-            };
-            let now = flows.packets[step];
-            let (then, sent) = if sent + 1 < now.repeat { (step, sent + 1) } else { (step + 1, 0) };
-            if let Some(later) = flows.packets.get(then) {
-                let at = Position::Packet(flow, then, sent);
-                self.push(time_ns + later.after_ns, Next { kind, at });
-            }
-            return Some(packet(flows, flow, &now, time_ns));
-        }
-    }
-}
-
-fn packet(flows: &Flows, flow: FlowKey, step: &Step, time_ns: u64) -> Packet {
-    let (transport, header) = match flows.protocol {
-        protocol::TCP => {
-            let acknowledgement = u32::from(step.flags.has(TcpFlags::ACK));
-            (Transport::Tcp(Tcp { sequence: 1, acknowledgement, flags: step.flags }), 20)
-        }
-        protocol::UDP => (Transport::Ports, 8),
-        // An echo, as ICMP and ICMPv6 number it.
-        protocol::ICMP => (Transport::Icmp { kind: if step.reply { 0 } else { 8 }, code: 0 }, 8),
-        _ => (Transport::Icmp { kind: if step.reply { 129 } else { 128 }, code: 0 }, 8),
-    };
-    let wire_len = (14 + if flows.is_v4 { 20 } else { 40 } + header + step.payload).max(60);
-    Packet {
-        time_ns: Mix::default().start_ns + time_ns,
-        flow: if step.reply { flow.reversed() } else { flow },
-        wire_len,
-        captured: wire_len,
-        payload_len: step.payload,
-        transport,
-        fragment: if step.fragment { Fragment::First } else { Fragment::Whole },
-        ttl: 60,
-        vlans: Vlans::default(),
-        tunnels: 0,
-    }
-}
-
+#[cfg(test)]
+mod hostile;
 #[cfg(test)]
 mod tests;

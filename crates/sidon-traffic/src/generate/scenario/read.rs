@@ -1,32 +1,23 @@
-//! Reads a scenario from TOML text.
+//! Reads a scenario from TOML text, and the files that it includes.
 
-use super::{Alarm, Choice, Flows, Must, Number, SECOND, Scenario, Step, size};
-use crate::{excerpt::word, files::input, flow::protocol, packet::TcpFlags, text};
+use super::{
+    Expected, Must, Prefix, Scenario,
+    fields::{Fields, Value, Wrong, flag, number, seconds, text_of, wrong},
+    flows::{MOST, flows},
+};
+use crate::{excerpt::word, files::input, text};
 use std::{
     fmt,
     fs::File,
-    net::IpAddr,
-    ops::Range,
     path::{Path, PathBuf},
 };
-use toml::{
-    Spanned,
-    de::{DeTable, DeValue},
-};
+use toml::de::DeTable;
 
-/// The longest scenario in seconds: a week.
-const LONGEST: f64 = 604_800.0;
-/// The most flows of one kind, and the most repetitions of a packet.
-const MOST: u64 = 1 << 32;
 /// The longest chain of files that include each other.
 const DEEPEST: usize = 4;
 /// The most files of a scenario, and the most bytes of each.
 const FILES_MAX: usize = 64;
 const FILE_MAX: u64 = 1 << 20;
-/// Nanoseconds between two packets of a flow, unless the file says otherwise.
-const GAP: u64 = 20_000;
-
-type Value<'a> = Spanned<DeValue<'a>>;
 
 /// Why a file is not a scenario.
 #[derive(Debug)]
@@ -35,6 +26,12 @@ pub struct ScenarioError {
     /// The line, if the content is wrong.
     line: Option<usize>,
     what: String,
+}
+
+impl ScenarioError {
+    pub(super) fn new(path: &Path, line: Option<usize>, what: String) -> Self {
+        ScenarioError { path: path.to_owned(), line, what }
+    }
 }
 
 impl fmt::Display for ScenarioError {
@@ -48,23 +45,6 @@ impl fmt::Display for ScenarioError {
 }
 
 impl std::error::Error for ScenarioError {}
-
-/// What is wrong, and where in the text.
-struct Wrong(String, Range<usize>);
-
-impl Wrong {
-    /// The error, with the file and the line.
-    fn at(self, path: &Path, text: &str) -> ScenarioError {
-        let Wrong(what, span) = self;
-        let before = text.get(..span.start).unwrap_or(text);
-        let line = Some(1 + before.matches('\n').count());
-        ScenarioError { path: path.to_owned(), line, what }
-    }
-}
-
-fn wrong<T>(what: impl Into<String>, span: Range<usize>) -> Result<T, Wrong> {
-    Err(Wrong(what.into(), span))
-}
 
 impl Scenario {
     /// Reads a file, and the files that it includes.
@@ -80,7 +60,7 @@ impl Scenario {
         let included = content(&mut scenario, text, true).map_err(|wrong| wrong.at(path, text))?;
         if !included.is_empty() {
             let what = "a text cannot include files; read a file instead".to_owned();
-            return Err(ScenarioError { path: path.to_owned(), line: None, what });
+            return Err(ScenarioError::new(path, None, what));
         }
         scenario.complete(path)
     }
@@ -91,7 +71,7 @@ impl Scenario {
         match names.find(|name| self.flows(name).next().is_none()) {
             Some(name) => {
                 let what = format!("there are no flows with the name {:?}", word(name));
-                Err(ScenarioError { path: path.to_owned(), line: None, what })
+                Err(ScenarioError::new(path, None, what))
             }
             None => Ok(self),
         }
@@ -104,12 +84,13 @@ const EMPTY: Scenario = Scenario {
     must: Vec::new(),
     may: Vec::new(),
     stay: Vec::new(),
+    one_way_capture: None,
     files: Vec::new(),
 };
 
 /// Adds the content of a file to the scenario. The outermost file gives the name.
 fn add(scenario: &mut Scenario, path: &Path, depth: usize) -> Result<(), ScenarioError> {
-    let error = |what| ScenarioError { path: path.to_owned(), line: None, what };
+    let error = |what| ScenarioError::new(path, None, what);
     scenario.files.push(path.to_owned());
     if scenario.files.len() > FILES_MAX {
         return Err(error(format!("more than {FILES_MAX} files are included; use fewer")));
@@ -138,24 +119,31 @@ fn content(scenario: &mut Scenario, text: &str, outermost: bool) -> Result<Vec<S
     let table = DeTable::parse(text)
         .map_err(|why| Wrong(why.message().to_owned(), why.span().unwrap_or(0..0)))?;
     let whole = Fields { table: table.get_ref(), span: table.span() };
-    whole.only(&["name", "include", "flows", "must", "may", "stay"])?;
+    whole.only(&["name", "include", "one_way_capture", "flows", "must", "may", "stay"])?;
     if outermost {
         scenario.name = whole.required("name", text_of)?;
+        scenario.one_way_capture =
+            whole.optional("one_way_capture", None, |value| flag(value).map(Some))?;
     }
     for fields in whole.tables("flows")? {
         scenario.flows.push(flows(&fields)?);
     }
     for fields in whole.tables("must")? {
-        fields.only(&["kind", "subject", "flows", "followed"])?;
+        fields
+            .only(&["kind", "subject", "flows", "followed", "within", "most", "says", "figures"])?;
         scenario.must.push(Must {
-            alarm: alarm(&fields)?,
+            expected: expected(&fields)?,
             flows: fields.required("flows", text_of)?,
             followed: fields.optional("followed", 0, |value| number(value, MOST))?,
+            within_ns: fields.optional("within", None, |value| seconds(value).map(Some))?,
+            most: fields.optional("most", 1, |value| number(value, MOST))?,
+            says: fields.optional("says", vec![], |value| one_or_more(value, text_of))?,
+            figures: fields.optional("figures", vec![], figures)?,
         });
     }
     for fields in whole.tables("may")? {
         fields.only(&["kind", "subject"])?;
-        scenario.may.push(alarm(&fields)?);
+        scenario.may.push(expected(&fields)?);
     }
     for fields in whole.tables("stay")? {
         fields.only(&["flows"])?;
@@ -167,252 +155,42 @@ fn content(scenario: &mut Scenario, text: &str, outermost: bool) -> Result<Vec<S
     })
 }
 
-fn alarm(fields: &Fields<'_>) -> Result<Alarm, Wrong> {
-    let subject = fields.required("subject", |value| match text_of(value)?.parse() {
-        Ok(address) => Ok(address),
-        Err(_) => wrong("expected an address", value.span()),
-    })?;
-    Ok(Alarm { kind: fields.required("kind", text_of)?, subject })
-}
-
-fn flows(fields: &Fields<'_>) -> Result<Flows, Wrong> {
-    fields.only(&[
-        "name",
-        "count",
-        "units",
-        "from",
-        "until",
-        "protocol",
-        "source",
-        "source_port",
-        "destination",
-        "destination_port",
-        "packets",
-    ])?;
-    let count = fields.optional("count", None, |value| number(value, MOST).map(Some))?;
-    let units = fields.optional("units", None, |value| decimal(value, 1e6).map(Some))?;
-    let number = match (count, units) {
-        (Some(count), None) => Number::Count(count),
-        (None, Some(units)) => Number::Units(units),
-        _ => return wrong("expected either count or units", fields.span.clone()),
+fn expected(fields: &Fields<'_>) -> Result<Expected, Wrong> {
+    let prefix = |value: &Value<'_>| match text_of(value)?.parse::<Prefix>() {
+        Ok(prefix) => Ok(prefix),
+        Err(()) => wrong("expected an address, or a prefix such as 10.0.0.0/8", value.span()),
     };
-    let from = fields.required("from", seconds)?;
-    let until = fields.optional("until", from, seconds)?;
-    if until < from {
-        return wrong("until is before from", fields.span.clone());
-    }
-    let source = fields.required("source", addresses)?;
-    let destination = fields.required("destination", addresses)?;
-    let is_v4 = source.1;
-    if is_v4 != destination.1 {
-        return wrong("source and destination are of different IP versions", fields.span.clone());
-    }
-    let protocol = fields.required("protocol", |value| match (&*text_of(value)?, is_v4) {
-        ("tcp", _) => Ok(protocol::TCP),
-        ("udp", _) => Ok(protocol::UDP),
-        ("icmp", true) => Ok(protocol::ICMP),
-        ("icmp", false) => Ok(protocol::ICMPV6),
-        _ => wrong("expected tcp, udp or icmp", value.span()),
-    })?;
-    let any = Choice { first: 1_024, more: 64_511, in_turn: false };
-    let none = Choice { first: 0, more: 0, in_turn: false };
-    let ports = if protocol::has_ports(protocol) {
-        [fields.optional("source_port", any, ports)?, fields.required("destination_port", ports)?]
-    } else {
-        [none; 2]
-    };
-    let mut packets = Vec::new();
-    for step in fields.tables("packets")? {
-        packets.push(self::step(&step, packets.is_empty(), protocol, is_v4)?);
-    }
-    if packets.is_empty() {
-        return wrong("the flows have no packets", fields.span.clone());
-    }
-    if size::lasts_ns(&packets) > (LONGEST * SECOND as f64) as u64 {
-        return wrong("a flow lasts longer than a week", fields.span.clone());
-    }
-    let name = fields.optional("name", String::new(), text_of)?;
-    let addresses = [source.0, destination.0];
-    let time_ns = [from, until];
-    Ok(Flows { name, number, time_ns, protocol, addresses, is_v4, ports, packets })
-}
-
-fn step(fields: &Fields<'_>, first: bool, protocol: u8, is_v4: bool) -> Result<Step, Wrong> {
-    fields.only(&["flags", "reply", "payload", "after", "repeat", "fragment"])?;
-    let flag = |value: &Value<'_>| match value.get_ref().as_bool() {
-        Some(flag) => Ok(flag),
-        None => wrong("expected true or false", value.span()),
-    };
-    let flags = match protocol {
-        protocol::TCP => fields.required("flags", flags)?,
-        _ => TcpFlags(0),
-    };
-    let fragment = fields.optional("fragment", false, flag)?;
-    if fragment && !is_v4 {
-        return wrong("only packets of IPv4 can be fragments", fields.span.clone());
-    }
-    Ok(Step {
-        after_ns: fields.optional("after", if first { 0 } else { GAP }, seconds)?,
-        repeat: fields.optional("repeat", 1, |value| match number(value, MOST - 1)? {
-            0 => wrong("expected at least one packet", value.span()),
-            repeat => Ok(repeat as u32),
-        })?,
-        reply: fields.optional("reply", false, flag)?,
-        flags,
-        payload: fields.optional("payload", 0, |value| number(value, 1_400))? as u32,
-        fragment,
+    Ok(Expected {
+        kinds: fields.required("kind", |value| one_or_more(value, text_of))?,
+        subjects: fields.required("subject", |value| one_or_more(value, prefix))?,
     })
 }
 
-/// A table, and where it is in the text.
-struct Fields<'a> {
-    table: &'a DeTable<'a>,
-    span: Range<usize>,
+/// A value, or each value of a list.
+fn one_or_more<T>(
+    value: &Value<'_>,
+    read: impl Fn(&Value<'_>) -> Result<T, Wrong>,
+) -> Result<Vec<T>, Wrong> {
+    match value.get_ref().as_array() {
+        Some(list) => list.iter().map(read).collect(),
+        None => Ok(vec![read(value)?]),
+    }
 }
 
-impl<'a> Fields<'a> {
-    /// Refuses fields with other names.
-    fn only(&self, names: &[&str]) -> Result<(), Wrong> {
-        let known = |name: &str| names.contains(&name);
-        match self.table.keys().find(|name| !known(name.get_ref())) {
-            Some(name) => {
-                let what = format!("{:?} is not one of {}", word(name.get_ref()), names.join(", "));
-                wrong(what, name.span())
-            }
-            None => Ok(()),
+/// Names of figures, each with its least and greatest value.
+fn figures(value: &Value<'_>) -> Result<Vec<(String, [u64; 2])>, Wrong> {
+    let Some(table) = value.get_ref().as_table() else {
+        return wrong("expected a table of figures", value.span());
+    };
+    let limits = |limits: &Value<'_>| {
+        let list = limits.get_ref().as_array().map(|list| list.iter().collect::<Vec<_>>());
+        match list.as_deref() {
+            Some([least, most]) => Ok([number(least, 1 << 53)?, number(most, 1 << 53)?]),
+            _ => wrong(
+                "expected the least and the greatest value, such as [900, 1100]",
+                limits.span(),
+            ),
         }
-    }
-
-    fn optional<T>(
-        &self,
-        name: &str,
-        default: T,
-        read: impl FnOnce(&Value<'a>) -> Result<T, Wrong>,
-    ) -> Result<T, Wrong> {
-        self.table.get(name).map_or(Ok(default), read)
-    }
-
-    fn required<T>(
-        &self,
-        name: &str,
-        read: impl FnOnce(&Value<'a>) -> Result<T, Wrong>,
-    ) -> Result<T, Wrong> {
-        match self.table.get(name) {
-            Some(value) => read(value),
-            None => wrong(format!("the field {name} is missing"), self.span.clone()),
-        }
-    }
-
-    /// The list of tables in a field; empty without the field.
-    fn tables(&self, name: &str) -> Result<Vec<Fields<'a>>, Wrong> {
-        let Some(list) = self.table.get(name) else { return Ok(Vec::new()) };
-        let Some(items) = list.get_ref().as_array() else {
-            return wrong(format!("expected a list of tables in {name}"), list.span());
-        };
-        let table = |item: &'a Value<'a>| match item.get_ref().as_table() {
-            Some(table) => Ok(Fields { table, span: item.span() }),
-            None => wrong(format!("expected a table in {name}"), item.span()),
-        };
-        items.iter().map(table).collect()
-    }
-}
-
-fn text_of(value: &Value<'_>) -> Result<String, Wrong> {
-    match value.get_ref().as_str() {
-        Some(text) => Ok(text.to_owned()),
-        None => wrong("expected a text", value.span()),
-    }
-}
-
-fn number(value: &Value<'_>, most: u64) -> Result<u64, Wrong> {
-    let number = value.get_ref().as_integer();
-    let number = number.and_then(|one| u64::from_str_radix(one.as_str(), one.radix()).ok());
-    match number.filter(|&number| number <= most) {
-        Some(number) => Ok(number),
-        None => wrong(format!("expected a whole number up to {most}"), value.span()),
-    }
-}
-
-fn decimal(value: &Value<'_>, most: f64) -> Result<f64, Wrong> {
-    let float = value.get_ref().as_float().and_then(|one| one.as_str().parse().ok());
-    let number = float.or_else(|| number(value, 1 << 53).ok().map(|number| number as f64));
-    match number.filter(|number| (0.0..=most).contains(number)) {
-        Some(number) => Ok(number),
-        None => wrong(format!("expected a number from 0 to {most}"), value.span()),
-    }
-}
-
-/// A time in seconds, as nanoseconds.
-fn seconds(value: &Value<'_>) -> Result<u64, Wrong> {
-    Ok((decimal(value, LONGEST)? * SECOND as f64) as u64)
-}
-
-fn flags(value: &Value<'_>) -> Result<TcpFlags, Wrong> {
-    let mut flags = TcpFlags(0);
-    for letter in text_of(value)?.chars() {
-        flags = flags.with(match letter {
-            'S' => TcpFlags::SYN,
-            '.' => TcpFlags::ACK,
-            'F' => TcpFlags::FIN,
-            'R' => TcpFlags::RST,
-            'P' => TcpFlags::PSH,
-            'U' => TcpFlags::URG,
-            'E' => TcpFlags::ECE,
-            'W' => TcpFlags::CWR,
-            _ => return wrong("expected flags such as S, S., ., P., F. or R", value.span()),
-        });
-    }
-    Ok(flags)
-}
-
-/// The text without `in turn` at its end, and whether it had that.
-fn in_turn(text: &str) -> (&str, bool) {
-    text.strip_suffix("in turn").map_or((text, false), |rest| (rest.trim_end(), true))
-}
-
-/// An address or a prefix, and whether it is of IPv4.
-fn addresses(value: &Value<'_>) -> Result<(Choice, bool), Wrong> {
-    let text = text_of(value)?;
-    let (text, in_turn) = in_turn(&text);
-    let (address, length) = match text.split_once('/') {
-        Some((address, length)) => (address, Some(length)),
-        None => (text, None),
     };
-    let expected = || {
-        wrong(
-            "expected an address or a prefix, such as 10.0.0.0/8 or 10.0.0.0/8 in turn",
-            value.span(),
-        )
-    };
-    let (number, bits) = match address.parse() {
-        Ok(IpAddr::V4(address)) => (u128::from(address.to_bits()), 32),
-        Ok(IpAddr::V6(address)) => (address.to_bits(), 128),
-        Err(_) => return expected(),
-    };
-    let Ok(length) = length.map_or(Ok(bits), str::parse::<u32>) else { return expected() };
-    if length > bits {
-        return expected();
-    }
-    let more = match bits - length {
-        128 => u128::MAX,
-        free => (1 << free) - 1,
-    };
-    Ok((Choice { first: number & !more, more, in_turn }, bits == 32))
-}
-
-fn ports(value: &Value<'_>) -> Result<Choice, Wrong> {
-    if let Ok(port) = number(value, u64::from(u16::MAX)) {
-        return Ok(Choice { first: port.into(), more: 0, in_turn: false });
-    }
-    let expected =
-        || wrong("expected a port, or ports such as 1-1024 or 1-1024 in turn", value.span());
-    let Some(text) = value.get_ref().as_str() else { return expected() };
-    let (text, in_turn) = in_turn(text);
-    let range = text.split_once('-').map(|(from, to)| (from.parse::<u16>(), to.parse::<u16>()));
-    match range {
-        Some((Ok(from), Ok(to))) if from <= to => {
-            Ok(Choice { first: from.into(), more: (to - from).into(), in_turn })
-        }
-        _ => expected(),
-    }
+    table.iter().map(|(name, value)| Ok((name.get_ref().to_string(), limits(value)?))).collect()
 }

@@ -3,7 +3,7 @@
 //! A file of a few lines can describe 2^32 flows of 2^32 packets. [`Scenario::packets`] therefore
 //! refuses a scenario with too many packets, or with too many flows in progress at once.
 
-use super::{Flows, Scenario, Step};
+use super::{Flows, Scenario, Script, Step};
 use crate::excerpt::word;
 use std::fmt;
 
@@ -80,31 +80,48 @@ impl Scenario {
 }
 
 impl Flows {
-    /// The number of packets.
+    /// The most packets. Without flows that fail, their exact number.
     pub(super) fn packets(&self, unit: u64) -> u64 {
         self.number.of(unit).saturating_mul(self.packets_each())
     }
 
     fn packets_each(&self) -> u64 {
-        self.packets.iter().map(|step| step.repeat.max(1).into()).fold(0, u64::saturating_add)
+        self.packets.packets().max(self.failed.packets())
     }
 
     /// An upper bound of the flows in progress at once, and one for the next flow.
     pub(super) fn at_once(&self, unit: u64) -> u64 {
-        let (all, lasts) = (self.number.of(unit), lasts_ns(&self.packets));
+        let all = self.number.of(unit);
+        let lasts = self.packets.lasts_ns().max(self.failed.lasts_ns());
         if self.packets_each() <= 1 && lasts == 0 {
             return 1;
         }
+        if self.starts.random {
+            return all.saturating_add(1);
+        }
         // Those in progress started in the last `lasts + 1` nanoseconds. Starts are rounded.
-        let [from, until] = self.time_ns;
-        let time = u128::from(until.saturating_sub(from).max(1));
+        let time = u128::from(self.starts.active_ns().max(1));
         let started = u128::from(all).saturating_mul(u128::from(lasts) + 1) / time + 1;
         all.min(u64::try_from(started).unwrap_or(u64::MAX)).saturating_add(1)
     }
 }
 
-/// Nanoseconds from the start of a flow to its last packet.
-pub(super) fn lasts_ns(packets: &[Step]) -> u64 {
-    let lasts = |step: &Step| step.after_ns.saturating_mul(step.repeat.into());
-    packets.iter().map(lasts).fold(0, u64::saturating_add)
+impl Script {
+    /// The sum over all steps, those of the body counted once per round.
+    fn sum(&self, part: impl Fn(&Step) -> u64) -> u64 {
+        let of = |steps: &[Step]| steps.iter().map(&part).fold(0, u64::saturating_add);
+        let body = self.steps.get(self.body.clone()).map_or(0, of);
+        body.saturating_mul(self.rounds.saturating_sub(1).into()).saturating_add(of(&self.steps))
+    }
+
+    /// The number of packets.
+    fn packets(&self) -> u64 {
+        self.sum(|step| step.repeat.max(1).into())
+    }
+
+    /// The most nanoseconds from the start of a flow to its last packet.
+    pub(super) fn lasts_ns(&self) -> u64 {
+        let each = |step: &Step| step.after_ns.saturating_add(step.jitter_ns);
+        self.sum(|step| each(step).saturating_mul(step.repeat.max(1).into()))
+    }
 }
