@@ -73,7 +73,7 @@ impl Floor {
             kind::ADDRESS_SCAN => scan(25, 0.5),
             kind::PORT_SCAN => scan(15, 0.5),
             kind::RANDOM_SCAN => scan(25, 0.9),
-            kind::BEACON => Floor { count: 20, ..USED },
+            kind::BEACON => Floor { count: 20, window: 3_600, ..USED },
             _ => packets(500),
         }
     }
