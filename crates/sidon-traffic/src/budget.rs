@@ -84,15 +84,19 @@ impl Budget {
             return Err(Infeasible::OutOfRange { name, got, least, most });
         }
         let share = |share: u64| memory / WHOLE * share / SHARDS as u64;
+        let alarms = alarms::Shape::within(memory / WHOLE * ALARMS);
+        // The smallest tables of suspects exceed their share of the smallest memory.
+        let above = alarms.bytes().saturating_sub(memory / WHOLE * ALARMS) / SHARDS as u64;
+        let flows = share(FLOWS - MACHINE * machines).saturating_sub(above);
         Ok(Budget {
-            flows: plan::top::shape(share(FLOWS - MACHINE * machines), FlowKey::BYTES, 2)?,
+            flows: plan::top::shape(flows, FlowKey::BYTES, 2)?,
             hosts: plan::top::shape(share(HOSTS), Host::BYTES, 2)?,
             ports: plan::top::shape(share(PORTS), Port::BYTES, 2)?,
             sources_v4: subnets::Shape::within(share(SOURCES_V4), 24)?,
             sources_v6: share(SOURCES_V6) / 16,
             connections: connections::shape(memory / WHOLE * CONNECTIONS)?,
             services: services::shape(memory / WHOLE * SERVICES),
-            alarms: alarms::Shape::within(memory / WHOLE * ALARMS),
+            alarms,
             p2p: p2p::Shape::within(memory / WHOLE * P2P),
             machines: (machines, memory / WHOLE * MACHINE),
         })

@@ -68,12 +68,12 @@ impl Floor {
             kind::UDP_REFLECTION => Floor { bytes_per_second: 500_000, ..packets(500) },
             kind::ICMP_FLOOD => Floor { bytes_per_second: 1_000_000, ..packets(250) },
             kind::CONNECTION_FLOOD => {
-                Floor { count: 200, window: 30, holds: 8, ratio: 0.5, ..USED }
+                Floor { count: 300, window: 30, holds: 8, ratio: 0.5, ..USED }
             }
             kind::ADDRESS_SCAN => scan(25, 0.5),
             kind::PORT_SCAN => scan(15, 0.5),
             kind::RANDOM_SCAN => scan(25, 0.9),
-            kind::BEACON => Floor { count: 20, ..USED },
+            kind::BEACON => Floor { count: 20, window: 3_600, ..USED },
             _ => packets(500),
         }
     }

@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods)] // names of files in the messages of tests
 
 mod alarms;
+mod beacons;
 mod bombs;
 mod checkpoint;
 mod clock;

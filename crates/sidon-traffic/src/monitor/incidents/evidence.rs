@@ -16,7 +16,10 @@ pub fn label(name: &'static str) -> &'static str {
         "peak_pending" => "handshakes of the last 5 to 10 s incomplete (peak)",
         "sources_about" => "sources",
         "targets_at_least" => "targets failed",
-        "targets_about" => "targets, failed or since the alarm",
+        "targets_about" => "targets tried",
+        "idle" => "connections idle (peak)",
+        "period_seconds" => "seconds between contacts",
+        "jitter_seconds" => "seconds of jitter",
         "impossible" => "SYNs with impossible addresses",
         "forged_about" => "SYNs forged",
         // A file may contain names that this version does not have.
@@ -156,7 +159,7 @@ mod tests {
         ];
         let lines = [
             ">= 1,228,711 handshakes of the last 5 to 10 s incomplete (peak)",
-            "~ 1,000 [850, 1,200] targets, failed or since the alarm",
+            "~ 1,000 [850, 1,200] targets tried",
         ];
         assert_eq!(text(&evidence), lines);
         let mut json = serde_json::json!({});

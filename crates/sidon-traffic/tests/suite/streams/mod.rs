@@ -8,37 +8,37 @@ use sidon_traffic::{
 };
 use std::net::{IpAddr, SocketAddr};
 
-pub const SECOND: u64 = 1_000_000_000;
+pub(crate) const SECOND: u64 = 1_000_000_000;
 const START: u64 = 1_700_000_000 * SECOND;
 
 /// Packets of several activities, in any order until they are run.
-pub struct Stream {
+pub(crate) struct Stream {
     packets: Vec<Packet>,
-    pub rng: Rng,
+    pub(crate) rng: Rng,
 }
 
 /// An IPv4 address and a port.
-pub fn at(address: [u8; 4], port: u16) -> SocketAddr {
+pub(crate) fn at(address: [u8; 4], port: u16) -> SocketAddr {
     (address, port).into()
 }
 
 /// Any address that a forging sender draws.
-pub fn any(rng: &mut Rng) -> [u8; 4] {
+pub(crate) fn any(rng: &mut Rng) -> [u8; 4] {
     [1 + rng.below(126) as u8, rng.next_u64() as u8, rng.next_u64() as u8, rng.next_u64() as u8]
 }
 
-pub fn flags(text: &str) -> TcpFlags {
+pub(crate) fn flags(text: &str) -> TcpFlags {
     let all = "FSRPAU";
     TcpFlags(text.chars().map(|one| 1 << all.find(one).unwrap()).sum())
 }
 
 impl Stream {
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Stream { packets: Vec::new(), rng: Rng::seeded(seed) }
     }
 
     /// A stream with ordinary traffic in both directions.
-    pub fn with_office(seed: u64, seconds: u64) -> Self {
+    pub(crate) fn with_office(seed: u64, seconds: u64) -> Self {
         let mut stream = Stream::new(seed);
         stream.office(seconds);
         stream
@@ -67,22 +67,29 @@ impl Stream {
         });
     }
 
-    pub fn udp(&mut self, time: f64, from: SocketAddr, to: SocketAddr, bytes: u32) {
+    pub(crate) fn udp(&mut self, time: f64, from: SocketAddr, to: SocketAddr, bytes: u32) {
         self.push(time, from, to, Transport::Ports, bytes);
     }
 
-    pub fn tcp(&mut self, time: f64, from: SocketAddr, to: SocketAddr, text: &str, bytes: u32) {
+    pub(crate) fn tcp(
+        &mut self,
+        time: f64,
+        from: SocketAddr,
+        to: SocketAddr,
+        text: &str,
+        bytes: u32,
+    ) {
         let tcp = Tcp { sequence: 1, acknowledgement: 1, flags: flags(text) };
         self.push(time, from, to, Transport::Tcp(tcp), bytes);
     }
 
-    pub fn icmp(&mut self, time: f64, from: IpAddr, to: IpAddr, kind: u8, bytes: u32) {
+    pub(crate) fn icmp(&mut self, time: f64, from: IpAddr, to: IpAddr, kind: u8, bytes: u32) {
         let ends = [from, to].map(|address| SocketAddr::new(address, 0));
         self.push(time, ends[0], ends[1], Transport::Icmp { kind, code: 0 }, bytes);
     }
 
     /// A fragment of a datagram. A later one has no ports.
-    pub fn fragment(
+    pub(crate) fn fragment(
         &mut self,
         time: f64,
         from: SocketAddr,
@@ -101,7 +108,7 @@ impl Stream {
     }
 
     /// SYN, SYN+ACK, ACK.
-    pub fn handshake(&mut self, time: f64, client: SocketAddr, server: SocketAddr) -> f64 {
+    pub(crate) fn handshake(&mut self, time: f64, client: SocketAddr, server: SocketAddr) -> f64 {
         self.tcp(time, client, server, "S", 0);
         self.tcp(time + 0.02, server, client, "SA", 0);
         self.tcp(time + 0.021, client, server, "A", 0);
@@ -109,7 +116,13 @@ impl Stream {
     }
 
     /// A whole connection with a request and `answers` packets of the server.
-    pub fn session(&mut self, time: f64, client: SocketAddr, server: SocketAddr, answers: u32) {
+    pub(crate) fn session(
+        &mut self,
+        time: f64,
+        client: SocketAddr,
+        server: SocketAddr,
+        answers: u32,
+    ) {
         let mut time = self.handshake(time, client, server);
         self.tcp(time, client, server, "PA", 400);
         for _ in 0..answers {
@@ -123,13 +136,19 @@ impl Stream {
     }
 
     /// A question and its answer.
-    pub fn question(&mut self, time: f64, client: SocketAddr, server: SocketAddr, bytes: u32) {
+    pub(crate) fn question(
+        &mut self,
+        time: f64,
+        client: SocketAddr,
+        server: SocketAddr,
+        bytes: u32,
+    ) {
         self.udp(time, client, server, 40);
         self.udp(time + 0.01, server, client, bytes);
     }
 
     /// 20 hosts of an office: web, names, a few pings.
-    pub fn office(&mut self, seconds: u64) {
+    pub(crate) fn office(&mut self, seconds: u64) {
         for second in 0..seconds {
             for number in 0..10u16 {
                 let time = second as f64 + f64::from(number) / 10.0;
@@ -144,21 +163,26 @@ impl Stream {
     }
 
     /// A port that clients use.
-    pub fn port(&mut self) -> u16 {
+    pub(crate) fn port(&mut self) -> u16 {
         32_768 + self.rng.below(28_000) as u16
     }
 
     /// Times of `rate` events a second from `begin` to `end`.
-    pub fn times(&self, begin: f64, end: f64, rate: f64) -> impl Iterator<Item = f64> + use<> {
+    pub(crate) fn times(
+        &self,
+        begin: f64,
+        end: f64,
+        rate: f64,
+    ) -> impl Iterator<Item = f64> + use<> {
         (0..((end - begin) * rate) as u64).map(move |number| begin + number as f64 / rate)
     }
 
-    pub fn retain(&mut self, keep: impl FnMut(&Packet) -> bool) {
+    pub(crate) fn retain(&mut self, keep: impl FnMut(&Packet) -> bool) {
         self.packets.retain(keep);
     }
 
     /// The report of an engine with this memory.
-    pub fn report(&self, memory: u64, threads: usize) -> Report {
+    pub(crate) fn report(&self, memory: u64, threads: usize) -> Report {
         let settings = Settings { memory, threads, ..Settings::new(Seed(5)) };
         let mut engine = Engine::new(settings, Filter::default(), Decoder::default()).unwrap();
         engine.start().unwrap();
@@ -169,7 +193,7 @@ impl Stream {
     }
 
     /// The kinds and subjects of the incidents, in order. Every filter can be read.
-    pub fn named(&mut self, memory: u64, threads: usize) -> Vec<(&'static str, String)> {
+    pub(crate) fn named(&mut self, memory: u64, threads: usize) -> Vec<(&'static str, String)> {
         self.packets.sort_by_key(|packet| packet.time_ns);
         let report = self.report(memory, threads);
         for one in &report.alarms {
@@ -184,7 +208,7 @@ impl Stream {
 
     /// The same at 4 and 64 MiB, by one thread and by two.
     #[track_caller]
-    pub fn incidents(&mut self) -> Vec<(&'static str, String)> {
+    pub(crate) fn incidents(&mut self) -> Vec<(&'static str, String)> {
         let (small, large) = (self.named(4 << 20, 1), self.named(64 << 20, 2));
         assert_eq!(small, large, "4 MiB and 64 MiB");
         small
@@ -192,7 +216,7 @@ impl Stream {
 
     /// Checks that exactly these incidents are named.
     #[track_caller]
-    pub fn says(&mut self, expected: &[(&'static str, &str)]) {
+    pub(crate) fn says(&mut self, expected: &[(&'static str, &str)]) {
         let named = self.incidents();
         let named: Vec<_> = named.iter().map(|(kind, subject)| (*kind, subject.as_str())).collect();
         assert_eq!(named, expected);
@@ -200,7 +224,7 @@ impl Stream {
 
     /// The time from `begin` until the first incident of a kind, in seconds, as a report after each
     /// tenth of a second shows it.
-    pub fn delay(&mut self, kind: &str, begin: f64) -> f64 {
+    pub(crate) fn delay(&mut self, kind: &str, begin: f64) -> f64 {
         self.packets.sort_by_key(|packet| packet.time_ns);
         let settings = Settings { memory: 4 << 20, ..Settings::new(Seed(5)) };
         let mut engine = Engine::new(settings, Filter::default(), Decoder::default()).unwrap();
