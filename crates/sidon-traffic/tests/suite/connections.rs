@@ -213,7 +213,8 @@ const ACK: u8 = 16;
 fn handshakes_and_closes_of_any_length_are_one_connection() {
     let flow = FlowKey::v4([10, 0, 0, 1], [198, 51, 100, 7], [40_000, 9_999], protocol::TCP);
     // Milliseconds, sender and flags; `true` is the opener.
-    let cases: [(&str, &[(u64, bool, u8)]); 5] = [
+    type Segment = (u64, bool, u8);
+    let cases: [(&str, &[Segment]); 5] = [
         ("S0", &[(0, true, SYN), (1_000, true, SYN), (3_000, true, SYN)]),
         (
             "S1",

@@ -144,7 +144,7 @@ fn udp_at_random_ports_with_and_without_payload_or_one_port_of_forged_sources() 
             let from = stream.port();
             let to = 1_000 + stream.rng.below(ports) as u16;
             stream.udp(time, at([12, b, c, d], from), at(VICTIM, to), bytes);
-            if to % 7 == 0 {
+            if to.is_multiple_of(7) {
                 stream.icmp(time + 0.001, VICTIM.into(), [12, b, c, d].into(), 3, 60);
             }
         });
@@ -233,15 +233,13 @@ fn connections_that_stay_idle() {
 #[test]
 fn a_flood_during_a_scan_of_a_network() {
     let mut stream = Stream::with_office(1, 12);
-    let mut number = 0u32;
-    for time in stream.times(1.0, 11.0, 2_560.0) {
+    for (number, time) in (0u32..).zip(stream.times(1.0, 11.0, 2_560.0)) {
         let target = at([10, 1, 1, (number / 100) as u8], 1 + (number % 100) as u16);
         let from = at([192, 0, 2, 66], 50_000);
         stream.tcp(time, from, target, "S", 0);
-        if number % 3 == 0 {
+        if number.is_multiple_of(3) {
             stream.tcp(time + 0.001, target, from, "RA", 0);
         }
-        number += 1;
     }
     for time in stream.times(5.0, 11.0, 500.0) {
         let source = at(any(&mut stream.rng), 4_000);

@@ -212,7 +212,7 @@ fn talk(all: &mut Vec<Packet>, flow: FlowKey, answered: bool) {
     let at = all.len() as u64;
     for (step, flags) in [0x02, 0x12, 0x10, 0x18, 0x18].into_iter().enumerate() {
         let turned = step == 1 || step == 4;
-        if turned && !answered || step == 2 && !answered {
+        if !answered && (turned || step == 2) {
             continue;
         }
         let flow = if turned { flow.reversed() } else { flow };

@@ -5,63 +5,8 @@
 //! subject. An incident that neither a `must` nor a `may` names is wrong.
 
 use super::Scenario;
-use std::{collections::BTreeSet, fmt, net::IpAddr, str::FromStr};
-
-/// An address or a prefix.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Prefix {
-    /// The first address.
-    first: IpAddr,
-    /// The bits of the address that belong to the prefix.
-    length: u32,
-}
-
-/// The bits of an address, and their number.
-fn bits(address: IpAddr) -> (u128, u32) {
-    match address {
-        IpAddr::V4(address) => (address.to_bits().into(), 32),
-        IpAddr::V6(address) => (address.to_bits(), 128),
-    }
-}
-
-impl Prefix {
-    /// Whether `other` is this prefix or a part of it.
-    pub fn covers(&self, other: &Prefix) -> bool {
-        let ((own, width), (its, other_width)) = (bits(self.first), bits(other.first));
-        let differ = (own ^ its).checked_shr(width - self.length).unwrap_or(0);
-        width == other_width && self.length <= other.length && differ == 0
-    }
-}
-
-impl From<IpAddr> for Prefix {
-    fn from(first: IpAddr) -> Self {
-        Prefix { first, length: bits(first).1 }
-    }
-}
-
-/// An address, or an address, a slash and a length. The bits after the length must be zero.
-impl FromStr for Prefix {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        let (address, length) = text.split_once('/').map_or((text, None), |(a, l)| (a, Some(l)));
-        let first = address.parse().map_err(drop)?;
-        let (number, width) = bits(first);
-        let length = length.map_or(Ok(width), str::parse).map_err(drop)?;
-        let rest = width.checked_sub(length).ok_or(())?;
-        let is_zero = rest == 0 || number.trailing_zeros() >= rest;
-        if is_zero { Ok(Prefix { first, length }) } else { Err(()) }
-    }
-}
-
-impl fmt::Display for Prefix {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.length == bits(self.first).1 {
-            true => write!(f, "{}", self.first),
-            false => write!(f, "{}/{}", self.first, self.length),
-        }
-    }
-}
+use crate::Prefix;
+use std::collections::BTreeSet;
 
 /// An incident that a monitor named.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -148,39 +93,6 @@ impl Scenario {
             wrong: raised.iter().filter(|alarm| !known(alarm)).cloned().collect(),
             missing: missing().cloned().collect(),
             missed: missing().filter(evidence).cloned().collect(),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn prefix(text: &str) -> Prefix {
-        text.parse().unwrap_or_else(|()| panic!("{text}"))
-    }
-
-    #[test]
-    fn prefixes_cover_their_parts_and_nothing_else() {
-        for (outer, inner, expected) in [
-            ("198.18.0.0/20", "198.18.15.255", true),
-            ("198.18.0.0/20", "198.18.16.0", false),
-            ("198.18.0.0/20", "198.18.0.0/20", true),
-            ("198.18.0.0/20", "198.18.0.0/19", false),
-            ("0.0.0.0/0", "255.0.0.0/8", true),
-            ("0.0.0.0/0", "::1", false),
-            ("::/0", "2001:db8::/32", true),
-            ("2001:db8::/64", "2001:db8::1:0:0:1", true),
-            ("2001:db8::/64", "2001:db8:0:1::1", false),
-            ("10.0.0.1", "10.0.0.1/32", true),
-        ] {
-            assert_eq!(prefix(outer).covers(&prefix(inner)), expected, "{outer} {inner}");
-        }
-        for text in ["10.0.0.0/33", "10.0.0.1/8", "::1/64", "10.0.0.0/-1", "10.0.0", "/8", ""] {
-            assert_eq!(text.parse::<Prefix>(), Err(()), "{text}");
-        }
-        for text in ["10.0.0.0/8", "10.0.0.1", "0.0.0.0/0", "::/0", "2001:db8::/32"] {
-            assert_eq!(prefix(text).to_string(), text);
         }
     }
 }

@@ -67,7 +67,7 @@ mod read;
 mod size;
 mod starts;
 
-pub use expect::{Alarm, Expected, Judgement, Must, Prefix};
+pub use expect::{Alarm, Expected, Judgement, Must};
 pub use packets::Packets;
 pub use read::ScenarioError;
 pub use size::{FLOWS_MAX, PACKETS_MAX, TooLarge};

@@ -1,11 +1,11 @@
 //! Reads a scenario from TOML text, and the files that it includes.
 
 use super::{
-    Expected, Must, Prefix, Scenario,
+    Expected, Must, Scenario,
     fields::{Fields, Value, Wrong, flag, number, seconds, text_of, wrong},
     flows::{MOST, flows},
 };
-use crate::{excerpt::word, files::input, text};
+use crate::{Prefix, excerpt::word, files::input, text};
 use std::{
     fmt,
     fs::File,
@@ -158,7 +158,7 @@ fn content(scenario: &mut Scenario, text: &str, outermost: bool) -> Result<Vec<S
 fn expected(fields: &Fields<'_>) -> Result<Expected, Wrong> {
     let prefix = |value: &Value<'_>| match text_of(value)?.parse::<Prefix>() {
         Ok(prefix) => Ok(prefix),
-        Err(()) => wrong("expected an address, or a prefix such as 10.0.0.0/8", value.span()),
+        Err(_) => wrong("expected an address, or a prefix such as 10.0.0.0/8", value.span()),
     };
     Ok(Expected {
         kinds: fields.required("kind", |value| one_or_more(value, text_of))?,

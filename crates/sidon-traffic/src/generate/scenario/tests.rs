@@ -1,5 +1,5 @@
 use super::*;
-use crate::{flow::protocol, generate::Mix, packet::Transport};
+use crate::{Prefix, flow::protocol, generate::Mix, packet::Transport};
 use std::{collections::BTreeSet, path::PathBuf};
 
 /// A folder with files, which are removed at the end.

@@ -109,7 +109,7 @@ pub fn event(packet: &Packet) -> Option<u16> {
         _ => u8::from(ports::is_registered(port)),
     };
     let (own, other) = (sign(packet.flow.source_port()), sign(packet.flow.destination_port()));
-    let server = !(syn && !ack) && own > other;
+    let server = (ack || !syn) && own > other;
     Some(signal as u16 * 4 + u16::from(high) * 2 + u16::from(server))
 }
 

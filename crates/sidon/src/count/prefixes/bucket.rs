@@ -396,9 +396,9 @@ impl<const A: usize> Bucket<A> {
         set_word(&mut again, TAGS, had);
         Self::set_away(&mut again, away);
         for entry in Self::taken(bytes) {
-            for amount in 0..A {
+            for (amount, &away) in away.iter().enumerate() {
                 let missed = word(bytes, Self::missed_at(amount, entry));
-                if missed > word(bytes, Self::most_at(amount, entry)) || missed > away[amount] {
+                if missed > word(bytes, Self::most_at(amount, entry)) || missed > away {
                     return false;
                 }
             }

@@ -167,11 +167,11 @@ mod tests {
             .chain([("::fffe:10.9.8.7", false), ("::1:ffff:10.9.8.7", false), ("ffff::", false)])
         {
             let number = number(address.parse().unwrap());
-            for level in 0..LEVELS {
+            for (level, &length) in LENGTHS[usize::from(!v4)].iter().enumerate() {
                 let bits = at_level(number, level);
                 assert_eq!(family(bits) == 0, v4, "{address}, level {level}");
                 let prefix = Prefix::at(bits, level);
-                assert!(prefix.has(number) && prefix.length() == LENGTHS[usize::from(!v4)][level]);
+                assert!(prefix.has(number) && prefix.length() == length);
                 assert_eq!(Prefix::new(prefix.address(), prefix.length()).unwrap(), prefix);
                 // Every longer prefix of the address has the same shorter ones.
                 assert!((0..level).all(|finer| at_level(at_level(number, finer), level) == bits));
