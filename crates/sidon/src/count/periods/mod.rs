@@ -64,7 +64,7 @@ pub struct Regularity {
     pub period: Duration,
     /// The median distance of these gaps from the period.
     pub jitter: Duration,
-    /// The contacts so far. At 65,535, this many or more.
+    /// The contacts so far. The number stops at 65,535.
     pub contacts: u64,
     /// From 0, random or too few contacts, to 1, a fixed period.
     pub score: f64,
@@ -122,7 +122,7 @@ impl<K: Stored> Periods<K> {
         }
         let gaps = Gaps::first(now);
         let slot = self.table.vacant(digest).or_else(|| {
-            // Of the pairs that have been silent too long, the one with the longest silence.
+            // Take the pair that is overdue for the longest time.
             let silent = self.table.rivals(digest).map(|slot| {
                 let gaps = Gaps::from_bytes(*self.table.value(slot));
                 (slot, gaps.overdue(now, &self.shape))

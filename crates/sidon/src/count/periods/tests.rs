@@ -14,7 +14,7 @@ fn uniform(rng: &mut Rng) -> f64 {
     (rng.below(1 << 53) as f64 + 0.5) / (1u64 << 53) as f64
 }
 
-/// The regularity after `contacts` contacts with gaps of so many seconds.
+/// The regularity after `contacts` contacts with these gaps in seconds.
 fn score(contacts: usize, mut gap: impl FnMut() -> f64) -> f64 {
     let mut pairs = table(1);
     let mut now = 0.0;
