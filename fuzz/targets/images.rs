@@ -15,7 +15,8 @@ use libfuzzer_sys::fuzz_target;
 use operate::{Draw, Operate, SEED, is_read_back, sequence};
 use sidon::{
     saved::Save,
-    count::{Min, Top},
+    count::{Min, Periods, Top},
+    decide::Suspects,
     set::{Backyard, Bh, Blocked, Bloom, Counting, DLeft, Elastic, Multilayer, Variable},
     state::{Direct, Fingerprint, Stateful},
     zone::{Adaptive, Any, Filter, Hosts, Sketch, Subnets},
@@ -62,6 +63,8 @@ fuzz_target!(init: sidon_fuzz::plant(seeds), |bytes: &[u8]| {
         Backyard::KIND => used::<Backyard>(&bytes, draw),
         Elastic::KIND => used::<Elastic>(&bytes, draw),
         Hosts::KIND => used::<Hosts>(&bytes, draw),
+        <Suspects<[u8; 4]>>::KIND => used::<Suspects<[u8; 4]>>(&bytes, draw),
+        <Periods<[u8; 4]>>::KIND => used::<Periods<[u8; 4]>>(&bytes, draw),
         _ => {}
     }
 });
@@ -113,6 +116,8 @@ fn seeds() -> Vec<Vec<u8>> {
     of::<Backyard>(&mut seeds);
     of::<Elastic>(&mut seeds);
     of::<Hosts>(&mut seeds);
+    of::<Suspects<[u8; 4]>>(&mut seeds);
+    of::<Periods<[u8; 4]>>(&mut seeds);
     seeds.retain(|seed| seed.len() <= MOST);
     seeds
 }

@@ -41,8 +41,19 @@ pub(crate) struct Args {
 }
 
 /// The names of the sections, in the order they run.
-const SECTIONS: [&str; 10] =
-    ["machine", "hash", "member", "zone", "count", "refused", "state", "engine", "top", "hostile"];
+const SECTIONS: [&str; 11] = [
+    "machine",
+    "hash",
+    "member",
+    "zone",
+    "count",
+    "detection",
+    "refused",
+    "state",
+    "engine",
+    "top",
+    "hostile",
+];
 
 impl Args {
     /// Whether anything of this name in this section is wanted.

@@ -35,7 +35,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "N", value_parser = within::<u64>(1..=1_000_000_000))]
     trials: u64,
     /// At most one false accusation is expected in this many days
-    #[arg(long, value_name = "N", default_value_t = 30, value_parser = within::<u64>(1..=100_000))]
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = within::<u64>(1..=36_500))]
     days: u64,
     /// Subjects that had a failure and are stored at a time
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = whole)]

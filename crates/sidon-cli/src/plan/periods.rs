@@ -97,14 +97,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
 /// The most pairs that --audit fills a table with.
 const FILL_MAX: u64 = 2_000_000;
 
-/// The pairs that a table for so many pairs refuses.
+/// The pairs that a planned table refuses.
 fn refused(args: &Args) -> anyhow::Result<u64> {
     let pairs = args.pairs.min(FILL_MAX);
     let mut table: Periods<u64> =
         Periods::new(plan::periods::shape(pairs)?, Seed(args.seed.into()))?;
     for key in Keys::seeded(args.seed).take(pairs as usize) {
         // The table counts refused pairs.
-        let _ = table.see(&key, 0);
+        table.see(&key, 0);
     }
     Ok(table.refused())
 }
@@ -126,7 +126,7 @@ fn scores(seed: u64) -> anyhow::Result<Vec<Scores>> {
         for pair in 0..PAIRS {
             let mut now = 0.0;
             for _ in 0..CONTACTS {
-                table.see(&pair, (now * 1e9) as u64)?;
+                table.see(&pair, (now * 1e9) as u64);
                 now += gap(&mut rng);
             }
         }

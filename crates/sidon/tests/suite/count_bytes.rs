@@ -3,7 +3,8 @@
 
 use sidon::{
     Malformed, Seed,
-    count::{Layout, Min, Top, Update, min, top},
+    count::{Layout, Min, Periods, Top, Update, min, periods, top},
+    decide::{Suspects, failures, suspects},
     saved::Save,
 };
 use sidon_kit::Rng;
@@ -40,7 +41,30 @@ fn heavy() -> Top<[u8; 4], 2> {
     table
 }
 
-fn goldens() -> [Vec<u8>; 4] {
+fn tested() -> Suspects<[u8; 4]> {
+    let test = failures::Shape {
+        usual: 50_000,
+        attacks: [75_000, 180_000, 420_000, 800_000],
+        apart: 1_000_000,
+    };
+    let mut table = Suspects::new(suspects::Shape { buckets: 1, test }, SEED).unwrap();
+    for i in 0..12u8 {
+        (0..=i).for_each(|trial| _ = table.see(&[10, 0, 0, i], trial % 3 == 0));
+    }
+    table
+}
+
+fn contacts() -> Periods<[u8; 4]> {
+    let shape = periods::Shape { buckets: 1, shortest: 1, grace: 1_000, longest: 100_000 };
+    let mut table = Periods::new(shape, SEED).unwrap();
+    for time in 0..60u64 {
+        table.see(&[10, 0, 0, (time % 3) as u8], time * time * 5_000_000);
+        table.see(&[10, 0, 1, time as u8], time * 1_000_000);
+    }
+    table
+}
+
+fn goldens() -> [Vec<u8>; 6] {
     let (update, layout) = (Update::Plain, Layout::Rows);
     let rows = min::Shape { rows: 3, columns: 11, width: 32, update, layout };
     let update = Update::Conservative;
@@ -52,6 +76,8 @@ fn goldens() -> [Vec<u8>; 4] {
         golden("min-line.sidon", min(line)),
         golden("min-decayed.sidon", narrow),
         golden("top.sidon", heavy()),
+        golden("suspects.sidon", tested()),
+        golden("periods.sidon", contacts()),
     ]
 }
 
@@ -66,12 +92,17 @@ fn read(image: &[u8]) -> Option<Malformed> {
             Err(why) => Some(why),
         }
     }
-    one::<Min>(image).and_then(|min| one::<Top<[u8; 4], 2>>(image).map(|_| min))
+    one::<Min>(image).and_then(|min| {
+        one::<Top<[u8; 4], 2>>(image)?;
+        one::<Suspects<[u8; 4]>>(image)?;
+        one::<Periods<[u8; 4]>>(image)?;
+        Some(min)
+    })
 }
 
 #[test]
 fn golden_images_are_read_back() {
-    let [rows, line, narrow, top] = goldens();
+    let [rows, line, narrow, top, suspects, periods] = goldens();
     for image in [&rows, &line] {
         let sketch = Min::from_bytes(image, SEED).unwrap();
         for (amount, key) in (1..).zip(KEYS) {
@@ -85,6 +116,10 @@ fn golden_images_are_read_back() {
     let table = Top::<[u8; 4], 2>::from_bytes(&top, SEED).unwrap();
     assert_eq!(table.heaviest(5), heavy().heaviest(5));
     assert!(table.heaviest(5).others > 0);
+    let table = Suspects::<[u8; 4]>::from_bytes(&suspects, SEED).unwrap();
+    assert!(table.len() == 8 && table.lost() > 0 && table == tested());
+    let table = Periods::<[u8; 4]>::from_bytes(&periods, SEED).unwrap();
+    assert!(table.len() == 8 && table.refused() > 0 && table == contacts());
     assert_eq!(Min::from_bytes(&top, SEED).err(), Some(Malformed::Kind { expected: 11, got: 12 }));
 }
 
@@ -112,7 +147,7 @@ fn a_million_byte_strings_give_a_structure_or_malformed() {
     let (mut accepted, mut image) = (0, Vec::<u8>::new());
     for _ in 0..1_000_000 {
         image.clear();
-        image.extend(&goldens[rng.below(4) as usize]);
+        image.extend(&goldens[rng.below(6) as usize]);
         for _ in 0..=rng.below(3) {
             // Half of the changes go to the header and the fields.
             let reach = if rng.below(2) == 0 { image.len() } else { 104 };
@@ -138,10 +173,12 @@ fn a_million_byte_strings_give_a_structure_or_malformed() {
 
 #[test]
 fn no_shape_takes_more_memory_than_its_image_is_long() {
-    let [mut rows, _, _, mut top] = goldens();
+    let [mut rows, _, _, mut top, mut suspects, mut periods] = goldens();
     rows[40..48].copy_from_slice(&(1u64 << 40).to_le_bytes());
     top[48..56].copy_from_slice(&(1u64 << 30).to_le_bytes());
-    for image in [&mut rows, &mut top] {
+    suspects[40..48].copy_from_slice(&(1u64 << 30).to_le_bytes());
+    periods[40..48].copy_from_slice(&(1u64 << 30).to_le_bytes());
+    for image in [&mut rows, &mut top, &mut suspects, &mut periods] {
         let body = image.len() - 4;
         let checksum = crc32fast::hash(&image[..body]);
         image[body..].copy_from_slice(&checksum.to_le_bytes());
@@ -149,4 +186,8 @@ fn no_shape_takes_more_memory_than_its_image_is_long() {
     assert!(matches!(Min::from_bytes(&rows, SEED), Err(Malformed::Length { .. })));
     let top = Top::<[u8; 4], 2>::from_bytes(&top, SEED);
     assert!(matches!(top.err(), Some(Malformed::Length { .. })));
+    let suspects = Suspects::<[u8; 4]>::from_bytes(&suspects, SEED);
+    assert!(matches!(suspects.err(), Some(Malformed::Length { .. })));
+    let periods = Periods::<[u8; 4]>::from_bytes(&periods, SEED);
+    assert!(matches!(periods.err(), Some(Malformed::Length { .. })));
 }

@@ -2,7 +2,8 @@
 
 use sidon::{
     Certainty, Infeasible, Refused, Seed,
-    count::{Layout, Min, Top, Update, min, top},
+    count::{Layout, Min, Periods, Top, Update, min, top},
+    decide::Suspects,
     plan::{self, Prefer, States, Target},
     set::{
         AnySet, Backyard, Bh, Blocked, Bloom, Counting, DLeft, Decode, Elastic, Increments, Moves,
@@ -191,6 +192,23 @@ fn counts() {
         top::Shape { buckets: 10, rows: 2, columns: 100 },
         |one: &mut Top<u32>| one.add(&7, [5]),
         |one: &Top<u32>| one.bounds(&7)[0].is_exact() && one.len() == 1 && one.total() == [5]
+    );
+    has_the_core!(
+        Periods<u32>,
+        plan::periods::shape(100).unwrap(),
+        |one: &mut Periods<u32>| (0..3).for_each(|i| _ = one.see(&7, i * 2_000_000_000)),
+        |one: &Periods<u32>| one.get(&7).is_some_and(|pair| pair.contacts == 3) && one.len() == 1
+    );
+}
+
+#[test]
+fn tests_of_subjects() {
+    let test = plan::decide::shape(0.1, 100).unwrap();
+    has_the_core!(
+        Suspects<u32>,
+        plan::decide::suspects(100, test).unwrap(),
+        |one: &mut Suspects<u32>| (0..9).for_each(|_| _ = one.see(&7, true)),
+        |one: &Suspects<u32>| one.accused().count() == 1 && one.len() == 1
     );
 }
 

@@ -5,7 +5,8 @@
 
 use crate::operate::{Draw, Operate, SEED, is_read_back, sequence};
 use sidon::{
-    count::{Min, Top},
+    count::{Min, Periods, Top},
+    decide::Suspects,
     saved::Save,
     set::{Backyard, Bh, Blocked, Bloom, Counting, DLeft, Elastic, Multilayer, Variable},
     state::{Direct, Fingerprint, Stateful},
@@ -111,6 +112,8 @@ laws! {
     backyard: Backyard;
     hosts: Hosts;
     elastic: Elastic;
+    suspects: Suspects<[u8; 4]>;
+    periods: Periods<[u8; 4]>;
 }
 
 /// A new kind must be added above. Kinds 17 and 18 belong to another crate.
@@ -136,4 +139,5 @@ fn every_kind_is_here() {
     ];
     assert!(kinds.into_iter().eq(1..=16));
     assert_eq!([Backyard::KIND, Hosts::KIND, Elastic::KIND], [19, 20, 22]);
+    assert_eq!([<Suspects<[u8; 4]>>::KIND, <Periods<[u8; 4]>>::KIND], [23, 24]);
 }

@@ -4,7 +4,8 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, from_value, json, to_value};
 use sidon::{
     Malformed, Seed,
-    count::{Min, Top, min, top},
+    count::{Min, Periods, Top, min, top},
+    decide::Suspects,
     plan,
     saved::{Save, Saved},
     set::{
@@ -68,6 +69,8 @@ fn every_structure_comes_back_and_no_damaged_byte_is_accepted() {
     is_saved::<Backyard>(&golden("backyard"));
     is_saved::<Min>(&golden("min"));
     is_saved::<Top<[u8; 4], 2>>(&golden("top"));
+    is_saved::<Suspects<[u8; 4]>>(&golden("suspects"));
+    is_saved::<Periods<[u8; 4]>>(&golden("periods"));
     is_saved::<Direct>(&golden("state-direct"));
     is_saved::<Stateful>(&golden("state-stateful"));
     is_saved::<Fingerprint>(&golden("state-fingerprint"));

@@ -3,7 +3,8 @@
 use sidon::internals::{Audit, Ladder};
 use sidon::{
     Certainty, Digest, Estimate, Infeasible, Lookup, Malformed, Refused, Seed,
-    count::{Bounds, Entry, Min, Ranking, Solution, Top},
+    count::{Bounds, Entry, Min, Periods, Ranking, Regularity, Solution, Top},
+    decide::{Excess, Failures, Suspects, Test},
     saved::{Parts, Writer},
     set::{
         AnySet, Backyard, Bh, Blocked, Bloom, Counting, DLeft, Elastic, Increments, Multilayer,
@@ -25,6 +26,7 @@ shared! {
     Seed, Digest, Certainty, Estimate, Lookup<u16>,
     Infeasible, Malformed, Refused, Faulty,
     AnySet, Bloom, Blocked, Counting, Variable, Bh, Multilayer, DLeft, Elastic, Backyard, Increments,
+    Failures, Excess, Test, Suspects<u64>, Periods<u64>, Regularity,
     Min, Top<u64>, Ranking<u64, 1>, Entry<u64, 1>, Bounds, Solution,
     Direct, Stateful, Fingerprint, Machine,
     Clock<Fingerprint>, Audit<Fingerprint, u64>,

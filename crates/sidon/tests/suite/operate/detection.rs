@@ -58,10 +58,11 @@ impl Operate for Pairs {
             _ => draw(40_000) * 1_000_000,
         };
         match draw(32) {
-            0..20 => self.see(&source(any_key(draw)), now),
-            20..30 => self.see(&source(draw(MEMBERS / 8)), now),
-            _ => self.merge(other),
+            0..20 => _ = self.see(&source(any_key(draw)), now),
+            20..30 => _ = self.see(&source(draw(MEMBERS / 8)), now),
+            _ => return self.merge(other),
         }
+        Ok(())
     }
 
     fn wipe(&mut self) {
