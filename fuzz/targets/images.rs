@@ -15,7 +15,8 @@ use libfuzzer_sys::fuzz_target;
 use operate::{Draw, Operate, SEED, is_read_back, sequence};
 use sidon::{
     saved::Save,
-    count::{Distinct, FanOut, Min, Prefixes, Top},
+    count::{Distinct, FanOut, Min, Periods, Prefixes, Top},
+    decide::Suspects,
     set::{Backyard, Bh, Blocked, Bloom, Counting, DLeft, Elastic, Multilayer, Variable},
     state::{Direct, Fingerprint, Stateful},
     zone::{Adaptive, Any, Filter, Hosts, Sketch, Subnets},
@@ -65,6 +66,8 @@ fuzz_target!(init: sidon_fuzz::plant(seeds), |bytes: &[u8]| {
         Hosts::KIND => used::<Hosts>(&bytes, draw),
         Distinct::KIND => used::<Distinct>(&bytes, draw),
         <FanOut<[u8; 4]>>::KIND => used::<FanOut<[u8; 4]>>(&bytes, draw),
+        <Suspects<[u8; 4]>>::KIND => used::<Suspects<[u8; 4]>>(&bytes, draw),
+        <Periods<[u8; 4]>>::KIND => used::<Periods<[u8; 4]>>(&bytes, draw),
         _ => {}
     }
 });
@@ -119,6 +122,8 @@ fn seeds() -> Vec<Vec<u8>> {
     of::<Hosts>(&mut seeds);
     of::<Distinct>(&mut seeds);
     of::<FanOut<[u8; 4]>>(&mut seeds);
+    of::<Suspects<[u8; 4]>>(&mut seeds);
+    of::<Periods<[u8; 4]>>(&mut seeds);
     seeds.retain(|seed| seed.len() <= MOST);
     seeds
 }

@@ -46,9 +46,21 @@ pub(crate) struct Args {
 }
 
 /// The names of the sections, in the order they run.
-const SECTIONS: [&str; 13] = [
-    "machine", "hash", "member", "zone", "count", "refused", "state", "distinct", "engine", "top",
-    "prefixes", "fan_out", "hostile",
+const SECTIONS: [&str; 14] = [
+    "machine",
+    "hash",
+    "member",
+    "zone",
+    "count",
+    "detection",
+    "refused",
+    "state",
+    "distinct",
+    "engine",
+    "top",
+    "prefixes",
+    "fan_out",
+    "hostile",
 ];
 
 impl Args {

@@ -2,7 +2,8 @@
 //!
 //! The sections: `machine` is what the memory can do, `hash` what hashing a key costs, `member`
 //! every set of ours beside the sets of others, `zone` small exact sets beside a table and a
-//! filter, `count` our counts beside those of others, `refused` insertions into full structures,
+//! filter, `count` our counts beside those of others, `detection` tests of failures and regular
+//! contact, `refused` insertions into full structures,
 //! `state` every map from flows to states.
 //! `distinct`, counts of distinct keys.
 //! `engine`, fifty million packets through all monitors, `top`, the heaviest of as many, `prefixes`,
@@ -14,6 +15,7 @@
 mod args;
 mod clock;
 mod count;
+mod detection;
 mod digest;
 mod distinct;
 mod engine;
@@ -79,6 +81,9 @@ fn main() -> Result<ExitCode> {
     counters.retain(|entry| args.wants("count", entry.name));
     if !counters.is_empty() {
         rows.extend(count::run(&counters, &args, &mut notes)?);
+    }
+    if detection::NAMES.iter().any(|name| args.wants("detection", name)) {
+        rows.extend(detection::run(rounds(HASH_ROUNDS), |name| args.wants("detection", name))?);
     }
     if refused::NAMES.iter().any(|name| args.wants("refused", name)) {
         rows.extend(refused::run(20_000, rounds(REFUSED_ROUNDS), |name| {

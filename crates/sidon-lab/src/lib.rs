@@ -13,6 +13,7 @@
 //! 6. [`report`]: rows as JSON and as a Markdown table; [`pages`]: all papers on one page, with
 //!    errata.
 //! 7. [`chart`]: axes and curves as SVG; [`figure`]: the papers' figures, drawn with it.
+//! 8. [`detection`]: the detectors of the library beside published ones.
 //!
 //! ```
 //! use sidon_lab::{Run, select};
@@ -26,6 +27,7 @@
 
 pub mod chart;
 pub mod claim;
+pub mod detection;
 pub mod experiment;
 pub mod figure;
 pub mod formulas;

@@ -3,7 +3,7 @@
 //! ```text
 //! bucket | 8 tags of 16 bits, 0 if empty | 8 x (key, value) | zeros to a whole cache line |
 //! ```
-//! A new key takes the first empty entry of its emptier bucket, so a table fills to four fifths before a key
+//! A new key takes the first empty entry of its emptier bucket, so a table fills to seven tenths before a key
 //! finds no entry. The owner of the table decides which entry it then replaces. Every operation reads two
 //! buckets, however full the table is. The buckets follow from the keyed digest, so nobody without the seed
 //! can fill the buckets of a chosen key.
@@ -147,8 +147,8 @@ impl<K: Stored, const V: usize> Keyed<K, V> {
         Ok(Keyed { memory: self.memory.try_clone()?, buckets: self.buckets, key: PhantomData })
     }
 
-    /// The table of these bytes, if operations can produce it: each key is once in a bucket of its own, with
-    /// its tag and a value that `is_value`, and all other bytes are zero. The length must be right.
+    /// The table of these bytes, if operations can produce it. Each key is stored once, in one of its two
+    /// buckets, with its tag and a value that `is_value`. All other bytes are zero. The length must be right.
     pub(crate) fn from_bytes(
         buckets: u64,
         seed: Seed,
@@ -217,10 +217,10 @@ fn tag_of(digest: Digest) -> u16 {
     (digest.0 as u16).max(1)
 }
 
-/// The buckets for `keys` keys at a time: four fifths of the entries, and a few more for small tables. Fewer
-/// than one key in a million then finds both buckets full.
+/// The buckets for `keys` keys at a time: seven tenths of the entries, and a few more for small tables. Fewer
+/// than one key in a million then finds both buckets full; at four fifths, it is one in 5,000.
 pub(crate) fn planned_buckets(keys: u64) -> u64 {
-    let entries = keys.saturating_add(keys / 4).saturating_add(16);
+    let entries = keys.saturating_add(keys / 7 * 3).saturating_add(24);
     entries.div_ceil(ENTRIES as u64)
 }
 

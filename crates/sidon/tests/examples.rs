@@ -125,6 +125,19 @@ fn heavy_networks() {
 }
 
 #[test]
+fn scanners() {
+    let output = prints("scanners", &["lost: 0"]);
+    let accused: Vec<&str> = output.split("accused: ").skip(1).collect();
+    assert_eq!(accused.len(), 2, "{output}");
+    for (source, planned) in [("10.0.7.209", "at 80 %"), ("10.0.7.208", "at 10 %")] {
+        assert!(output.contains(planned));
+        assert!(accused.iter().any(|line| line.starts_with(source)), "{output}");
+    }
+    assert!(number(&output, "10.0.0.1: score ") > 0.7);
+    assert!(!output.contains("10.0.0.2") || number(&output, "10.0.0.2: score ") < 0.5);
+}
+
+#[test]
 fn merge_processes() {
     let output = prints(
         "merge_processes",

@@ -1,10 +1,12 @@
 //! `sidon plan`: which structure, what size, what it will cost. One file per question.
 
+mod alarms;
 pub(crate) mod count;
 mod distinct;
 mod explain;
 mod fan_out;
 mod member;
+mod periods;
 mod prefixes;
 mod state;
 mod state_maps;
@@ -53,6 +55,14 @@ enum What {
     ///
     /// Example: sidon plan zone --universe 256 --members 3
     Zone(zone::Args),
+    /// Sequential tests: does this subject fail more often than usual?
+    ///
+    /// Example: sidon plan alarms --usual 0.05 --trials 1000 --days 30
+    Alarms(alarms::Args),
+    /// Tables of regular contact: the period of a pair of hosts
+    ///
+    /// Example: sidon plan periods --pairs 100000
+    Periods(periods::Args),
     /// Print the formula of each row of a plan, with its numbers
     ///
     /// Example: sidon plan explain member --keys 1000000 --fpr 0.001
@@ -68,6 +78,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         What::State(args) => state::run(args),
         What::Prefixes(args) => prefixes::run(args),
         What::Zone(args) => zone::run(args),
+        What::Alarms(args) => alarms::run(args),
+        What::Periods(args) => periods::run(args),
         What::Explain(args) => explain::run(args),
     }
 }

@@ -10,7 +10,8 @@ use crate::show;
 use serde_json::{Value, json};
 use sidon::{
     Malformed, Refused, Seed,
-    count::{Distinct, FanOut, Layout, Min, Prefixes, Top},
+    count::{Distinct, FanOut, Layout, Min, Periods, Prefixes, Top},
+    decide::Suspects,
     internals::Kind,
     saved::{Parts, Save},
     set::{
@@ -104,6 +105,9 @@ impl Saved {
             FanOut::<u8>::KIND => Saved { facts: Box::new(|_| Ok(Vec::new())), merge: None },
             Top::<u8>::KIND => Saved { facts: Box::new(top), merge: None },
             Prefixes::<1>::KIND => Saved { facts: Box::new(prefixes), merge: None },
+            Suspects::<u8>::KIND | Periods::<u8>::KIND => {
+                Saved { facts: Box::new(entries), merge: None }
+            }
             Subnets::KIND => Saved { facts: Box::new(|_| Ok(Vec::new())), merge: None },
             _ => return None,
         })
@@ -243,6 +247,21 @@ fn prefixes(parts: &Parts<'_>) -> Result<Facts, Malformed> {
         (name, Fact::Text(format!("{} of {all} entries", show::whole(taken))))
     });
     Ok(facts.collect())
+}
+
+/// The number of entries of tables whose buckets start with eight tags. It does not depend on the keys.
+fn entries(parts: &Parts<'_>) -> Result<Facts, Malformed> {
+    let buckets = parts.fields.get(1).copied().unwrap_or(0);
+    let bytes = (parts.payload.len() as u64).checked_div(buckets).unwrap_or(0) as usize;
+    if bytes < 16 {
+        return Err(Malformed::Field { name: "buckets" });
+    }
+    let tags = parts.payload.chunks_exact(bytes).flat_map(|bucket| bucket[..16].chunks(2));
+    let taken = tags.filter(|tag| **tag != [0, 0]).count() as u64;
+    Ok(vec![
+        ("keys with an entry", Fact::Number(taken)),
+        ("entries", Fact::Number(buckets.saturating_mul(8))),
+    ])
 }
 
 impl Summary {

@@ -350,10 +350,8 @@ fn the_end_of_a_flood_accuses_no_server_with_slow_answers() {
         // In the first seconds no answer has come yet, and the server seems to be flooded.
         let warm_ns = Mix::default().start_ns + 8_000_000_000;
         let later = report.alarms.iter().filter(|alarm| alarm.opened > warm_ns);
-        let raised = later.map(|alarm| scenario::Alarm {
-            kind: alarm.kind.to_owned(),
-            subject: alarm.subject,
-        });
+        let raised = later
+            .map(|alarm| scenario::Alarm { kind: alarm.kind.to_owned(), subject: alarm.subject });
         let judged = scenario.judge(&raised.collect(), unit, level);
         assert!(judged.wrong.is_empty() && judged.missing.is_empty(), "{judged:?}");
     }

@@ -88,9 +88,8 @@ impl Failures {
 
     /// Adds one trial.
     ///
-    /// A trial that was kept while others were dropped at random counts as one trial, at any sampling rate: the
-    /// outcome of a kept trial has the usual distribution, and dropped trials only lower the number of false
-    /// accusations. Never scale it up.
+    /// While trials are sampled at random, add each kept trial once, at any sampling rate, and never scale it
+    /// up. Its outcome has the usual distribution, so the bound on false accusations holds.
     #[inline]
     pub fn see(&self, test: &mut Test, failed: bool) {
         let factors = if failed { &self.failed } else { &self.passed };
@@ -110,8 +109,9 @@ impl Failures {
         test.step_by(factors, self.limit.ceiling);
     }
 
-    /// Whether the evidence suffices. After an accusation the caller restarts the test, or keeps it
-    /// to see when the attack ends: the evidence then falls with each success.
+    /// Whether the evidence suffices. After an accusation the caller restarts the test. It may first keep the
+    /// test to see when the attack ends, because the evidence falls with each success. That is one
+    /// accusation.
     #[inline]
     pub fn accuses(&self, test: &Test) -> bool {
         self.limit.is_reached(test)

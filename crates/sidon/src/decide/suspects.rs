@@ -6,7 +6,7 @@
 //! delays an accusation and never causes one, so the bound on false accusations holds for every load.
 //!
 //! A flood of subjects with one failure each competes for the least suspect entry of each bucket. It
-//! does not evict a subject with more failures while one such entry is there.
+//! does not evict a subject with more failures while the bucket has such an entry.
 //!
 //! How suspect an entry is: its largest level, divided by the level that successes alone lead to.
 
@@ -241,7 +241,7 @@ impl<K: Stored> Suspects<K> {
         }
         self.lost = self.lost.saturating_add(1);
         let ranked = self.table.rivals(digest).map(|slot| (slot, self.rank(&self.test_at(slot))));
-        // Of equal ranks, the first entry.
+        // The first entry of the least rank.
         let Some((slot, least)) = ranked.reduce(|a, b| if b.1 < a.1 { b } else { a }) else {
             return;
         };

@@ -29,7 +29,7 @@ pub struct Test {
 
 impl Test {
     /// The saved bytes of a test.
-    pub const BYTES: usize = 4 * RATES;
+    pub(crate) const BYTES: usize = 4 * RATES;
 
     /// The mean of the levels. Its expectation for an innocent subject is at most the number of trials seen.
     pub fn evidence(&self) -> f64 {
@@ -53,7 +53,7 @@ impl Test {
     }
 
     /// The levels as little-endian bytes.
-    pub fn to_bytes(&self) -> [u8; Self::BYTES] {
+    pub fn to_bytes(&self) -> [u8; 16] {
         let mut bytes = [0; Self::BYTES];
         for (bytes, level) in bytes.chunks_exact_mut(4).zip(self.levels) {
             bytes.copy_from_slice(&level.to_le_bytes());
@@ -62,7 +62,7 @@ impl Test {
     }
 
     /// The test of these bytes. A level is finite, not negative, and written in one way.
-    pub fn from_bytes(bytes: [u8; Self::BYTES]) -> Result<Test, Malformed> {
+    pub fn from_bytes(bytes: [u8; 16]) -> Result<Test, Malformed> {
         let mut test = Test::default();
         for (level, bytes) in test.levels.iter_mut().zip(bytes.as_chunks::<4>().0) {
             *level = f32::from_le_bytes(*bytes);
@@ -101,7 +101,7 @@ impl Test {
     pub(super) fn step_by(&mut self, factors: [f64; RATES], ceiling: f32) {
         for (level, factor) in self.levels.iter_mut().zip(factors) {
             let next = (f64::from(*level) + 1.0) * factor;
-            // Below 2^-100 a level cannot be told from none, and nothing is lost but that.
+            // A level below 2^-100 is rounded to 0.
             let next = if next < 2f64.powi(-100) { 0.0 } else { next.min(f64::from(ceiling)) };
             let rounded = next as f32;
             *level = if f64::from(rounded) > next { rounded.next_down() } else { rounded };

@@ -42,8 +42,8 @@ fn an_innocent_subject_gains_at_most_one_per_trial() {
 
 #[test]
 fn the_factor_of_a_count_has_a_mean_of_at_most_one() {
-    let rule = Excess::new(excess::Shape::new(1 << 40)).unwrap();
-    for mean in [0.01, 0.4, 3.0, 12.5] {
+    let rule = Excess::new(excess::Shape::new(1 << 62)).unwrap();
+    for mean in [0.01, 0.1, 0.4, 3.0, 12.5] {
         for size in [1u64, 2, 5] {
             // Bursts of `size` arrivals each, and a rule that allows for bursts of up to 5.
             for burst in [size as f64, 5.0] {
@@ -56,7 +56,11 @@ fn the_factor_of_a_count_has_a_mean_of_at_most_one() {
                 }
                 for total in total {
                     assert!(total <= 1.0, "{mean} {size} {burst}: {total}");
-                    assert!(burst > size as f64 || total > 0.99, "{mean} {size}: {total}");
+                    // Levels stop at the ceiling: larger means would need larger levels.
+                    assert!(
+                        burst > size as f64 || mean > 0.1 || total > 0.999,
+                        "{mean} {size}: {total}"
+                    );
                 }
             }
         }
@@ -207,12 +211,8 @@ fn many_trials_at_once_are_at_most_the_evidence_of_each_after_the_other() {
     assert_eq!(test, Test::default());
     rule.see_many(&mut test, u32::MAX, 0);
     assert!(rule.accuses(&test) && test.evidence().is_finite());
-    rule.see_many(&mut test, u32::MAX, u32::MAX);
-    assert_eq!(
-        test,
-        Test::default(),
-        "half fail, and more would fail under every attack rate but one"
-    );
+    rule.see_many(&mut test, 1_000, u32::MAX);
+    assert_eq!(test, Test::default(), "so few failures exclude every attack rate");
 }
 
 #[test]

@@ -18,8 +18,8 @@ use crate::{
 const LEAST: f64 = 1.5;
 const MOST: f64 = 20.0;
 
-/// The test of failures that accuses subjects of at least 1.5 times the `usual` failure rate. Of all trials of
-/// innocent subjects, one in `apart` gives a false accusation, at most.
+/// The test of failures that accuses subjects of at least 1.5 times the `usual` failure rate. At most one in
+/// `apart` trials of innocent subjects is expected to give a false accusation.
 ///
 /// For at most one false accusation in `n` days, `apart` is the number of trials in `n` days.
 ///

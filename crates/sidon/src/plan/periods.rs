@@ -11,9 +11,9 @@ use crate::{Infeasible, count::periods::Shape, keyed};
 /// ```
 /// use sidon::{count::Periods, plan::periods};
 ///
-/// // 50 bytes per pair of IPv4 addresses: 8 for the addresses, 32 for the gaps, and empty entries.
+/// // 69 bytes per pair of IPv4 addresses: 8 for the addresses, 32 for the gaps, and empty entries.
 /// let shape = periods::shape(100_000)?;
-/// assert!(Periods::<[u8; 8]>::planned_bytes(shape) < 100_000 * 54);
+/// assert!(Periods::<[u8; 8]>::planned_bytes(shape) < 100_000 * 70);
 /// # Ok::<(), sidon::Infeasible>(())
 /// ```
 pub fn shape(pairs: u64) -> Result<Shape, Infeasible> {

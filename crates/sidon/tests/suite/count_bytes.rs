@@ -4,9 +4,10 @@
 use sidon::{
     Malformed, Seed,
     count::{
-        Distinct, FanOut, Layout, Min, Prefix, Prefixes, Top, Update, distinct, fan_out, min,
-        prefixes, top,
+        Distinct, FanOut, Layout, Min, Periods, Prefix, Prefixes, Top, Update, distinct, fan_out,
+        min, periods, prefixes, top,
     },
+    decide::{Suspects, failures, suspects},
     saved::Save,
 };
 use sidon_kit::Rng;
@@ -78,7 +79,30 @@ fn networks() -> Prefixes<3> {
     table
 }
 
-fn goldens() -> [Vec<u8>; 8] {
+fn tested() -> Suspects<[u8; 4]> {
+    let test = failures::Shape {
+        usual: 50_000,
+        attacks: [75_000, 180_000, 420_000, 800_000],
+        apart: 1_000_000,
+    };
+    let mut table = Suspects::new(suspects::Shape { buckets: 1, test }, SEED).unwrap();
+    for i in 0..12u8 {
+        (0..=i).for_each(|trial| _ = table.see(&[10, 0, 0, i], trial % 3 == 0));
+    }
+    table
+}
+
+fn contacts() -> Periods<[u8; 4]> {
+    let shape = periods::Shape { buckets: 1, shortest: 1, grace: 1_000, longest: 100_000 };
+    let mut table = Periods::new(shape, SEED).unwrap();
+    for time in 0..60u64 {
+        table.see(&[10, 0, 0, (time % 3) as u8], time * time * 5_000_000);
+        table.see(&[10, 0, 1, time as u8], time * 1_000_000);
+    }
+    table
+}
+
+fn goldens() -> [Vec<u8>; 10] {
     let (update, layout) = (Update::Plain, Layout::Rows);
     let rows = min::Shape { rows: 3, columns: 11, width: 32, update, layout };
     let update = Update::Conservative;
@@ -94,6 +118,8 @@ fn goldens() -> [Vec<u8>; 8] {
         golden("distinct.sidon", distinct(500)),
         golden("fan-out.sidon", fan_out()),
         golden("prefixes.sidon", networks()),
+        golden("suspects.sidon", tested()),
+        golden("periods.sidon", contacts()),
     ]
 }
 
@@ -113,13 +139,15 @@ fn read(image: &[u8]) -> Option<Malformed> {
         one::<Distinct>(image),
         one::<FanOut<[u8; 4]>>(image),
         one::<Prefixes<3>>(image),
+        one::<Suspects<[u8; 4]>>(image),
+        one::<Periods<[u8; 4]>>(image),
     ];
     others.into_iter().fold(one::<Min>(image), Option::and)
 }
 
 #[test]
 fn golden_images_are_read_back() {
-    let [rows, line, narrow, top, list, registers, spread, networks] = goldens();
+    let [rows, line, narrow, top, list, registers, spread, networks, suspects, periods] = goldens();
     for image in [&rows, &line] {
         let sketch = Min::from_bytes(image, SEED).unwrap();
         for (amount, key) in (1..).zip(KEYS) {
@@ -145,6 +173,10 @@ fn golden_images_are_read_back() {
     let table = FanOut::<[u8; 4]>::from_bytes(&spread, SEED).unwrap();
     assert_eq!(table.largest(9, 28), fan_out().largest(9, 28));
     assert!(table.len() == 8 && table.others(28) > 0);
+    let table = Suspects::<[u8; 4]>::from_bytes(&suspects, SEED).unwrap();
+    assert!(table.len() == 8 && table.lost() > 0 && table == tested());
+    let table = Periods::<[u8; 4]>::from_bytes(&periods, SEED).unwrap();
+    assert!(table.len() == 8 && table.refused() > 0 && table == contacts());
     assert_eq!(Min::from_bytes(&top, SEED).err(), Some(Malformed::Kind { expected: 11, got: 12 }));
 }
 
@@ -172,7 +204,7 @@ fn a_million_byte_strings_give_a_structure_or_malformed() {
     let (mut accepted, mut image) = (0, Vec::<u8>::new());
     for _ in 0..1_000_000 {
         image.clear();
-        image.extend(&goldens[rng.below(5) as usize]);
+        image.extend(&goldens[rng.below(10) as usize]);
         for _ in 0..=rng.below(3) {
             // Half of the changes go to the header and the fields.
             let reach = if rng.below(2) == 0 { image.len() } else { 104 };
@@ -198,13 +230,27 @@ fn a_million_byte_strings_give_a_structure_or_malformed() {
 
 #[test]
 fn no_shape_takes_more_memory_than_its_image_is_long() {
-    let [mut rows, _, _, mut top, _, mut registers, mut spread, mut networks] = goldens();
+    let [
+        mut rows,
+        _,
+        _,
+        mut top,
+        _,
+        mut registers,
+        mut spread,
+        mut networks,
+        mut suspects,
+        mut periods,
+    ] = goldens();
     rows[40..48].copy_from_slice(&(1u64 << 40).to_le_bytes());
     top[48..56].copy_from_slice(&(1u64 << 30).to_le_bytes());
     registers[32..40].copy_from_slice(&(1u64 << 20).to_le_bytes());
     spread[40..48].copy_from_slice(&(1u64 << 30).to_le_bytes());
     networks[40..48].copy_from_slice(&(1u64 << 30).to_le_bytes());
-    for image in [&mut rows, &mut top, &mut registers, &mut spread, &mut networks] {
+    suspects[40..48].copy_from_slice(&(1u64 << 30).to_le_bytes());
+    periods[40..48].copy_from_slice(&(1u64 << 30).to_le_bytes());
+    let images = [&mut rows, &mut top, &mut registers, &mut spread, &mut networks];
+    for image in images.into_iter().chain([&mut suspects, &mut periods]) {
         let body = image.len() - 4;
         let checksum = crc32fast::hash(&image[..body]);
         image[body..].copy_from_slice(&checksum.to_le_bytes());
@@ -218,4 +264,8 @@ fn no_shape_takes_more_memory_than_its_image_is_long() {
     assert!(matches!(registers.err(), Some(Malformed::Length { .. })));
     let spread = FanOut::<[u8; 4]>::from_bytes(&spread, SEED);
     assert!(matches!(spread.err(), Some(Malformed::Length { .. })));
+    let suspects = Suspects::<[u8; 4]>::from_bytes(&suspects, SEED);
+    assert!(matches!(suspects.err(), Some(Malformed::Length { .. })));
+    let periods = Periods::<[u8; 4]>::from_bytes(&periods, SEED);
+    assert!(matches!(periods.err(), Some(Malformed::Length { .. })));
 }

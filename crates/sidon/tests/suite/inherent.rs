@@ -3,9 +3,10 @@
 use sidon::{
     Certainty, Infeasible, Refused, Seed,
     count::{
-        Distinct, FanOut, Layout, Min, Prefix, Prefixes, Top, Update, distinct, fan_out, min,
-        prefixes, top,
+        Distinct, FanOut, Layout, Min, Periods, Prefix, Prefixes, Top, Update, distinct, fan_out,
+        min, prefixes, top,
     },
+    decide::Suspects,
     plan::{self, Prefer, States, Target},
     set::{
         AnySet, Backyard, Bh, Blocked, Bloom, Counting, DLeft, Decode, Elastic, Increments, Moves,
@@ -216,6 +217,23 @@ fn counts() {
         |one: &Prefixes<1>| one.bounds(&Prefix::new(host, 24).unwrap())[0].is_exact()
             && one.len() == [1, 0, 0, 0, 0]
             && one.total() == [5]
+    );
+    has_the_core!(
+        Periods<u32>,
+        plan::periods::shape(100).unwrap(),
+        |one: &mut Periods<u32>| (0..3).for_each(|i| _ = one.see(&7, i * 2_000_000_000)),
+        |one: &Periods<u32>| one.get(&7).is_some_and(|pair| pair.contacts == 3) && one.len() == 1
+    );
+}
+
+#[test]
+fn tests_of_subjects() {
+    let test = plan::decide::shape(0.1, 100).unwrap();
+    has_the_core!(
+        Suspects<u32>,
+        plan::decide::suspects(100, test).unwrap(),
+        |one: &mut Suspects<u32>| (0..9).for_each(|_| _ = one.see(&7, true)),
+        |one: &Suspects<u32>| one.accused().count() == 1 && one.len() == 1
     );
 }
 

@@ -3,7 +3,8 @@
 use proptest::{collection::vec, prelude::*, sample::select};
 use sidon::{
     Infeasible, Seed,
-    count::{Distinct, FanOut, Layout, Min, Prefixes, Top, distinct, fan_out, min},
+    count::{Distinct, FanOut, Layout, Min, Periods, Prefixes, Top, distinct, fan_out, min},
+    decide::Suspects,
     plan::{self, Prefer, SetShape, States, Target},
     set::{
         AnySet, Counting, Decode, Increments, Moves, Multilayer, Overflow, Spread, Variable,
@@ -145,6 +146,26 @@ proptest! {
         }
         if let Ok(shape) = plan::prefixes::shape_for(epsilon) {
             prop_assert!(built(Prefixes::<1>::new(shape, SEED)), "{shape:?}");
+        }
+    }
+
+    #[test]
+    fn every_planned_test_can_be_built(
+        usual in -21.0..1.0f64,
+        apart in 0.0..70.0f64,
+        subjects in 0.0..18.0f64,
+    ) {
+        let (usual, apart) = (usual.exp2(), apart.exp2() as u64);
+        if let Ok(test) = plan::decide::shape(usual, apart) {
+            let subjects = subjects.exp2() as u64;
+            let shape = plan::decide::suspects(subjects, test).unwrap();
+            prop_assert!(built(Suspects::<u32>::new(shape, SEED)), "{shape:?}");
+            prop_assert!(plan::decide::delay(test, 1.0).is_finite(), "{shape:?}");
+            // Smaller rates are rounded to few parts per million.
+            let slow = plan::decide::delay(test, (usual * 1.6).min(1.0));
+            prop_assert!(slow.is_finite() || usual < 1e-4, "{shape:?}");
+            let shape = plan::periods::shape(subjects).unwrap();
+            prop_assert!(built(Periods::<u32>::new(shape, SEED)), "{shape:?}");
         }
     }
 

@@ -5,7 +5,8 @@
 
 use crate::operate::{Draw, Operate, SEED, is_read_back, sequence};
 use sidon::{
-    count::{Distinct, FanOut, Min, Prefixes, Top},
+    count::{Distinct, FanOut, Min, Periods, Prefixes, Top},
+    decide::Suspects,
     saved::Save,
     set::{Backyard, Bh, Blocked, Bloom, Counting, DLeft, Elastic, Multilayer, Variable},
     state::{Direct, Fingerprint, Stateful},
@@ -114,6 +115,8 @@ laws! {
     distinct: Distinct;
     fan_out: FanOut<[u8; 4]>;
     prefixes: Prefixes<2>;
+    suspects: Suspects<[u8; 4]>;
+    periods: Periods<[u8; 4]>;
 }
 
 /// A new kind must be added above. Kinds 17 and 18 belong to another crate.
@@ -140,4 +143,5 @@ fn every_kind_is_here() {
     assert!(kinds.into_iter().eq(1..=16));
     assert_eq!([Backyard::KIND, Hosts::KIND, Elastic::KIND], [19, 20, 22]);
     assert_eq!([Distinct::KIND, <FanOut<[u8; 4]>>::KIND, Prefixes::<2>::KIND], [23, 24, 27]);
+    assert_eq!([<Suspects<[u8; 4]>>::KIND, <Periods<[u8; 4]>>::KIND], [25, 26]);
 }

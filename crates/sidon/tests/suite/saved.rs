@@ -4,7 +4,8 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, from_value, json, to_value};
 use sidon::{
     Malformed, Seed,
-    count::{Distinct, FanOut, Min, Prefixes, Top, min, prefixes, top},
+    count::{Distinct, FanOut, Min, Periods, Prefixes, Top, min, prefixes, top},
+    decide::Suspects,
     plan,
     saved::{Save, Saved},
     set::{
@@ -71,6 +72,8 @@ fn every_structure_comes_back_and_no_damaged_byte_is_accepted() {
     is_saved::<Distinct>(&golden("distinct"));
     is_saved::<FanOut<[u8; 4]>>(&golden("fan-out"));
     is_saved::<Prefixes<3>>(&golden("prefixes"));
+    is_saved::<Suspects<[u8; 4]>>(&golden("suspects"));
+    is_saved::<Periods<[u8; 4]>>(&golden("periods"));
     is_saved::<Direct>(&golden("state-direct"));
     is_saved::<Stateful>(&golden("state-stateful"));
     is_saved::<Fingerprint>(&golden("state-fingerprint"));

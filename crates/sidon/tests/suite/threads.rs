@@ -4,9 +4,10 @@ use sidon::internals::{Audit, Ladder};
 use sidon::{
     Certainty, Digest, Estimate, Infeasible, Lookup, Malformed, Refused, Seed,
     count::{
-        Bounds, Distinct, Entry, FanOut, Interval, Min, Prefix, Prefixes, Ranking, Solution, Top,
-        prefixes,
+        Bounds, Distinct, Entry, FanOut, Interval, Min, Periods, Prefix, Prefixes, Ranking,
+        Regularity, Solution, Top, prefixes,
     },
+    decide::{Excess, Failures, Suspects, Test},
     saved::{Parts, Writer},
     set::{
         AnySet, Backyard, Bh, Blocked, Bloom, Counting, DLeft, Elastic, Increments, Multilayer,
@@ -28,6 +29,7 @@ shared! {
     Seed, Digest, Certainty, Estimate, Lookup<u16>,
     Infeasible, Malformed, Refused, Faulty,
     AnySet, Bloom, Blocked, Counting, Variable, Bh, Multilayer, DLeft, Elastic, Backyard, Increments,
+    Failures, Excess, Test, Suspects<u64>, Periods<u64>, Regularity,
     Min, Top<u64>, Ranking<u64, 1>, Entry<u64, 1>, Bounds, Solution,
     Distinct, FanOut<u64>, Interval,
     Prefixes<3>, Prefix, prefixes::Heavy<3>,

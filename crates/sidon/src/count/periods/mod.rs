@@ -23,7 +23,7 @@ mod tests;
 use super::Stored;
 use crate::{
     Certainty, Infeasible, Refused, Seed,
-    keyed::{self, ENTRIES, Keyed},
+    keyed::{self, Keyed},
     set::same,
 };
 use gaps::Gaps;
@@ -64,7 +64,7 @@ pub struct Regularity {
     pub period: Duration,
     /// The median distance of these gaps from the period.
     pub jitter: Duration,
-    /// The contacts so far. At 65,535, this many or more.
+    /// The contacts so far. The number stops at 65,535.
     pub contacts: u64,
     /// From 0, random or too few contacts, to 1, a fixed period.
     pub score: f64,
@@ -78,8 +78,8 @@ pub struct Regularity {
 /// // 1,000 pairs of a host and a server.
 /// let mut pairs: Periods<(u32, u32)> = Periods::new(plan::periods::shape(1_000)?, Seed(1))?;
 /// for minute in 0..20 {
-///     pairs.see(&(1, 2), minute * 60_000_000_000)?;
-///     pairs.see(&(1, 3), minute * minute * 60_000_000_000)?;
+///     pairs.see(&(1, 2), minute * 60_000_000_000);
+///     pairs.see(&(1, 3), minute * minute * 60_000_000_000);
 /// }
 /// let beacon = pairs.get(&(1, 2)).unwrap();
 /// assert_eq!((beacon.period.as_secs(), beacon.contacts, beacon.score), (60, 20, 1.0));
@@ -108,9 +108,10 @@ impl<K: Stored> Periods<K> {
     }
 
     /// Adds a contact of a pair at time `now`, in nanoseconds since any fixed time. A contact before the pair's
-    /// last one does not count. Refused if the pair is new and all entries that it may use are taken.
+    /// last one does not count. Returns whether the pair is stored. A new pair that finds no entry is not, and
+    /// changes only [`refused`](Self::refused).
     #[inline]
-    pub fn see(&mut self, pair: &K, now: u64) -> Result<(), Refused> {
+    pub fn see(&mut self, pair: &K, now: u64) -> bool {
         let now = now / NANOS;
         let digest = pair.digest(self.seed);
         if let Some(slot) = self.table.find(digest, pair) {
@@ -118,11 +119,11 @@ impl<K: Stored> Periods<K> {
             if gaps.see(now, &self.shape) {
                 self.table.set(slot, gaps.to_bytes());
             }
-            return Ok(());
+            return true;
         }
         let gaps = Gaps::first(now);
         let slot = self.table.vacant(digest).or_else(|| {
-            // Of the pairs that have been silent too long, the one with the longest silence.
+            // Take the pair that is overdue for the longest time.
             let silent = self.table.rivals(digest).map(|slot| {
                 let gaps = Gaps::from_bytes(*self.table.value(slot));
                 (slot, gaps.overdue(now, &self.shape))
@@ -132,11 +133,10 @@ impl<K: Stored> Periods<K> {
         });
         let Some(slot) = slot else {
             self.refused = self.refused.saturating_add(1);
-            let most = 2 * ENTRIES as u64;
-            return Err(Refused::Full { stored: most, cells: most });
+            return false;
         };
         self.table.write(slot, digest, pair, gaps.to_bytes());
-        Ok(())
+        true
     }
 
     /// How regularly a pair is in contact; `None` if it has no entry.

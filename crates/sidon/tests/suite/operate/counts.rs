@@ -110,7 +110,7 @@ impl Operate for Heavy {
 /// Addresses of both families that share prefixes of every length.
 fn address(key: u64) -> IpAddr {
     let [a, b, c] = [key / 16, key / 8 % 2, key % 8].map(|part| part as u8);
-    if key % 3 == 0 {
+    if key.is_multiple_of(3) {
         return IpAddr::from([0x20, 1, 0xd, 0xb8, 0, a, 0, b, 0, 0, 0, 0, 0, 0, c, 1]);
     }
     IpAddr::from([10 + a, b, c << 5, c])

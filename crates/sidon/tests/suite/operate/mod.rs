@@ -5,6 +5,7 @@
 //! removed. The fuzz targets use this module, too: there, the fuzzer's input draws the numbers.
 
 mod counts;
+mod detection;
 mod sets;
 mod states;
 mod zones;
