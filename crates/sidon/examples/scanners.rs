@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Periods::new(plan::periods::shape(1_000)?, Seed::random()?)?;
     let server = Ipv4Addr::new(192, 0, 2, 1);
     let (mut regular, mut random) = (0.0, 0.0);
-    for _ in 0..20 {
+    for _ in 0..40 {
         pairs.see(&(Ipv4Addr::new(10, 0, 0, 1), server), (regular * 1e9) as u64);
         pairs.see(&(Ipv4Addr::new(10, 0, 0, 2), server), (random * 1e9) as u64);
         regular += 60.0 + 24.0 * (draw() - 0.5);
