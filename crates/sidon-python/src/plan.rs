@@ -101,6 +101,9 @@ pub(crate) fn plan_fan_out<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let target = plan::fan_out::Target { keys, error, panes, pane };
     to_python(py, &plan::fan_out::shape(target).or_raise(py)?)
+}
+
+#[pyfunction]
 pub(crate) fn plan_prefixes<'py>(
     bytes: u64,
     amounts: usize,
