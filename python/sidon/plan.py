@@ -113,7 +113,7 @@ def prefixes(bytes: int, *, amounts: int = 1) -> Shape:
 
     >>> from sidon import plan
     >>> plan.prefixes(1 << 20, amounts=3)["buckets"]
-    [819, 409, 204, 102, 104]
+    [614, 409, 307, 204, 104]
     """
     return _sidon.plan_prefixes(bytes, amounts)
 

@@ -8,9 +8,9 @@ use crate::{
     },
 };
 
-/// The parts of the memory that the levels get. A level gets only what the one below it evicts, so each
-/// needs less than the one before. The last two have few prefixes, and share what is left.
-const PARTS: [u64; LEVELS] = [8, 4, 2, 1, 1];
+/// The parts of the memory that the levels get. A level receives only evicted amounts of the one before, so
+/// each needs less than the one before.
+const PARTS: [u64; LEVELS] = [6, 4, 3, 2, 1];
 /// The entries of a full bucket beside one prefix.
 const OTHERS: f64 = 7.0;
 
@@ -21,7 +21,7 @@ const OTHERS: f64 = 7.0;
 ///
 /// // Bytes, packets and new flows in 1 MiB.
 /// let shape = prefixes::shape(1 << 20, 3)?;
-/// assert_eq!(shape.buckets, [819, 409, 204, 102, 104]);
+/// assert_eq!(shape.buckets, [614, 409, 307, 204, 104]);
 /// assert!(Prefixes::<3>::planned_bytes(shape) <= 1 << 20);
 /// # Ok::<(), sidon::Infeasible>(())
 /// ```

@@ -42,8 +42,8 @@ fn planted_networks_of_every_length_are_found_and_every_bound_holds() {
     let packets = crate::size(10_000_000, 1_000_000) as usize;
     let mut trace = Networks::seeded(91, packets as u64 / 50);
     let planted = trace.heavy();
-    // A quarter of a megabyte, for 20,000 background addresses and as many of the planted networks.
-    let (table, truth) = filled(plan::prefixes::shape(256 << 10, 3).unwrap(), packets, &mut trace);
+    // Half a megabyte, for 20,000 addresses and more than 70,000 of the planted networks.
+    let (table, truth) = filled(plan::prefixes::shape(512 << 10, 3).unwrap(), packets, &mut trace);
     for (amount, share) in [(0, 200), (1, 200), (2, 150)] {
         let least = table.total()[amount] / share;
         let heavy = table.heavy(amount, least);
@@ -53,7 +53,8 @@ fn planted_networks_of_every_length_are_found_and_every_bound_holds() {
                 heavy.rows.iter().find(|row| row.prefix == prefix).expect("a planted network");
             let sum = truth.iter().find_map(|map| map.get(&prefix)).unwrap();
             // Its own residue is all it has, and it is certain.
-            assert!(row.residue[amount].least >= least && row.residue[amount].most >= sum[amount]);
+            let residue = row.residue[amount];
+            assert!(residue.least >= least && residue.most >= sum[amount], "{row:?}, {least}");
             let expected = table.total()[amount] as f64 / ONE_IN as f64;
             let width = (row.amounts[amount].most - row.amounts[amount].least) as f64;
             assert!(width < expected / 10.0, "{prefix}: {:?}", row.amounts);

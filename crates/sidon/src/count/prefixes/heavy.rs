@@ -44,8 +44,9 @@ pub struct Row<const A: usize> {
 ///     table.add([192, 0, host, 1].into(), [9])?;
 /// }
 /// let heavy = table.heavy(0, 800);
-/// let rows: Vec<_> = heavy.rows.iter().map(|row| (row.prefix.to_string(), row.residue[0].least));
-/// assert_eq!(rows, [("192.0.2.7/32".to_string(), 900), ("192.0.0.0/16".to_string(), 900)]);
+/// let row = |n: usize| (heavy.rows[n].prefix.to_string(), heavy.rows[n].residue[0].least);
+/// assert_eq!((row(0), row(1)), (("192.0.0.0/16".into(), 900), ("192.0.2.7/32".into(), 900)));
+/// assert_eq!(heavy.rows.len(), 2);
 /// // No other prefix of these lengths has more than this beside the listed ones.
 /// assert!(heavy.others < 800);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
