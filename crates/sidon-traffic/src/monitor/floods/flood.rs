@@ -29,6 +29,8 @@ use crate::{
 };
 
 const SECOND: u64 = 1_000_000_000;
+/// The least time of a window from which a rate is known.
+const HALF: u64 = SECOND / 2;
 
 /// The counts of one window.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -418,7 +420,7 @@ impl Flood {
         }
         let elapsed = now.saturating_sub(self.start);
         let (asked, time) = match elapsed {
-            0..SECOND => (self.windows[1].asked, self.span),
+            0..HALF => (self.windows[1].asked, self.span),
             _ => (self.windows[0].asked, elapsed.min(self.span)),
         };
         let expected = usual * time as f64 / self.span.max(1) as f64;

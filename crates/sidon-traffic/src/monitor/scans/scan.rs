@@ -460,6 +460,8 @@ impl Scan {
             Shape::Ports => failed.saturating_sub(self.aborted) >= least || failed >= CHECKED,
             // The ratio of failures in a sample is too uncertain to accuse a host of random tries.
             // 15 of 64 bits are those of 17 hosts.
+            // A peer that looks for others finds some of them.
+            Shape::Anywhere if is_udp && ones(self.answered) > 0 => false,
             Shape::Anywhere => {
                 !self.sampled && self.hosts.count_ones() >= 13 && self.ports.count_ones() >= 13
             }
