@@ -8,6 +8,8 @@
 //! Both get the same bytes. SpreadSketch has the parameters of its authors. `FanOut` has sketches of 16 registers, or
 //! as many as leave it 96 buckets, up to 64.
 //!
+//! Precision, recall and F1 are means over ten seeds of the hash functions.
+//!
 //! `--chart FILE` writes the chart of F1 over memory.
 
 use crate::{
@@ -18,7 +20,10 @@ use crate::{
     stats::Summary,
 };
 use anyhow::{Context, Result};
-use sidon::count::{FanOut, fan_out::Shape};
+use sidon::{
+    Seed,
+    count::{FanOut, fan_out::Shape},
+};
 use sidon_kit::Rng;
 use sidon_lab::chart::{Axis, Chart, Curve, Point};
 use std::{
@@ -38,8 +43,13 @@ const PARTS: [u64; 2] = [1_000, 5_000];
 /// Keys added at a time.
 const CHUNK: usize = 512;
 
+/// Packets that are timed together, in batches of [`CHUNK`].
+const PART: usize = 64 * CHUNK;
+/// Seeds of the hash functions. Scores are means over them.
+const SEEDS: u64 = 10;
+
 /// A list of large hosts beside the true one.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Score {
     precision: f64,
     recall: f64,
@@ -53,6 +63,19 @@ impl Score {
         let recall = found / truth.len() as f64;
         let f1 = if found == 0.0 { 0.0 } else { 2.0 * precision * recall / (precision + recall) };
         Score { precision, recall, f1 }
+    }
+
+    fn add(&mut self, other: Self) {
+        self.precision += other.precision;
+        self.recall += other.recall;
+        self.f1 += other.f1;
+    }
+
+    /// The mean of a sum over all seeds.
+    fn mean(self) -> Self {
+        let mean = |sum| sum / SEEDS as f64;
+        let Score { precision, recall, f1 } = self;
+        Score { precision: mean(precision), recall: mean(recall), f1: mean(f1) }
     }
 }
 
@@ -115,49 +138,40 @@ pub(crate) fn run(quick: bool, chart: Option<&Path>, notes: &mut Vec<String>) ->
     let mut rows = Vec::new();
     let mut scores: [BTreeMap<u64, [Score; 2]>; 2] = Default::default();
     for bytes in MEMORY {
-        let mut ours = FanOut::<u32>::new(shape(bytes), SEED)?;
-        let mut times = Vec::new();
-        let chunks = trace.hosts.chunks(CHUNK * 64).zip(trace.destinations.chunks(CHUNK * 64));
-        for (hosts, destinations) in chunks.clone() {
-            times.push(ns_each(hosts.len(), || {
-                for (hosts, to) in hosts.chunks(CHUNK).zip(destinations.chunks(CHUNK)) {
-                    ours.add_batch(hosts, to, 0);
-                }
-            }));
+        let (mut held, mut sums) = (0, [[Score::default(); 2]; 2]);
+        let mut times = [Vec::new(), Vec::new()];
+        for seed in 0..SEEDS {
+            let (ours, peer) = one(&trace, bytes, Seed(SEED.0 + u128::from(seed)), &mut times)?;
+            for (host, size) in &trace.sizes {
+                held += u64::from(ours.estimate(host, 0).contains(*size));
+            }
+            let listed = ours.largest(usize::MAX / 2, 0);
+            for ((sums, threshold), truth) in sums.iter_mut().zip(thresholds).zip(&truths) {
+                let large = listed.iter().filter(|(_, count)| count.value > threshold);
+                sums[0].add(Score::of(&large.map(|(host, _)| *host).collect(), truth));
+                sums[1].add(Score::of(&peer.above(threshold).into_keys().collect(), truth));
+            }
         }
-        rows.push(row("fan_out", true, bytes, &times));
-        let mut peer = SpreadSketch::new(bytes, SEED);
-        let mut times = Vec::new();
-        for (hosts, destinations) in chunks {
-            times.push(ns_each(hosts.len(), || {
-                hosts.iter().zip(destinations).for_each(|(&host, &to)| peer.add(host, to));
-            }));
-        }
-        rows.push(row("spread_sketch", false, bytes, &times));
-        let mut held = 0;
-        for (host, size) in &trace.sizes {
-            held += u64::from(ours.estimate(host, 0).contains(*size));
-        }
-        let listed = ours.largest(usize::MAX / 2, 0);
-        let of = |threshold| -> BTreeSet<u32> {
-            listed.iter().filter(|one| one.1.value > threshold).map(|one| one.0).collect()
-        };
-        let theirs = |threshold| -> BTreeSet<u32> { peer.above(threshold).into_keys().collect() };
-        for (i, threshold) in thresholds.into_iter().enumerate() {
-            let pair =
-                [Score::of(&of(threshold), &truths[i]), Score::of(&theirs(threshold), &truths[i])];
+        let [ours, peer] = &times;
+        rows.push(row("fan_out", true, bytes, ours));
+        rows.push(row("spread_sketch", false, bytes, peer));
+        for (i, sums) in sums.into_iter().enumerate() {
+            let means = sums.map(Score::mean);
+            let [ours, peer] = means.map(|Score { precision, recall, f1 }| {
+                format!("precision {precision:.3}, recall {recall:.3}, F1 {f1:.3}")
+            });
             notes.push(format!(
-                "fan_out {} KiB, {} hosts above {threshold}: precision {:.3}, recall {:.3}, F1 {:.3}; spread_sketch ({} \
-                 bytes) {:.3}, {:.3}, {:.3}",
-                bytes >> 10, truths[i].len(), pair[0].precision, pair[0].recall, pair[0].f1,
-                peer.bytes(), pair[1].precision, pair[1].recall, pair[1].f1,
+                "{} KiB, {} hosts above {}: fan_out {ours}; spread_sketch {peer}",
+                bytes >> 10,
+                truths[i].len(),
+                thresholds[i],
             ));
-            scores[i].insert(bytes, pair);
+            scores[i].insert(bytes, means);
         }
         notes.push(format!(
             "fan_out {} KiB: {:.3}% of the intervals of all hosts hold",
             bytes >> 10,
-            100.0 * held as f64 / trace.sizes.len() as f64
+            100.0 * held as f64 / (SEEDS * trace.sizes.len() as u64) as f64
         ));
     }
     for (scores, threshold) in scores.iter().zip(thresholds) {
@@ -179,6 +193,28 @@ pub(crate) fn run(quick: bool, chart: Option<&Path>, notes: &mut Vec<String>) ->
         std::fs::write(path, svg).with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(rows)
+}
+
+/// Both structures after the trace, in `bytes` bytes each. Adds the times of parts of the trace to `times`.
+fn one(
+    trace: &Trace,
+    bytes: u64,
+    seed: Seed,
+    times: &mut [Vec<f64>; 2],
+) -> Result<(FanOut<u32>, SpreadSketch)> {
+    let mut ours = FanOut::new(shape(bytes), seed)?;
+    let mut peer = SpreadSketch::new(bytes, seed);
+    for (hosts, to) in trace.hosts.chunks(PART).zip(trace.destinations.chunks(PART)) {
+        times[0].push(ns_each(hosts.len(), || {
+            hosts.chunks(CHUNK).zip(to.chunks(CHUNK)).for_each(|(hosts, to)| {
+                ours.add_batch(hosts, to, 0);
+            });
+        }));
+        times[1].push(ns_each(hosts.len(), || {
+            hosts.iter().zip(to).for_each(|(&host, &to)| peer.add(host, to));
+        }));
+    }
+    Ok((ours, peer))
 }
 
 fn row(structure: &str, ours: bool, bytes: u64, times: &[f64]) -> Row {

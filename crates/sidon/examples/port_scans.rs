@@ -1,4 +1,4 @@
-//! Finds the hosts that try the most ports of others, within the last minute, in 40 KiB.
+//! Finds the hosts that try the most ports of others, within the last minute, in 52 KiB.
 //!
 //! ```text
 //! cargo run -p sidon --example port_scans

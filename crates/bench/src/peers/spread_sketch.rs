@@ -49,11 +49,6 @@ impl SpreadSketch {
         SpreadSketch { width, seed, buckets: vec![empty; (width * u64::from(ROWS)) as usize] }
     }
 
-    /// The bytes of the buckets, as the authors count them.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.width * u64::from(ROWS) * BUCKET / 8
-    }
-
     fn place(&self, digest: Digest, row: u32) -> usize {
         (u64::from(row) * self.width + digest.position(row, self.width)) as usize
     }
