@@ -102,11 +102,13 @@ impl Saved {
             Stateful::KIND => Self::new(stateful, Stateful::merge),
             Fingerprint::KIND => Self::new(fingerprint, Fingerprint::merge),
             Distinct::KIND => Self::new(distinct, Distinct::merge),
-            FanOut::<u8>::KIND => Saved { facts: Box::new(|_| Ok(Vec::new())), merge: None },
+            FanOut::<u8>::KIND => {
+                Saved { facts: Box::new(|parts| entries(parts, FAN_OUT_TAGS)), merge: None }
+            }
             Top::<u8>::KIND => Saved { facts: Box::new(top), merge: None },
             Prefixes::<1>::KIND => Saved { facts: Box::new(prefixes), merge: None },
             Suspects::<u8>::KIND | Periods::<u8>::KIND => {
-                Saved { facts: Box::new(entries), merge: None }
+                Saved { facts: Box::new(|parts| entries(parts, 0)), merge: None }
             }
             Subnets::KIND => Saved { facts: Box::new(|_| Ok(Vec::new())), merge: None },
             _ => return None,
@@ -249,14 +251,18 @@ fn prefixes(parts: &Parts<'_>) -> Result<Facts, Malformed> {
     Ok(facts.collect())
 }
 
-/// The number of entries of tables whose buckets start with eight tags. It does not depend on the keys.
-fn entries(parts: &Parts<'_>) -> Result<Facts, Malformed> {
+/// The byte of a bucket of `FanOut` at which its tags begin, after the epoch.
+const FAN_OUT_TAGS: usize = 8;
+
+/// The number of entries of tables whose buckets have eight tags from byte `at` on. It does not
+/// depend on the keys.
+fn entries(parts: &Parts<'_>, at: usize) -> Result<Facts, Malformed> {
     let buckets = parts.fields.get(1).copied().unwrap_or(0);
     let bytes = (parts.payload.len() as u64).checked_div(buckets).unwrap_or(0) as usize;
-    if bytes < 16 {
+    if bytes < at + 16 {
         return Err(Malformed::Field { name: "buckets" });
     }
-    let tags = parts.payload.chunks_exact(bytes).flat_map(|bucket| bucket[..16].chunks(2));
+    let tags = parts.payload.chunks_exact(bytes).flat_map(|bucket| bucket[at..at + 16].chunks(2));
     let taken = tags.filter(|tag| **tag != [0, 0]).count() as u64;
     Ok(vec![
         ("keys with an entry", Fact::Number(taken)),
