@@ -1,8 +1,8 @@
 //! Alarms: the detectors of floods and scans, what they read of each packet, and their incidents.
 //!
 //! The connections monitor reports the events of handshakes; every other decision is made on packets.
-//! [`packets`] sorts them into what a victim did not ask for ([`floods`](super::floods)) and what a
-//! source tries ([`scans`](super::scans)). Twice per second suspects are judged.
+//! `packets` sorts them into what a victim did not ask for (`floods`) and what a
+//! source tries (`scans`). Twice per second suspects are judged.
 //! ```text
 //! handshakes ---------------+--> floods: victims, prefixes --+
 //! packet -> who sent before?|--> scans: sources -------------+--> list of incidents

@@ -1,6 +1,6 @@
 //! Incidents: what an operator should act on, each with its subject, its course and its evidence.
 //!
-//! Detectors judge subjects and report to one [`List`]. An incident is opened once, updated while it
+//! Detectors judge subjects and report to one `List`. An incident is opened once, updated while it
 //! goes on, and closed. Several findings about one subject are one incident. Examples are a source that
 //! scans many ports of many hosts, a victim that is flooded at several ports, and a flooded prefix.
 //! ```text
@@ -11,20 +11,20 @@
 //!
 //! How a detector uses the list:
 //!
-//! 1. The condition of a subject has held long enough: [`List::raise`] with a [`Finding`] returns the
+//! 1. The condition of a subject has held long enough: `List::raise` with a `Finding` returns the
 //!    number to use from then on. `None`: there is no room, the user allows it, or the incident has so many
 //!    findings already that this one only updates it. The list counts an incident without room once,
 //!    however often the detector tries again; so try again when the condition has held for another while.
-//! 2. About once a second, while the condition holds: [`List::update`] with the size, in the unit of the
-//!    kind ([`Finding::size`]). It sets the time `updated`, the series and the severity.
-//! 3. For some packets: [`List::example`]. The list keeps the first four and the last four.
-//! 4. Before closing, and whenever the monitor refreshes: [`List::show`] with the evidence. The list keeps
+//! 2. About once a second, while the condition holds: `List::update` with the size, in the unit of the
+//!    kind (`Finding::size`). It sets the time `updated`, the series and the severity.
+//! 3. For some packets: `List::example`. The list keeps the first four and the last four.
+//! 4. Before closing, and whenever the monitor refreshes: `List::show` with the evidence. The list keeps
 //!    the evidence of the finding whose first figure is largest.
-//! 5. The condition ended: [`List::close`]. The incident closes when all its findings are closed. It
+//! 5. The condition ended: `List::close`. The incident closes when all its findings are closed. It
 //!    opens again if its subject is raised again within the time that the kind allows.
 //!
 //! A number is never used again. Calls with the number of an incident that is no longer listed have no
-//! effect. In a checkpoint, detectors save their numbers and check them by [`List::has_raised`].
+//! effect. In a checkpoint, detectors save their numbers and check them by `List::has_raised`.
 
 mod absorb;
 mod evidence;
