@@ -31,14 +31,14 @@ VICTIM4, VICTIM6, FLOODER = ("198.18.0.7", 777), ("2001:db8:ffff::7", 444), ("19
 
 # Connections of the background, by what their packets do: opener > and responder <. `handshake` is the
 # packet that ends the half-open state. `stay` is the timer that removes the connection: after 5 s of the
-# attempt, after 5 to 10 s of silence (short) or after 5 to 10 minutes (long).
+# attempt, after 3 to 10 s of silence (short), after 20 to 40 s (answered) or after 5 to 10 minutes (long).
 Kind = collections.namedtuple("Kind", "packets outcome handshake completes open one_way stay times")
 KINDS = [
     Kind(">S <SA >A >PA <PA >FA <FA >A", "SF", 2, 1, 0, 0, "short", 400),
     Kind(">S <SA >A >PA <PA", "S1", 2, 1, 1, 0, "long", 40),
     Kind(">S <RA", "REJ", 1, 0, 0, 0, "short", 20),
     Kind(">S", "S0", None, 0, 0, 0, "attempt", 20),
-    Kind(">S <SA", "S1", None, 0, 0, 0, "short", 12),
+    Kind(">S <SA", "S1", None, 0, 0, 0, "answered", 12),
     Kind(">S <SA >A >PA >R", "RSTO", 2, 1, 0, 0, "short", 20),
     Kind(">S <SA >A <PA <RA", "RSTR", 2, 1, 0, 0, "short", 12),
     Kind(">S <SA >A >FA", "S2", 2, 1, 0, 0, "long", 12),
@@ -115,7 +115,7 @@ class Capture:
             self.packet(*ends, 6, responder[1], next(sizes) if "P" in text else 0, flags)
             self.half((index == 0) - (index == kind.handshake))
         self.outcomes[kind.outcome] += 1
-        self.present[kind.outcome] += is_last or kind.stay == "long"
+        self.present[kind.outcome] += is_last or kind.stay in ("answered", "long")
         self.open += kind.open
         self.completed += kind.completes
         self.one_way += kind.one_way
@@ -142,9 +142,9 @@ class Capture:
     def write(self, table, keys):
         """Writes the whole capture, with `keys` keys for `table`."""
         self.background(1, False)
-        # Timers remove connections of the first part, except established ones.
+        # Timers remove connections of the first part, except answered and established ones.
         self.now += 15 * NS
-        self.half_open = 0
+        self.half_open = sum(kind.times for kind in KINDS if kind.stay == "answered")
         protocol, flags, vary, self.flood_at = 17, 0, "source", VICTIM4
         if table == "flows":
             start = number("198.51.100.0")

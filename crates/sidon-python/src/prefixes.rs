@@ -98,7 +98,10 @@ impl PyPrefixes {
         }
         let mut table = self.0.write(py)?;
         if all.len() != table.total().len() {
-            return Err(wrong(format!("an address of this table has {} amounts", table.total().len())));
+            return Err(wrong(format!(
+                "an address of this table has {} amounts",
+                table.total().len()
+            )));
         }
         let table = &mut **table;
         let add = || {
@@ -143,7 +146,10 @@ impl PyPrefixes {
         let mut table = self.0.write(py)?;
         let all: Vec<&[u64]> = amounts.chunks(1).collect();
         if all.len() != table.total().len() {
-            return Err(wrong(format!("an address of this table has {} amounts", table.total().len())));
+            return Err(wrong(format!(
+                "an address of this table has {} amounts",
+                table.total().len()
+            )));
         }
         accepted(table.add_batch(&column, &all), py)
     }
@@ -172,7 +178,10 @@ impl PyPrefixes {
     fn heavy(&self, least: u64, amount: usize, py: Python<'_>) -> PyResult<PyHeavy> {
         let table = self.0.read(py)?;
         if amount >= table.total().len() {
-            return Err(wrong(format!("an address of this table has {} amounts", table.total().len())));
+            return Err(wrong(format!(
+                "an address of this table has {} amounts",
+                table.total().len()
+            )));
         }
         let table = &**table;
         let (rows, others) = py.detach(|| table.heavy(amount, least));

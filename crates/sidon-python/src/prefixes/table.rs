@@ -53,10 +53,8 @@ impl<const A: usize> Table for Prefixes<A> {
 
     fn heavy(&self, amount: usize, least: u64) -> (Vec<Row>, u64) {
         let heavy = Prefixes::heavy(self, amount, least);
-        let rows = heavy
-            .rows
-            .iter()
-            .map(|row| (row.prefix, row.amounts.to_vec(), row.residue.to_vec()));
+        let rows =
+            heavy.rows.iter().map(|row| (row.prefix, row.amounts.to_vec(), row.residue.to_vec()));
         (rows.collect(), heavy.others)
     }
 
@@ -132,7 +130,11 @@ impl Raise for Unbuilt {
 }
 
 /// The table with `amounts` amounts.
-pub(super) fn build(amounts: u64, source: &Source<'_>, seed: Seed) -> Result<Box<dyn Table>, Unbuilt> {
+pub(super) fn build(
+    amounts: u64,
+    source: &Source<'_>,
+    seed: Seed,
+) -> Result<Box<dyn Table>, Unbuilt> {
     match amounts {
         1 => one::<1>(source, seed),
         2 => one::<2>(source, seed),
