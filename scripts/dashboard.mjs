@@ -122,7 +122,7 @@ assert.match(alarms, /203\.0\.113\.66/);
 // The list keeps the order of the report, and the two peaks have different names.
 const order = await page.evaluate(async () => {
   const headers = { Authorization: "Bearer s3cret" };
-  return (await (await fetch("/api/v1/report", { headers })).json()).report.alarms.map((alarm) => alarm.text);
+  return (await (await fetch("/api/v1/report", { headers })).json()).report.incidents.map((incident) => `${incident.severity}: ${incident.text}`);
 });
 const listed = await page.evaluate(() => [...document.querySelectorAll("#all-alarms b")].map((item) => item.textContent));
 assert.deepEqual(listed.slice(0, order.length).map((one, i) => one.startsWith(order[i])), order.map(() => true));
@@ -190,10 +190,10 @@ function worst(all) {
   hosts[0].key = "2001:db8:aaaa:bbbb:cccc:dddd:eeee:1111";
   set(hosts[0], "bytes", big, "estimate", [big - 5, big + 5]);
   // One scan over three periods and an earlier flood; the scan of an hour ago is another one.
-  const scan = (opened, closed) => ({ kind: "port_scan", subject: "10.9.9.9", text: "10.9.9.9 scans", filter: "src host 10.9.9.9", evidence: { attempts: 5 }, evidence_figure: { attempts: { kind: "at_least", interval: [5, null] } }, evidence_text: [">= 5 connection attempts"], opened: `2030-01-01T${opened}Z`, closed });
+  const scan = (opened, closed) => ({ kind: "port_scan", severity: "low", subject: "10.9.9.9", text: "10.9.9.9 scans", filter: "src host 10.9.9.9", evidence: { attempts: 5 }, evidence_figure: { attempts: { kind: "at_least", interval: [5, null] } }, evidence_text: [">= 5 connection attempts"], opened: `2030-01-01T${opened}Z`, closed });
   all.saved.period_seconds = 60;
-  all.earlier_alarms = [scan("08:59:00", null), { ...scan("09:30:00", "2030-01-01T09:31:00Z"), kind: "syn_flood", text: "flood before" }, scan("10:00:10", null), scan("10:01:10", null)];
-  all.report.alarms = [{ ...scan("10:02:20", null), kind: "syn_flood", text: "flood now" }, scan("10:02:10", null)];
+  all.earlier_alarms = [scan("08:59:00", null), { ...scan("09:30:00", "2030-01-01T09:31:00Z"), kind: "syn_flood", severity: "critical", text: "flood before" }, scan("10:00:10", null), scan("10:01:10", null)];
+  all.report.incidents = all.report.alarms = [{ ...scan("10:02:20", null), kind: "syn_flood", severity: "critical", text: "flood now" }, scan("10:02:10", null)];
   for (const state of Object.keys(tcp.by_state)) {
     tcp.by_state[state] = big;
     (tcp.by_state_figure ||= {})[state] = { kind: "estimate", interval: [big - 5, big + 5] };
@@ -223,10 +223,10 @@ for (const prefers of ["light", "dark"]) {
         assert.equal(await look.getAttribute("#t-new .figure", "title"), "The true number is 184,744 or more.");
         assert.match(await look.textContent("#flows tr:first-child"), /<= 18,446,744,073,709/);
         assert.deepEqual(await look.evaluate(() => [...document.querySelectorAll("#all-alarms li")].map((item) => `${item.children[0].textContent}: ${item.children[1].textContent}`)), [
-          "flood now, from 10:02:20, active now: >= 5 connection attempts",
-          "10.9.9.9 scans, from 10:00:10, active now: in the last period: >= 5 connection attempts",
-          "flood before, from 09:30:00, until 09:31:00: >= 5 connection attempts",
-          "10.9.9.9 scans, from 08:59:00, active at the end of its period: >= 5 connection attempts",
+          "critical: flood now, from 10:02:20, active now: >= 5 connection attempts",
+          "low: 10.9.9.9 scans, from 10:00:10, active now: in the last period: >= 5 connection attempts",
+          "critical: flood before, from 09:30:00, until 09:31:00: >= 5 connection attempts",
+          "low: 10.9.9.9 scans, from 08:59:00, active at the end of its period: >= 5 connection attempts",
         ], name);
         assert.match(await look.textContent("#flows tr:nth-child(2) td:nth-child(2)"), /^[0-9,]+$/);
       } else {
