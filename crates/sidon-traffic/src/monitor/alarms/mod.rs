@@ -15,7 +15,7 @@
 //! capture shows what their receiver sends.
 //!
 //! While connections are sampled ([`flow_map`](crate::flow_map)), an incident of handshakes needs the
-//! same number of followed ones, and `random_scan` is not raised over TCP. SYNs to the victim of a
+//! same number of followed ones. From then on `random_scan` is not raised over TCP. SYNs to the victim of a
 //! flood do not count as scans, because their sources are forged. Packets that flow records imply
 //! count by their handshakes alone.
 

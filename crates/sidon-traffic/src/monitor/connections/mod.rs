@@ -541,11 +541,11 @@ impl Connections {
 
 impl Counts {
     /// Whether the capture certainly has only one side of most connections: at least ten one-way
-    /// connections, and more than twenty times as many as completed handshakes. Forged clients that
-    /// send data without an answer look one-way, too, beside traffic of both directions.
+    /// connections, and more than three times as many as completed handshakes. Forged clients that send
+    /// data without an answer look one-way, too, however much traffic of both directions is beside.
     pub fn is_one_way(&self) -> bool {
         let Figures { one_way, came_about, .. } = self.figures();
-        let completed = came_about.most().unwrap_or(u64::MAX).saturating_mul(20);
+        let completed = came_about.most().unwrap_or(u64::MAX).saturating_mul(3);
         one_way.least() >= 10 && one_way.least() > completed
     }
 }

@@ -208,7 +208,13 @@ impl Scans {
                 scan.look(now, over, rule, all, list);
             }
         };
-        random.judge(|scan| look(scan, &rules[2]));
+        // Answers of connections that were left out or evicted were not seen, so that tries before an
+        // overload seem to fail. A host that looks for peers is then no random scanner.
+        random.judge(|scan| {
+            if followed || !scan.is_over_tcp() || scan.is_listed() {
+                look(scan, &rules[2]);
+            }
+        });
         for (table, rule) in [hosts, ports].into_iter().zip(rules) {
             table.judge(|scan| {
                 // A gateway or a crawler, most of whose tries succeed, needs more failures at one port.

@@ -476,6 +476,16 @@ impl Scan {
             && (is_registered(port) || amplifiers::name(port).is_some())
     }
 
+    /// Whether the tries are TCP segments.
+    pub(super) fn is_over_tcp(&self) -> bool {
+        self.subject[0] >> 4 == Technique::Syn.protocol()
+    }
+
+    /// Whether the incident of this source is listed.
+    pub(super) fn is_listed(&self) -> bool {
+        self.alarm.is_some()
+    }
+
     /// Whether answers do not matter: a handshake that goes on counts as answered, and no client sends
     /// the odd flags of other techniques.
     pub(super) fn is_one_sided(&self) -> bool {
