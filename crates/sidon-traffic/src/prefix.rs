@@ -44,7 +44,7 @@ impl Prefix {
         Prefix { address, length }
     }
 
-    /// The first address: that of the host, if it is one.
+    /// The first address of the prefix. For a single host, its address.
     pub fn address(&self) -> IpAddr {
         self.address
     }

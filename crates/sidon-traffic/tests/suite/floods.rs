@@ -168,7 +168,7 @@ fn icmp_and_icmpv6() {
         stream.icmp(time, source, "2001:db8::7".parse().unwrap(), 128, 64);
     });
     stream.says(&[("icmp_flood", "2001:db8::7")]);
-    // Replies that the victim did not ask for.
+    // Replies to requests that the victim never sent.
     let mut stream = attack(6.0, 1_000.0, |stream, time, number| {
         let source = [192, 0, 2, number as u8];
         stream.icmp(time, source.into(), VICTIM.into(), 0, 64);
@@ -253,7 +253,7 @@ fn a_flood_during_a_scan_of_a_network() {
     }
 }
 
-/// Checks that nothing is said about a stream.
+/// Checks that a stream causes no incident.
 fn silent(name: &str, fill: impl FnOnce(&mut Stream)) {
     let mut stream = Stream::with_office(2, 20);
     fill(&mut stream);

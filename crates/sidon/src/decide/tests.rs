@@ -111,7 +111,7 @@ fn batches_and_samples_stay_within_the_budget() {
             let failed = (0..trials).filter(|_| rng.chance(usual)).count() as u32;
             seen += u64::from(trials);
             rule.see_many(&mut batch, failed, trials - failed);
-            // One trial in eight is kept, and counts as one.
+            // One trial in eight is kept. A kept trial counts once, not eight times.
             for trial in 0..trials {
                 if rng.below(8) == 0 {
                     rule.see(&mut sample, trial < failed);
@@ -291,7 +291,7 @@ fn a_table_with_room_agrees_with_a_test_for_each_subject() {
 #[test]
 fn a_flood_of_subjects_delays_and_accuses_nobody() {
     let mut suspects = table(100, 0.05, 1_000_000);
-    // A scanner with three failures is there before a flood of sources that fail once each.
+    // A scanner fails three times. Then a flood of sources follows, each of which fails once.
     (0..3).for_each(|_| _ = suspects.see(&7, true));
     let before = suspects.test(&7);
     for source in 1_000..1_000_000 {

@@ -338,7 +338,7 @@ impl Scan {
         self.forgets = self.forgets.saturating_add(times.saturating_mul(HALF));
         (self.hosts, self.ports, self.carried) = (0, 0, 0);
         self.stretches /= 2;
-        // Without targets the past is forgotten, and what is counted from now on is all.
+        // A source whose last target was forgotten starts again as a new one.
         if ones(self.tried) == 0 {
             *self = Scan::new(self.subject, now, false);
         }

@@ -206,7 +206,7 @@ impl Stream {
         all
     }
 
-    /// The same at 4 and 64 MiB, by one thread and by two.
+    /// The incidents. Checks that they are equal at 4 and at 64 MiB, with one thread and with two.
     #[track_caller]
     pub(crate) fn incidents(&mut self) -> Vec<(&'static str, String)> {
         let (small, large) = (self.named(4 << 20, 1), self.named(64 << 20, 2));

@@ -62,7 +62,8 @@ impl<const A: usize> Prefixes<A> {
         most
     }
 
-    /// The entry of a prefix. A prefix without an entry keeps nothing, and missed at most the bucket's bound.
+    /// The entry of a prefix. Without one, its kept amounts are 0, and what it may have missed is the
+    /// bound of the bucket.
     pub(super) fn at(&self, level: usize, key: u128) -> Entry<A> {
         let digest = digest(key, self.seed);
         let bucket = spread::position(digest, 0, self.shape.buckets[level]) as usize;
